@@ -1,0 +1,32 @@
+# Language, warnings, sanitizers, ccache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+add_compile_options(-pthread)  # everywhere, because some libraries ask for it and precompiled headers must agree
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # assertions stay on: they cost nothing that can be measured here
+
+find_program(TRAINYARD_CCACHE ccache)
+if(TRAINYARD_CCACHE)
+  # pch_defines and time_macros: what ccache needs to accept precompiled headers
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${TRAINYARD_CCACHE}")
+endif()
+
+# Warnings are errors, for our own targets only.
+add_library(trainyard_warnings INTERFACE)
+target_compile_options(trainyard_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # false positives of GCC 12 in its own <string> and <variant> at -O2
+  target_compile_options(trainyard_warnings INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+endif()
+
+if(TRAINYARD_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(TRAINYARD_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,13 @@
+# Where things go: cmake --install build/release --prefix DIR
+#
+# The three programs stand side by side, as in the build tree: `trainyard` finds the other two beside itself. Those that
+# link LibTorch find it where it was built against (their INSTALL_RPATH), so that environment must stay.
+include(GNUInstallDirs)
+foreach(program trainyard trainyard-runner trainyard-store)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  endif()
+endforeach()
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/experiments/" DESTINATION "${CMAKE_INSTALL_DATADIR}/trainyard/experiments"
+  FILES_MATCHING PATTERN "*.toml")
+install(FILES "${CMAKE_SOURCE_DIR}/README.md" "${CMAKE_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,25 @@
+# trainyard_libtorch_headers(TARGET …): the LibTorch headers, precompiled once and used by every target that includes
+# them; reading them anew would cost many seconds a file. The target that makes them has the flags of its users, else
+# the compiler refuses them.
+include_guard(GLOBAL)
+
+file(WRITE "${CMAKE_BINARY_DIR}/libtorch_headers.cpp" "// holds the precompiled headers\n")
+add_library(trainyard_libtorch_headers OBJECT "${CMAKE_BINARY_DIR}/libtorch_headers.cpp")
+target_link_libraries(trainyard_libtorch_headers PRIVATE trainyard_warnings LibTorch::LibTorch)
+target_compile_options(trainyard_libtorch_headers PRIVATE -fpch-preprocess)  # for ccache
+target_precompile_headers(trainyard_libtorch_headers PRIVATE
+  <algorithm> <chrono> <filesystem> <functional> <memory> <optional> <string> <vector>
+  <ATen/ATen.h>
+  <torch/csrc/autograd/variable.h>
+  <torch/csrc/autograd/engine.h>
+  <torch/csrc/autograd/utils/lambda_post_hook.h>
+  <torch/csrc/distributed/c10d/PrefixStore.hpp>
+  <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+  <torch/csrc/distributed/c10d/TCPStore.hpp>)
+
+function(trainyard_libtorch_headers)
+  foreach(target IN LISTS ARGV)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+    target_precompile_headers(${target} REUSE_FROM trainyard_libtorch_headers)
+  endforeach()
+endfunction()

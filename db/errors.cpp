@@ -1,0 +1,44 @@
+#include "db/errors.h"
+
+#include <string>
+
+#include <sqlite3.h>
+
+#include "models/error.h"
+
+namespace trainyard::db {
+
+namespace {
+
+// What to do about an error that the machine or the file is the cause of; null where it is our own.
+const char* advice_for(int code) {
+  switch (code) {
+    case SQLITE_FULL:
+      return "free some space on the disk and run the same command again";
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return "move the database away: the next run makes it again from the journal and the records beside it";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return "another program holds it locked; end that one first";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+      return "check that the file and its folder can be written";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+void rethrow(const SQLite::Exception& error, const SQLite::Database& connection) {
+  const char* advice = advice_for(error.getErrorCode());
+  const std::string& file = connection.getFilename();
+  if (!advice) throw InternalError("database " + file + ": " + error.what());
+  throw UserError(std::string("database: ") + error.what(), advice, {.file = file});
+}
+
+}  // namespace trainyard::db

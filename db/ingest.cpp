@@ -1,0 +1,84 @@
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "db/attempt_rows.h"
+#include "db/database.h"
+#include "db/errors.h"
+#include "db/journal_rows.h"
+#include "db/record_rows.h"
+#include "db/run_rows.h"
+
+namespace trainyard::db {
+
+// Prepared once, kept as long as the `Ingest` lives.
+struct Ingest::Statements {
+  explicit Statements(SQLite::Database& connection)
+      : runs(connection),
+        journal(connection, runs),
+        attempts(connection, runs),
+        records(connection),
+        begin(connection, "SAVEPOINT one_call"),
+        release(connection, "RELEASE one_call"),
+        roll_back(connection, "ROLLBACK TO one_call") {}
+
+  RunRows runs;
+  JournalRows journal;
+  AttemptRows attempts;
+  RecordRows records;
+  SQLite::Statement begin;
+  SQLite::Statement release;
+  SQLite::Statement roll_back;
+
+  // All of `work` or nothing of it, within a transaction or without one.
+  template <typename Work>
+  void atomically(Work&& work) {
+    run(begin);
+    try {
+      work();
+      run(release);
+    } catch (...) {
+      roll_back.tryReset();
+      roll_back.tryExecuteStep();
+      roll_back.tryReset();
+      release.tryReset();
+      release.tryExecuteStep();
+      release.tryReset();
+      throw;
+    }
+  }
+
+  static void run(SQLite::Statement& statement) {
+    statement.tryReset();
+    statement.exec();
+    statement.tryReset();
+  }
+};
+
+Ingest::Ingest(Database& database)
+    : database_(database), statements_(translated(database.connection(), [&] {
+        return std::make_unique<Statements>(database.connection());
+      })) {}
+
+Ingest::~Ingest() = default;
+
+void Ingest::journal_entry(const nlohmann::json& entry) {
+  translated(database_.connection(),
+             [&] { statements_->atomically([&] { statements_->journal.take(entry); }); });
+}
+
+Accepted Ingest::run_file(const nlohmann::json& run_json) {
+  return translated(database_.connection(), [&] {
+    Accepted accepted = Accepted::refused;
+    statements_->atomically([&] { accepted = statements_->attempts.take(run_json); });
+    return accepted;
+  });
+}
+
+Accepted Ingest::record(const experiments::Record& record) {
+  return translated(database_.connection(), [&] {
+    Accepted accepted = Accepted::refused;
+    statements_->atomically([&] { accepted = statements_->records.take(record); });
+    return accepted;
+  });
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,165 @@
+// Questions about what was measured.
+#include <array>
+#include <cmath>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "db/axes.h"
+#include "db/binding.h"
+#include "db/errors.h"
+#include "db/queries.h"
+#include "db/rows.h"
+
+namespace trainyard::db {
+
+namespace {
+
+EpochRow epoch_of(RowReader row) {
+  EpochRow epoch;
+  epoch.run_key = row.text();
+  epoch.model = row.text();
+  epoch.strategy = row.text();
+  epoch.seed = row.integer();
+  epoch.replica = row.integer();
+  epoch.epoch = row.integer();
+  epoch.train_loss = row.number();
+  epoch.train_accuracy = row.number();
+  epoch.validation_loss = row.number();
+  epoch.validation_accuracy = row.number();
+  epoch.train_seconds = row.number();
+  epoch.validation_seconds = row.number();
+  epoch.train_perplexity = row.number();
+  epoch.validation_perplexity = row.number();
+  epoch.train_psnr = row.number();
+  epoch.validation_psnr = row.number();
+  return epoch;
+}
+
+std::vector<EpochRow> epochs(const Database& database, const char* sql, const std::string& of) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), sql);
+    Bound rows(statement, of);
+    std::vector<EpochRow> found;
+    while (rows.next()) found.push_back(epoch_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
+FinalMetrics final_metrics_of(RowReader row) {
+  FinalMetrics final;
+  final.run_key = row.text();
+  final.model = row.text();
+  final.strategy = row.text();
+  final.seed = row.integer();
+  final.train_loss = row.number();
+  final.train_accuracy = row.number();
+  final.validation_loss = row.number();
+  final.validation_accuracy = row.number();
+  final.test_loss = row.number();
+  final.test_accuracy = row.number();
+  final.epoch_train_seconds = row.number();
+  final.total_validation_seconds = row.number();
+  final.train_perplexity = row.number();
+  final.validation_perplexity = row.number();
+  final.test_perplexity = row.number();
+  final.train_psnr = row.number();
+  final.validation_psnr = row.number();
+  final.test_psnr = row.number();
+  final.test_bleu = row.number();
+  final.epochs = row.integer();
+  final.times_count = row.flag();
+  return final;
+}
+
+constexpr std::array part_names{"data",   "forward",   "backward", "exposed_communication",
+                                "bubble", "optimizer", "other"};
+
+TimeParts time_parts_of(RowReader row) {
+  TimeParts parts;
+  parts.run_key = row.text();
+  parts.model = row.text();
+  parts.strategy = row.text();
+  parts.seed = row.integer();
+  for (const char* name : part_names) {
+    const double seconds = row.number();
+    if (!std::isnan(seconds)) parts.seconds[name] = seconds;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment) {
+  return epochs(database, R"sql(
+    SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch, e.train_loss, e.train_accuracy,
+           e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
+           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr
+    FROM task_epoch_average e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
+    WHERE e.experiment = ? ORDER BY m.first_journal_id, m.position, e.epoch)sql",
+                experiment);
+}
+
+std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment) {
+  return epochs(database, R"sql(
+    SELECT e.run_key, e.model, e.strategy, e.seed, e.replica, e.epoch, e.train_loss, e.train_accuracy,
+           e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
+           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr
+    FROM task_epoch_replica e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
+    WHERE e.experiment = ? ORDER BY m.first_journal_id, m.position, e.replica, e.epoch)sql",
+                experiment);
+}
+
+// A run in several experiments has the same epochs in each: those of the first are taken.
+std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key) {
+  return epochs(database, R"sql(
+    SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch, e.train_loss, e.train_accuracy,
+           e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
+           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr
+    FROM task_epoch_average e
+    WHERE e.run_key = ?1 AND e.experiment IS (SELECT m.experiment FROM experiment_run m WHERE m.run_key = ?1
+                                              ORDER BY m.first_journal_id LIMIT 1)
+    ORDER BY e.epoch)sql",
+                run_key);
+}
+
+std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
+             f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds,
+             f.total_validation_seconds, f.train_perplexity, f.validation_perplexity, f.test_perplexity,
+             f.train_psnr, f.validation_psnr, f.test_psnr, f.test_bleu,
+             COALESCE(n.epochs, 0), a.times_count
+      FROM task_final_metrics f
+      JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
+      JOIN counted_attempt c ON c.run_key = f.run_key
+      JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+      LEFT JOIN (SELECT run_key, COUNT(*) AS epochs FROM run_epoch GROUP BY run_key) n ON n.run_key = f.run_key
+      WHERE f.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
+    Bound rows(statement, experiment);
+    Axes axes(database.connection());
+    std::vector<FinalMetrics> found;
+    while (rows.next()) {
+      FinalMetrics final = final_metrics_of(RowReader(rows.row()));
+      final.axes = axes.of(final.run_key, final.strategy);
+      found.push_back(std::move(final));
+    }
+    return found;
+  });
+}
+
+std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT t.run_key, t.model, t.strategy, t.seed, t.data_seconds, t.forward_seconds, t.backward_seconds,
+             t.exposed_communication_seconds, t.bubble_seconds, t.optimizer_seconds, t.other_seconds
+      FROM time_parts t JOIN experiment_run m ON m.run_key = t.run_key AND m.experiment = t.experiment
+      WHERE t.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
+    Bound rows(statement, experiment);
+    std::vector<TimeParts> found;
+    while (rows.next()) found.push_back(time_parts_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,195 @@
+// Questions about experiments, runs and attempts.
+#include "db/queries.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "db/axes.h"
+#include "db/binding.h"
+#include "db/errors.h"
+#include "db/rows.h"
+#include "models/error.h"
+
+namespace trainyard::db {
+
+using nlohmann::json;
+
+namespace {
+
+RunSummary summary_of(RowReader row) {
+  RunSummary run;
+  run.run_key = row.text();
+  run.experiment = row.text();
+  run.model = row.text();
+  run.dataset = row.text();
+  run.data_source = row.text();
+  run.strategy = row.text();
+  run.replicas = row.integer();
+  run.stages = row.integer();
+  run.seed = row.integer();
+  run.status = row.text();
+  run.epochs = row.integer();
+  run.epochs_done = row.integer();
+  run.attempts = row.integer();
+  run.total_train_seconds = row.number_or_zero();
+  run.total_seconds = row.number_or_zero();
+  run.test_accuracy = row.number();
+  run.circumstances_hash = row.text();
+  run.failure = row.text();
+  run.updated = row.text();
+  run.in_latest_plan = row.flag();
+  return run;
+}
+
+std::vector<std::string> texts(const SQLite::Database& connection, const char* sql, const auto&... values) {
+  SQLite::Statement statement(connection, sql);
+  Bound rows(statement, values...);
+  std::vector<std::string> found;
+  while (rows.next()) found.push_back(rows.row().getColumn(0).getString());
+  return found;
+}
+
+Plan plan_of(RowReader row) {
+  Plan plan;
+  plan.experiment = row.text();
+  plan.toml = row.text();
+  plan.time = row.text();
+  const std::string compare = row.text();
+  const std::string varied = row.text();
+  const std::string expect = row.text();
+  if (!compare.empty())
+    for (const json& element : json::parse(compare))
+      plan.compare.push_back(experiments::compare_from_json(element));
+  if (!expect.empty())
+    for (const json& element : json::parse(expect))
+      plan.expect.push_back(experiments::expectation_from_json(element));
+  if (!varied.empty()) json::parse(varied).get_to(plan.varied);
+  return plan;
+}
+
+Attempt attempt_of(RowReader row) {
+  Attempt attempt;
+  attempt.attempt = static_cast<int>(row.integer());
+  attempt.status = row.text();
+  attempt.directory = row.text();
+  attempt.started = row.text();
+  attempt.total_seconds = row.number_or_zero();
+  attempt.cause = row.text();
+  attempt.launch = json::parse(row.text());
+  return attempt;
+}
+
+}  // namespace
+
+std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, s.replicas, s.stages, s.seed,
+             s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
+             s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan
+      FROM run_summary s
+      LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment
+      WHERE ?1 = '' OR s.experiment = ?1
+      ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql");
+    Bound rows(statement, experiment);
+    Axes axes(database.connection());
+    std::vector<RunSummary> found;
+    while (rows.next()) {
+      RunSummary run = summary_of(RowReader(rows.row()));
+      run.axes = axes.of(run.run_key, run.strategy);
+      found.push_back(std::move(run));
+    }
+    return found;
+  });
+}
+
+std::vector<std::string> experiment_names(const Database& database) {
+  return translated(database.connection(), [&] {
+    return texts(database.connection(), "SELECT name FROM experiment ORDER BY journal_id");
+  });
+}
+
+Plan latest_plan(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect
+      FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql");
+    Bound rows(statement, experiment);
+    if (!rows.next())
+      throw UserError("no experiment \"" + experiment + "\" in this yard",
+                      "`trainyard status` lists those that are there");
+    Plan plan = plan_of(RowReader(rows.row()));
+    plan.keys = texts(database.connection(), R"sql(
+      SELECT k.run_key
+      FROM experiment e
+      JOIN journal_key k ON k.journal_id = e.journal_id
+      JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = e.name
+      WHERE e.name = ? ORDER BY k.position)sql",
+                      experiment);
+    return plan;
+  });
+}
+
+Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT MAX(a.circumstances_hash = ?2)
+      FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.run_key = ?1 AND s.status = 'finished')sql");
+    Finished finished;
+    for (const auto& [key, hash] : hash_by_key) {
+      Bound rows(statement, key, hash);
+      if (!rows.next() || rows.row().isColumnNull(0)) continue;
+      (rows.row().getColumn(0).getInt() == 1 ? finished.here : finished.elsewhere).push_back(key);
+    }
+    return finished;
+  });
+}
+
+std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix) {
+  return translated(database.connection(), [&] {
+    if (prefix == "last")
+      return texts(database.connection(), R"sql(
+      SELECT run_key FROM attempt_summary
+      ORDER BY COALESCE(last_record, created) DESC, run_key, attempt DESC LIMIT 1)sql");
+    return texts(database.connection(), R"sql(
+      SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key)sql",
+                 prefix);
+  });
+}
+
+std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch
+      FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.run_key = ? ORDER BY s.attempt)sql");
+    Bound rows(statement, run_key);
+    std::vector<Attempt> found;
+    while (rows.next()) found.push_back(attempt_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
+std::map<std::string, double> median_run_seconds(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT kind, AVG(total_seconds)
+      FROM (SELECT kind, total_seconds, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY total_seconds) AS place,
+              COUNT(*) OVER (PARTITION BY kind) AS attempts
+            FROM (SELECT r.model || ' ' || r.strategy || ' ' || r.epochs AS kind, s.total_seconds
+                  FROM attempt_summary s JOIN run r ON r.run_key = s.run_key
+                  WHERE s.status = 'finished' AND s.total_seconds IS NOT NULL))
+      WHERE place IN ((attempts + 1) / 2, (attempts + 2) / 2)
+      GROUP BY kind)sql");
+    std::map<std::string, double> seconds;
+    Bound rows(statement);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      const std::string kind = row.text();
+      seconds[kind] = row.number();
+    }
+    return seconds;
+  });
+}
+
+}  // namespace trainyard::db

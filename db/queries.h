@@ -1,0 +1,156 @@
+// Every question that the program asks the database, each with a name. Plain result rows; NaN where a value
+// is not defined. Accuracies are fractions, epochs count from 1, times are seconds. The attempt that counts
+// for a run is the latest finished one, else the latest; what it resumes belongs to it. Rows come in order of
+// first planning. All throw UserError where the file cannot be read; ask several of one moment within
+// `Database::transaction`.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "db/database.h"
+#include "experiments/compare.h"
+#include "experiments/expect.h"
+#include "models/parameter.h"
+
+namespace trainyard::db {
+
+inline constexpr double not_defined = std::numeric_limits<double>::quiet_NaN();
+
+struct RunSummary {
+  std::string run_key;
+  std::string experiment;
+  std::string model;
+  std::string dataset;      // asked for
+  std::string data_source;  // read: differs where a stand-in was used
+  std::string strategy;     // label in the experiment
+  std::int64_t replicas = 1;
+  std::int64_t stages = 1;
+  std::int64_t seed = 0;
+  std::string status;       // planned | running | finished | failed | interrupted
+  std::int64_t epochs = 0;  // asked for
+  std::int64_t epochs_done = 0;
+  std::int64_t attempts = 0;
+  double total_train_seconds = 0;
+  double total_seconds = 0;  // launch to end, of the attempt that counts; 0 where no rank has said
+  double test_accuracy = 0;
+  std::string circumstances_hash;  // of the finished attempt, else of the last one
+  std::string failure;             // first error line of the last attempt, where it failed
+  std::string updated;             // UTC of the last record, else of the launch, else of the plan
+  bool in_latest_plan = true;      // the latest `run` entry of the experiment plans it too
+  std::map<std::string, models::Value>
+      axes;  // every resolved value by name; `strategy` as this experiment labels it
+};
+
+// All runs (one row for each experiment a run is in; `experiment` is empty for a run that no experiment
+// plans), or those of one experiment.
+std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment = "");
+
+// Experiments in order of their last `run` entry, the latest last.
+std::vector<std::string> experiment_names(const Database& database);
+
+// The latest `run` entry of an experiment.
+struct Plan {
+  std::string experiment;
+  std::string toml;
+  std::string time;
+  std::vector<experiments::Compare> compare;
+  std::vector<experiments::Expectation> expect;
+  std::vector<std::string> varied;
+  std::vector<std::string> keys;  // planned by the latest entry, without those removed since
+};
+Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
+
+// Keys finished under these circumstances, and keys finished under any.
+struct Finished {
+  std::vector<std::string> here;
+  std::vector<std::string> elsewhere;
+};
+Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key);
+
+// Run keys with this prefix, in alphabetical order; "last" is the run with the newest record (else launch),
+// nothing where none was launched.
+std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix);
+
+// One row per run and epoch, summed over replicas (times: the slowest rank), and one per replica: metrics of
+// its last stage, times of its slowest. While a run is not finished, its epoch has an average once all ranks
+// have written theirs. `epochs_of_run` gives averages.
+struct EpochRow {
+  std::string run_key;
+  std::string model;
+  std::string strategy;
+  std::int64_t seed = 0;
+  std::int64_t replica = -1;  // −1: the average over replicas; without stages a replica is a rank
+  std::int64_t epoch = 0;
+  double train_loss = 0, train_accuracy = 0, validation_loss = 0, validation_accuracy = 0;
+  double train_seconds = 0, validation_seconds = 0;
+  double train_perplexity = not_defined, validation_perplexity = not_defined;  // of translations
+  double train_psnr = not_defined, validation_psnr = not_defined;              // dB, of reconstructions
+};
+std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
+std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
+std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
+
+// What enters the verdicts of one finished run (`task_final_metrics`).
+struct FinalMetrics {
+  std::string run_key;
+  std::string model;
+  std::string strategy;
+  std::int64_t seed = 0;
+  double train_loss = 0, train_accuracy = 0, validation_loss = 0, validation_accuracy = 0;
+  double test_loss = 0, test_accuracy = 0;
+  double epoch_train_seconds = 0;  // median over epochs after the first; of fewer than 3 none is dropped
+  double total_validation_seconds = 0;
+  double train_perplexity = not_defined, validation_perplexity = not_defined, test_perplexity = not_defined;
+  double train_psnr = not_defined, validation_psnr = not_defined, test_psnr = not_defined;  // dB
+  double test_bleu = not_defined;                                                           // fraction
+  std::int64_t epochs = 0;
+  bool times_count = true;  // host to itself, devices not shared
+  std::map<std::string, models::Value> axes;
+};
+std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
+
+// Where the time of an epoch went: seconds by part, mean over epochs after the first (of fewer than 3 none is
+// dropped) and over ranks, per run. A part that no rank has measured is absent.
+struct TimeParts {
+  std::string run_key;
+  std::string model;
+  std::string strategy;
+  std::int64_t seed = 0;
+  std::map<std::string, double>
+      seconds;  // data, forward, backward, exposed_communication, bubble, optimizer, other
+};
+std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
+
+// The attempts of a run, oldest first.
+struct Attempt {
+  int attempt = 0;
+  std::string status;  // running | finished | failed | interrupted
+  std::string directory;
+  std::string started;
+  double total_seconds = 0;
+  std::string cause;      // first error line, empty where it went well
+  nlohmann::json launch;  // its run.json
+};
+std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
+
+// Median seconds of one run's finished attempts, by "model strategy epochs", where strategy is the run's own
+// label: for the time a plan will take.
+std::map<std::string, double> median_run_seconds(const Database& database);
+
+// One statement that only reads, for `trainyard sql`. UserError for one that would write (also another
+// database, a setting, a transaction), for several, and for what is no SQL, with SQLite's text. A blob comes
+// as text, X'0FA0'.
+struct ResultTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<nlohmann::json>> rows;  // null, integer, number or text
+};
+ResultTable select(const Database& database, const std::string& sql);
+
+}  // namespace trainyard::db

@@ -1,0 +1,254 @@
+// The views of results.db. Names and column order are a contract (db/README.md); what each means is said
+// there.
+#include <array>
+
+#include "db/schema.h"
+#include "db/task_views.h"
+
+namespace trainyard::db {
+
+namespace {
+
+// Finished when the `end` of every rank says so, whatever else happened; else what the first `cause` says.
+constexpr std::string_view attempt_status = R"sql(
+CREATE VIEW attempt_status AS
+SELECT run_key, attempt,
+  CASE
+    WHEN (SELECT COUNT(*) FROM process p
+          WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.status = 'finished') = a.world_size
+      THEN 'finished'
+    ELSE COALESCE(
+      (SELECT IIF(e.outcome = 'interrupted', 'interrupted', 'failed') FROM event e
+       WHERE e.run_key = a.run_key AND e.attempt = a.attempt AND e.type = 'cause' ORDER BY e.seq LIMIT 1),
+      'running')
+  END AS status
+FROM attempt a
+)sql";
+
+constexpr std::string_view attempt_summary = R"sql(
+CREATE VIEW attempt_summary AS
+SELECT a.run_key, a.attempt, s.status, a.created,
+  (SELECT MAX(p.total_seconds) FROM process p
+   WHERE p.run_key = a.run_key AND p.attempt = a.attempt) AS total_seconds,
+  CASE WHEN s.status IN ('failed', 'interrupted') THEN COALESCE(
+    (SELECT NULLIF(e.error, '') FROM event e
+     WHERE e.run_key = a.run_key AND e.attempt = a.attempt AND e.type = 'cause' ORDER BY e.seq LIMIT 1),
+    (SELECT p.error FROM process p
+     WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.error <> '' ORDER BY p.ended, p.rank LIMIT 1))
+  END AS failure,
+  (SELECT MAX(o.last_time) FROM spool o
+   WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS last_record,
+  a.host, a.processor, a.world_size, a.times_count, a.circumstances_hash, a.directory
+FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.attempt
+)sql";
+
+// The attempt that counts: the latest finished one, else the latest.
+constexpr std::string_view counted_attempt = R"sql(
+CREATE VIEW counted_attempt AS
+SELECT run_key, attempt, status
+FROM (SELECT run_key, attempt, status, ROW_NUMBER() OVER (
+        PARTITION BY run_key ORDER BY status = 'finished' DESC, attempt DESC) AS place
+      FROM attempt_status)
+WHERE place = 1
+)sql";
+
+// The chain of attempts that the counted one resumes, each with the epochs after_epoch + 1 … up_to_epoch that
+// it contributes. An attempt can only resume an earlier one: the recursion ends.
+constexpr std::string_view run_chain = R"sql(
+CREATE VIEW run_chain AS
+WITH RECURSIVE chain (run_key, status, attempt, up_to_epoch) AS (
+  SELECT run_key, status, attempt, 9223372036854775807 FROM counted_attempt
+  UNION ALL
+  SELECT c.run_key, c.status, a.resumes_attempt, MIN(c.up_to_epoch, COALESCE(a.resumes_after_epoch, 0))
+  FROM chain c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+  WHERE a.resumes_attempt < a.attempt
+)
+SELECT c.run_key, c.status, c.attempt, a.world_size,
+  IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0) AS after_epoch, c.up_to_epoch
+FROM chain c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+)sql";
+
+// While a run is not finished, an epoch is there only when all ranks have written it.
+constexpr std::string_view run_epoch = R"sql(
+CREATE VIEW run_epoch AS
+SELECT e.run_key, e.epoch, e.attempt,
+  MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
+FROM run_chain c JOIN epoch e
+  ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+GROUP BY e.run_key, e.epoch, e.attempt
+HAVING c.status = 'finished' OR COUNT(*) >= c.world_size
+)sql";
+
+constexpr std::string_view run_in_experiment = R"sql(
+CREATE VIEW run_in_experiment AS
+SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed
+FROM run r LEFT JOIN experiment_run m ON m.run_key = r.run_key
+)sql";
+
+constexpr std::string_view run_summary = R"sql(
+CREATE VIEW run_summary AS
+SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed,
+  COALESCE(c.status, 'planned') AS status, r.epochs, t.total_train_seconds,
+  COALESCE(t.epochs_done, 0) AS epochs_done,
+  (SELECT COUNT(*) FROM attempt a WHERE a.run_key = r.run_key) AS attempts,
+  r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = r.run_key AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test'
+     AND x.name = 'correct') AS test_accuracy,
+  s.times_count, s.circumstances_hash, s.failure,
+  COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = r.run_key),
+           (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = r.run_key),
+           (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
+  m.latest_journal_id = n.journal_id AS in_latest_plan
+FROM run r
+LEFT JOIN experiment_run m ON m.run_key = r.run_key
+LEFT JOIN experiment n ON n.name = m.experiment
+LEFT JOIN counted_attempt c ON c.run_key = r.run_key
+LEFT JOIN attempt_summary s ON s.run_key = c.run_key AND s.attempt = c.attempt
+LEFT JOIN (SELECT run_key, SUM(train_seconds) AS total_train_seconds, COUNT(*) AS epochs_done
+           FROM run_epoch GROUP BY run_key) t ON t.run_key = r.run_key
+)sql";
+
+// Σ sum / Σ weight over ranks; nothing where a rank's sum is not a number.
+constexpr std::string_view epoch_mean = R"sql(
+CREATE VIEW epoch_mean AS
+SELECT e.run_key, e.epoch, e.attempt, m.phase, m.name,
+  IIF(COUNT(m.sum) = COUNT(*), SUM(m.sum) / NULLIF(SUM(m.weight), 0), NULL) AS value, SUM(m.weight) AS weight
+FROM run_epoch e JOIN metric m ON m.run_key = e.run_key AND m.attempt = e.attempt AND m.epoch = e.epoch
+GROUP BY e.run_key, e.epoch, e.attempt, m.phase, m.name
+)sql";
+
+constexpr std::string_view epoch_average = R"sql(
+CREATE VIEW epoch_average AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'train'
+     AND x.name = 'loss') AS train_loss,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'train'
+     AND x.name = 'correct') AS train_accuracy,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'validation'
+     AND x.name = 'loss') AS validation_loss,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'validation'
+     AND x.name = 'correct') AS validation_accuracy,
+  e.train_seconds, e.validation_seconds
+FROM run_epoch e JOIN run_in_experiment r ON r.run_key = e.run_key
+)sql";
+
+constexpr std::string_view epoch_rank = R"sql(
+CREATE VIEW epoch_rank AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'train' AND m.name = 'loss' AND m.rank = e.rank) AS train_loss,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'train' AND m.name = 'correct' AND m.rank = e.rank) AS train_accuracy,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'loss' AND m.rank = e.rank)
+    AS validation_loss,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'correct' AND m.rank = e.rank)
+    AS validation_accuracy,
+  e.train_seconds, e.validation_seconds
+FROM run_chain c
+JOIN epoch e
+  ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+JOIN run_in_experiment r ON r.run_key = e.run_key
+)sql";
+
+// A replica is `stages` consecutive ranks: its metrics are those of its last stage, the only one that writes
+// any, its times those of the slowest.
+constexpr std::string_view epoch_replica = R"sql(
+CREATE VIEW epoch_replica AS
+SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, e.epoch,
+  MAX(e.train_loss) AS train_loss, MAX(e.train_accuracy) AS train_accuracy,
+  MAX(e.validation_loss) AS validation_loss, MAX(e.validation_accuracy) AS validation_accuracy,
+  MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
+FROM epoch_rank e JOIN run r ON r.run_key = e.run_key
+GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
+HAVING COUNT(*) = r.stages
+)sql";
+
+// Epochs whose times are compared: those after the first; of fewer than 3 none is dropped.
+constexpr std::string_view timed_epoch = R"sql(
+CREATE VIEW timed_epoch AS
+SELECT run_key, epoch, attempt, train_seconds
+FROM (SELECT *, COUNT(*) OVER (PARTITION BY run_key) AS epochs FROM run_epoch WHERE train_seconds IS NOT NULL)
+WHERE epoch > 1 OR epochs < 3
+)sql";
+
+constexpr std::string_view epoch_train_seconds = R"sql(
+CREATE VIEW epoch_train_seconds AS
+SELECT run_key, AVG(train_seconds) AS epoch_train_seconds
+FROM (SELECT run_key, train_seconds,
+        ROW_NUMBER() OVER (PARTITION BY run_key ORDER BY train_seconds) AS place,
+        COUNT(*) OVER (PARTITION BY run_key) AS epochs
+      FROM timed_epoch)
+WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)
+GROUP BY run_key
+)sql";
+
+// The last epoch of a run: SQLite takes `attempt` from the row that has the maximum.
+constexpr std::string_view final_metrics = R"sql(
+CREATE VIEW final_metrics AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'train'
+     AND x.name = 'loss') AS train_loss,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'train'
+     AND x.name = 'correct') AS train_accuracy,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'validation'
+     AND x.name = 'loss') AS validation_loss,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'validation'
+     AND x.name = 'correct') AS validation_accuracy,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = c.run_key AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test'
+     AND x.name = 'loss') AS test_loss,
+  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
+   WHERE x.run_key = c.run_key AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test'
+     AND x.name = 'correct') AS test_accuracy,
+  t.epoch_train_seconds, v.total_validation_seconds
+FROM counted_attempt c
+JOIN run_in_experiment r ON r.run_key = c.run_key
+LEFT JOIN (SELECT run_key, attempt, MAX(epoch) AS last_epoch,
+             SUM(validation_seconds) AS total_validation_seconds
+           FROM run_epoch GROUP BY run_key) v ON v.run_key = c.run_key
+LEFT JOIN epoch_train_seconds t ON t.run_key = c.run_key
+WHERE c.status = 'finished'
+)sql";
+
+constexpr std::string_view time_parts = R"sql(
+CREATE VIEW time_parts AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
+  AVG(e.data_seconds) AS data_seconds, AVG(e.forward_seconds) AS forward_seconds,
+  AVG(e.backward_seconds) AS backward_seconds,
+  AVG(e.exposed_communication_seconds) AS exposed_communication_seconds,
+  AVG(e.bubble_seconds) AS bubble_seconds, AVG(e.optimizer_seconds) AS optimizer_seconds,
+  AVG(e.other_seconds) AS other_seconds
+FROM timed_epoch t
+JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = t.epoch
+JOIN run_in_experiment r ON r.run_key = t.run_key
+GROUP BY r.run_key, r.experiment
+)sql";
+
+constexpr std::string_view run_axis = R"sql(
+CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
+)sql";
+
+constexpr std::array all_views{attempt_status,      attempt_summary,    counted_attempt,   run_chain,
+                               run_epoch,           run_in_experiment,  run_summary,       epoch_mean,
+                               epoch_average,       epoch_rank,         epoch_replica,     timed_epoch,
+                               epoch_train_seconds, final_metrics,      time_parts,        run_axis,
+                               task_epoch_average,  task_epoch_replica, task_final_metrics};
+
+}  // namespace
+
+std::span<const std::string_view> views() {
+  return all_views;
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,89 @@
+#include "experiments/comparisons.h"
+
+#include <algorithm>
+#include <string>
+
+#include "experiments/run.h"
+#include "experiments/selection.h"
+#include "experiments/vocabulary.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+// Different values of `axis` among the runs, in their order.
+std::vector<models::Value> axis_values(const std::string& axis, const std::vector<ExpandedRun>& runs) {
+  std::vector<models::Value> found;
+  for (const ExpandedRun& each : runs) {
+    const auto values = values_by_name(each.run);
+    const auto value = values.find(axis);
+    if (value != values.end() && std::find(found.begin(), found.end(), value->second) == found.end())
+      found.push_back(value->second);
+  }
+  return found;
+}
+
+std::string list_of(const std::vector<models::Value>& values) {
+  std::string text;
+  for (const models::Value& value : values) text += (text.empty() ? "" : ", ") + plain_text(value);
+  return text;
+}
+
+// The value of the axis that the file means; nothing where there is none.
+std::optional<models::Value> baseline(const CompareTable& table, const std::vector<models::Value>& values) {
+  const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
+  if (!table.baseline && table.compare.axis != "strategy") return std::nullopt;
+  const auto found = std::find_if(values.begin(), values.end(),
+                                  [&](const models::Value& value) { return means(wanted, value); });
+  if (found == values.end()) return std::nullopt;
+  return *found;
+}
+
+void report_baseline(const CompareTable& table, const std::vector<models::Value>& values,
+                     Problems& problems) {
+  const std::string& axis = table.compare.axis;
+  if (values.empty()) {
+    problems.error(table.at, "no run has a value of the axis " + axis);
+  } else if (!table.baseline && axis != "strategy") {
+    problems.error(table.at,
+                   "the comparison of " + axis + " has no baseline; its values are " + list_of(values));
+  } else {
+    const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
+    problems.error(table.baseline_at, "baseline " + in_quotes(wanted) + " is not a value of " + axis +
+                                          "; its values are " + list_of(values));
+  }
+}
+
+std::optional<Compare> checked(const CompareTable& table, const Sheet& sheet,
+                               const std::vector<ExpandedRun>& runs, Problems& problems) {
+  const std::vector<models::Value> values = axis_values(table.compare.axis, runs);
+  const auto value = baseline(table, values);
+  const bool overridden = sheet.overrides.contains(table.compare.axis);
+  if (!value && !overridden) report_baseline(table, values, problems);
+  if (values.size() < 2 && (value || overridden))
+    problems.warning(table.at, "nothing is compared: all runs have the same " + table.compare.axis);
+  if (!value) return std::nullopt;
+  Compare compare = table.compare;
+  compare.baseline = plain_text(*value);
+  return compare;
+}
+
+}  // namespace
+
+std::vector<Compare> comparisons(const Sheet& sheet, const std::vector<ExpandedRun>& runs,
+                                 Problems& problems) {
+  std::vector<Compare> found;
+  if (!sheet.compare_given) {
+    const CompareTable usual{};
+    const std::vector<models::Value> strategies = axis_values(usual.compare.axis, runs);
+    if (strategies.size() > 1 && baseline(usual, strategies)) found.push_back(usual.compare);
+    return found;
+  }
+  if (sheet.matrix.broken || runs.empty()) return found;
+  for (const CompareTable& table : sheet.compare)
+    if (!table.compare.axis.empty())
+      if (auto compare = checked(table, sheet, runs, problems)) found.push_back(std::move(*compare));
+  return found;
+}
+
+}  // namespace trainyard::experiments

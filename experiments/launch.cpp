@@ -1,0 +1,166 @@
+#include "experiments/launch.h"
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "experiments/record_writer.h"
+#include "models/error.h"
+#include "models/sha256.h"
+
+namespace trainyard::experiments {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int launch_version = 1;
+
+[[noreturn]] void fail(const std::filesystem::path& file) {
+  throw std::system_error(errno, std::generic_category(), file.string());
+}
+
+// Closes on every way out.
+class Descriptor {
+ public:
+  Descriptor(const std::filesystem::path& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) fail(path);
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void write_and_sync(const std::filesystem::path& file, std::string_view bytes) {
+  const Descriptor descriptor(file, O_WRONLY | O_CREAT | O_TRUNC);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(file);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(descriptor.get()) != 0) fail(file);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (::fsync(descriptor.get()) != 0) fail(folder);
+}
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw UserError("cannot read the run file", "is it there, and readable?", {.file = file.string()});
+  return text.str();
+}
+
+// What only this version of run.json promises is checked by reading it.
+void check_version(const json& object) {
+  const int version = object.at("v").get<int>();
+  if (version != launch_version)
+    throw UserError("run file of version " + std::to_string(version) + ", this program reads version " +
+                    std::to_string(launch_version));
+}
+
+}  // namespace
+
+json to_json(const Circumstances& circumstances) {
+  return {{"host", circumstances.host},
+          {"libtorch", circumstances.libtorch},
+          {"nccl", circumstances.nccl},
+          {"processor", circumstances.processor},
+          {"ranks_per_device", circumstances.ranks_per_device},
+          {"release", circumstances.release},
+          {"threads_per_rank", circumstances.threads_per_rank}};
+}
+
+Circumstances circumstances_from_json(const json& object) try {
+  Circumstances circumstances;
+  object.at("host").get_to(circumstances.host);
+  object.at("libtorch").get_to(circumstances.libtorch);
+  object.at("nccl").get_to(circumstances.nccl);
+  object.at("processor").get_to(circumstances.processor);
+  object.at("ranks_per_device").get_to(circumstances.ranks_per_device);
+  object.at("release").get_to(circumstances.release);
+  object.at("threads_per_rank").get_to(circumstances.threads_per_rank);
+  return circumstances;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of circumstances: ") + error.what());
+}
+
+std::string circumstances_hash(const Circumstances& circumstances) {
+  return models::sha256_hex(to_json(circumstances).dump()).substr(0, 12);
+}
+
+json to_json(const Launch& launch) {
+  json object = {{"v", launch_version},
+                 {"run", launch.key},
+                 {"attempt", launch.attempt},
+                 {"records", launch.records.string()},
+                 {"experiment", launch.experiment},
+                 {"seed", launch.run.seed},
+                 {"epochs", launch.run.epochs},
+                 {"work", to_json(launch.run)},
+                 {"devices", launch.devices},
+                 {"cores", launch.cores},
+                 {"host_exclusive", launch.host_exclusive},
+                 {"devices_shared", launch.devices_shared},
+                 {"circumstances", to_json(launch.circumstances)},
+                 {"circumstances_hash", circumstances_hash(launch.circumstances)},
+                 {"world_size", launch.run.strategy.world_size()},
+                 {"created", launch.created}};
+  object["axes"] = object["work"]["axes"];
+  return object;
+}
+
+Launch launch_from_json(const json& object) try {
+  check_version(object);
+  Launch launch;
+  object.at("run").get_to(launch.key);
+  object.at("attempt").get_to(launch.attempt);
+  launch.records = object.at("records").get<std::string>();
+  object.at("experiment").get_to(launch.experiment);
+  launch.run = run_from_json(object.at("work"));
+  object.at("devices").get_to(launch.devices);
+  object.at("cores").get_to(launch.cores);
+  object.at("host_exclusive").get_to(launch.host_exclusive);
+  object.at("devices_shared").get_to(launch.devices_shared);
+  launch.circumstances = circumstances_from_json(object.at("circumstances"));
+  object.at("created").get_to(launch.created);
+  return launch;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of a launch: ") + error.what());
+}
+
+void write_launch(const Launch& launch) {
+  const std::filesystem::path file = launch.records / run_file_name;
+  const std::filesystem::path unfinished = launch.records / (std::string(run_file_name) + ".tmp");
+  write_and_sync(unfinished, to_json(launch).dump(2) + '\n');
+  std::filesystem::rename(unfinished, file);
+  sync_folder(launch.records);
+}
+
+Launch read_launch(const std::filesystem::path& run_file) {
+  const std::string text = read_text(run_file);
+  const std::string advice = "trainyard writes this file before it launches a run";
+  try {
+    return launch_from_json(json::parse(text));
+  } catch (const json::parse_error& error) {
+    throw UserError("not JSON at byte " + std::to_string(error.byte), advice, {.file = run_file.string()});
+  } catch (const std::exception& error) {
+    throw UserError(error.what(), advice, {.file = run_file.string()});
+  }
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,53 @@
+// `run.json`: what an attempt's ranks are told. Written by the orchestrator before launch, read by each rank
+// (its path is in TRAINYARD_RUN), by `db` on ingest, and by people. Foreign programs may rely on the members
+// `run, attempt, seed, epochs, axes, records`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/run.h"
+
+namespace trainyard::experiments {
+
+// Where and with what a run is trained; recorded per attempt, with a hash of its own. Two attempts are
+// comparable in time only where the hashes are equal.
+struct Circumstances {
+  std::string host;
+  std::string processor;  // CPU or GPU model
+  int threads_per_rank = 1;
+  double ranks_per_device = 1;
+  std::string release;   // of trainyard, with build type: "0.1.0 Release"
+  std::string libtorch;  // "2.13.0"
+  std::string nccl;      // empty on CPU
+  bool operator==(const Circumstances&) const = default;
+};
+nlohmann::json to_json(const Circumstances& circumstances);
+Circumstances circumstances_from_json(const nlohmann::json& json);
+std::string circumstances_hash(const Circumstances& circumstances);  // 12 hexadecimal digits
+
+struct Launch {
+  std::string key;
+  int attempt = 1;
+  std::filesystem::path records;  // the attempt's directory, absolute
+  std::string experiment;         // name, for people
+  Run run;
+  std::vector<std::string> devices;     // of each rank: "cpu:0-1", "cuda:0"
+  std::vector<std::vector<int>> cores;  // of each rank: CPU numbers it is pinned to; empty = not pinned
+  bool host_exclusive = true;           // no other timed run beside it: its times count in verdicts
+  bool devices_shared = false;          // more ranks than devices: its times are marked
+  Circumstances circumstances;
+  std::string created;  // UTC
+};
+
+// Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
+// host_exclusive, devices_shared, circumstances, circumstances_hash, world_size, created.
+nlohmann::json to_json(const Launch& launch);
+Launch launch_from_json(const nlohmann::json& json);
+void write_launch(const Launch& launch);                    // atomically, as records/run.json, fsynced
+Launch read_launch(const std::filesystem::path& run_file);  // UserError names the file and what is wrong
+
+}  // namespace trainyard::experiments

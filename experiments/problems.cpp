@@ -1,0 +1,31 @@
+#include "experiments/problems.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace trainyard::experiments {
+
+std::string to_text(const Problem& problem) {
+  const std::string place = trainyard::to_text(problem.location);
+  return (place.empty() ? "" : place + ": ") + (problem.warning ? "warning: " : "error: ") + problem.message;
+}
+
+std::vector<Problem> Problems::in_file_order() const {
+  std::vector<Problem> sorted = problems_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.location.line, a.location.column) < std::tie(b.location.line, b.location.column);
+  });
+  return sorted;
+}
+
+void Problems::add_all(const Problems& other) {
+  for (const Problem& problem : other.problems_) add(problem);
+}
+
+void Problems::add(Problem problem) {
+  if (!seen_.insert(to_text(problem)).second) return;
+  if (!problem.warning) ++errors_;
+  problems_.push_back(std::move(problem));
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,43 @@
+// `rank-<r>.progress`: 64 bytes that a rank overwrites in place at most 5 times a second, for progress bars
+// and the detection of hangs. Never evidence. Layout, little endian: "TYP1" (4 bytes), phase u32, epoch u32,
+// epochs u32, step u64, steps u64, loss f64, correct fraction f64 (NaN where undefined), stamp u64
+// (CLOCK_MONOTONIC nanoseconds), reserved u32, CRC-32C of the 60 bytes before it u32.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace trainyard::experiments {
+
+enum class Phase : std::uint32_t { setup = 0, train = 1, validation = 2, test = 3, done = 4 };
+
+struct Progress {
+  Phase phase = Phase::setup;
+  std::uint32_t epoch = 0;  // from 1
+  std::uint32_t epochs = 0;
+  std::uint64_t step = 0;   // done in this epoch
+  std::uint64_t steps = 0;  // of this epoch
+  double loss = 0;          // mean of the epoch so far, NaN where unknown
+  double accuracy = 0;      // fraction, NaN where undefined
+  std::uint64_t stamp = 0;  // nanoseconds, CLOCK_MONOTONIC
+};
+
+class ProgressWriter {
+ public:
+  explicit ProgressWriter(const std::filesystem::path& file);
+  ~ProgressWriter();
+  ProgressWriter(const ProgressWriter&) = delete;
+  ProgressWriter& operator=(const ProgressWriter&) = delete;
+  bool due() const;               // 200 ms have passed since the last write
+  void write(Progress progress);  // sets the stamp; errors are ignored: this is no evidence
+
+ private:
+  int fd_ = -1;
+  std::uint64_t last_ = 0;
+};
+
+// Nothing where the file is missing, short or torn.
+std::optional<Progress> read_progress(const std::filesystem::path& file);
+
+}  // namespace trainyard::experiments

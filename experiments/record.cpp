@@ -1,0 +1,146 @@
+#include "experiments/record.h"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <limits>
+
+#include <boost/crc.hpp>
+
+#include "models/error.h"
+
+namespace trainyard::experiments {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::string_view crc_member = ",\"crc\"";
+
+std::string hexadecimal(std::uint32_t number) {
+  std::array<char, 9> digits;
+  std::snprintf(digits.data(), digits.size(), "%08x", number);
+  return digits.data();
+}
+
+std::string integer_problem(const json& object, const char* name, std::int64_t minimum,
+                            std::int64_t maximum) {
+  const auto member = object.find(name);
+  if (member == object.end()) return std::string("no member ") + name;
+  const bool too_large =
+      member->is_number_unsigned() && member->get<std::uint64_t>() > static_cast<std::uint64_t>(maximum);
+  if (!member->is_number_integer() || too_large || member->get<std::int64_t>() < minimum ||
+      member->get<std::int64_t>() > maximum)
+    return std::string(name) + " is not an integer from " + std::to_string(minimum) + " to " +
+           std::to_string(maximum);
+  return {};
+}
+
+std::string text_problem(const json& object, const char* name) {
+  const auto member = object.find(name);
+  if (member == object.end()) return std::string("no member ") + name;
+  if (!member->is_string() || member->get_ref<const std::string&>().empty())
+    return std::string(name) + " is not a text";
+  return {};
+}
+
+std::string elapsed_problem(const json& object) {
+  const auto member = object.find("elapsed_seconds");
+  if (member == object.end()) return "no member elapsed_seconds";
+  if (!member->is_number() || !(member->get<double>() >= 0)) return "elapsed_seconds is not a number >= 0";
+  return {};
+}
+
+// Why `object` is no record; empty where it is one.
+std::string member_problem(const json& object) {
+  constexpr auto max_int = std::numeric_limits<int>::max();
+  constexpr auto max_integer = std::numeric_limits<std::int64_t>::max();
+  if (!object.is_object()) return "not a JSON object";
+  const std::array<std::string, 8> problems{
+      integer_problem(object, "v", record_version, record_version),
+      text_problem(object, "run"),
+      integer_problem(object, "attempt", 1, max_int),
+      object.contains("rank") ? integer_problem(object, "rank", 0, max_int) : "",
+      integer_problem(object, "seq", 0, max_integer),
+      text_problem(object, "type"),
+      text_problem(object, "time"),
+      elapsed_problem(object)};
+  for (const std::string& problem : problems)
+    if (!problem.empty()) return problem;
+  return {};
+}
+
+// Why the seal of `line`, whose object is `object`, is broken; empty where it holds or there is none.
+std::string seal_problem(std::string_view line, const json& object) {
+  const auto crc = object.find("crc");
+  if (crc == object.end()) return {};
+  const std::size_t place = line.rfind(crc_member);
+  if (!crc->is_string() || place == std::string_view::npos)
+    return "crc is not the last member, written as ,\"crc\":\"8 hexadecimal digits\"";
+  const std::string expected = hexadecimal(crc32c(line.substr(0, place)));
+  const std::string& found = crc->get_ref<const std::string&>();
+  return found == expected ? "" : "CRC is " + found + ", should be " + expected;
+}
+
+Record to_record(json object) {
+  Record record;
+  object.at("run").get_to(record.run);
+  object.at("attempt").get_to(record.attempt);
+  if (object.contains("rank")) record.rank = object.at("rank").get<int>();
+  object.at("seq").get_to(record.seq);
+  object.at("type").get_to(record.type);
+  object.at("time").get_to(record.time);
+  object.at("elapsed_seconds").get_to(record.elapsed_seconds);
+  object.erase("crc");
+  record.body = std::move(object);
+  return record;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
+}
+
+std::string sealed_line(const nlohmann::ordered_json& object) {
+  if (!object.is_object() || object.empty()) throw InternalError("a record is an object with members");
+  std::string line = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  line.pop_back();  // the closing brace
+  const std::string crc = hexadecimal(crc32c(line));
+  return line.append(crc_member).append(":\"").append(crc).append("\"}");
+}
+
+ParsedLine parse_line(std::string_view line) {
+  json object;
+  try {
+    object = json::parse(line.begin(), line.end());
+  } catch (const json::parse_error& error) {
+    return {std::nullopt, "not JSON at byte " + std::to_string(error.byte)};
+  } catch (const json::exception& error) {  // a number out of range
+    return {std::nullopt, std::string("not JSON: ") + error.what()};
+  }
+  if (!object.is_object()) return {std::nullopt, "not a JSON object"};
+  std::string problem = seal_problem(line, object);
+  if (problem.empty()) problem = member_problem(object);
+  if (!problem.empty()) return {std::nullopt, problem};
+  return {to_record(std::move(object)), ""};
+}
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto since_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 32> text;
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(text.data() + length, text.size() - length, ".%03dZ",
+                static_cast<int>(since_epoch.count() % 1000));
+  return text.data();
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,99 @@
+#include "experiments/resolve.h"
+
+#include <algorithm>
+
+#include "experiments/check_run.h"
+#include "experiments/key_forms.h"
+#include "experiments/resolve_strategy.h"
+#include "experiments/vocabulary.h"
+
+namespace trainyard::experiments {
+
+using models::Value;
+
+namespace {
+
+models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Problems& problems) {
+  models::Hyperparameters values;
+  for (const models::Parameter& parameter : settings.model().hyperparameters) {
+    const Setting* found = settings.find(parameter.name);
+    const Value raw = found ? found->value : parameter.fallback.value();
+    const auto wrong = models::problem_with(parameter, raw);
+    if (wrong)
+      problems.error(settings.place(parameter.name),
+                     parameter.name + " of model " + in_quotes(settings.model().name) + " " + *wrong);
+    values[parameter.name] = wrong ? raw : models::coerced(parameter, raw);
+  }
+  return values;
+}
+
+models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed) {
+  models::DataChoice data;
+  const Setting* dataset = settings.find("dataset");
+  data.dataset = dataset ? std::get<std::string>(dataset->value) : settings.model().datasets.front();
+  data.split_seed = data_seed;
+  const auto split = std::get<std::vector<double>>(settings.value("data_split"));
+  std::copy_n(split.begin(), data.split.size(), data.split.begin());
+  data.train_samples = settings.optional_integer("train_samples");
+  data.image_size = settings.integer("image_size");
+  data.vocabulary_min_frequency = settings.integer("vocabulary_min_frequency");
+  data.vocabulary_max_size = settings.integer("vocabulary_max_size");
+  return data;
+}
+
+Optimizer resolve_optimizer(const RunSettings& settings) {
+  Optimizer optimizer;
+  optimizer.kind = settings.text("optimizer");
+  const bool sgd = optimizer.kind == "sgd";
+  const Setting* rate = settings.find("learning_rate");
+  optimizer.learning_rate = rate ? std::get<double>(rate->value) : sgd ? 0.05 : 0.001;
+  optimizer.momentum = sgd ? settings.number("momentum") : 0;
+  optimizer.weight_decay = settings.number("weight_decay");
+  optimizer.clip_norm = settings.number("clip_norm");
+  optimizer.schedule = settings.text("learning_rate_schedule");
+  if (optimizer.schedule == "step") {
+    const std::int64_t third = (settings.integer("epochs") + 2) / 3;
+    optimizer.schedule_epochs = settings.optional_integer("learning_rate_step_epochs").value_or(third);
+    optimizer.schedule_factor = settings.number("learning_rate_factor");
+  }
+  return optimizer;
+}
+
+void resolve_batch(const RunSettings& settings, Run& run) {
+  const Batch batch = batch_of(settings.value("batch"));
+  run.batch_size = batch.size;
+  run.batch_per = batch.per;
+  run.global_batch = batch.per == "replica" ? batch.size * run.strategy.replicas : batch.size;
+}
+
+std::string resolve_save(const RunSettings& settings) {
+  const std::string save = settings.text("save");
+  return save == "none" ? "" : save;
+}
+
+}  // namespace
+
+Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
+  const RunSettings settings(sheet, point);
+  Run run;
+  run.model = settings.model().name;
+  run.strategy = resolve_strategy(settings, problems);
+  run.hyperparameters = resolve_hyperparameters(settings, problems);
+  run.data = resolve_choice(settings, sheet.data_seed);
+  run.optimizer = resolve_optimizer(settings);
+  run.epochs = settings.integer("epochs");
+  resolve_batch(settings, run);
+  run.gradient_accumulation = settings.integer("gradient_accumulation");
+  run.sampler = settings.text("sampler");
+  run.learning_rate_scaling = settings.text("learning_rate_scaling");
+  run.augmentation = settings.text("augmentation");
+  run.batch_norm = settings.text("batch_norm");
+  run.save = resolve_save(settings);
+  run.seed = static_cast<std::uint64_t>(settings.integer("seed"));
+  run.threads = settings.optional_integer("threads");
+  for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
+  check_run(settings, run, problems);
+  return run;
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,127 @@
+#include <cstdlib>
+#include <deque>
+#include <system_error>
+
+#include "experiments/file.h"
+#include "experiments/stage_split.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+// What is read for one data set of the file.
+struct Source {
+  std::string name;
+  std::filesystem::path folder;
+};
+
+// What the facts of data depend on; everything else of a choice is as it is by default.
+models::DataChoice asked(const Source& source, const models::DataChoice& choice) {
+  models::DataChoice asked;
+  if (models::find_dataset(source.name).kind != models::DataKind::images) {
+    asked = choice;
+    asked.fingerprint.clear();
+    asked.input = {};
+  }
+  asked.dataset.clear();
+  asked.source = source.name;
+  asked.folder = source.folder;
+  asked.split_seed = choice.split_seed;
+  asked.image_size = choice.image_size;
+  return asked;
+}
+
+class Finder {
+ public:
+  Finder(const Experiment& experiment, const DataSearch& search) : experiment_(experiment), search_(search) {}
+
+  void resolve(models::DataChoice& choice) {
+    const Source& found = source(choice.dataset);
+    choice.source = found.name;
+    choice.folder = found.folder;
+    const models::DataFacts& known = facts(asked(found, choice));
+    choice.fingerprint = known.fingerprint;
+    choice.input = known.input;
+  }
+
+ private:
+  const Source& source(const std::string& dataset) {
+    const auto known = sources_.find(dataset);
+    if (known != sources_.end()) return known->second;
+    return sources_.emplace(dataset, find(models::find_dataset(dataset))).first->second;
+  }
+
+  Source find(const models::Dataset& dataset) const {
+    if (dataset.generated()) return {dataset.name, {}};
+    std::vector<std::filesystem::path> looked_in;
+    if (search_.directory && !dataset.folders.empty()) looked_in.push_back(*search_.directory);
+    const auto line = experiment_.data.find(dataset.name);
+    const bool has_line = line != experiment_.data.end();
+    if (has_line && line->second != "synthetic")
+      looked_in.push_back(experiment_.file.parent_path() / line->second);  // beside the file, unless absolute
+    for (const std::filesystem::path& directory : looked_in)
+      if (const auto folder = models::find_folder(dataset, directory))
+        return {dataset.name, std::filesystem::absolute(*folder).lexically_normal()};
+    if (has_line && line->second == "synthetic" && !dataset.stand_in.empty()) return {dataset.stand_in, {}};
+    throw UserError(not_found(dataset, looked_in), advice(dataset), {.file = experiment_.file.string()});
+  }
+
+  static std::string not_found(const models::Dataset& dataset,
+                               const std::vector<std::filesystem::path>& looked_in) {
+    std::string text = "data set \"" + dataset.name + "\" ";
+    if (looked_in.empty()) return text + "has no folder";
+    text += "was not found in ";
+    for (const auto& directory : looked_in)
+      text += (&directory == looked_in.data() ? "" : ", ") + directory.string();
+    return text;
+  }
+
+  static std::string advice(const models::Dataset& dataset) {
+    if (dataset.folders.empty()) return "write [data] " + dataset.name + " = \"FOLDER\"";
+    return "give --data DIR or TRAINYARD_DATA, where DIR holds a folder " + dataset.folders.front() +
+           ", or write [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
+  }
+
+  // Of equal questions once, whatever the data set is asked for as.
+  const models::DataFacts& facts(models::DataChoice question) {
+    for (const auto& [known, answer] : facts_)
+      if (known == question) return answer;
+    models::DataFacts fresh = models::facts(models::find_dataset(question.source), question.folder, question);
+    return facts_.emplace_back(std::move(question), std::move(fresh)).second;
+  }
+
+  const Experiment& experiment_;
+  const DataSearch& search_;
+  std::map<std::string, Source> sources_;  // by data set asked for
+  std::deque<std::pair<models::DataChoice, models::DataFacts>> facts_;
+};
+
+void refuse_equal_keys(const Experiment& experiment) {
+  std::map<std::string, const Run*> first;
+  for (const Run& run : experiment.runs) {
+    const auto [same, is_new] = first.emplace(run_key(run), &run);
+    if (is_new) continue;
+    throw UserError("the runs \"" + label(*same->second) + "\" and \"" + label(run) +
+                        "\" have the same key " + same->first +
+                        ": they read the same data and do the same work",
+                    "leave one out with [[exclude]]", {.file = experiment.file.string()});
+  }
+}
+
+}  // namespace
+
+DataSearch data_search(const std::optional<std::filesystem::path>& from_command_line) {
+  if (from_command_line) return {from_command_line};
+  const char* directory = std::getenv("TRAINYARD_DATA");  // NOLINT(concurrency-mt-unsafe)
+  if (directory == nullptr || *directory == '\0') return {};
+  return {std::filesystem::path(directory)};
+}
+
+void resolve_data(Experiment& experiment, const DataSearch& search) {
+  Finder finder(experiment, search);
+  for (Run& run : experiment.runs) finder.resolve(run.data);
+  resolve_stages(experiment);
+  refuse_equal_keys(experiment);
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,217 @@
+// A run and its parts as JSON, and back.
+#include <algorithm>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/run.h"
+#include "models/error.h"
+
+namespace trainyard::experiments {
+
+using nlohmann::json;
+
+namespace {
+
+json hyperparameters_json(const models::Hyperparameters& values) {
+  json object = json::object();
+  for (const auto& [name, value] : values) object[name] = to_json(value);
+  return object;
+}
+
+std::map<std::string, models::Value> values_from_json(const json& object) {
+  std::map<std::string, models::Value> values;
+  for (const auto& [name, value] : object.items()) values.emplace(name, value_from_json(value));
+  return values;
+}
+
+template <typename T>
+json optional_json(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+std::optional<std::int64_t> optional_integer(const json& value) {
+  if (value.is_null()) return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+json input_json(const models::InputShape& input) {
+  return {{"channels", input.image.channels},     {"classes", input.classes},
+          {"height", input.image.height},         {"source_length", input.source_length},
+          {"target_length", input.target_length}, {"target_vocabulary", input.target_vocabulary},
+          {"vocabulary", input.vocabulary},       {"width", input.image.width}};
+}
+
+json data_json(const models::DataChoice& data) {
+  return {{"dataset", data.dataset},
+          {"fingerprint", data.fingerprint},
+          {"folder", data.folder.string()},
+          {"image_size", data.image_size},
+          {"input", input_json(data.input)},
+          {"source", data.source},
+          {"split", data.split},
+          {"split_seed", data.split_seed},
+          {"train_samples", optional_json(data.train_samples)},
+          {"vocabulary_max_size", data.vocabulary_max_size},
+          {"vocabulary_min_frequency", data.vocabulary_min_frequency}};
+}
+
+json optimizer_json(const Optimizer& optimizer) {
+  return {{"clip_norm", optimizer.clip_norm},
+          {"kind", optimizer.kind},
+          {"learning_rate", optimizer.learning_rate},
+          {"momentum", optimizer.momentum},
+          {"schedule", optimizer.schedule},
+          {"schedule_epochs", optimizer.schedule_epochs},
+          {"schedule_factor", optimizer.schedule_factor},
+          {"weight_decay", optimizer.weight_decay}};
+}
+
+json strategy_json(const Strategy& strategy) {
+  return {{"boundaries", strategy.boundaries},
+          {"kind", strategy.kind},
+          {"micro_batches", strategy.micro_batches},
+          {"name", strategy.name},
+          {"replicas", strategy.replicas},
+          {"schedule", strategy.schedule},
+          {"split", strategy.split},
+          {"stages", strategy.stages}};
+}
+
+// A member that was added later keeps its value where it is missing.
+template <typename T>
+void get_later(const json& object, const char* name, T& value) {
+  if (const auto found = object.find(name); found != object.end()) found->get_to(value);
+}
+
+models::InputShape input_from_json(const json& object) {
+  models::InputShape input;
+  object.at("channels").get_to(input.image.channels);
+  object.at("height").get_to(input.image.height);
+  object.at("width").get_to(input.image.width);
+  object.at("classes").get_to(input.classes);
+  object.at("vocabulary").get_to(input.vocabulary);
+  object.at("target_vocabulary").get_to(input.target_vocabulary);
+  object.at("source_length").get_to(input.source_length);
+  object.at("target_length").get_to(input.target_length);
+  return input;
+}
+
+// Before it was written, the shape was that of the data set.
+models::InputShape known_input(const std::string& source) {
+  for (const models::Dataset& dataset : models::datasets())
+    if (dataset.name == source) return models::input_shape(dataset);
+  return {};
+}
+
+models::DataChoice data_from_json(const json& object) {
+  models::DataChoice data;
+  object.at("dataset").get_to(data.dataset);
+  object.at("fingerprint").get_to(data.fingerprint);
+  data.folder = object.at("folder").get<std::string>();
+  object.at("source").get_to(data.source);
+  object.at("split").get_to(data.split);
+  object.at("split_seed").get_to(data.split_seed);
+  data.train_samples = optional_integer(object.at("train_samples"));
+  get_later(object, "image_size", data.image_size);
+  get_later(object, "vocabulary_max_size", data.vocabulary_max_size);
+  get_later(object, "vocabulary_min_frequency", data.vocabulary_min_frequency);
+  data.input = object.contains("input") ? input_from_json(object.at("input")) : known_input(data.source);
+  return data;
+}
+
+Optimizer optimizer_from_json(const json& object) {
+  Optimizer optimizer;
+  object.at("kind").get_to(optimizer.kind);
+  object.at("learning_rate").get_to(optimizer.learning_rate);
+  object.at("momentum").get_to(optimizer.momentum);
+  object.at("schedule").get_to(optimizer.schedule);
+  get_later(object, "schedule_epochs", optimizer.schedule_epochs);
+  get_later(object, "schedule_factor", optimizer.schedule_factor);
+  get_later(object, "clip_norm", optimizer.clip_norm);
+  object.at("weight_decay").get_to(optimizer.weight_decay);
+  return optimizer;
+}
+
+Strategy strategy_from_json(const json& object) {
+  Strategy strategy;
+  object.at("kind").get_to(strategy.kind);
+  object.at("name").get_to(strategy.name);
+  object.at("replicas").get_to(strategy.replicas);
+  object.at("stages").get_to(strategy.stages);
+  get_later(object, "schedule", strategy.schedule);
+  get_later(object, "micro_batches", strategy.micro_batches);
+  get_later(object, "boundaries", strategy.boundaries);
+  get_later(object, "split", strategy.split);
+  return strategy;
+}
+
+}  // namespace
+
+json to_json(const models::Value& value) {
+  return std::visit([](const auto& held) { return json(held); }, value);
+}
+
+models::Value value_from_json(const json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    throw InternalError("an integer of a run has more than 63 bits");
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number_float()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  const auto all = [&value](auto is) { return std::all_of(value.begin(), value.end(), is); };
+  if (value.is_array() && all([](const json& element) { return element.is_number_integer(); }))
+    return value.get<std::vector<std::int64_t>>();
+  if (value.is_array() && all([](const json& element) { return element.is_number(); }))
+    return value.get<std::vector<double>>();
+  throw InternalError("not the JSON of a value: " + value.dump());
+}
+
+json to_json(const Run& run) {
+  return {{"augmentation", run.augmentation},
+          {"axes", hyperparameters_json(run.axes)},
+          {"batch_norm", run.batch_norm},
+          {"batch_per", run.batch_per},
+          {"batch_size", run.batch_size},
+          {"data", data_json(run.data)},
+          {"epochs", run.epochs},
+          {"global_batch", run.global_batch},
+          {"gradient_accumulation", run.gradient_accumulation},
+          {"hyperparameters", hyperparameters_json(run.hyperparameters)},
+          {"learning_rate_scaling", run.learning_rate_scaling},
+          {"model", run.model},
+          {"optimizer", optimizer_json(run.optimizer)},
+          {"sampler", run.sampler},
+          {"save", run.save},
+          {"seed", run.seed},
+          {"strategy", strategy_json(run.strategy)},
+          {"threads", optional_json(run.threads)}};
+}
+
+Run run_from_json(const json& object) try {
+  Run run;
+  run.axes = values_from_json(object.at("axes"));
+  run.data = data_from_json(object.at("data"));
+  object.at("epochs").get_to(run.epochs);
+  object.at("global_batch").get_to(run.global_batch);
+  run.batch_size = run.global_batch;
+  get_later(object, "batch_size", run.batch_size);
+  get_later(object, "batch_per", run.batch_per);
+  get_later(object, "gradient_accumulation", run.gradient_accumulation);
+  get_later(object, "sampler", run.sampler);
+  get_later(object, "learning_rate_scaling", run.learning_rate_scaling);
+  get_later(object, "augmentation", run.augmentation);
+  get_later(object, "batch_norm", run.batch_norm);
+  get_later(object, "save", run.save);
+  run.hyperparameters = values_from_json(object.at("hyperparameters"));
+  object.at("model").get_to(run.model);
+  run.optimizer = optimizer_from_json(object.at("optimizer"));
+  object.at("seed").get_to(run.seed);
+  run.strategy = strategy_from_json(object.at("strategy"));
+  run.threads = optional_integer(object.at("threads"));
+  return run;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of a run: ") + error.what());
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,202 @@
+#include "experiments/sheet.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "experiments/vocabulary.h"
+#include "models/datasets.h"
+#include "models/nearest_name.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+const std::vector<std::string> root_names{"name",     "data_seed", "data",     "matrix",
+                                          "defaults", "model",     "strategy", "exclude",
+                                          "include",  "compare",   "expect",   "machine"};
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+constexpr std::size_t longest_name = 80;
+
+bool in_name(char character) {
+  return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
+         (character >= '0' && character <= '9') ||
+         std::string_view(" _.-").find(character) != std::string_view::npos;
+}
+
+void read_name(const Item& item, std::string& name, Problems& problems) {
+  if (item.text() != nullptr && is_experiment_name(*item.text())) {
+    name = *item.text();
+  } else {
+    problems.error(item.at, "name must be 1 to 80 of A-Z a-z 0-9 space _ . - (it names a folder), is " +
+                                description(item));
+  }
+}
+
+void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
+  models::Parameter parameter;
+  parameter.name = "data_seed";
+  parameter.minimum = models::Bound{0};
+  if (const auto value = checked_value(parameter, item, problems))
+    seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*value));
+}
+
+void report_misplaced(const Member& member, const std::string& where, const std::vector<std::string>& known,
+                      Problems& problems) {
+  std::string place;
+  if (member.name == "model" || member.name == "strategy") place = "[matrix]";
+  if (member.name == "kind") place = "[strategy.*]";
+  if (is_strategy_key(member.name)) place = "[strategy.*] or [matrix]";
+  if (is_hyperparameter(member.name)) place = "[model.*], [defaults] or [matrix], for models that have it";
+  if (where == "the file" && run_parameter(member.name) != nullptr && place.empty())
+    place = "[defaults], [model.*], [strategy.*] or [matrix]";
+  if (place.empty()) return report_unknown(member, where, known, problems);
+  problems.error(member.at,
+                 in_quotes(member.name) + " is not a key of " + where + "; it belongs in " + place);
+}
+
+std::vector<std::string> model_key_names(const std::string& model) {
+  std::vector<std::string> names = hyperparameter_names(*model_or_null(model));
+  for (const std::string& name : run_key_names(false)) names.push_back(name);
+  return names;
+}
+
+std::map<std::string, Settings> read_models(const Member& section, Problems& problems) {
+  std::map<std::string, Settings> tables;
+  const Item::Table* members = section_table(section, "[model.*]", problems);
+  if (members == nullptr) return tables;
+  for (const Member& member : *members) {
+    const std::string where = "[model." + member.name + "]";
+    if (model_or_null(member.name) == nullptr) {
+      report_no_model(member, problems);
+    } else if (const Item::Table* table = section_table(member, where, problems)) {
+      read_settings(*table, where, model_key_names(member.name), tables[member.name], problems,
+                    {member.name});
+    }
+  }
+  return tables;
+}
+
+// Keys, and the hyper-parameters of models that are used; of all models where the matrix is not to be relied
+// on.
+std::vector<std::string> default_key_names(const Sheet& sheet) {
+  std::vector<std::string> names = run_key_names(false);
+  for (const std::string& model : sheet.matrix.broken ? models::model_names() : used_models(sheet))
+    for (const std::string& name : hyperparameter_names(*model_or_null(model))) names.push_back(name);
+  return names;
+}
+
+void read_row(const Item& item, const std::string& where, std::vector<Row>& rows, Problems& problems) {
+  if (item.table() == nullptr || item.table()->empty()) {
+    problems.error(item.at, where + " must be a table of values, is " +
+                                (item.table() ? std::string("empty") : description(item)));
+    return;
+  }
+  Row row{item.at, {}};
+  read_settings(*item.table(), where, all_value_names(), row.settings, problems);
+  rows.push_back(std::move(row));
+}
+
+void read_section(const Member& section, Sheet& sheet, Problems& problems) {
+  if (section.name == "name") read_name(section.value, sheet.name, problems);
+  if (section.name == "data_seed") read_data_seed(section.value, sheet.data_seed, problems);
+  if (section.name == "data") sheet.data = read_data(section, problems);
+  if (section.name == "machine") sheet.machine = read_machine(section, problems);
+  if (section.name == "exclude") sheet.exclude = read_rows(section, problems);
+  if (section.name == "include") sheet.include = read_rows(section, problems);
+  if (section.name == "matrix") sheet.matrix = read_matrix(section, problems);
+  if (section.name == "model") sheet.models = read_models(section, problems);
+  if (section.name == "strategy") read_strategies(section, sheet, problems);
+  if (section.name == "expect") sheet.expect = read_expect(section, problems);
+  if (section.name == "compare") {
+    sheet.compare_given = true;
+    sheet.compare = read_compare(section, problems);
+  }
+  if (!contains(root_names, section.name)) report_misplaced(section, "the file", root_names, problems);
+}
+
+}  // namespace
+
+bool is_experiment_name(const std::string& name) {
+  return !name.empty() && name.size() <= longest_name && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(), in_name);
+}
+
+std::string experiment_name(std::string text) {
+  text.resize(std::min(text.size(), longest_name));
+  std::replace_if(
+      text.begin(), text.end(), [](char character) { return !in_name(character); }, '-');
+  return is_experiment_name(text) ? text : "experiment";
+}
+
+const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems) {
+  if (section.value.table() == nullptr)
+    problems.error(section.value.at, what + " must be a table, is " + description(section.value));
+  return section.value.table();
+}
+
+void read_settings(const Item::Table& table, const std::string& where, const std::vector<std::string>& known,
+                   Settings& settings, Problems& problems, const std::vector<std::string>& models) {
+  for (const Member& member : table) {
+    if (!contains(known, member.name)) {
+      report_misplaced(member, where, known, problems);
+    } else if (auto value = checked_value(member.name, member.value, problems, models)) {
+      settings[member.name] = {std::move(*value), member.value.at};
+    }
+  }
+}
+
+void report_no_model(const Member& member, Problems& problems) {
+  problems.error(member.at, "there is no model " + in_quotes(member.name) +
+                                models::name_advice(member.name, models::model_names()));
+}
+
+std::vector<Row> read_rows(const Member& section, Problems& problems) {
+  std::vector<Row> rows;
+  const std::string where = "[[" + section.name + "]]";
+  if (const Item::List* list = section.value.list()) {
+    for (const Item& item : *list) read_row(item, where, rows, problems);
+  } else {
+    problems.error(section.value.at, section.name + " must be written " + where + ", once for each row");
+  }
+  return rows;
+}
+
+std::vector<std::string> used_models(const Sheet& sheet) {
+  std::vector<std::string> names;
+  const auto add = [&](const models::Value& value) {
+    const auto& name = std::get<std::string>(value);
+    if (!contains(names, name)) names.push_back(name);
+  };
+  if (const Axis* axis = sheet.matrix.axis("model"))
+    for (const Setting& setting : axis->values) add(setting.value);
+  for (const Row& row : sheet.include)
+    if (const auto model = row.settings.find("model"); model != row.settings.end()) add(model->second.value);
+  return names;
+}
+
+Sheet read_sheet(const Item& root, const std::string& file, Problems& problems) {
+  Sheet sheet;
+  const Member* defaults = nullptr;
+  bool named = false;
+  for (const Member& section : *root.table()) {
+    named = named || section.name == "name";
+    if (section.name == "defaults") {
+      defaults = &section;  // last: what it may set depends on the models that are used
+    } else {
+      read_section(section, sheet, problems);
+    }
+  }
+  if (!named) problems.error({file, 1, 1}, "the experiment has no name, as in name = \"first sweep\"");
+  if (defaults != nullptr)
+    if (const Item::Table* table = section_table(*defaults, "[defaults]", problems))
+      read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, problems,
+                    used_models(sheet));
+  check_strategies(sheet, problems);
+  return sheet;
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,118 @@
+// [expect.MODEL]: metric = number, or { at_least = …, at_most = … }.
+#include <algorithm>
+#include <array>
+
+#include "experiments/sheet.h"
+#include "experiments/vocabulary.h"
+#include "models/nearest_name.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+// Every metric of the model's task by its name in the file.
+struct Choice {
+  std::string phase;
+  const ExpectedMetric* metric = nullptr;
+  std::string name() const { return phase + '_' + metric->name; }
+};
+
+std::vector<Choice> choices_of(const models::Model& model) {
+  std::vector<Choice> choices;
+  for (const ExpectedMetric& metric : expected_metrics()) {
+    if (std::find(metric.tasks.begin(), metric.tasks.end(), model.task) == metric.tasks.end()) continue;
+    for (const char* phase : {"test", "validation", "train"})
+      if (!metric.test_only || phase == std::string("test")) choices.push_back({phase, &metric});
+  }
+  return choices;
+}
+
+bool is_metric(const std::string& name) {
+  for (const ExpectedMetric& metric : expected_metrics())
+    for (const char* phase : {"test_", "validation_", "train_"})
+      if (name == phase + metric.name) return true;
+  return false;
+}
+
+void report_no_metric(const Member& member, const models::Model& model, const std::vector<Choice>& choices,
+                      Problems& problems) {
+  std::vector<std::string> known;
+  known.reserve(choices.size());
+  for (const Choice& choice : choices) known.push_back(choice.name());
+  if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  problems.error(member.at, member.name + " is not defined for model " + in_quotes(model.name) + " (" +
+                                model.task + "); known are " + list);
+}
+
+const models::Parameter& bound_parameter(const std::string& name) {
+  static const auto rows = [] {
+    std::array<models::Parameter, 3> parameters;
+    parameters[0].name = "at_least";
+    parameters[1].name = "at_most";
+    parameters[2].name = "a threshold";
+    for (models::Parameter& parameter : parameters) parameter.type = models::ValueType::number;
+    return parameters;
+  }();
+  return name == "at_least" ? rows[0] : name == "at_most" ? rows[1] : rows[2];
+}
+
+std::optional<double> read_bound(const std::string& name, const Item& item, Problems& problems) {
+  const auto value = checked_value(bound_parameter(name), item, problems);
+  if (!value) return std::nullopt;
+  return std::get<double>(*value);
+}
+
+void read_bounds(const Item& item, Expectation& expectation, Problems& problems) {
+  if (item.table()->empty())
+    problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
+  for (const Member& member : *item.table()) {
+    if (member.name == "at_least")
+      expectation.at_least = read_bound(member.name, member.value, problems);
+    else if (member.name == "at_most")
+      expectation.at_most = read_bound(member.name, member.value, problems);
+    else
+      report_unknown(member, metric_name(expectation), {"at_least", "at_most"}, problems);
+  }
+  if (expectation.at_least && expectation.at_most && *expectation.at_least > *expectation.at_most)
+    problems.error(item.at, "at_least is more than at_most: no value is expected");
+}
+
+void read_line(const Member& member, const models::Model& model, std::vector<ExpectedLine>& lines,
+               Problems& problems) {
+  const std::vector<Choice> choices = choices_of(model);
+  const auto choice = std::find_if(choices.begin(), choices.end(),
+                                   [&](const Choice& each) { return each.name() == member.name; });
+  if (choice == choices.end()) return report_no_metric(member, model, choices, problems);
+  Expectation expectation;
+  expectation.model = model.name;
+  expectation.phase = choice->phase;
+  expectation.metric = choice->metric->name;
+  if (member.value.table() != nullptr) {
+    read_bounds(member.value, expectation, problems);
+  } else {
+    auto& bound = choice->metric->more_is_better ? expectation.at_least : expectation.at_most;
+    bound = read_bound("", member.value, problems);
+  }
+  if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});
+}
+
+}  // namespace
+
+std::vector<ExpectedLine> read_expect(const Member& section, Problems& problems) {
+  std::vector<ExpectedLine> lines;
+  const Item::Table* members = section_table(section, "[expect.*]", problems);
+  if (members == nullptr) return lines;
+  for (const Member& member : *members) {
+    const models::Model* model = model_or_null(member.name);
+    if (model == nullptr) {
+      report_no_model(member, problems);
+    } else if (const Item::Table* table = section_table(member, "[expect." + member.name + "]", problems)) {
+      for (const Member& line : *table) read_line(line, *model, lines, problems);
+    }
+  }
+  return lines;
+}
+
+}  // namespace trainyard::experiments

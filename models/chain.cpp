@@ -1,0 +1,132 @@
+#include "models/chain.h"
+
+#include <utility>
+
+#include "models/error.h"
+
+namespace trainyard::models {
+
+namespace {
+
+std::int64_t convolved(std::int64_t length, const Kernel& kernel) {
+  return (length + 2 * kernel.padding - kernel.size) / kernel.stride + 1;
+}
+
+// What a transposed convolution adds at the far edge to give `wanted` from `length`.
+std::int64_t output_padding(std::int64_t length, std::int64_t wanted, const Kernel& kernel) {
+  const std::int64_t rest = wanted - ((length - 1) * kernel.stride - 2 * kernel.padding + kernel.size);
+  if (rest < 0 || rest >= kernel.stride) throw InternalError("no transposed convolution gives that size");
+  return rest;
+}
+
+}  // namespace
+
+Chain& Chain::add(const std::string& kind, std::map<std::string, std::int64_t> sizes, std::int64_t parameters,
+                  std::int64_t multiply_adds) {
+  layers_.push_back({.path = std::to_string(layers_.size()),
+                     .kind = kind,
+                     .sizes = std::move(sizes),
+                     .parameters = parameters,
+                     .forward_flops = 2.0 * static_cast<double>(multiply_adds)});
+  return *this;
+}
+
+Chain& Chain::flatten() {
+  shape_ = {.channels = shape_.pixels(), .height = 1, .width = 1};
+  return add("flatten", {});
+}
+
+Chain& Chain::dropout(double probability) {
+  add("dropout", {});
+  layers_.back().dropout = probability;
+  return *this;
+}
+
+Chain& Chain::linear(std::int64_t outputs) {
+  const std::int64_t inputs = std::exchange(shape_.channels, outputs);
+  return add("linear", {{"inputs", inputs}, {"outputs", outputs}}, (inputs + 1) * outputs,
+             inputs * outputs * tokens_);
+}
+
+Chain& Chain::convolution(std::int64_t outputs, const Kernel& kernel) {
+  const std::int64_t inputs = std::exchange(shape_.channels, outputs);
+  shape_.height = convolved(shape_.height, kernel);
+  shape_.width = convolved(shape_.width, kernel);
+  const std::int64_t weights = inputs * outputs * kernel.size * kernel.size;
+  return add("conv2d",
+             {{"inputs", inputs},
+              {"outputs", outputs},
+              {"kernel", kernel.size},
+              {"stride", kernel.stride},
+              {"padding", kernel.padding},
+              {"bias", kernel.bias}},
+             weights + (kernel.bias ? outputs : 0), weights * shape_.height * shape_.width);
+}
+
+Chain& Chain::transposed_convolution(std::int64_t outputs, const Kernel& kernel, std::int64_t height,
+                                     std::int64_t width) {
+  const ImageShape from = std::exchange(shape_, {.channels = outputs, .height = height, .width = width});
+  const std::int64_t weights = from.channels * outputs * kernel.size * kernel.size;
+  return add("conv_transpose2d",
+             {{"inputs", from.channels},
+              {"outputs", outputs},
+              {"kernel", kernel.size},
+              {"stride", kernel.stride},
+              {"padding", kernel.padding},
+              {"output_padding_height", output_padding(from.height, height, kernel)},
+              {"output_padding_width", output_padding(from.width, width, kernel)},
+              {"bias", kernel.bias}},
+             weights + (kernel.bias ? outputs : 0), weights * from.height * from.width);
+}
+
+Chain& Chain::batch_normalisation() {
+  return add("batch_norm2d", {{"channels", shape_.channels}}, 2 * shape_.channels);
+}
+
+Chain& Chain::max_pool() {
+  if (shape_.height < 2 || shape_.width < 2) {
+    throw UserError("images of " + std::to_string(input_.image.height) + "×" +
+                        std::to_string(input_.image.width) + " are too small for the model's 2×2 poolings",
+                    "use larger images or another model");
+  }
+  shape_.height /= 2;
+  shape_.width /= 2;
+  return add("max_pool2d", {});
+}
+
+Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs) {
+  if (vocabulary < 1) throw InternalError("a model of texts is given data without a vocabulary");
+  shape_ = {.channels = outputs, .height = 1, .width = 1};
+  return add(kind, {{"vocabulary", vocabulary}, {"outputs", outputs}}, vocabulary * outputs);
+}
+
+Chain& Chain::mean_embedding(std::int64_t outputs) {
+  return embedding("mean_embedding", input_.vocabulary, outputs);
+}
+
+Chain& Chain::source_embedding(std::int64_t outputs) {
+  tokens_ = input_.source_length;
+  return embedding("source_embedding", input_.vocabulary, outputs);
+}
+
+Chain& Chain::target_embedding(std::int64_t outputs) {
+  tokens_ = input_.target_length;
+  return embedding("target_embedding", input_.target_vocabulary, outputs);
+}
+
+Chain& Chain::lstm(const std::string& kind, std::int64_t outputs, std::map<std::string, std::int64_t> sizes) {
+  const std::int64_t inputs = std::exchange(shape_.channels, outputs);
+  const std::int64_t weights = 4 * outputs * (inputs + outputs);
+  sizes.insert({{"inputs", inputs}, {"outputs", outputs}});
+  return add(kind, std::move(sizes), weights + 8 * outputs, weights * tokens_);
+}
+
+Chain& Chain::encoder_lstm(std::int64_t outputs, bool last) {
+  return lstm("encoder_lstm", outputs, {{"last", last}});
+}
+
+Chain& Chain::decoder_lstm(std::int64_t outputs) {
+  return lstm("decoder_lstm", outputs, {});
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,26 @@
+#include "models/chain.h"
+#include "models/hyperparameters.h"
+
+namespace trainyard::models {
+
+static std::vector<Layer> layers(const Hyperparameters& values, const InputShape& input) {
+  Chain chain(input);
+  chain.flatten();
+  for (const std::int64_t width : integers(values, "hidden")) chain.linear(width).relu();
+  return chain.linear(input.classes).layers();
+}
+
+Model mlp() {
+  return {.name = "mlp",
+          .title = "MLP",
+          .task = "classification",
+          .metrics = {"loss", "correct"},
+          .datasets = {"mnist", "fashion-mnist", "synthetic-digits", "cifar10", "synthetic-color-digits",
+                       "folder"},
+          .hyperparameters = {sizes_parameter("hidden", {250, 100}, 0, 16,
+                                              "outputs of each hidden layer; [] is a linear model")},
+          .about = "fully connected layers with ReLU between them",
+          .layers = layers};
+}
+
+}  // namespace trainyard::models

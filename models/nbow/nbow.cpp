@@ -1,0 +1,28 @@
+// Neural bag of words: Iyyer et al., «Deep unordered composition rivals syntactic methods for text
+// classification», ACL 2015, section 2.1.
+#include "models/chain.h"
+#include "models/hyperparameters.h"
+
+namespace trainyard::models {
+
+static std::vector<Layer> layers(const Hyperparameters& values, const InputShape& input) {
+  return Chain(input)
+      .mean_embedding(integer(values, "embedding"))
+      .dropout(number(values, "dropout"))
+      .linear(input.classes)
+      .layers();
+}
+
+Model nbow() {
+  return {.name = "nbow",
+          .title = "NBoW",
+          .task = "classification",
+          .metrics = {"loss", "correct"},
+          .datasets = {"imdb", "synthetic-reviews"},
+          .hyperparameters = {size_parameter("embedding", 300, "numbers that stand for a word"),
+                              dropout_parameter(0, "of the mean of the words")},
+          .about = "the mean of the embeddings of a text's words, then one linear layer",
+          .layers = layers};
+}
+
+}  // namespace trainyard::models

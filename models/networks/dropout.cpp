@@ -1,0 +1,74 @@
+#include "models/networks/dropout.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "models/error.h"
+#include "models/networks/layer_kinds.h"
+#include "models/networks/random_stream.h"
+#include "models/random.h"
+
+namespace trainyard::networks {
+
+namespace {
+
+// SplitMix64's numbers give two places each: the low 32 bits, then the high.
+template <class Number>
+void fill(Number* factors, std::int64_t count, std::uint64_t seed, std::uint32_t threshold, Number kept) {
+  models::SplitMix64 numbers(seed);
+  std::int64_t i = 0;
+  for (; i + 1 < count; i += 2) {
+    const std::uint64_t bits = numbers.next();
+    factors[i] = static_cast<std::uint32_t>(bits) < threshold ? Number{0} : kept;
+    factors[i + 1] = static_cast<std::uint32_t>(bits >> 32) < threshold ? Number{0} : kept;
+  }
+  if (i < count) factors[i] = static_cast<std::uint32_t>(numbers.next()) < threshold ? Number{0} : kept;
+}
+
+template <class Number>
+at::Tensor factors_of(const at::Tensor& like, const at::Tensor& samples, const DropoutStream& stream) {
+  const at::Tensor factors = at::empty(like.sizes(), at::CppTypeToScalarType<Number>::value);
+  const auto threshold = static_cast<std::uint32_t>(std::ldexp(stream.probability, 32));  // below 2^32
+  const auto kept = static_cast<Number>(1 / (1 - stream.probability));
+  const std::int64_t batch = like.size(0), count = batch == 0 ? 0 : like.numel() / batch;
+  const std::int64_t* sample = samples.const_data_ptr<std::int64_t>();
+  auto* data = factors.mutable_data_ptr<Number>();
+  at::parallel_for(0, batch, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::uint64_t seed = models::mixed_seed(
+          {stream.seed, static_cast<std::uint64_t>(stream.step), static_cast<std::uint64_t>(sample[i])});
+      fill(data + i * count, count, seed, threshold, kept);
+    }
+  });
+  return factors;
+}
+
+}  // namespace
+
+at::Tensor dropout_factors(const at::Tensor& like, const at::Tensor& samples, const DropoutStream& stream) {
+  if (!samples.defined() || samples.numel() != like.size(0)) {
+    throw InternalError("dropout is not told the number of each sample");
+  }
+  const at::Tensor numbers = samples.to(at::kCPU, at::kLong).contiguous();
+  const at::Tensor factors = like.scalar_type() == at::kDouble ? factors_of<double>(like, numbers, stream)
+                                                               : factors_of<float>(like, numbers, stream);
+  return factors.to(like.device(), like.scalar_type());
+}
+
+Layer dropout(const models::Layer& row, const Initialisation&) {
+  return {row.path,
+          row.kind,
+          {},
+          {},
+          [path = row.path, p = row.dropout](const Activations& inputs, const ForwardContext& context) {
+            if (!context.training || p == 0) return inputs;
+            const DropoutStream stream{stream_seed("dropout", context.seed, path), context.step, p};
+            Activations outputs = inputs;
+            outputs.front() = inputs.front() * dropout_factors(inputs.front(), context.samples, stream);
+            return outputs;
+          }};
+}
+
+}  // namespace trainyard::networks

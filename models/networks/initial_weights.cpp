@@ -1,0 +1,37 @@
+#include "models/networks/initial_weights.h"
+
+#include <cmath>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include "models/networks/random_stream.h"
+
+namespace trainyard::networks {
+
+InitialWeights::InitialWeights(std::string path, const Initialisation& start)
+    : path_(std::move(path)), dtype_(start.dtype), stream_(random_stream("weights", start.seed, path_)) {}
+
+NamedParameter InitialWeights::uniform(const std::string& role, at::IntArrayRef sizes, double bound,
+                                       at::MemoryFormat format) {
+  const at::Tensor values = at::empty(sizes, at::kDouble).uniform_(-bound, bound, stream_);
+  return parameter(role, values.to(dtype_).clone(format));
+}
+
+NamedParameter InitialWeights::normal(const std::string& role, at::IntArrayRef sizes) {
+  return parameter(role, at::empty(sizes, at::kDouble).normal_(0, 1, stream_).to(dtype_));
+}
+
+NamedParameter InitialWeights::constant(const std::string& role, at::IntArrayRef sizes, double value) const {
+  return parameter(role, at::full(sizes, value, dtype_));
+}
+
+NamedParameter InitialWeights::parameter(const std::string& role, const at::Tensor& values) const {
+  return {path_ + "." + role, values.requires_grad_()};
+}
+
+double fan_in_bound(at::IntArrayRef weight_sizes) {
+  return 1 / std::sqrt(static_cast<double>(c10::multiply_integers(weight_sizes.slice(1))));
+}
+
+}  // namespace trainyard::networks

@@ -1,0 +1,47 @@
+// The kinds of layers, each made from its row of the catalogue; `make_layer` chooses among them by name.
+// Shapes and what they do stand in `models/chain.h`.
+#pragma once
+
+#include <utility>
+
+#include "models/networks/layers.h"
+
+namespace trainyard::networks {
+
+// A function of the first activation alone; the others pass.
+template <class Function>
+auto on_first(Function function) {
+  return [function = std::move(function)](const Activations& inputs, const ForwardContext&) {
+    Activations outputs = inputs;
+    outputs.front() = function(inputs.front());
+    return outputs;
+  };
+}
+
+// dense_layers.cpp
+Layer flatten(const models::Layer& row, const Initialisation& start);
+Layer relu(const models::Layer& row, const Initialisation& start);
+Layer sigmoid(const models::Layer& row, const Initialisation& start);
+Layer linear(const models::Layer& row, const Initialisation& start);
+
+// image_layers.cpp
+Layer conv2d(const models::Layer& row, const Initialisation& start);
+Layer conv_transpose2d(const models::Layer& row, const Initialisation& start);
+Layer max_pool2d(const models::Layer& row, const Initialisation& start);
+
+// batch_norm.cpp: local statistics unless the context sums over replicas
+Layer batch_norm2d(const models::Layer& row, const Initialisation& start);
+
+// dropout.cpp
+Layer dropout(const models::Layer& row, const Initialisation& start);
+
+// text_layers.cpp
+Layer mean_embedding(const models::Layer& row, const Initialisation& start);
+Layer source_embedding(const models::Layer& row, const Initialisation& start);
+Layer target_embedding(const models::Layer& row, const Initialisation& start);
+
+// lstm.cpp
+Layer encoder_lstm(const models::Layer& row, const Initialisation& start);
+Layer decoder_lstm(const models::Layer& row, const Initialisation& start);
+
+}  // namespace trainyard::networks

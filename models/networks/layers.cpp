@@ -1,0 +1,45 @@
+#include "models/networks/layers.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "models/error.h"
+#include "models/networks/layer_kinds.h"
+
+namespace trainyard::networks {
+
+namespace {
+
+struct Kind {
+  std::string_view name;
+  Layer (*make)(const models::Layer&, const Initialisation&);
+};
+
+constexpr std::array kinds{
+    Kind{"batch_norm2d", batch_norm2d},
+    Kind{"conv2d", conv2d},
+    Kind{"conv_transpose2d", conv_transpose2d},
+    Kind{"decoder_lstm", decoder_lstm},
+    Kind{"dropout", dropout},
+    Kind{"encoder_lstm", encoder_lstm},
+    Kind{"flatten", flatten},
+    Kind{"linear", linear},
+    Kind{"max_pool2d", max_pool2d},
+    Kind{"mean_embedding", mean_embedding},
+    Kind{"relu", relu},
+    Kind{"sigmoid", sigmoid},
+    Kind{"source_embedding", source_embedding},
+    Kind{"target_embedding", target_embedding},
+};
+
+}  // namespace
+
+Layer make_layer(const models::Layer& row, const Initialisation& start) {
+  const auto found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return row.kind == kind.name; });
+  if (found == kinds.end()) throw InternalError("there is no layer of kind " + row.kind);
+  return found->make(row, start);
+}
+
+}  // namespace trainyard::networks

@@ -1,0 +1,56 @@
+// The layers that networks are chained from: each is made from what the catalogue says of it, owns its
+// parameters, and is a function from tensors to tensors.
+//
+// Layers pass on `Activations`, one or more tensors. A layer works on the first, unless `models/chain.h` says
+// otherwise, and passes the others on; integer tensors among them (tokens, lengths) have no gradient.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/catalogue.h"
+
+namespace trainyard::networks {
+
+using Activations = std::vector<at::Tensor>;
+
+// What a layer may depend on besides its input and its parameters.
+struct ForwardContext {
+  bool training = true;
+  std::uint64_t seed = 0;  // of the run, for dropout
+  std::int64_t step = 0;   // of the training, for dropout
+  at::Tensor samples;  // int64 [batch], on the CPU: the number of each sample in its data set, for dropout
+  // The sum over all replicas, differentiable, called by every replica in the same order. Where it is set,
+  // batch normalisation uses the statistics of all replicas' samples.
+  std::function<at::Tensor(const at::Tensor&)> sum_over_replicas;
+};
+
+struct NamedParameter {
+  std::string name;  // layer path and role: "1.weight"
+  at::Tensor value;  // a leaf that requires its gradient; a buffer does not
+};
+
+struct Layer {
+  std::string path;  // "0", "1", …
+  std::string kind;  // as in the catalogue: "linear", "relu", …
+  std::vector<NamedParameter> parameters;
+  std::vector<NamedParameter>
+      buffers;  // running statistics: part of the state, changed by training's forward
+  std::function<Activations(const Activations&, const ForwardContext&)> forward;
+};
+
+// What parameters are drawn from and stored as.
+struct Initialisation {
+  std::uint64_t seed = 0;
+  at::ScalarType dtype = at::kFloat;
+};
+
+// The layer that `row` describes, its parameters at their first values: as PyTorch initialises the same
+// layer, drawn from the stream "weights/seed/path".
+Layer make_layer(const models::Layer& row, const Initialisation& start);
+
+}  // namespace trainyard::networks

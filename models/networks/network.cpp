@@ -1,0 +1,78 @@
+#include "models/networks/network.h"
+
+#include <algorithm>
+#include <string>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "models/error.h"
+
+namespace trainyard::networks {
+
+namespace {
+
+using Parameters = std::vector<NamedParameter>;
+
+Parameters all_of(const std::vector<Layer>& layers, Parameters Layer::*kind) {
+  Parameters all;
+  for (const Layer& layer : layers) all.insert(all.end(), (layer.*kind).begin(), (layer.*kind).end());
+  return all;
+}
+
+}  // namespace
+
+Activations Network::forward(const Activations& inputs, const ForwardContext& context) const {
+  Activations x = inputs;
+  for (const Layer& layer : layers) x = layer.forward(x, context);
+  return x;
+}
+
+Parameters Network::parameters() const {
+  return all_of(layers, &Layer::parameters);
+}
+
+Parameters Network::buffers() const {
+  return all_of(layers, &Layer::buffers);
+}
+
+std::int64_t Network::parameter_count() const {
+  std::int64_t count = 0;
+  for (const NamedParameter& parameter : parameters()) count += parameter.value.numel();
+  return count;
+}
+
+void load_values(const Network& network, const std::vector<NamedParameter>& values) {
+  const at::NoGradGuard no_grad;
+  Parameters wanted = network.parameters();
+  const Parameters buffers = network.buffers();
+  wanted.insert(wanted.end(), buffers.begin(), buffers.end());
+  for (const NamedParameter& to : wanted) {
+    const auto from = std::find_if(values.begin(), values.end(),
+                                   [&](const NamedParameter& value) { return value.name == to.name; });
+    if (from == values.end() || from->value.sizes() != to.value.sizes()) {
+      throw InternalError("there are no values of that shape for " + to.name);
+    }
+    at::Tensor(to.value).copy_(from->value);
+  }
+}
+
+Network build_network(std::string_view model, const models::Hyperparameters& hyperparameters,
+                      const models::InputShape& input, std::uint64_t seed, at::ScalarType dtype,
+                      const std::optional<LayerRange>& stage) {
+  const std::vector<models::Layer> rows = models::find_model(model).layers(hyperparameters, input);
+  const LayerRange range = stage.value_or(LayerRange{0, rows.size()});
+  if (range.first >= range.last || range.last > rows.size()) {
+    throw InternalError("no stage is layers " + std::to_string(range.first) + " to " +
+                        std::to_string(range.last) + " of " + std::to_string(rows.size()));
+  }
+  Network network;
+  network.channels_last =
+      std::any_of(rows.begin(), rows.end(), [](const models::Layer& row) { return row.kind == "conv2d"; });
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    network.layers.push_back(make_layer(rows[i], {seed, dtype}));
+  }
+  return network;
+}
+
+}  // namespace trainyard::networks

@@ -1,0 +1,153 @@
+#include "models/networks/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "models/error.h"
+
+namespace trainyard::networks {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "the format is little endian");
+
+struct Type {
+  std::string_view name;
+  at::ScalarType type;
+};
+
+constexpr std::array types{Type{"F64", at::kDouble},    Type{"F32", at::kFloat}, Type{"F16", at::kHalf},
+                           Type{"BF16", at::kBFloat16}, Type{"I64", at::kLong},  Type{"I32", at::kInt},
+                           Type{"I16", at::kShort},     Type{"I8", at::kChar},   Type{"U8", at::kByte},
+                           Type{"BOOL", at::kBool}};
+
+std::string_view name_of(at::ScalarType type) {
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](const Type& row) { return row.type == type; });
+  if (found == types.end()) throw InternalError("safetensors has no such type of numbers");
+  return found->name;
+}
+
+// The header, padded so that values start at a multiple of 8 bytes.
+std::string header_of(const std::vector<NamedParameter>& tensors) {
+  ordered_json header = ordered_json::object();
+  std::size_t offset = 0;
+  for (const NamedParameter& tensor : tensors) {
+    const std::size_t end = offset + tensor.value.nbytes();
+    header[tensor.name] = {{"dtype", name_of(tensor.value.scalar_type())},
+                           {"shape", tensor.value.sizes().vec()},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+void write_all(std::ofstream& out, const std::vector<NamedParameter>& tensors) {
+  const std::string header = header_of(tensors);
+  const std::uint64_t length = header.size();
+  out.write(reinterpret_cast<const char*>(&length), sizeof length);
+  out.write(header.data(), static_cast<std::streamsize>(header.size()));
+  for (const NamedParameter& tensor : tensors) {
+    const at::Tensor values = tensor.value.detach().to(at::kCPU).contiguous();
+    out.write(static_cast<const char*>(values.const_data_ptr()),
+              static_cast<std::streamsize>(values.nbytes()));
+  }
+  out.close();
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
+    if (!in_) throw UserError("cannot read " + file.string(), "give a safetensors file");
+    size_ = std::filesystem::file_size(file);
+  }
+
+  std::vector<NamedParameter> read() {
+    const ordered_json header = read_header();
+    std::vector<NamedParameter> tensors;
+    for (const auto& [name, entry] : header.items()) {
+      if (name != "__metadata__") tensors.push_back({name, read_tensor(name, entry)});
+    }
+    return tensors;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(file_.string() + " is no complete safetensors file: " + what, "write it again");
+  }
+
+  ordered_json read_header() {
+    std::uint64_t length = 0;
+    if (size_ < sizeof length) fail("it ends in its first 8 bytes");
+    in_.read(reinterpret_cast<char*>(&length), sizeof length);
+    if (length > size_ - sizeof length) fail("it ends in its header");
+    std::string text(length, '\0');
+    in_.read(text.data(), static_cast<std::streamsize>(length));
+    values_ = sizeof length + length;
+    ordered_json header = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!header.is_object()) fail("its header is no JSON object");
+    return header;
+  }
+
+  at::Tensor read_tensor(const std::string& name, const ordered_json& entry) {
+    try {
+      const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
+      const auto offsets = entry.at("data_offsets").get<std::array<std::uint64_t, 2>>();
+      const at::Tensor values = at::empty(shape, type_named(entry.at("dtype").get<std::string>()));
+      if (offsets[1] - offsets[0] != values.nbytes() || offsets[1] > size_ - values_) {
+        fail("the values of " + name + " are not where its header says");
+      }
+      in_.seekg(static_cast<std::streamoff>(values_ + offsets[0]));
+      in_.read(static_cast<char*>(values.mutable_data_ptr()), static_cast<std::streamsize>(values.nbytes()));
+      return values;
+    } catch (const ordered_json::exception&) {
+      fail("the header's entry of " + name + " is wrong");
+    } catch (const c10::Error&) {
+      fail("the shape of " + name + " is wrong");
+    }
+  }
+
+  at::ScalarType type_named(const std::string& name) const {
+    const auto found =
+        std::find_if(types.begin(), types.end(), [&](const Type& row) { return row.name == name; });
+    if (found == types.end()) fail("numbers of type " + name + " are not known here");
+    return found->type;
+  }
+
+  std::filesystem::path file_;
+  std::ifstream in_;
+  std::uint64_t size_ = 0;
+  std::uint64_t values_ = 0;  // where they begin
+};
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& file, const std::vector<NamedParameter>& tensors) {
+  std::filesystem::path unfinished = file;
+  unfinished += ".unfinished-" + std::to_string(getpid());
+  std::ofstream out(unfinished, std::ios::binary);
+  write_all(out, tensors);
+  std::error_code error;
+  if (out) std::filesystem::rename(unfinished, file, error);
+  if (out && !error) return;
+  std::filesystem::remove(unfinished, error);
+  throw UserError("cannot write " + file.string(), "check the folder and the space that is left");
+}
+
+std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file) {
+  return Reader(file).read();
+}
+
+}  // namespace trainyard::networks

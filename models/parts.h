@@ -1,0 +1,53 @@
+// The parts of a data set as its source has them, and how they become the parts of a run: the same for images
+// and texts.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/datasets.h"
+#include "models/error.h"
+#include "models/splits.h"
+
+namespace trainyard::models {
+
+// T has `size()` and `selected(const T&, indices)`. A part that the source does not have is empty.
+template <typename T>
+struct Parts {
+  T train;
+  T validation;
+  T test;
+};
+
+// How many of `available` samples to train on. UserError where `train_samples` is more.
+std::int64_t train_count(const DataChoice& choice, std::int64_t available);
+
+// UserError where `found` is not what the choice was resolved with.
+void check_fingerprint(const DataChoice& choice, const std::string& found);
+
+// A validation part and a test part of the source are kept whole; what it lacks is cut from the training part
+// (or from the test part, where that is all there is) as the choice says; then the training part is capped.
+template <typename T>
+Parts<T> divided(const DataChoice& choice, Parts<T> parts) {
+  if (parts.train.size() == 0) std::swap(parts.train, parts.test);
+  const bool own_test = parts.test.size() > 0;
+  const bool own_validation = parts.validation.size() > 0;
+  std::array<double, 3> fractions = choice.split;
+  if (own_test && own_validation) {
+    fractions = {1, 0, 0};
+  } else if (own_test) {
+    fractions = without_test(fractions);
+  } else if (own_validation) {
+    fractions = without_validation(fractions);
+  }
+  SplitIndices indices = split_indices(parts.train.size(), fractions, choice.split_seed);
+  indices.train.resize(
+      static_cast<std::size_t>(train_count(choice, static_cast<std::int64_t>(indices.train.size()))));
+  return {
+      .train = selected(parts.train, indices.train),
+      .validation = own_validation ? std::move(parts.validation) : selected(parts.train, indices.validation),
+      .test = own_test ? std::move(parts.test) : selected(parts.train, indices.test)};
+}
+
+}  // namespace trainyard::models

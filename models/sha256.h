@@ -1,0 +1,29 @@
+// SHA-256 of bytes and of streams of bytes, for run keys and data fingerprints. Thin over OpenSSL.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace trainyard::models {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void update(std::string_view bytes);
+  void update(std::span<const unsigned char> bytes);
+  std::string hex();  // 64 lower-case digits; ends the stream
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string sha256_hex(std::string_view bytes);
+
+}  // namespace trainyard::models

@@ -1,0 +1,82 @@
+// Follows the spools of one attempt: hands whole records to the database, in one transaction a poll, and
+// keeps what supervision must know of them: who has finished, who has failed and why, what the test gave.
+//
+// Damaged lines, and records of another run, are counted, told and left out. Used by `Attempt` while its
+// ranks run and by `recovery` for attempts whose orchestrator has died.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "db/database.h"
+#include "experiments/record.h"
+#include "orchestrator/spool_tail.h"
+
+namespace trainyard::orchestrator {
+
+// Where an attempt lies and who it is.
+struct AttemptPlace {
+  std::filesystem::path directory;
+  std::string key;
+  int attempt = 1;
+  int world_size = 1;
+};
+
+class Collector {
+ public:
+  Collector(AttemptPlace place, db::Database& database, db::Ingest& ingest);
+
+  // Reads what is new in all spools. Its run file must have been ingested.
+  void collect();
+
+  bool finished(int rank) const;  // its `end` record says so
+  bool finished() const;          // every rank's does
+  bool has_cause() const { return has_cause_; }
+  std::optional<std::string> error(int rank) const;  // of its `end` record
+  std::optional<double> test_accuracy() const;
+  std::optional<double> test_loss() const;
+
+  // Warnings and errors that ranks wrote, and lines that were left out, since the last call.
+  std::vector<std::string> take_messages();
+
+ private:
+  struct Additive {
+    double sum = 0;
+    double weight = 0;
+  };
+  struct Spool {
+    SpoolTail tail;
+    std::optional<int> rank;
+  };
+  struct End {
+    bool finished = false;
+    std::string error;
+  };
+
+  std::vector<experiments::Record> new_records();
+  std::string problem_with(const experiments::Record& record, const Spool& spool) const;
+  void note(const experiments::Record& record, db::Accepted accepted);
+  void note_end(const experiments::Record& record);
+  void note_test(const experiments::Record& record);
+  void note_message(const experiments::Record& record);
+  std::optional<double> test_mean(const std::string& name) const;
+
+  AttemptPlace place_;
+  db::Database& database_;
+  db::Ingest& ingest_;
+  std::vector<Spool> spools_;
+  std::map<int, End> ends_;
+  std::map<std::string, Additive> test_;
+  bool has_cause_ = false;
+  std::set<std::optional<int>> incomplete_;  // spools of which records were left out
+  std::vector<std::string> messages_;
+};
+
+// The last line of a log that looks like an error, trimmed; nothing where none does. Reads the last 64 KiB.
+std::optional<std::string> last_error_line(const std::filesystem::path& log);
+
+}  // namespace trainyard::orchestrator

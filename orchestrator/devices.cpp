@@ -1,0 +1,140 @@
+#include "orchestrator/devices.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <sched.h>
+
+#include "orchestrator/cpu_topology.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+std::vector<int> affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
+  std::vector<std::vector<int>> cores;
+  cores.reserve(cpus.size());
+  for (const int cpu : cpus)
+    cores.push_back(parse_cpu_list(
+        text_of("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list")));
+  return cores;
+}
+
+// The folder of a cgroup and of all that contain it: the tightest limit holds.
+std::vector<fs::path> with_parents(const fs::path& mount, const std::string& path) {
+  std::vector<fs::path> folders{mount};
+  for (const auto& part : fs::path(path).relative_path()) folders.push_back(folders.back() / part);
+  return folders;
+}
+
+std::optional<double> smaller(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+std::optional<double> cgroup_quota() {
+  const CgroupPaths paths = parse_cgroup_paths(text_of("/proc/self/cgroup"));
+  std::optional<double> quota;
+  for (const auto& folder : with_parents("/sys/fs/cgroup", paths.unified.value_or("/")))
+    quota = smaller(quota, quota_of_cpu_max(text_of(folder / "cpu.max")));
+  for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", paths.cpu.value_or("/")))
+    quota = smaller(
+        quota, quota_of_cfs(text_of(folder / "cpu.cfs_quota_us"), text_of(folder / "cpu.cfs_period_us")));
+  return quota;
+}
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
+  if (strategy.replicas < 1 || strategy.stages < 1) throw InternalError("a mesh without ranks");
+  if (devices.empty()) throw InternalError("no device to place ranks on");
+  std::size_t cores = 0;
+  for (const Device& device : devices) cores += device.cores.size();
+  const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
+  if (strategy.replicas <= most / strategy.stages) return;
+  throw UserError("strategy \"" + strategy.name + "\" has " + std::to_string(strategy.replicas) +
+                      " replicas of " + counted(static_cast<std::size_t>(strategy.stages), "stage") +
+                      ", more ranks than " + counted(cores, "core") + " can carry",
+                  "use at most " + std::to_string(most) + " ranks here");
+}
+
+}  // namespace
+
+std::vector<int> usable_cores() {
+  const std::vector<int> allowed = affinity();
+  return limited_by(one_per_core(allowed, siblings(allowed)), cgroup_quota());
+}
+
+std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<int> wanted) {
+  const auto count =
+      wanted ? static_cast<std::size_t>(std::max(*wanted, 0)) : std::min<std::size_t>(2, cores.size());
+  if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
+  if (count > cores.size())
+    throw UserError("`[machine] devices` is " + std::to_string(count) + ", but this process may use only " +
+                        counted(cores.size(), "core"),
+                    "set devices to at most " + std::to_string(cores.size()) + ", or \"auto\"");
+  const std::size_t share = cores.size() / count;
+  std::vector<Device> devices;
+  for (std::size_t d = 0; d < count; ++d) {
+    const auto first = cores.begin() + static_cast<std::ptrdiff_t>(d * share);
+    const std::vector<int> own(first, first + static_cast<std::ptrdiff_t>(share));
+    devices.push_back({"cpu:" + cpu_list_text(own), own});
+  }
+  return devices;
+}
+
+std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
+  check_mesh(strategy, devices);
+  const bool own = strategy.world_size() <= static_cast<std::int64_t>(devices.size());
+  std::vector<Device> placed;
+  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
+    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
+      const std::int64_t place = own ? replica * strategy.stages + stage : replica + stage;
+      placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
+    }
+  return placed;
+}
+
+std::vector<experiments::Problem> device_problems(const experiments::Experiment& experiment,
+                                                  const std::vector<Device>& devices) {
+  std::vector<experiments::Problem> problems;
+  std::set<std::string> told;  // one warning a place, not one a run
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const auto& strategy = experiment.runs[i].strategy;
+    if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) continue;
+    const Location place = i < experiment.strategy_locations.size() ? experiment.strategy_locations[i]
+                                                                    : Location{experiment.file.string()};
+    const std::string text = "strategy \"" + strategy.name + "\" has " +
+                             counted(static_cast<std::size_t>(strategy.world_size()), "rank") + " on " +
+                             counted(devices.size(), "device") +
+                             ": ranks share devices, and its times are marked and enter no verdict";
+    if (told.insert(to_text(place) + text).second) problems.push_back({place, text, true});
+  }
+  return problems;
+}
+
+}  // namespace trainyard::orchestrator

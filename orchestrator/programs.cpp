@@ -1,0 +1,95 @@
+#include "orchestrator/programs.h"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "models/error.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool executable(const fs::path& file) {
+  return ::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file);
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
+  return result + "'";
+}
+
+struct Output {
+  std::string text;
+  bool clean = false;
+};
+
+Output output_of(const std::string& shell_command) {
+  FILE* stream = ::popen(shell_command.c_str(), "re");
+  Output output;
+  if (stream == nullptr) return output;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), stream))
+    output.text.append(buffer.data(), size);
+  output.clean = ::pclose(stream) == 0;
+  return output;
+}
+
+nlohmann::json versions_of(const fs::path& runner) {
+  const Output output = output_of(quoted(runner.string()) + " --version --json");
+  auto versions = nlohmann::json::parse(output.text, nullptr, false);
+  if (output.clean && versions.is_object()) return versions;
+  throw UserError(runner.string() + " does not say its version: `" + runner.string() + " --version --json` " +
+                      (output.clean ? "printed no JSON object" : "failed"),
+                  "run that command to see why");
+}
+
+std::string processor() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const auto colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
+
+Programs find_programs() {
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  const std::array<fs::path, 2> folders{here, (here / "../libexec/trainyard").lexically_normal()};
+  for (const auto& folder : folders) {
+    Programs programs{folder / "trainyard-runner", folder / "trainyard-store"};
+    if (executable(programs.runner) && executable(programs.store)) return programs;
+  }
+  throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
+                      folders[1].string(),
+                  "build or install all three programs together");
+}
+
+experiments::Circumstances machine_circumstances(const Programs& programs) {
+  const nlohmann::json versions = versions_of(programs.runner);
+  const auto text = [&](const char* name) { return versions.value(name, std::string()); };
+  return {.host = host(),
+          .processor = processor(),
+          .threads_per_rank = 1,
+          .ranks_per_device = 1,
+          .release = text("trainyard") + " " + text("build_type"),
+          .libtorch = text("libtorch"),
+          .nccl = text("nccl")};
+}
+
+}  // namespace trainyard::orchestrator

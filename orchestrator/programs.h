@@ -1,0 +1,23 @@
+// The programs that the orchestrator starts, found beside the running binary (build tree and installation),
+// and what they say of themselves.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "experiments/launch.h"
+
+namespace trainyard::orchestrator {
+
+struct Programs {
+  std::filesystem::path runner;  // trainyard-runner
+  std::filesystem::path store;   // trainyard-store
+};
+
+// Beside this executable, else in ../libexec/trainyard; UserError names the places looked in.
+Programs find_programs();
+
+// Host, processor and the runner's versions (`trainyard-runner --version --json`), with one thread per rank.
+experiments::Circumstances machine_circumstances(const Programs& programs);
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,20 @@
+// What a killed orchestrator left behind: attempts that are neither finished nor failed, records that were
+// written but not ingested, processes that outlived it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "db/database.h"
+#include "orchestrator/yard.h"
+
+namespace trainyard::orchestrator {
+
+// For each attempt of the yard that the database does not know or holds to be running: ingests its files,
+// ends what is alive of it (only processes it launched that have its run file in their environment), and,
+// where its ranks did not all finish, marks it interrupted. The yard must be locked. `tell` hears one line
+// for each.
+void recover(const Yard& yard, db::Database& database, db::Ingest& ingest,
+             const std::function<void(const std::string&)>& tell);
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,34 @@
+#include "orchestrator/spool_tail.h"
+
+#include <array>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace trainyard::orchestrator {
+
+SpoolTail::SpoolTail(std::filesystem::path file) : file_(std::move(file)) {}
+
+SpoolTail::~SpoolTail() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+SpoolTail::SpoolTail(SpoolTail&& other) noexcept
+    : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)), partial_(std::move(other.partial_)) {}
+
+std::vector<std::string> SpoolTail::new_lines() {
+  std::vector<std::string> lines;
+  if (fd_ < 0) fd_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) return lines;
+  std::array<char, 65536> buffer;
+  for (ssize_t size = 0; (size = ::read(fd_, buffer.data(), buffer.size())) > 0;)
+    partial_.append(buffer.data(), static_cast<std::size_t>(size));
+  std::size_t start = 0;
+  for (std::size_t end = 0; (end = partial_.find('\n', start)) != std::string::npos; start = end + 1)
+    lines.push_back(partial_.substr(start, end - start));
+  partial_.erase(0, start);
+  return lines;
+}
+
+}  // namespace trainyard::orchestrator

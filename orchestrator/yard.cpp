@@ -1,0 +1,86 @@
+#include "orchestrator/yard.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "experiments/record.h"
+#include "models/error.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) {
+  if (!root_.has_filename()) root_ = root_.parent_path();  // "yard/" is the same yard as "yard"
+}
+
+fs::path Yard::attempt(const std::string& key, int attempt) const {
+  return run(key) / ("attempt-" + std::to_string(attempt));
+}
+
+bool Yard::exists() const {
+  return fs::exists(database());
+}
+
+Yard yard_from(const std::optional<fs::path>& from_command_line) {
+  if (from_command_line) return Yard(*from_command_line);
+  if (const char* home = std::getenv("TRAINYARD_HOME"); home != nullptr && *home != '\0') return Yard(home);
+  return Yard("yard");
+}
+
+namespace {
+
+std::string content_of(int fd) {
+  std::string text(512, '\0');
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+// The lock file holds three lines: pid, command, since when.
+std::string holder_text(const std::string& content) {
+  std::istringstream lines(content);
+  std::string pid, command, since;
+  std::getline(lines, pid);
+  std::getline(lines, command);
+  std::getline(lines, since);
+  if (since.empty()) return "another process";  // it has the lock and is about to write its name
+  return "process " + pid + " (" + command + "), since " + since;
+}
+
+void write_holder(int fd, const std::string& command) {
+  const std::string text = std::to_string(::getpid()) + "\n" + command + "\n" + experiments::utc_now() + "\n";
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
+}
+
+}  // namespace
+
+YardLock::YardLock(const Yard& yard, const std::string& command) {
+  const fs::path file = yard.root() / "yard.lock";
+  std::error_code failed;
+  fs::create_directories(yard.root(), failed);
+  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0)
+    throw UserError("cannot open " + file.string() + ": " + std::generic_category().message(errno),
+                    "choose another yard with --yard");
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const std::string holder = holder_text(content_of(fd_));
+    ::close(fd_);
+    throw UserError("yard " + yard.root().string() + " is in use by " + holder,
+                    "wait for it to end, or choose another yard with --yard");
+  }
+  write_holder(fd_, command);
+}
+
+YardLock::~YardLock() {
+  ::close(fd_);
+}
+
+}  // namespace trainyard::orchestrator

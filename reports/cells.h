@@ -1,0 +1,47 @@
+// Cells and arms: which runs are compared with which. A cell is one model and one combination of the values
+// that the matrix varies beside the compared axis and the pairing; its arms are the values of the compared
+// axis.
+//
+// A cell takes the runs of the latest plan; one that the latest plan does not touch (`run --where …`) keeps
+// its older runs. Pointers point into the ReportData, which must outlive the cells.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/report_data.h"
+
+namespace trainyard::reports {
+
+struct Observation {
+  std::string pair;  // text of the pairing values: "3", "seed=3 fold=1"
+  const db::RunSummary* run = nullptr;
+  const db::FinalMetrics* final = nullptr;  // null: not finished
+  const Launched* launched = nullptr;       // null: unknown
+  bool planned = false;                     // by the latest plan
+};
+
+struct Arm {
+  std::string value;              // of the compared axis: "ddp"
+  std::vector<Observation> runs;  // in the order of `pair` values as planned
+};
+
+struct Cell {
+  std::string model;
+  std::vector<std::pair<std::string, std::string>> further;  // other varied values, by name
+  std::string label;                                         // "MLP", "MLP, batch 64"
+  std::string slug;                                          // unique and safe as a file name and an anchor
+  Arm baseline;
+  std::vector<Arm> arms;
+};
+
+std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare);
+
+// A value of a run as text without quotes; empty where the run has no such value.
+std::string value_of(const db::RunSummary& run, const std::string& name);
+
+// `text` in lower case, anything but a – z, 0 – 9 and dots replaced by single hyphens.
+std::string slug_of(const std::string& text);
+
+}  // namespace trainyard::reports

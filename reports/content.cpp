@@ -1,0 +1,92 @@
+#include "reports/content.h"
+
+#include <algorithm>
+
+#include "reports/panels.h"
+#include "reports/time_breakdown.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::vector<Cell> cells_of(const Comparison& comparison) {
+  std::vector<Cell> cells;
+  cells.reserve(comparison.cells.size());
+  for (const CellVerdicts& judged : comparison.cells) cells.push_back(judged.cell);
+  return cells;
+}
+
+std::string row_of(Word word) {
+  switch (word) {
+    case Word::improves:
+      return "improves";
+    case Word::no_change:
+      return "no change";
+    case Word::deteriorates:
+      return "deteriorates";
+    case Word::inconclusive:
+      return "inconclusive";
+    case Word::interim:
+      return "no verdict";
+  }
+  return "";
+}
+
+// Training improves where validation deteriorates, or the reverse.
+bool contradicts(const CellVerdicts& cell, const Verdict& published) {
+  const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
+  const Verdict* other = cell.find(published.arm, training);
+  if (other == nullptr || other->metric == published.metric) return false;
+  return (other->word == Word::improves && published.word == Word::deteriorates) ||
+         (other->word == Word::deteriorates && published.word == Word::improves);
+}
+
+PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
+  return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
+}
+
+}  // namespace
+
+Content compose(const ReportData& data) {
+  Content content;
+  content.data = &data;
+  std::vector<experiments::Compare> compares = data.plan.compare;
+  if (compares.empty()) compares.emplace_back();
+  std::vector<Cell> all_cells;
+  for (const experiments::Compare& compare : compares) {
+    content.comparisons.push_back({compare, judge(data, compare)});
+    std::ranges::copy(cells_of(content.comparisons.back()), std::back_inserter(all_cells));
+  }
+  content.palette = make_palette(all_cells);
+  const std::vector<Cell> cells = cells_of(content.comparisons.front());
+  for (const Cell& cell : cells) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
+  content.breakdown = make_time_breakdown(data, cells);
+  content.provenance = provenance(data);
+  content.fairness = fairness_statements(data, compares.front(), cells);
+  content.expectations = check_expectations(data);
+  return content;
+}
+
+PublishedTable published_table(const Comparison& comparison) {
+  PublishedTable table;
+  for (const char* name : {"improves", "no change", "deteriorates", "inconclusive", "no verdict"}) {
+    table.rows.emplace_back(name, PublishedTable::Row{});
+  }
+  const bool many_arms = std::ranges::any_of(
+      comparison.cells, [](const CellVerdicts& cell) { return cell.cell.arms.size() > 1; });
+  for (const CellVerdicts& cell : comparison.cells) {
+    for (const Verdict& verdict : cell.verdicts) {
+      const Metric& metric = find_metric(verdict.metric);
+      if (!metric.published) continue;
+      const bool mark = contradicts(cell, verdict);
+      std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
+      if (mark) name += std::string(" ") + contradiction_mark;
+      if (verdict.word == Word::interim) name += " INTERIM";
+      table.marked = table.marked || mark;
+      find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
+    }
+  }
+  return table;
+}
+
+}  // namespace trainyard::reports

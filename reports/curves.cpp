@@ -1,0 +1,137 @@
+#include "reports/curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "reports/statistics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr std::int64_t average_of_replicas = -1;
+
+// Runs that are drawn: finished ones, or, while there is none, those that are under way.
+std::vector<const db::RunSummary*> drawn_runs(const Arm& arm) {
+  std::vector<const db::RunSummary*> finished;
+  std::vector<const db::RunSummary*> open;
+  for (const Observation& observation : arm.runs) {
+    if (observation.run->status == "finished") finished.push_back(observation.run);
+    if (observation.run->status != "failed" && observation.run->epochs_done > 0)
+      open.push_back(observation.run);
+  }
+  return finished.empty() ? open : finished;
+}
+
+std::int64_t replicas_of(const Arm& arm) {
+  std::int64_t replicas = 1;
+  for (const Observation& observation : arm.runs) replicas = std::max(replicas, observation.run->replicas);
+  return replicas;
+}
+
+bool has_stages(const Arm& arm) {
+  return std::ranges::any_of(arm.runs,
+                             [](const Observation& observation) { return observation.run->stages > 1; });
+}
+
+Curves read_curves(const std::map<std::string, std::vector<const db::EpochRow*>>& rows,
+                   const std::vector<const db::RunSummary*>& runs, const Metric& metric,
+                   std::int64_t replica) {
+  Curves curves;
+  for (const db::RunSummary* run : runs) {
+    const auto found = rows.find(run->run_key);
+    if (found == rows.end()) continue;
+    for (const db::EpochRow* row : found->second) {
+      if (row->replica != replica) continue;
+      curves[run->run_key][row->epoch] = shown_scale(metric.kind) * row->*metric.epoch_value;
+    }
+  }
+  return curves;
+}
+
+void fill(Series& series, const Curves& curves, const Metric& metric) {
+  std::map<std::int64_t, std::vector<double>> by_epoch;
+  std::vector<double> finals;
+  for (const auto& [run, curve] : curves) {
+    for (const auto& [epoch, value] : curve) by_epoch[epoch].push_back(value);
+    finals.push_back(final_number(metric, curve));
+  }
+  for (const auto& [epoch, values] : by_epoch) {
+    const Point point = mean_point(static_cast<double>(epoch), values);
+    if (point.n > 0) series.points.push_back(point);
+  }
+  const Point final = mean_point(0, finals);
+  if (final.n > 0) series.final = final;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return std::nan("");
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+Point mean_point(double x, const std::vector<double>& values) {
+  std::vector<double> finite;
+  std::ranges::copy_if(values, std::back_inserter(finite), [](double value) { return std::isfinite(value); });
+  Point point{x, std::nan(""), std::nan(""), std::nan(""), static_cast<int>(finite.size())};
+  if (finite.size() == 1) point.mean = finite.front();
+  if (finite.size() < 2) return point;
+  const Estimate estimate = paired_estimate(finite);
+  const Interval interval = confidence_interval(estimate, 0.95);
+  point.mean = estimate.mean;
+  point.low = interval.low;
+  point.high = interval.high;
+  return point;
+}
+
+double final_number(const Metric& metric, const std::map<std::int64_t, double>& curve) {
+  if (curve.empty()) return std::nan("");
+  if (metric.kind != MetricKind::time) return curve.rbegin()->second;
+  std::vector<double> values;
+  const bool sum = metric.name == "validation-seconds";
+  for (const auto& [epoch, value] : curve) {
+    const bool warm_up = !sum && curve.size() >= 3 && epoch == curve.begin()->first;
+    if (!warm_up) values.push_back(value);
+  }
+  return sum ? std::accumulate(values.begin(), values.end(), 0.0) : median(values);
+}
+
+CurveReader::CurveReader(const ReportData& data, const Cell& cell, const Palette& palette)
+    : cell_(cell), palette_(palette) {
+  for (const db::EpochRow& row : data.averages) averages_[row.run_key].push_back(&row);
+  for (const db::EpochRow& row : data.replicas) replicas_[row.run_key].push_back(&row);
+}
+
+std::vector<Series> CurveReader::series(const Metric& metric) const {
+  std::vector<Series> result;
+  add_arm(result, cell_.baseline, metric);
+  for (const Arm& arm : cell_.arms) add_arm(result, arm, metric);
+  return result;
+}
+
+void CurveReader::add_arm(std::vector<Series>& result, const Arm& arm, const Metric& metric) const {
+  const std::vector<const db::RunSummary*> runs = drawn_runs(arm);
+  const std::int64_t replicas = replicas_of(arm);
+  const std::string colour = palette_.at(arm.value);
+  const std::string noun = has_stages(arm) ? "replica " : "rank ";
+  const auto add = [&](Series series, const Curves& curves) {
+    fill(series, curves, metric);
+    if (!series.points.empty()) result.push_back(std::move(series));
+  };
+  for (std::int64_t replica = 0; replicas > 1 && replica < replicas; ++replica) {
+    const std::string label = arm.value + " " + noun + std::to_string(replica);
+    const std::string short_label = arm.value + " r" + std::to_string(replica);
+    Series series{label, label, short_label, colour, static_cast<int>(replica) + 1, {}, std::nullopt};
+    add(std::move(series), read_curves(replicas_, runs, metric, replica));
+  }
+  const std::string label = arm.value + (replicas > 1 ? " average" : "");
+  Series series{label, label, arm.value, colour, 0, {}, std::nullopt};
+  add(std::move(series), read_curves(averages_, runs, metric, average_of_replicas));
+}
+
+}  // namespace trainyard::reports

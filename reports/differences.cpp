@@ -1,0 +1,232 @@
+#include "reports/differences.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "models/error.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+bool no_loss_where_others_count(double loss, double accuracy) {
+  return std::isinf(loss) || (std::isnan(loss) && !std::isnan(accuracy));
+}
+
+// The loss is no number any more where the same samples still count for accuracy, or, for models that are
+// known to have one, in training. A foreign arm may simply not report it.
+bool has_diverged(const Observation& observation) {
+  if (observation.final == nullptr) return false;
+  const db::FinalMetrics& final = *observation.final;
+  return no_loss_where_others_count(final.train_loss, final.train_accuracy) ||
+         no_loss_where_others_count(final.validation_loss, final.validation_accuracy) ||
+         no_loss_where_others_count(final.test_loss, final.test_accuracy) ||
+         (std::isnan(final.train_loss) && known_to_have(observation.run->model, find_metric("train-loss")));
+}
+
+// Same machine and same programs: what two times must share to be compared.
+bool same_machine(const Observation& a, const Observation& b) {
+  if (a.launched == nullptr || b.launched == nullptr) return true;
+  const experiments::Circumstances& left = a.launched->circumstances;
+  const experiments::Circumstances& right = b.launched->circumstances;
+  return left.host == right.host && left.processor == right.processor && left.release == right.release &&
+         left.libtorch == right.libtorch && left.nccl == right.nccl;
+}
+
+std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
+  if (compare.pair.empty()) return "run " + observation.run->run_key;
+  if (compare.pair.size() == 1) return compare.pair.front() + " " + observation.pair;
+  return observation.pair;
+}
+
+// Whether some run of the two arms has the metric, will have it, or lost it by diverging.
+bool is_defined(const Cell& cell, const Arm& arm, const Metric& metric) {
+  bool known = false;
+  bool finished = false;
+  bool diverged = false;
+  for (const Arm* side : {&cell.baseline, &arm}) {
+    for (const Observation& observation : side->runs) {
+      known = known || known_to_have(observation.run->model, metric);
+      if (observation.final == nullptr) continue;
+      if (!std::isnan(observation.final->*metric.final_value)) return true;
+      finished = true;
+      diverged = diverged || has_diverged(observation);
+    }
+  }
+  return known && (!finished || diverged);
+}
+
+class Collector {
+ public:
+  Collector(const Arm& baseline, const Arm& arm, const Metric& metric, const experiments::Compare& compare)
+      : baseline_(baseline), arm_(arm), metric_(metric), compare_(compare) {}
+
+  Differences paired() {
+    for (const Observation& a : baseline_.runs) {
+      const auto partner =
+          std::ranges::find_if(arm_.runs, [&](const Observation& b) { return b.pair == a.pair; });
+      if (partner == arm_.runs.end()) {
+        drop(a, arm_.value + " has no such run");
+      } else {
+        add_pair(a, *partner);
+      }
+    }
+    for (const Observation& b : arm_.runs) {
+      const auto same = [&](const Observation& a) { return a.pair == b.pair; };
+      if (std::ranges::none_of(baseline_.runs, same)) drop(b, baseline_.value + " has no such run");
+    }
+    return std::move(result_);
+  }
+
+  Differences unpaired() {
+    for (const Observation& a : baseline_.runs)
+      add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
+    for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
+    result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+    return std::move(result_);
+  }
+
+ private:
+  void drop(const Observation& observation, const std::string& why) {
+    result_.dropped.push_back(pair_name(observation, compare_) + ": " + why);
+  }
+
+  // True where the run has a number for the test; otherwise says why not.
+  bool usable(const Observation& observation, const std::string& arm) {
+    const db::RunSummary& run = *observation.run;
+    if (run.status == "failed") {
+      drop(observation, arm + " failed" + (run.failure.empty() ? "" : ": " + run.failure));
+      return false;
+    }
+    if (observation.final == nullptr) return false;
+    if (metric_.kind == MetricKind::time && !observation.final->times_count) {
+      drop(observation, arm + " shared the host or a device: its times do not count");
+      ++result_.uncounted;
+      return false;
+    }
+    if (!std::isfinite(observation.final->*metric_.final_value)) {
+      drop(observation, arm + " has no such number");
+      return false;
+    }
+    return true;
+  }
+
+  // Accuracy and loss of a diverged run are an outcome, not a number to average; its times are times.
+  bool took_divergence(bool a, bool b) {
+    if (metric_.kind == MetricKind::time || (!a && !b)) return false;
+    (a && b ? result_.both_diverged : a ? result_.baseline_diverged : result_.arm_diverged) = true;
+    return true;
+  }
+
+  void add_pair(const Observation& a, const Observation& b) {
+    if (a.final != nullptr && b.final != nullptr && took_divergence(has_diverged(a), has_diverged(b))) return;
+    const bool first = usable(a, baseline_.value);
+    const bool second = usable(b, arm_.value);  // both are asked: each names its own reason
+    if (!first || !second) return;
+    if (metric_.kind == MetricKind::time && !same_machine(a, b)) {
+      drop(a, "the two runs had different machines or releases: their times do not compare");
+      return;
+    }
+    result_.baseline.push_back(a.final->*metric_.final_value);
+    result_.arm.push_back(b.final->*metric_.final_value);
+  }
+
+  void add_single(const Observation& observation, const std::string& arm, std::vector<double>& values,
+                  bool& diverged) {
+    if (metric_.kind != MetricKind::time && has_diverged(observation)) {
+      diverged = true;
+    } else if (usable(observation, arm)) {
+      values.push_back(observation.final->*metric_.final_value);
+    }
+  }
+
+  const Arm& baseline_;
+  const Arm& arm_;
+  const Metric& metric_;
+  const experiments::Compare& compare_;
+  Differences result_;
+};
+
+int count_open(const Arm& arm) {
+  return static_cast<int>(std::ranges::count_if(arm.runs, [](const Observation& observation) {
+    return observation.planned && observation.final == nullptr && observation.run->status != "failed";
+  }));
+}
+
+double transformed(double value, Scale scale) {
+  switch (scale) {
+    case Scale::log_ratio:
+      return -std::log(value);
+    case Scale::absolute:
+      return -value;
+    case Scale::points:
+      return 100 * value;
+    case Scale::decibels:
+      return value;
+  }
+  return value;
+}
+
+std::vector<double> transformed(const std::vector<double>& values, Scale scale) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) result.push_back(transformed(value, scale));
+  return result;
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+Measure loss_measure(const std::vector<double>& baseline, const experiments::LossMargin& margin) {
+  if (!baseline.empty() && margin.absolute > (margin.ratio - 1) * mean_of(baseline))
+    return {Scale::absolute, margin.absolute};
+  return {Scale::log_ratio, std::log(margin.ratio)};
+}
+
+}  // namespace
+
+double psnr_margin(const experiments::LossMargin& margin) {
+  return 10 * std::log10(margin.ratio);
+}
+
+Differences collect_differences(const Cell& cell, const Arm& arm, const Metric& metric,
+                                const experiments::Compare& compare) {
+  Collector collector(cell.baseline, arm, metric, compare);
+  Differences result = compare.pair.empty() ? collector.unpaired() : collector.paired();
+  result.defined = is_defined(cell, arm, metric);
+  result.open_runs = count_open(cell.baseline) + count_open(arm);
+  result.complete = result.open_runs == 0;
+  return result;
+}
+
+Measure measure_for(const Differences& differences, const Metric& metric,
+                    const experiments::Margins& margins) {
+  switch (metric.kind) {
+    case MetricKind::accuracy:
+    case MetricKind::bleu:
+      return {Scale::points, margins.accuracy_points};
+    case MetricKind::time:
+      return {Scale::log_ratio, std::log(margins.time)};
+    case MetricKind::loss:
+      return loss_measure(differences.baseline, margins.loss);
+    case MetricKind::perplexity:
+      return {Scale::log_ratio, std::log(margins.loss.ratio)};
+    case MetricKind::psnr:
+      return {Scale::decibels, psnr_margin(margins.loss)};
+  }
+  throw InternalError("no margin for " + metric.name);
+}
+
+Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired) {
+  const std::vector<double> a = transformed(differences.baseline, measure.scale);
+  const std::vector<double> b = transformed(differences.arm, measure.scale);
+  if (!paired) return welch_estimate(a, b);
+  std::vector<double> difference;
+  difference.reserve(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(b[i] - a[i]);
+  return paired_estimate(difference);
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,48 @@
+// The differences that enter one verdict: which runs pair up, which are dropped and why, on which scale they
+// are compared and against which margin.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/cells.h"
+#include "reports/metrics.h"
+#include "reports/verdict.h"
+
+namespace trainyard::reports {
+
+struct Differences {
+  bool defined = false;              // some run of either arm can have the metric
+  bool complete = false;             // every planned run of both arms has finished or failed
+  int open_runs = 0;                 // planned runs that have not
+  std::vector<double> baseline;      // values of the pairs (unpaired: of all runs)
+  std::vector<double> arm;           // the same length where paired
+  std::vector<std::string> dropped;  // "seed 3: single failed: …"
+  int uncounted = 0;                 // runs dropped as their times do not count
+  bool baseline_diverged = false;    // where the other arm's partner did not
+  bool arm_diverged = false;
+  bool both_diverged = false;  // in one and the same pair
+  bool diverged() const { return baseline_diverged || arm_diverged || both_diverged; }
+};
+
+Differences collect_differences(const Cell& cell, const Arm& arm, const Metric& metric,
+                                const experiments::Compare& compare);
+
+// The PSNR is the mean squared error on a logarithmic scale: a change of the error by the loss's ratio, in
+// dB.
+double psnr_margin(const experiments::LossMargin& margin);
+
+// Scale and margin: a small loss (baseline mean below absolute / (ratio − 1)) is compared by differences.
+// Perplexities are compared by the loss's ratio, BLEU by the accuracy's points.
+struct Measure {
+  Scale scale = Scale::log_ratio;
+  double margin = 0;
+};
+Measure measure_for(const Differences& differences, const Metric& metric,
+                    const experiments::Margins& margins);
+
+// The estimate of the mean difference, positive where the arm is better; needs two pairs, and values above
+// zero on the logarithmic scale.
+Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired);
+
+}  // namespace trainyard::reports

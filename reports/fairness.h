@@ -1,0 +1,26 @@
+// «What makes this comparison fair, and what does not»: statements that are derived from the data, and where
+// the numbers come from.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/cells.h"
+
+namespace trainyard::reports {
+
+enum class Bearing { fair, unfair, note };
+
+struct Statement {
+  Bearing bearing = Bearing::note;
+  std::string text;
+};
+
+std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
+                                           const std::vector<Cell>& cells);
+
+// Name and value, in the order of the page.
+std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,38 @@
+// The metrics that a report judges and draws: one row each, in the order of the page.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "db/queries.h"
+
+namespace trainyard::reports {
+
+enum class MetricKind { accuracy, loss, time, perplexity, psnr, bleu };
+
+struct Metric {
+  std::string name;   // "train-accuracy": in file names and anchors
+  std::string title;  // "Training accuracy"
+  MetricKind kind = MetricKind::accuracy;
+  std::string record;  // the catalogue's name of what it is made from; empty: times, which every model has
+  double db::FinalMetrics::*final_value = nullptr;  // what enters a verdict
+  double db::EpochRow::*epoch_value = nullptr;      // what is drawn by epoch; null: the test metrics
+  bool published = false;                           // enters the published table
+  std::string task = "";                            // the only task that has it; empty: any
+};
+
+std::span<const Metric> metrics();
+const Metric& find_metric(const std::string& name);  // InternalError where there is none
+
+// What a value is multiplied by to be shown: accuracies and BLEU are fractions in the database.
+double shown_scale(MetricKind kind);
+bool higher_is_better(MetricKind kind);
+
+// The model's title in the catalogue ("MLP"), else its name.
+std::string title_of(const std::string& model);
+
+// Whether any run of `model` can have the metric: by the catalogue, or, for models that it does not know
+// (foreign arms), by the numbers that are there.
+bool known_to_have(const std::string& model, const Metric& metric);
+
+}  // namespace trainyard::reports

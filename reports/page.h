@@ -1,0 +1,30 @@
+// The report as one self-contained HTML page: no request leaves it, it works with scripts off, it prints. The
+// same data gives the same bytes.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "reports/content.h"
+#include "reports/markup.h"
+
+namespace trainyard::reports {
+
+// `formats`: which figure files stand beside it in figures/ ("svg", "png"), for links.
+std::string page_html(const Content& content, const std::set<std::string>& formats = {});
+
+// Sections, in the order of the page.
+Markup page_top(const Content& content);
+Markup page_navigation(const Content& content);
+Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first);
+Markup page_task_metrics(const Comparison& comparison, const Palette& palette);  // empty where none is judged
+Markup page_expectations(const Content& content);                                // empty where none is stated
+Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats);
+Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats);
+Markup page_runs(const Content& content);
+
+// A line sample of a series, for legends: colour and dash as in the figures.
+Markup series_sample(const Series& series);
+Markup html_table(const Table& table);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,126 @@
+'use strict';
+// Only comforts: series on and off, crosshair, sorting and filtering, theme. Without it the page says the same.
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const one = (selector, root = document) => root.querySelector(selector);
+  const element = (tag, text) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const root = document.documentElement;
+  root.classList.add('scripted');
+
+  const theme = one('#theme');
+  const next = { auto: 'dark', dark: 'light', light: 'auto' };
+  let current = 'auto';
+  theme.addEventListener('click', () => {
+    current = next[current];
+    if (current === 'auto') root.removeAttribute('data-theme');
+    else root.dataset.theme = current;
+    theme.textContent = 'Theme: ' + current;
+  });
+  one('#print').addEventListener('click', () => print());
+
+  // Series on and off, in all figures at once.
+  all('.keys button').forEach((button) => button.addEventListener('click', () => {
+    const on = button.getAttribute('aria-pressed') === 'true';
+    button.setAttribute('aria-pressed', String(!on));
+    all('main [data-series]').forEach((part) => {
+      if (part.dataset.series === button.dataset.key) part.classList.toggle('off', on);
+    });
+  }));
+  const hidden = () => new Set(all('.keys button[aria-pressed="false"]').map((button) => button.dataset.label));
+
+  // Crosshair: pointer and keyboard. The numbers come from the figure's own table.
+  const tip = one('#tip');
+  const live = one('#live');
+  let cross = null;
+  const hide = () => {
+    tip.hidden = true;
+    if (cross) cross.remove();
+    cross = null;
+  };
+  const data = (svg) => one('table', one('details', svg.closest('figure')));
+  const show = (svg, wanted, say) => {
+    const table = data(svg);
+    const rows = table.tBodies[0].rows;
+    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+    const index = Math.max(0, Math.min(rows.length - 1, wanted));
+    svg.dataset.index = index;
+    const cells = [...rows[index].cells].map((cell) => cell.textContent);
+    const x = Number(svg.dataset.x0) + Number(svg.dataset.dx) * (Number(cells[0]) - Number(svg.dataset.first));
+    hide();
+    cross = document.createElementNS('http://www.w3.org/2000/svg', 'line');
+    for (const [name, value] of [['class', 'cross'], ['x1', x], ['x2', x], ['y1', 10], ['y2', 166]]) {
+      cross.setAttribute(name, value);
+    }
+    svg.append(cross);
+    const title = one('figcaption b', svg.closest('figure')).textContent;
+    const list = element('table');
+    const spoken = [];
+    const off = hidden();
+    for (let column = 1; column < cells.length; column += 3) {
+      if (off.has(names[column])) continue;
+      const row = list.insertRow();
+      row.insertCell().textContent = names[column];
+      row.insertCell().textContent = cells[column];
+      const interval = cells[column + 1] === '–' ? '' : '[' + cells[column + 1] + ', ' + cells[column + 2] + ']';
+      row.insertCell().textContent = interval;
+      spoken.push(names[column] + ' ' + cells[column]);
+    }
+    tip.replaceChildren(element('strong', title + ', epoch ' + cells[0]), list);
+    tip.hidden = false;
+    const box = svg.getBoundingClientRect();
+    const at = box.left + x * box.width / svg.viewBox.baseVal.width;
+    const width = tip.offsetWidth;
+    const left = at + 14 + width > innerWidth ? at - width - 14 : at + 14;
+    tip.style.left = Math.max(6, left) + 'px';
+    tip.style.top = Math.max(6, Math.min(innerHeight - tip.offsetHeight - 6, box.top + 8)) + 'px';
+    if (say) live.textContent = 'Epoch ' + cells[0] + ': ' + spoken.join(', ');
+  };
+  all('svg[data-dx]').forEach((svg) => {
+    svg.addEventListener('pointermove', (event) => {
+      const box = svg.getBoundingClientRect();
+      const x = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
+      show(svg, Math.round((x - Number(svg.dataset.x0)) / Number(svg.dataset.dx)));
+    });
+    svg.addEventListener('pointerleave', hide);
+    svg.addEventListener('blur', hide);
+    svg.addEventListener('keydown', (event) => {
+      const index = svg.dataset.index === undefined ? -1 : Number(svg.dataset.index);
+      const last = data(svg).tBodies[0].rows.length - 1;
+      const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: last }[event.key];
+      if (event.key === 'Escape') hide();
+      if (to === undefined) return;
+      event.preventDefault();
+      show(svg, to, true);
+    });
+  });
+
+  // Runs: sort by a column, filter by any text.
+  const runs = one('#runs');
+  all('th button', runs).forEach((button, column) => button.addEventListener('click', () => {
+    const head = button.parentNode;
+    const up = head.getAttribute('aria-sort') !== 'ascending';
+    all('th', runs).forEach((other) => other.removeAttribute('aria-sort'));
+    head.setAttribute('aria-sort', up ? 'ascending' : 'descending');
+    const value = (row) => {
+      const cell = row.cells[column];
+      if (!head.classList.contains('n')) return cell.textContent;
+      return cell.dataset.value === '' ? -Infinity : Number(cell.dataset.value);
+    };
+    const order = (a, b) => (typeof a === 'number' ? a - b : a.localeCompare(b, 'en', { numeric: true }));
+    const sorted = [...runs.tBodies[0].rows].sort((a, b) => order(value(a), value(b)) * (up ? 1 : -1));
+    runs.tBodies[0].append(...sorted);
+  }));
+  one('#filter').addEventListener('input', (event) => {
+    const wanted = event.target.value.toLowerCase();
+    let count = 0;
+    for (const row of runs.tBodies[0].rows) {
+      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      count += row.hidden ? 0 : 1;
+    }
+    one('#filtered').textContent = count + ' runs';
+  });
+})();

@@ -1,0 +1,121 @@
+// The table of all runs; the script sorts and filters it, without it the order is that of the plan.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "reports/number_text.h"
+#include "reports/page.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+struct Column {
+  const char* title;
+  bool number;
+};
+constexpr const char* task_column = "Task metric";  // left out where no run has one
+constexpr std::array<Column, 13> columns{{{"Run", false},
+                                          {"Model", false},
+                                          {"Strategy", false},
+                                          {"Seed", true},
+                                          {"Epochs", true},
+                                          {"Val. acc. %", true},
+                                          {"Val. loss", true},
+                                          {"Test acc. %", true},
+                                          {task_column, false},
+                                          {"s/epoch", true},
+                                          {"Wall s", true},
+                                          {"Status", false},
+                                          {"Remarks", false}}};
+
+void add_number(Markup& out, double value, const std::string& text) {
+  out.leaf("td", {{"class", "n"}, {"data-value", std::isfinite(value) ? plain_number(value, 9) : ""}}, text);
+}
+
+std::string percent(double fraction) {
+  return fixed(100 * fraction, 2);
+}
+
+// "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": of the test set.
+std::string of_the_task(const db::FinalMetrics& final) {
+  if (std::isfinite(final.test_psnr)) return "PSNR " + fixed(final.test_psnr, 2) + " dB";
+  std::string text;
+  if (std::isfinite(final.test_bleu)) text = "BLEU " + fixed(100 * final.test_bleu, 2);
+  if (std::isfinite(final.test_perplexity))
+    text += (text.empty() ? "perplexity " : ", perplexity ") + for_table(final.test_perplexity);
+  return text;
+}
+
+std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final,
+                    const std::vector<std::string>& varied) {
+  std::string text;
+  for (const std::string& name : varied) {
+    if (name == "model" || name == "strategy" || name == "seed") continue;
+    text += (text.empty() ? "" : ", ") + name + " " + value_of(run, name);
+  }
+  if (final != nullptr && !final->times_count) text += std::string(text.empty() ? "" : ", ") + "times marked";
+  if (run.attempts > 1) text += (text.empty() ? "" : ", ") + std::to_string(run.attempts) + " attempts";
+  if (!run.failure.empty() && run.status != "finished") text += (text.empty() ? "" : ", ") + run.failure;
+  return text;
+}
+
+void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
+             const std::vector<std::string>& varied, bool with_task) {
+  const double nan = std::nan("");
+  const auto value = [&](double db::FinalMetrics::*member) {
+    return final == nullptr ? nan : final->*member;
+  };
+  out.open("tr", {{"class", run.status == "failed" ? "failed" : "run"}});
+  out.leaf("td", {{"class", "name"}}, run.run_key)
+      .leaf("td", {}, title_of(run.model))
+      .leaf("td", {}, run.strategy);
+  add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
+  add_number(out, static_cast<double>(run.epochs_done),
+             std::to_string(run.epochs_done) +
+                 (run.epochs_done == run.epochs ? "" : "/" + std::to_string(run.epochs)));
+  const double accuracy = value(&db::FinalMetrics::validation_accuracy);
+  const double loss = value(&db::FinalMetrics::validation_loss);
+  const double tested = value(&db::FinalMetrics::test_accuracy);
+  const double seconds = value(&db::FinalMetrics::epoch_train_seconds);
+  add_number(out, accuracy, percent(accuracy));
+  add_number(out, loss, for_table(loss));
+  add_number(out, tested, percent(tested));
+  if (with_task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
+  add_number(out, seconds, for_table(seconds));
+  add_number(out, run.total_seconds, for_table(run.total_seconds));
+  out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final, varied)).close().line();
+}
+
+}  // namespace
+
+Markup page_runs(const Content& content) {
+  std::map<std::string, const db::FinalMetrics*> finals;
+  for (const db::FinalMetrics& final : content.data->finals) finals[final.run_key] = &final;
+  const bool with_task = std::ranges::any_of(
+      content.data->finals, [](const db::FinalMetrics& final) { return !of_the_task(final).empty(); });
+  Markup out;
+  out.open("section", {{"id", "all-runs"}}).leaf("h2", {}, "All runs");
+  out.open("span", {{"class", "js"}});
+  out.leaf("label", {{"class", "sr"}, {"for", "filter"}}, "Filter the runs");
+  out.empty("input", {{"id", "filter"}, {"type", "search"}, {"placeholder", "Filter by any text"}});
+  out.text(" ").leaf("span", {{"id", "filtered"}, {"aria-live", "polite"}}, "").close();
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "runs"}, {"id", "runs"}});
+  out.leaf("caption", {{"class", "sr"}}, "All runs; the buttons of the columns sort");
+  out.open("thead").open("tr");
+  for (const Column& column : columns) {
+    if (column.title == task_column && !with_task) continue;
+    out.open("th", {{"scope", "col"}, {"class", column.number ? "n" : "t"}});
+    out.leaf("button", {{"type", "button"}}, column.title).close();
+  }
+  out.close().close().open("tbody").line();
+  for (const db::RunSummary& run : content.data->runs) {
+    const auto final = finals.find(run.run_key);
+    add_row(out, run, final == finals.end() ? nullptr : final->second, content.data->plan.varied, with_task);
+  }
+  out.close().close().close().close();
+  return out;
+}
+
+}  // namespace trainyard::reports

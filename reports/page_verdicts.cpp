@@ -1,0 +1,167 @@
+// The verdict table: a row an arm of each cell, a column a metric that all tasks have; what only some have
+// stands in a table of its own. Below them the published shape and all numbers.
+#include <algorithm>
+
+#include "reports/number_text.h"
+#include "reports/page.h"
+#include "reports/verdict_cell.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+void add_head(Markup& out, const experiments::Compare& compare) {
+  out.open("thead")
+      .open("tr")
+      .leaf("th", {{"scope", "col"}}, "Model")
+      .leaf("th", {{"scope", "col"}}, compare.axis);
+  for (const Metric& metric : metrics()) {
+    if (!metric.task.empty()) continue;
+    out.open("th", {{"scope", "col"}}).text(metric.title);
+    out.leaf("small", {}, higher_is_better(metric.kind) ? "higher is better" : "lower is better");
+    out.leaf("small", {}, margin_of(metric, compare.margins)).close();
+  }
+  out.close().close();
+}
+
+void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, bool linked) {
+  out.open("tbody");
+  bool first = true;
+  for (const Arm& arm : judged.cell.arms) {
+    out.open("tr");
+    if (first) {
+      out.open("th",
+               {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(judged.cell.arms.size())}});
+      if (linked) {
+        out.leaf("a", {{"class", "ml"}, {"href", "#cell-" + judged.cell.slug}}, judged.cell.label);
+      } else {
+        out.text(judged.cell.label);
+      }
+      out.close();
+    }
+    first = false;
+    const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
+    out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value).close();
+    for (const Metric& metric : metrics()) {
+      if (metric.task.empty()) out.add(verdict_cell(judged.find(arm.value, metric.name)));
+    }
+    out.close();
+  }
+  out.close().line();
+}
+
+Markup tally(const Comparison& comparison) {
+  Markup out;
+  out.open("ul", {{"class", "tally"}});
+  for (const Look& look : looks()) {
+    std::ptrdiff_t count = 0;
+    for (const CellVerdicts& judged : comparison.cells)
+      count += std::ranges::count(judged.verdicts, look.word, &Verdict::word);
+    if (count == 0 && look.word == Word::interim) continue;
+    out.leaf("li", {{"class", look.style}},
+             std::string(look.glyph) + " " + look.text + ": " + std::to_string(count));
+  }
+  out.close();
+  return out;
+}
+
+std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
+  const auto found = row.find(kind);
+  std::string text;
+  if (found == row.end()) return text;
+  for (const std::string& name : found->second) text += (text.empty() ? "" : "; ") + name;
+  return text;
+}
+
+Markup published(const Comparison& comparison) {
+  const PublishedTable table = published_table(comparison);
+  Markup out;
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "shape"}});
+  out.leaf("caption", {},
+           "In the published shape: accuracy and loss of validation, training time per epoch." +
+               std::string(table.marked ? " † training says the opposite." : ""));
+  out.open("thead").open("tr");
+  for (const char* name : {"", "Accuracy", "Loss", "Time"}) out.leaf("th", {{"scope", "col"}}, name);
+  out.close().close().open("tbody");
+  for (const auto& [name, row] : table.rows) {
+    std::string style = name == "no verdict" ? "interim" : name;
+    std::ranges::replace(style, ' ', '-');
+    const auto look = std::ranges::find_if(looks(), [&](const Look& one) { return one.style == style; });
+    const std::string glyph = std::string(look->glyph) + " ";
+    out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, glyph + name);
+    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
+      const std::string names = names_in(row, kind);
+      out.leaf("td", {}, names.empty() ? "–" : names);
+    }
+    out.close();
+  }
+  out.close().close().close();
+  return out;
+}
+
+std::string remarks(const Verdict& verdict) {
+  std::string text = verdict.reason;
+  if (const std::string speed = speed_text(verdict);
+      !speed.empty() && find_metric(verdict.metric).kind == MetricKind::time) {
+    text = speed + (text.empty() ? "" : "; " + text);
+  }
+  if (verdict.scale == Scale::absolute)
+    text = "small loss: compared by differences" + (text.empty() ? "" : "; " + text);
+  for (const std::string& dropped : verdict.dropped)
+    text += (text.empty() ? "left out: " : "; left out: ") + dropped;
+  return text;
+}
+
+void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict) {
+  out.open("tr").leaf("td", {}, judged.cell.label).leaf("td", {}, verdict.arm);
+  out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, look_of(verdict.word).text);
+  out.leaf("td", {{"class", "n"}}, std::to_string(verdict.n));
+  out.leaf("td", {{"class", "n"}}, verdict.estimate ? effect_text(verdict) : "–");
+  out.leaf("td", {{"class", "n"}}, verdict.estimate ? interval_text(verdict, 0.95) : "–");
+  out.leaf("td", {{"class", "n"}}, verdict.estimate ? interval_text(verdict, 0.90) : "–");
+  out.leaf("td", {{"class", "n"}}, margin_text(verdict));
+  out.leaf("td", {{"class", "n"}}, verdict.tested ? p_text(verdict.adjusted_p) : "–");
+  out.leaf("td", {{"class", "why"}}, remarks(verdict)).close().line();
+}
+
+Markup numbers(const Comparison& comparison) {
+  Markup out;
+  out.open("details").leaf("summary", {}, "All numbers: intervals, p-values, reasons");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "numbers"}}).open("thead").open("tr");
+  for (const char* name : {"Model", "Arm", "Metric", "Verdict"}) out.leaf("th", {{"scope", "col"}}, name);
+  for (const char* name : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"}) {
+    out.leaf("th", {{"scope", "col"}, {"class", "n"}}, name);
+  }
+  out.leaf("th", {{"scope", "col"}}, "Remarks").close().close().open("tbody").line();
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts) add_number_row(out, judged, verdict);
+  }
+  out.close().close().close().close();
+  return out;
+}
+
+}  // namespace
+
+Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first) {
+  Markup out;
+  out.open(
+      "section",
+      {{"id", first ? "verdicts"
+                    : "verdicts-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline)}});
+  out.leaf("h2", {}, "Verdicts against " + comparison.compare.baseline);
+  out.leaf("p", {{"class", "sub"}},
+           "The shaded strip in a cell is the margin inside which a difference counts as no change; the bar "
+           "is the 95 % "
+           "interval of the change. Inconclusive means that the interval fits neither verdict: more seeds "
+           "are needed.");
+  out.add(tally(comparison));
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
+  out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
+  add_head(out, comparison.compare);
+  for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first);
+  out.close().close();
+  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison)).add(published(comparison)).close();
+  return out;
+}
+
+}  // namespace trainyard::reports

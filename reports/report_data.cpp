@@ -1,0 +1,43 @@
+#include "reports/report_data.h"
+
+#include "models/error.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+Launched launched_from(const nlohmann::json& launch) {
+  Launched result;
+  if (const auto found = launch.find("circumstances"); found != launch.end() && found->is_object()) {
+    result.circumstances = experiments::circumstances_from_json(*found);
+  }
+  for (const auto& cores : launch.value("cores", nlohmann::json::array()))
+    result.cores.push_back(cores.size());
+  result.host_exclusive = launch.value("host_exclusive", true);
+  result.devices_shared = launch.value("devices_shared", false);
+  return result;
+}
+
+}  // namespace
+
+ReportData gather(const db::Database& database, const std::string& experiment) {
+  ReportData data;
+  data.experiment = experiment;
+  data.plan = db::latest_plan(database, experiment);
+  data.averages = db::epoch_averages(database, experiment);
+  if (data.averages.empty()) {
+    throw UserError("no run of experiment \"" + experiment + "\" has finished an epoch",
+                    "train it first: trainyard run FILE");
+  }
+  data.runs = db::run_summaries(database, experiment);
+  data.finals = db::final_metrics(database, experiment);
+  data.replicas = db::epoch_replicas(database, experiment);
+  data.times = db::time_parts(database, experiment);
+  for (const db::RunSummary& run : data.runs) {
+    const std::vector<db::Attempt> attempts = db::attempts_of_run(database, run.run_key);
+    if (!attempts.empty()) data.launched[run.run_key] = launched_from(attempts.back().launch);
+  }
+  return data;
+}
+
+}  // namespace trainyard::reports

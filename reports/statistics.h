@@ -1,0 +1,50 @@
+// The statistics of a verdict: pure functions, formulas and reference values from the design page
+// "Statistics of a verdict" (Goeman, Solari, Stijnen 2010; Holm 1979; Welch 1947). Distributions from
+// Boost.Math.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace trainyard::reports {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+// Mean difference, its standard error and degrees of freedom.
+struct Estimate {
+  double mean = 0;
+  double standard_error = 0;
+  double freedom = 0;
+  int n = 0;
+  double spread = 0;  // s_d
+};
+
+Estimate paired_estimate(std::span<const double> differences);                           // ν = n − 1
+Estimate welch_estimate(std::span<const double> baseline, std::span<const double> arm);  // arm − baseline
+
+// The spread is nothing but rounding (s_d < 1e-12 · max(|d̄|, δ)): d̄ is compared with ±δ instead of tested.
+bool is_constant(const Estimate& estimate, double margin);
+
+double t_statistic(const Estimate& estimate);                          // mean / SE
+double t_test_p(const Estimate& estimate);                             // two-sided, against 0
+Interval confidence_interval(const Estimate& estimate, double level);  // two-sided: level 0.95
+
+// The three-sided test against the margin δ; p-values as in the design page.
+struct ThreeSided {
+  double better = 1;      // p₊
+  double worse = 1;       // p₋
+  double equivalent = 1;  // p₌
+  double cell = 1;        // min(1, 2p₊, 2p₋, p₌)
+};
+ThreeSided three_sided_test(const Estimate& estimate, double margin);
+
+// Holm's step-down adjusted p-values, in the order given.
+std::vector<double> holm(std::span<const double> p);
+
+// Power of the two-sided one-sample t test at `effect`/sd with n observations (non-central t).
+double t_test_power(int n, double effect_over_sd, double alpha);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,139 @@
+#include "reports/terminal_table.h"
+
+#include <algorithm>
+
+#include "reports/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr std::size_t terminal_width = 100;
+
+// Columns on a terminal: code points, as none of ours is wide or combining.
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }));
+}
+
+// At most `width` columns; cut texts end in an ellipsis. Control characters of names do not reach the
+// terminal.
+std::string shortened(const std::string& text, std::size_t width) {
+  std::string clean;
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    clean += byte < 0x20 || byte == 0x7f ? ' ' : character;
+  }
+  if (columns_of(clean) <= width) return clean;
+  std::string result;
+  std::size_t columns = 0;
+  for (const char character : clean) {
+    if ((static_cast<unsigned char>(character) & 0xc0U) != 0x80U && ++columns >= width) break;
+    result += character;
+  }
+  return result + "…";
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::size_t used = columns_of(text);
+  return text + std::string(width > used ? width - used : 0, ' ');
+}
+
+std::string padded_left(const std::string& text, std::size_t width) {
+  const std::size_t used = columns_of(text);
+  return std::string(width > used ? width - used : 0, ' ') + text;
+}
+
+using Row = std::vector<std::string>;
+
+// Aligned, two spaces between columns; the columns in `right` are aligned right.
+std::string aligned(const std::vector<Row>& rows, const std::vector<bool>& right, std::size_t widest_text) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], columns_of(shortened(row[i], widest_text)));
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string cell = shortened(row[i], widest_text);
+      line += (i == 0 ? "" : "  ") + (right[i] ? padded_left(cell, widths[i]) : padded(cell, widths[i]));
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string verdict_lines(const Comparison& comparison) {
+  std::vector<Row> rows{
+      {"model", comparison.compare.axis, "metric", "verdict", "effect", "95 % interval", "n"}};
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts) {
+      const bool known = verdict.estimate.has_value();
+      std::string metric = verdict.metric;
+      std::ranges::replace(metric, '-', ' ');
+      rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word),
+                      known ? effect_text(verdict) : "–", known ? interval_text(verdict) : "–",
+                      std::to_string(verdict.n)});
+    }
+  }
+  return aligned(rows, {false, false, false, false, true, true, true}, 22);
+}
+
+// Names of one field of the published table, broken into lines of a column.
+std::vector<std::string> wrapped(const std::vector<std::string>& names, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string& name : names) {
+    const std::string text = shortened(name, width - 1);
+    if (!lines.empty() && columns_of(lines.back()) + 2 + columns_of(text) <= width) {
+      lines.back() += "; " + text;
+    } else {
+      if (!lines.empty()) lines.back() += ";";
+      lines.push_back(text);
+    }
+  }
+  if (lines.empty()) lines.emplace_back("–");
+  return lines;
+}
+
+std::string published_lines(const Comparison& comparison) {
+  const PublishedTable table = published_table(comparison);
+  constexpr std::size_t field = (terminal_width - 14) / 3 - 2;
+  std::string text = padded("", 14) + padded("accuracy", field + 2) + padded("loss", field + 2) + "time\n";
+  for (const auto& [name, row] : table.rows) {
+    std::vector<std::vector<std::string>> fields;
+    std::size_t height = 1;
+    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
+      const auto found = row.find(kind);
+      fields.push_back(wrapped(found == row.end() ? std::vector<std::string>{} : found->second, field));
+      height = std::max(height, fields.back().size());
+    }
+    for (std::size_t i = 0; i < height; ++i) {
+      std::string line = padded(i == 0 ? name : "", 14);
+      for (const std::vector<std::string>& lines : fields)
+        line += padded(i < lines.size() ? lines[i] : "", field + 2);
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+  }
+  if (table.marked) text.append(contradiction_mark).append(" training says the opposite\n");
+  return text;
+}
+
+}  // namespace
+
+std::string terminal_table(const Content& content) {
+  std::string text;
+  for (const Comparison& comparison : content.comparisons) {
+    text += "Verdicts against " + shortened(comparison.compare.baseline, 60) + "\n\n";
+    text += verdict_lines(comparison) + "\n" + published_lines(comparison) + "\n";
+  }
+  for (const Statement& statement : content.fairness) {
+    if (statement.bearing == Bearing::unfair) text += "warning: " + shortened(statement.text, 400) + "\n";
+  }
+  return text;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,64 @@
+// Verdicts: what each arm does to each metric of a cell, by the procedure of the design page «Statistics of a
+// verdict»: differences per pair, three-sided test against the margin, Holm over the cells of one metric and
+// one arm, at the whole α of the compare table. Computed from the data each time, never stored.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/cells.h"
+#include "reports/metrics.h"
+#include "reports/statistics.h"
+
+namespace trainyard::reports {
+
+enum class Word { improves, no_change, deteriorates, inconclusive, interim };
+
+std::string text_of(Word word);  // "IMPROVES", "NO CHANGE", …
+
+// How differences are taken, and in what a change is shown: change = arm against baseline in the metric's own
+// direction (a faster arm has a negative change), difference d = positive where the arm is better.
+enum class Scale {
+  log_ratio,  // times and losses: d = ln(A/B); change in percent
+  absolute,   // small losses: d = A − B; change in units of loss
+  points,     // accuracies, BLEU: d = B − A; change in percentage points
+  decibels    // PSNR: d = B − A; change in dB
+};
+
+struct Verdict {
+  std::string metric;  // name in `metrics()`
+  std::string arm;
+  Word word = Word::inconclusive;
+  std::string reason;                // why it is inconclusive or interim, or what is special; may be empty
+  std::vector<std::string> dropped;  // pairs left out, each with its reason
+  Scale scale = Scale::log_ratio;
+  double margin = 0;                 // δ, on the scale of the differences
+  bool diverged = false;             // decided by divergence, outside the test
+  bool constant = false;             // all differences are the same number: compared, not tested
+  int n = 0;                         // pairs (unpaired: runs of the smaller arm)
+  std::optional<Estimate> estimate;  // of the differences; empty where n < 2
+  ThreeSided p;                      // before Holm
+  double adjusted_p = 1;             // after Holm
+  bool tested = false;               // took part in its family's test
+  std::optional<int> seeds_needed;   // planning value, for inconclusive cells
+  bool cannot_be_resolved = false;   // more than `most_seeds_planned` seeds
+};
+
+struct CellVerdicts {
+  Cell cell;
+  std::vector<Verdict> verdicts;  // by arm, then metric; a metric that is not defined for an arm is missing
+  const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
+};
+
+std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare);
+
+// The change of an estimate as shown: percent, points or units of loss, with the interval of this level.
+struct Change {
+  double value = 0;
+  Interval interval;
+};
+Change change_of(const Verdict& verdict, double level);
+Interval margin_as_change(const Verdict& verdict);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,115 @@
+#include "reports/verdict_cell.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reports/differences.h"
+#include "reports/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr std::array<Look, 5> all_looks{{{Word::improves, "improves", "▲", "Improves"},
+                                         {Word::no_change, "no-change", "=", "No change"},
+                                         {Word::deteriorates, "deteriorates", "▼", "Deteriorates"},
+                                         {Word::inconclusive, "inconclusive", "?", "Inconclusive"},
+                                         {Word::interim, "interim", "…", "Interim"}}};
+
+constexpr double picture_width = 120;
+constexpr double middle = picture_width / 2;
+
+// Interval and margin on one scale, zero in the middle; for no verdict that has an estimate is it left out.
+Markup interval_picture(const Verdict& verdict) {
+  const Change change = change_of(verdict, 0.95);
+  const Interval margin = margin_as_change(verdict);
+  const double reach = 1.25 * std::max(std::abs(margin.low), std::abs(margin.high));
+  const double wanted = std::max({std::abs(change.interval.low), std::abs(change.interval.high), reach});
+  // Few seeds give intervals that would hide margin and effect: the picture ends at four times what matters.
+  const double extent = std::min(wanted, 4 * std::max(std::abs(change.value), reach));
+  const auto at = [&](double value) { return middle + (middle - 5) * std::clamp(value / extent, -1.0, 1.0); };
+  Markup out;
+  out.open("svg", {{"class", "mini"},
+                   {"viewBox", "0 0 120 12"},
+                   {"preserveAspectRatio", "none"},
+                   {"aria-hidden", "true"}});
+  out.empty("rect", {{"class", "fm"},
+                     {"x", coordinate(at(margin.low))},
+                     {"y", "0"},
+                     {"width", coordinate(at(margin.high) - at(margin.low))},
+                     {"height", "12"}});
+  out.empty("path", {{"class", "fz"}, {"d", "M60 0V12"}});
+  out.empty("path", {{"class", "fl"},
+                     {"d", "M" + coordinate(at(change.interval.low)) + " 6H" +
+                               coordinate(at(change.interval.high))}});
+  out.empty("rect", {{"class", "fd"},
+                     {"x", coordinate(at(change.value) - 1.5)},
+                     {"y", "2.5"},
+                     {"width", "3"},
+                     {"height", "7"}});
+  out.close();
+  return out;
+}
+
+std::string spoken(const Verdict& verdict) {
+  std::string text = "n = " + std::to_string(verdict.n);
+  if (verdict.tested) text += ", p = " + p_text(verdict.adjusted_p) + " (Holm)";
+  text += ", margin " + margin_text(verdict);
+  if (!verdict.reason.empty()) text += "; " + verdict.reason;
+  return text;
+}
+
+}  // namespace
+
+std::span<const Look> looks() {
+  return all_looks;
+}
+
+const Look& look_of(Word word) {
+  return *std::ranges::find(all_looks, word, &Look::word);
+}
+
+Markup verdict_cell(const Verdict* verdict) {
+  Markup out;
+  out.open("td");
+  if (verdict == nullptr) {
+    out.leaf("span", {{"class", "na"}}, "not defined").close();
+    return out;
+  }
+  const Look& look = look_of(verdict->word);
+  out.open("span", {{"class", std::string("v ") + look.style}, {"title", spoken(*verdict)}});
+  out.leaf("b", {}, std::string(look.glyph) + " " + look.text);
+  if (verdict->estimate) {
+    out.open("i")
+        .leaf("span", {}, effect_text(*verdict))
+        .text(" ")
+        .leaf("span", {}, interval_text(*verdict))
+        .close();
+    out.add(interval_picture(*verdict));
+  } else {
+    out.leaf("i", {}, verdict->reason);
+  }
+  out.close().close();
+  return out;
+}
+
+std::string margin_of(const Metric& metric, const experiments::Margins& margins) {
+  switch (metric.kind) {
+    case MetricKind::accuracy:
+      return "margin ±" + plain_number(margins.accuracy_points) + " pp";
+    case MetricKind::loss:
+      return "margin × " + plain_number(margins.loss.ratio);
+    case MetricKind::time:
+      return "margin × " + plain_number(margins.time);
+    case MetricKind::perplexity:
+      return "margin × " + plain_number(margins.loss.ratio);
+    case MetricKind::psnr:
+      return "margin ±" + plain_number(psnr_margin(margins.loss), 2) + " dB";
+    case MetricKind::bleu:
+      return "margin ±" + plain_number(margins.accuracy_points) + " points";
+  }
+  return "";
+}
+
+}  // namespace trainyard::reports

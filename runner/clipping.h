@@ -1,0 +1,18 @@
+// Gradient clipping by the global norm: of all gradients of a model together, wherever its layers are.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace trainyard::runner {
+
+// Scales `gradients` in place so that the L2 norm of all together is at most `max_norm`, with the results of
+// `torch.nn.utils.clip_grad_norm_` (factor max_norm / (norm + 1e-6), where that is below 1).
+// `sum_over_stages` turns this stage's sum of squares into that of all stages of the replica; it is called
+// once. Returns the norm from before. A norm that is not finite makes the gradients not finite.
+double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
+                      const std::function<double(double)>& sum_over_stages);
+
+}  // namespace trainyard::runner

@@ -1,0 +1,46 @@
+// What ranks say to one another: the seam between training and the transport. Every rank of a communicator
+// calls the same collective functions in the same order; sends and receives are between two ranks, matched by
+// tag and, for one tag, in order. `single_communicator` is a group of one, `gloo_communicator` one over TCP.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+
+#include <ATen/core/Tensor.h>
+
+namespace trainyard::runner {
+
+// A peer has gone or did not answer in time. The group is broken: flush the records and leave, without any
+// further collective call.
+class CommunicationError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Communicator {
+ public:
+  // Something under way; its tensor must not be touched before `wait` returns.
+  class Work {
+   public:
+    virtual ~Work() = default;
+    virtual void wait() = 0;
+  };
+
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Replaces `tensor` (dense) by the sum over all ranks.
+  virtual std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) = 0;
+  // Sends `tensor` (contiguous, not empty), receives into it: both return at once. There may be any number of
+  // them under way, also beside collective calls. A tag is not negative.
+  virtual std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) = 0;
+  virtual std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) = 0;
+  // Replaces `tensor` by that of rank `root`.
+  virtual void broadcast(const at::Tensor& tensor, int root) = 0;
+  // Returns once every rank has called it.
+  virtual void barrier() = 0;
+};
+
+std::unique_ptr<Communicator> single_communicator();
+
+}  // namespace trainyard::runner

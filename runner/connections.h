@@ -1,0 +1,35 @@
+// How a rank is connected: a communicator for each dimension of the mesh. `replicas` are the ranks that hold
+// the same layers, and reduce gradients; `stages` those of the same replica, and exchange activations.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "runner/communicator.h"
+#include "runner/environment.h"
+#include "runner/gloo_communicator.h"
+#include "runner/mesh.h"
+
+namespace trainyard::runner {
+
+struct Connections {
+  Mesh mesh;
+  Position position;
+  std::unique_ptr<Communicator> replicas;
+  std::unique_ptr<Communicator> stages;
+
+  bool last_stage() const { return position.stage == mesh.stages - 1; }
+  void barrier() const;  // of all ranks
+};
+
+// The only rank.
+Connections unconnected();
+
+// Meets the other ranks of `mesh` as `rank`, through `store`.
+Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
+                    std::chrono::milliseconds timeout = communication_timeout);
+
+// As the launcher says; the store is looked for only where there are several ranks.
+Connections connect(const Environment& environment, const Mesh& mesh);
+
+}  // namespace trainyard::runner

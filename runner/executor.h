@@ -1,0 +1,54 @@
+// Runs the actions of one stage, whatever the schedule: computes micro-batches forward and backward and
+// exchanges activations and their gradients with the stages before and after. A single stage is a pipeline of
+// one. Sends do not block, receives are posted ahead, and a micro-batch without samples is no work on any
+// stage.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/networks/network.h"
+#include "runner/communicator.h"
+#include "runner/reducer.h"
+#include "runner/schedule.h"
+#include "runner/stage_messages.h"
+#include "runner/time_parts.h"
+
+namespace trainyard::runner {
+
+// What is computed in one go through the actions. The functions are given the samples of a micro-batch.
+struct StageWork {
+  std::vector<at::Tensor> samples;                                 // of each micro-batch: int64 [batch]
+  networks::ForwardContext context;                                // for all of them; `samples` is filled in
+  std::function<networks::Activations(const at::Tensor&)> inputs;  // asked by the first stage
+  std::function<at::Tensor(const at::Tensor&)> targets;            // asked by the last stage
+  // Asked by the last stage: the loss, whose gradient is taken in training.
+  std::function<at::Tensor(const at::Tensor& samples, const networks::Activations& outputs,
+                           const at::Tensor& targets)>
+      loss;
+  // What the sizes of activations depend on besides the model: equal for two micro-batches only if theirs
+  // are.
+  std::function<std::vector<std::int64_t>(const at::Tensor&)> shape;
+};
+
+class Executor {
+ public:
+  // All must outlive it; `stages` connects the stages of this replica, in their order.
+  Executor(const networks::Network& network, Communicator& stages) : network_(network), stages_(stages) {}
+
+  // Takes all `actions`. Where there are backwards among them, `reducer` has gradients prepared before, and
+  // is told of the last one; returns whether there was any. Collective over the stages.
+  bool run(const std::vector<Action>& actions, const StageWork& work, Reducer& reducer, TimeParts& times);
+
+ private:
+  friend class ExecutorRun;
+  const networks::Network& network_;
+  Communicator& stages_;
+  std::map<std::vector<std::int64_t>, Layout> layouts_;  // of activations received so far, by shape
+};
+
+}  // namespace trainyard::runner

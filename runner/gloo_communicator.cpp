@@ -1,0 +1,110 @@
+#include "runner/gloo_communicator.h"
+
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+namespace trainyard::runner {
+
+namespace {
+
+// The first line of what LibTorch and Gloo say, without the place in their source that it may begin with.
+std::string first_line(const std::exception& error) {
+  std::string text = error.what();
+  text.resize(std::min(text.find('\n'), text.size()));
+  const auto place = text.find("] ");
+  return text.starts_with("[") && place != std::string::npos ? text.substr(place + 2) : text;
+}
+
+// Calls `action`, naming rank and deed where it fails.
+template <class Action>
+auto guarded(int rank, const char* deed, Action&& action) {
+  try {
+    return action();
+  } catch (const std::exception& error) {
+    throw CommunicationError("rank " + std::to_string(rank) + ": " + deed +
+                             " failed, a peer may have ended: " + first_line(error));
+  }
+}
+
+class GlooWork final : public Communicator::Work {
+ public:
+  GlooWork(int rank, const char* deed, c10::intrusive_ptr<c10d::Work> work)
+      : rank_(rank), deed_(deed), work_(std::move(work)) {}
+  void wait() override {
+    guarded(rank_, deed_, [&] { return work_->wait(); });
+  }
+
+ private:
+  int rank_;
+  const char* deed_;
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+class GlooCommunicator final : public Communicator {
+ public:
+  explicit GlooCommunicator(c10::intrusive_ptr<c10d::ProcessGroupGloo> group) : group_(std::move(group)) {}
+
+  int rank() const override { return group_->getRank(); }
+  int size() const override { return group_->getSize(); }
+  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return start("all-reduce", [&] { return group_->allreduce(tensors); });
+  }
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return start("sending to a stage", [&] { return group_->send(tensors, to, tag); });
+  }
+  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return start("receiving from a stage", [&] { return group_->recv(tensors, from, tag); });
+  }
+  void broadcast(const at::Tensor& tensor, int root) override {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    guarded(rank(), "broadcast", [&] { return group_->broadcast(tensors, options)->wait(); });
+  }
+  void barrier() override {
+    guarded(rank(), "barrier", [&] { return group_->barrier()->wait(); });
+  }
+
+ private:
+  template <class Action>
+  std::unique_ptr<Work> start(const char* deed, const Action& action) {
+    return std::make_unique<GlooWork>(rank(), deed, guarded(rank(), deed, action));
+  }
+
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+
+Store connect_store(const Environment& environment) {
+  c10d::TCPStoreOptions options;
+  options.port = environment.store_port;
+  options.isServer = !environment.agent_store && environment.rank == 0;
+  options.waitWorkers = false;
+  options.timeout = communication_timeout;
+  return guarded(environment.rank, "connecting to the store", [&]() -> Store {
+    const auto store = c10::make_intrusive<c10d::TCPStore>(environment.store_host, options);
+    return c10::make_intrusive<c10d::PrefixStore>("trainyard/" + environment.run_id, store);
+  });
+}
+
+std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
+                                                const GlooGroup& group) {
+  return guarded(group.rank, "the rendezvous", [&]() -> std::unique_ptr<Communicator> {
+    using Gloo = c10d::ProcessGroupGloo;
+    auto options = Gloo::Options::create(group.timeout);
+    options->devices.push_back(group.one_host ? Gloo::createDeviceForHostname("127.0.0.1")
+                                              : Gloo::createDefaultDevice());
+    return std::make_unique<GlooCommunicator>(c10::make_intrusive<Gloo>(
+        c10::make_intrusive<c10d::PrefixStore>(name, store), group.rank, group.size, options));
+  });
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,109 @@
+#include "runner/optimizer.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "models/error.h"
+#include "models/nearest_name.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> zeros;
+  for (const at::Tensor& parameter : parameters) zeros.push_back(at::zeros_like(parameter.detach()));
+  return zeros;
+}
+
+// v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
+// learning_rate · v
+class Sgd final : public Optimizer {
+ public:
+  Sgd(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters)
+      : settings_(settings), parameters_(std::move(parameters)) {
+    if (settings_.momentum != 0)
+      velocity_ = zeros_like_each(parameters_);  // the kernel wants none without momentum
+  }
+  void step(const std::vector<at::Tensor>& gradients) override {
+    const at::NoGradGuard no_grad;
+    at::_fused_sgd_(parameters_, gradients, velocity_, settings_.weight_decay, settings_.momentum,
+                    settings_.learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first_);
+    first_ = false;
+  }
+  void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+
+ private:
+  experiments::Optimizer settings_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> velocity_;
+  bool first_ = true;
+};
+
+// Adam (Kingma and Ba 2015) with PyTorch's defaults β = (0.9, 0.999), ε = 1e-8. Weight decay is added to the
+// gradient, or with `decoupled` taken from the parameter (Loshchilov and Hutter 2019).
+template <bool decoupled>
+class Adam final : public Optimizer {
+ public:
+  Adam(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters)
+      : settings_(settings),
+        parameters_(std::move(parameters)),
+        mean_(zeros_like_each(parameters_)),
+        square_(zeros_like_each(parameters_)) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) steps_.push_back(at::zeros({}, at::kFloat));
+  }
+  void step(const std::vector<at::Tensor>& gradients) override {
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& step : steps_) step.add_(1);
+    constexpr auto update = [](auto&&... arguments) {
+      if constexpr (decoupled)
+        at::_fused_adamw_(arguments...);
+      else
+        at::_fused_adam_(arguments...);
+    };
+    update(parameters_, gradients, mean_, square_, at::TensorList(), steps_, settings_.learning_rate,
+           /*beta1=*/0.9, /*beta2=*/0.999, settings_.weight_decay, /*eps=*/1e-8, /*amsgrad=*/false,
+           /*maximize=*/false);
+  }
+  void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+
+ private:
+  experiments::Optimizer settings_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> mean_;
+  std::vector<at::Tensor> square_;
+  std::vector<at::Tensor> steps_;
+};
+
+template <class Kind>
+std::unique_ptr<Optimizer> make(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters) {
+  return std::make_unique<Kind>(settings, std::move(parameters));
+}
+
+struct Row {
+  const char* kind;
+  std::unique_ptr<Optimizer> (*make)(const experiments::Optimizer&, std::vector<at::Tensor>);
+};
+
+constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
+                          Row{"adamw", make<Adam<true>>}};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
+                                          std::vector<at::Tensor> parameters) {
+  std::vector<std::string> known;
+  for (const Row& row : rows) {
+    if (settings.kind == row.kind) return row.make(settings, std::move(parameters));
+    known.emplace_back(row.kind);
+  }
+  throw UserError("there is no optimizer \"" + settings.kind + "\"",
+                  models::name_advice(settings.kind, known));
+}
+
+}  // namespace trainyard::runner

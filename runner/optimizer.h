@@ -1,0 +1,27 @@
+// The optimizers of a run, with the results of `torch.optim.SGD`, `Adam` and `AdamW`: one fused kernel a step
+// over all parameters.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "experiments/run.h"
+
+namespace trainyard::runner {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Changes the parameters; `gradients` in their order and memory layout.
+  virtual void step(const std::vector<at::Tensor>& gradients) = 0;
+  // Of the following steps; before the first call it is that of the settings.
+  virtual void set_learning_rate(double learning_rate) = 0;
+};
+
+// UserError for an unknown kind, with those that exist.
+std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
+                                          std::vector<at::Tensor> parameters);
+
+}  // namespace trainyard::runner

@@ -1,0 +1,30 @@
+// Sequences of tokens of different lengths as tensors: all tokens one behind the other and where each
+// sequence begins, of which a batch is gathered in a few operations, filled up with padding to its longest
+// sequence.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/samples.h"
+
+namespace trainyard::runner {
+
+class PaddedSequences {
+ public:
+  explicit PaddedSequences(const models::Sequences& sequences);
+  std::int64_t size() const { return lengths_.size(0); }
+  const at::Tensor& lengths() const { return lengths_; }  // int64 [sequence], in tokens
+
+  // Tokens [from, length − until) of each sequence at `places`, int64 [batch] → int64 [batch, longest],
+  // padding behind them; at least one column.
+  at::Tensor gather(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
+
+ private:
+  at::Tensor tokens_;   // int32 [token + 1]; the last is padding
+  at::Tensor begins_;   // int64 [sequence]
+  at::Tensor lengths_;  // int64 [sequence]
+};
+
+}  // namespace trainyard::runner

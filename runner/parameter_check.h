@@ -1,0 +1,17 @@
+// Replicas that start from different parameters train different models without anyone noticing: so they are
+// compared.
+#pragma once
+
+#include <vector>
+
+#include "models/networks/network.h"
+#include "runner/communicator.h"
+
+namespace trainyard::runner {
+
+// Returns where all ranks hold the same bits as rank 0; throws InternalError on every rank otherwise, naming
+// the first layer that differs and how many ranks have it different.
+void check_equal_parameters(const std::vector<networks::NamedParameter>& parameters,
+                            Communicator& communicator);
+
+}  // namespace trainyard::runner

@@ -1,0 +1,97 @@
+// trainyard-runner: one rank of one run. Reads its place from the environment and its work from
+// $TRAINYARD_RUN.
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "runner/process.h"
+#include "runner/rank_records.h"
+#include "runner/training.h"
+#include "runner/versions.h"
+
+namespace {
+
+using namespace trainyard;
+
+constexpr const char* help = R"(trainyard-runner [--records DIR | --version [--json] | --help]
+
+Trains one rank of one run. --records writes to DIR instead of the attempt's own folder, which is how to run a rank
+again by hand. It reads
+  TRAINYARD_RUN                      path of run.json, which says what to train and where records go
+  RANK, WORLD_SIZE                   its place; default: the only rank
+  LOCAL_WORLD_SIZE                   ranks on this host; default: all
+  MASTER_ADDR, MASTER_PORT           the store where ranks meet, as trainyard-store prints it
+  TORCHELASTIC_USE_AGENT_STORE=True  that store is already served; else rank 0 opens it
+  TORCHELASTIC_RUN_ID                prefix of this launch in the store
+Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by SIGTERM.
+)";
+
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+// Leaves without destructors: after an error no collective call of theirs may run, and after success they
+// only cost time.
+[[noreturn]] void leave(int code) {
+  std::cout.flush();
+  std::cerr.flush();
+  _exit(code);
+}
+
+[[noreturn]] void fail(const std::exception& error, runner::RankRecords* records) {
+  const std::string text = first_line(error);
+  std::cerr << "error: " << text << std::endl;
+  try {
+    if (records) records->failed(text);
+  } catch (const std::exception& second) {
+    std::cerr << "error: could not record that: " << first_line(second) << std::endl;
+  }
+  leave(1);
+}
+
+// `records_folder` stands in for the launch's own where it is given.
+[[noreturn]] void run_rank(const std::optional<std::filesystem::path>& records_folder = {}) {
+  runner::die_with_parent();
+  runner::exit_on_sigterm();
+  std::optional<runner::RankRecords> records;
+  try {
+    const runner::Environment environment = runner::read_environment();
+    experiments::Launch launch = experiments::read_launch(environment.run_file);
+    if (records_folder) {
+      std::filesystem::create_directories(*records_folder);
+      launch.records = *records_folder;
+    }
+    records.emplace(launch, environment.rank);
+    runner::train(launch, environment, *records);
+  } catch (const std::exception& error) {
+    fail(error, records ? &*records : nullptr);
+  }
+  leave(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  runner::tune_allocator();
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) run_rank();
+  if (arguments.size() == 2 && arguments[0] == "--records") run_rank(arguments[1]);
+  if (arguments == std::vector<std::string>{"--version"}) {
+    std::cout << runner::to_text(runner::versions()) << "\n";
+  } else if (arguments == std::vector<std::string>{"--version", "--json"}) {
+    std::cout << runner::to_json(runner::versions()) << "\n";
+  } else if (arguments == std::vector<std::string>{"--help"}) {
+    std::cout << help;
+  } else {
+    std::cerr << "error: unknown argument " << arguments.front() << "\n" << help;
+    return 2;
+  }
+  return 0;
+}

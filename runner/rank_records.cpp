@@ -1,0 +1,119 @@
+#include "runner/rank_records.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <unistd.h>
+
+#include "runner/process.h"
+#include "runner/versions.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const TimeParts& parts, double whole) {
+  return {{"data", parts.data},          {"forward", parts.forward},
+          {"backward", parts.backward},  {"exposed_communication", parts.exposed_communication},
+          {"bubble", parts.bubble},      {"optimizer", parts.optimizer},
+          {"other", whole - parts.sum()}};
+}
+
+std::string device_name(const experiments::Launch& launch, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list(affinity());
+}
+
+}  // namespace
+
+RankRecords::RankRecords(const experiments::Launch& launch, int rank)
+    : rank_(rank),
+      epochs_(launch.run.epochs),
+      writer_(launch.records / experiments::rank_records_name(rank), launch.key, launch.attempt, rank),
+      progress_(launch.records / experiments::rank_progress_name(rank)) {}
+
+void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
+                        const SampleCounts& samples, int threads) {
+  setup_seconds_ = seconds_since_start();
+  const Versions built = versions();
+  const Position position = mesh.position(rank_);
+  has_metrics_ = position.stage == mesh.stages - 1;
+  writer_.append(
+      "start",
+      {{"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
+       {"device", device_name(launch, rank_)},
+       {"host", host_name()},
+       {"threads", threads},
+       {"pid", getpid()},
+       {"world_size", mesh.world_size()},
+       {"replica", position.replica},
+       {"stage", position.stage},
+       {"parameters", parameters},
+       {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}}});
+}
+
+void RankRecords::epoch(const EpochOutcome& outcome) {
+  Json metrics = metrics_of(outcome.train, "train");
+  for (const Json& metric : metrics_of(outcome.validation, "validation")) metrics.push_back(metric);
+  writer_.append("epoch", {{"epoch", outcome.epoch},
+                           {"train_seconds", outcome.train_seconds},
+                           {"validation_seconds", outcome.validation_seconds},
+                           {"seconds", to_json(outcome.parts, outcome.train_seconds)},
+                           {"metrics", std::move(metrics)}});
+  writer_.sync();
+}
+
+void RankRecords::test(double seconds, const MetricSums& sums) {
+  writer_.append("test", {{"seconds", seconds}, {"metrics", metrics_of(sums, "test")}});
+}
+
+Json RankRecords::metrics_of(const MetricSums& sums, const std::string& phase) const {
+  return has_metrics_ ? runner::to_json(sums, phase) : Json::array();
+}
+
+void RankRecords::message(const std::string& level, const std::string& text) {
+  writer_.append("message", {{"level", level}, {"text", text}});
+}
+
+void RankRecords::finished() {
+  end("finished", "");
+  progress(experiments::Phase::done, epochs_, 0, 0, nullptr, true);
+}
+
+void RankRecords::failed(const std::string& error) {
+  end("failed", error);
+}
+
+void RankRecords::end(const std::string& status, const std::string& error) {
+  Json body{{"status", status}, {"setup_seconds", setup_seconds_}, {"total_seconds", seconds_since_start()}};
+  if (!error.empty()) body["error"] = error;
+  writer_.append("end", body);
+  writer_.sync();
+}
+
+double RankRecords::seconds_since_start() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void RankRecords::progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step,
+                           std::int64_t steps, const MetricSums* sums, bool now) {
+  if (!now && !progress_.due()) return;
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  const bool known = sums && sums->weight() > 0;
+  const auto weight = known ? static_cast<double>(sums->weight()) : unknown;
+  experiments::Progress progress;
+  progress.phase = phase;
+  progress.epoch = static_cast<std::uint32_t>(epoch);
+  progress.epochs = static_cast<std::uint32_t>(epochs_);
+  progress.step = static_cast<std::uint64_t>(step);
+  progress.steps = static_cast<std::uint64_t>(steps);
+  progress.loss = known ? sums->loss() / weight : unknown;
+  const auto correct = known ? sums->correct() : std::nullopt;
+  progress.accuracy = correct ? static_cast<double>(*correct) / weight : unknown;
+  progress_.write(progress);
+}
+
+}  // namespace trainyard::runner

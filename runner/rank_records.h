@@ -1,0 +1,62 @@
+// What a rank writes: its records, which are evidence, and its progress, which is for people watching.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "experiments/launch.h"
+#include "experiments/progress.h"
+#include "experiments/record_writer.h"
+#include "runner/mesh.h"
+#include "runner/metrics.h"
+#include "runner/time_parts.h"
+
+namespace trainyard::runner {
+
+struct SampleCounts {  // of the whole data set, over all replicas
+  std::int64_t train = 0;
+  std::int64_t validation = 0;
+  std::int64_t test = 0;
+};
+
+struct EpochOutcome {
+  std::int64_t epoch = 0;  // from 1
+  double train_seconds = 0;
+  double validation_seconds = 0;
+  TimeParts parts;  // of train_seconds
+  MetricSums train;
+  MetricSums validation;
+};
+
+class RankRecords {
+ public:
+  RankRecords(const experiments::Launch& launch, int rank);
+
+  void start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
+             const SampleCounts& samples, int threads);
+  void epoch(const EpochOutcome& outcome);  // and makes all records so far durable
+  void test(double seconds, const MetricSums& sums);
+  void message(const std::string& level, const std::string& text);  // level: "info", "warning", "error"
+  void finished();
+  void failed(const std::string& error);
+
+  // Overwrites the progress at most 5 times a second, and always where `now` says so.
+  void progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step, std::int64_t steps,
+                const MetricSums* sums, bool now = false);
+
+ private:
+  nlohmann::ordered_json metrics_of(const MetricSums& sums, const std::string& phase) const;
+  void end(const std::string& status, const std::string& error);
+  double seconds_since_start() const;
+
+  int rank_;
+  std::int64_t epochs_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double setup_seconds_ = 0;  // until `start`
+  bool has_metrics_ = true;   // only the last stage computes any
+  experiments::RecordWriter writer_;
+  experiments::ProgressWriter progress_;
+};
+
+}  // namespace trainyard::runner

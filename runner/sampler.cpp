@@ -1,0 +1,89 @@
+#include "runner/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "models/error.h"
+#include "models/nearest_name.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+constexpr std::array samplings{std::pair<std::string_view, Sampling>("exact", Sampling::exact),
+                               std::pair<std::string_view, Sampling>("distributed", Sampling::distributed)};
+
+}  // namespace
+
+Part part_of(const Part& whole, std::int64_t part, std::int64_t parts) {
+  const std::int64_t each = whole.size() / parts;
+  const std::int64_t larger = whole.size() % parts;  // so many parts have one more
+  const std::int64_t begin = whole.begin + part * each + std::min(part, larger);
+  return {begin, begin + each + (part < larger ? 1 : 0)};
+}
+
+Sampling find_sampling(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto& [each, sampling] : samplings) {
+    if (each == name) return sampling;
+    known.emplace_back(each);
+  }
+  throw UserError("there is no sampler \"" + std::string(name) + "\"", models::name_advice(name, known));
+}
+
+Sampler::Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,
+                 Sampling sampling)
+    : samples_(samples),
+      filled_up_(sampling == Sampling::exact ? samples : round_up(samples, replicas)),
+      global_batch_(global_batch),
+      replica_(replica),
+      replicas_(replicas),
+      sampling_(sampling) {
+  if (sampling == Sampling::distributed && global_batch % replicas != 0) {
+    throw UserError("sampler \"distributed\" gives each replica equally much, but a global batch of " +
+                        std::to_string(global_batch) + " samples does not divide by " +
+                        std::to_string(replicas) + " replicas",
+                    "give the batch per replica, or take sampler \"exact\"");
+  }
+}
+
+std::int64_t Sampler::steps() const {
+  return (filled_up_ + global_batch_ - 1) / global_batch_;
+}
+
+Part Sampler::global_batch(std::int64_t step) const {
+  return {step * global_batch_, std::min((step + 1) * global_batch_, filled_up_)};
+}
+
+Part Sampler::part(std::int64_t step) const {
+  return part_of(global_batch(step), replica_, replicas_);
+}
+
+at::Tensor Sampler::places(const at::Tensor& order, std::int64_t step) const {
+  if (sampling_ == Sampling::exact) {
+    const Part own = part(step);
+    return order.slice(0, own.begin, own.end);
+  }
+  const Part all = global_batch(step);
+  return order.index_select(
+      0, at::arange(all.begin + replica_, all.end, replicas_, at::kLong).remainder_(samples_));
+}
+
+Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_t step) const {
+  at::Tensor own = places(order, step);
+  const Part all = global_batch(step);
+  const std::int64_t divisor = sampling_ == Sampling::exact ? data.weight(order.slice(0, all.begin, all.end))
+                                                            : replicas_ * data.weight(own);
+  return {std::move(own), divisor};
+}
+
+}  // namespace trainyard::runner

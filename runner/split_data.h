@@ -1,0 +1,55 @@
+// One part of a data set (training, validation or test) as tensors that stay in memory: batches are gathered
+// by the numbers of their samples, without work for each sample. What a sample is (an image, a text, a pair
+// of texts) and what it weighs is known here and nowhere above.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/datasets.h"
+#include "runner/batch.h"
+#include "runner/task.h"
+
+namespace trainyard::runner {
+
+class SplitData {
+ public:
+  virtual ~SplitData() = default;
+  virtual std::int64_t size() const = 0;  // samples
+
+  // Of the samples at `places`, int64 [batch]. A stage that needs only one of inputs and targets gathers
+  // that.
+  virtual networks::Activations inputs(const at::Tensor& places) const = 0;
+  virtual at::Tensor targets(const at::Tensor& places) const = 0;
+  virtual Batch gather(const at::Tensor& places) const;  // both
+
+  // What the mean loss of the samples at `places` is a mean over: samples, non-padding target tokens or
+  // pixels. Every rank can tell that of any samples.
+  virtual std::int64_t weight(const at::Tensor& places) const = 0;
+
+  // Samples whose keys are near are of about one length: int64 [sample]; undefined where all are equally
+  // long.
+  virtual at::Tensor length_keys() const;
+
+  // The same samples as `epoch` sees them, `kind` as in runner/augmentation.h. Shares what is in memory.
+  // UserError for other data than images, unless nothing is to be changed.
+  virtual std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t seed,
+                                               std::int64_t epoch) const = 0;
+};
+
+// All parts.
+struct DataParts {
+  std::unique_ptr<SplitData> train;
+  std::unique_ptr<SplitData> validation;
+  std::unique_ptr<SplitData> test;
+};
+
+// The parts of `splits` as `task` wants them; numbers are `dtype`, images lie in memory as [height, width,
+// channel] where `channels_last` says so. UserError where the data is not of the task's kind.
+DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,
+                     bool channels_last);
+
+}  // namespace trainyard::runner

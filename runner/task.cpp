@@ -1,0 +1,55 @@
+#include "runner/task.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "models/error.h"
+#include "models/nearest_name.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+constexpr std::int64_t padding = 0;
+
+at::Tensor label_loss(const at::Tensor& logits, const at::Tensor& labels) {
+  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum);
+}
+
+at::Tensor right_labels(const at::Tensor& logits, const at::Tensor& labels) {
+  return logits.argmax(1).eq_(labels).sum();
+}
+
+at::Tensor squared_error(const at::Tensor& images, const at::Tensor& targets) {
+  return at::mse_loss(images, targets, at::Reduction::Sum);
+}
+
+at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
+  return at::cross_entropy_loss(logits.flatten(0, 1), tokens.flatten(), /*weight=*/{}, at::Reduction::Sum,
+                                padding);
+}
+
+at::Tensor right_tokens(const at::Tensor& logits, const at::Tensor& tokens) {
+  return logits.argmax(2).eq(tokens).logical_and_(tokens.ne(padding)).sum();
+}
+
+constexpr std::array tasks{Task{"classification", Target::label, label_loss, right_labels},
+                           Task{"reconstruction", Target::input, squared_error, nullptr},
+                           Task{"translation", Target::next_token, token_loss, right_tokens}};
+
+}  // namespace
+
+const Task& find_task(std::string_view name) {
+  const auto found =
+      std::find_if(tasks.begin(), tasks.end(), [&](const Task& row) { return name == row.name; });
+  if (found != tasks.end()) return *found;
+  std::vector<std::string> known;
+  for (const Task& row : tasks) known.emplace_back(row.name);
+  throw UserError("there is no task \"" + std::string(name) + "\"", models::name_advice(name, known));
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,202 @@
+#include "runner/trainer.h"
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "models/catalogue.h"
+#include "runner/clipping.h"
+#include "runner/replica_sum.h"
+#include "runner/strategy.h"
+#include "runner/translation.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+networks::Network build_stage(const experiments::Run& run, const models::InputShape& input, int stage,
+                              at::ScalarType dtype) {
+  const auto layers = models::find_model(run.model).layers(run.hyperparameters, input).size();
+  const StageLayers range = layers_of_stage(run.strategy, stage, layers);
+  return networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype,
+                                 networks::LayerRange{range.first, range.last});
+}
+
+std::unique_ptr<Reducer> make_reducer(const networks::Network& network, Communicator& replicas) {
+  return replicas.size() == 1 ? local_reducer(network.parameters())
+                              : bucket_reducer(network.parameters(), replicas);
+}
+
+std::vector<at::Tensor> values_of(const networks::Network& network) {
+  std::vector<at::Tensor> values;
+  for (const auto& parameter : network.parameters()) values.push_back(parameter.value);
+  return values;
+}
+
+int micro_batches_of(const experiments::Run& run) {
+  return static_cast<int>(run.strategy.micro_batches);
+}
+
+// How a stage trains in a step: as many turns as gradients accumulate over.
+std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks) {
+  const int micro_batches = micro_batches_of(run);
+  const Schedule once = training_schedule(run.strategy.schedule, ranks.mesh.stages, micro_batches);
+  return in_turns(once, micro_batches, static_cast<int>(run.gradient_accumulation))
+      .at(static_cast<std::size_t>(ranks.position.stage));
+}
+
+std::vector<Action> forward_actions(const Connections& ranks, int micro_batches) {
+  return evaluation_schedule(ranks.mesh.stages, micro_batches)
+      .at(static_cast<std::size_t>(ranks.position.stage));
+}
+
+// `places` in contiguous parts whose sizes differ by at most one.
+std::vector<at::Tensor> divided(const at::Tensor& places, int parts) {
+  std::vector<at::Tensor> divided;
+  for (int i = 0; i < parts; ++i) {
+    const Part part = part_of({0, places.size(0)}, i, parts);
+    divided.push_back(places.slice(0, part.begin, part.end));
+  }
+  return divided;
+}
+
+std::vector<std::int64_t> sizes_of(const networks::Activations& inputs) {
+  std::vector<std::int64_t> sizes;
+  for (const at::Tensor& input : inputs)
+    sizes.insert(sizes.end(), input.sizes().begin(), input.sizes().end());
+  return sizes;
+}
+
+// What the sizes of a model's activations follow from: the number of samples, and how far texts are padded.
+std::vector<std::int64_t> shape_of(const SplitData& data, const at::Tensor& places) {
+  if (!data.length_keys().defined()) return {places.size(0)};
+  return sizes_of(data.inputs(places));
+}
+
+}  // namespace
+
+Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, const Connections& ranks,
+                 at::ScalarType dtype)
+    : run_(run),
+      ranks_(ranks),
+      task_(&find_task(models::find_model(run.model).task)),
+      network_(build_stage(run, input, ranks.position.stage, dtype)),
+      reducer_(make_reducer(network_, *ranks.replicas)),
+      optimizer_(make_optimizer(run.optimizer, values_of(network_))),
+      executor_(network_, *ranks.stages),
+      training_(training_actions(run, ranks)),
+      evaluation_(forward_actions(ranks, micro_batches_of(run))),
+      inference_(forward_actions(ranks, 1)),
+      metrics_(*task_) {}
+
+StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches) const {
+  StageWork work;
+  work.samples = divided(places, micro_batches);
+  work.context.seed = run_.seed;
+  work.context.step = steps_done_;
+  work.inputs = [&data](const at::Tensor& samples) { return data.inputs(samples); };
+  work.targets = [&data](const at::Tensor& samples) { return data.targets(samples); };
+  work.shape = [&data](const at::Tensor& samples) { return shape_of(data, samples); };
+  return work;
+}
+
+void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
+  StageWork work =
+      work_on(data, places, static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_));
+  if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
+    work.context.sum_over_replicas = [this](const at::Tensor& tensor) {
+      return sum_over_ranks(tensor, *ranks_.replicas);
+    };
+  }
+  work.loss = [&](const at::Tensor& samples, const networks::Activations& outputs,
+                  const at::Tensor& targets) {
+    const at::Tensor sum = task_->loss_sum(outputs.front(), targets);
+    metrics_.add(sum, outputs.front(), targets, data.weight(samples));
+    return sum * (1.0 / static_cast<double>(divisor));
+  };
+  Stopwatch watch;
+  reducer_->prepare();
+  if (executor_.run(training_, work, *reducer_, times_)) {
+    watch.lap();
+    reducer_->finish();
+  } else {
+    watch.lap();
+    reducer_->reduce_zeros();
+  }
+  times_.exposed_communication += watch.lap();
+  if (run_.optimizer.clip_norm > 0) clip_gradients_of_all_stages();
+  if (!reducer_->gradients().empty()) optimizer_->step(reducer_->gradients());
+  ++steps_done_;
+  times_.optimizer += watch.lap();
+}
+
+void Trainer::train_epoch(const SplitData& data, const at::Tensor& order, const Sampler& sampler,
+                          const StepDone& done) {
+  for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+    const Share share = sampler.share(data, order, k);
+    step(data, share.places, share.divisor);
+    done(k + 1, metrics_);
+  }
+}
+
+MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done) {
+  take_running_statistics();
+  MetricSums sums(*task_);
+  TimeParts unrecorded;
+  const at::Tensor order = evaluation_order(data);
+  for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+    StageWork work = work_on(data, sampler.places(order, k), micro_batches_of(run_));
+    work.context.training = false;
+    work.loss = [&](const at::Tensor& samples, const networks::Activations& outputs,
+                    const at::Tensor& targets) {
+      const at::Tensor sum = task_->loss_sum(outputs.front(), targets);
+      sums.add(sum, outputs.front(), targets, data.weight(samples));
+      return sum;
+    };
+    executor_.run(evaluation_, work, *reducer_, unrecorded);
+    done(k + 1, sums);
+  }
+  return sums;
+}
+
+at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
+  const at::Tensor tokens = at::empty({inputs.front().size(0)}, at::kLong);
+  StageWork work;
+  work.samples = {at::arange(tokens.size(0))};
+  work.context.training = false;
+  work.inputs = [&](const at::Tensor&) { return inputs; };
+  work.shape = [&](const at::Tensor&) { return sizes_of(inputs); };
+  work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {
+    tokens.copy_(last_tokens(outputs.front()));
+    return at::Tensor();
+  };
+  TimeParts unrecorded;
+  executor_.run(inference_, work, *reducer_, unrecorded);
+  ranks_.stages->broadcast(tokens, ranks_.mesh.stages - 1);
+  return tokens;
+}
+
+// Replicas hold equal gradients, stages each their own.
+void Trainer::clip_gradients_of_all_stages() {
+  clip_gradients(reducer_->gradients(), run_.optimizer.clip_norm, [this](double own) {
+    const at::Tensor sum = at::full({}, own, at::kDouble);
+    ranks_.stages->all_reduce(sum)->wait();
+    return sum.item<double>();
+  });
+}
+
+void Trainer::take_running_statistics() {
+  const at::NoGradGuard no_grad;
+  for (const auto& buffer : network_.buffers()) ranks_.replicas->broadcast(buffer.value, 0);
+}
+
+MetricSums Trainer::take_metrics() {
+  return std::exchange(metrics_, MetricSums(*task_));
+}
+
+TimeParts Trainer::take_times() {
+  return std::exchange(times_, TimeParts());
+}
+
+}  // namespace trainyard::runner

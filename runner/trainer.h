@@ -1,0 +1,84 @@
+// One rank's training: the layers of its stage, their gradients' reducer and optimizer, driven a step at a
+// time. What the rank does in a step is its schedule's list of actions; nothing here asks which strategy it
+// is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "experiments/run.h"
+#include "models/networks/network.h"
+#include "runner/connections.h"
+#include "runner/epoch_order.h"
+#include "runner/executor.h"
+#include "runner/metrics.h"
+#include "runner/optimizer.h"
+#include "runner/reducer.h"
+#include "runner/sampler.h"
+#include "runner/split_data.h"
+#include "runner/task.h"
+#include "runner/time_parts.h"
+
+namespace trainyard::runner {
+
+class Trainer {
+ public:
+  // Called after each step with the number of steps done and the sums so far.
+  using StepDone = std::function<void(std::int64_t step, const MetricSums&)>;
+
+  // Builds the stage of `run` that `ranks` says this is; `ranks` must outlive it. UserError where the
+  // strategy does not fit the model.
+  Trainer(const experiments::Run& run, const models::InputShape& input, const Connections& ranks,
+          at::ScalarType dtype = at::kFloat);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // Trains on the samples at `places` (int64 [part], may be empty), this replica's part of a global batch.
+  // The gradient is that of Σ over replicas of (summed loss / `divisor`). Collective: all ranks make every
+  // step.
+  void step(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
+  void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }
+
+  // All steps of an epoch in the order `order` (int64 [sample]).
+  void train_epoch(const SplitData& data, const at::Tensor& order, const Sampler& sampler,
+                   const StepDone& done);
+
+  // This replica's part of `data`, each sample once, shorter ones first, with replica 0's running statistics.
+  // Collective.
+  MetricSums evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done);
+
+  // The tokens that the network finds likeliest after those of `inputs` {source, target so far}: int64
+  // [batch], on every stage. Collective over the stages of a replica.
+  at::Tensor next_tokens(const networks::Activations& inputs);
+
+  // What `step` added up since the last call; stages before the last have no metrics.
+  MetricSums take_metrics();
+  TimeParts take_times();
+
+  const Task& task() const { return *task_; }
+  const networks::Network& network() const { return network_; }                       // of this stage
+  const std::vector<at::Tensor>& gradients() const { return reducer_->gradients(); }  // of the last step
+
+ private:
+  StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches) const;
+  void clip_gradients_of_all_stages();
+  void take_running_statistics();
+
+  const experiments::Run run_;
+  const Connections& ranks_;
+  const Task* task_;
+  networks::Network network_;
+  std::unique_ptr<Reducer> reducer_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Executor executor_;
+  std::vector<Action> training_;    // of this stage, in a step
+  std::vector<Action> evaluation_;  // of this stage, in a batch
+  std::vector<Action> inference_;   // of this stage, in one micro-batch
+  std::int64_t steps_done_ = 0;
+  MetricSums metrics_;
+  TimeParts times_;
+};
+
+}  // namespace trainyard::runner

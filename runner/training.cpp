@@ -1,0 +1,149 @@
+#include "runner/training.h"
+
+#include <utility>
+
+#include <ATen/Parallel.h>
+
+#include "models/error.h"
+#include "runner/connections.h"
+#include "runner/epoch_order.h"
+#include "runner/learning_rate.h"
+#include "runner/parameter_check.h"
+#include "runner/process.h"
+#include "runner/strategy.h"
+#include "runner/trainer.h"
+#include "runner/translation.h"
+#include "runner/weight_keeper.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+using experiments::Phase;
+
+// Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says.
+int settle(const experiments::Launch& launch, int rank, RankRecords& records) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index < launch.devices.size() && !launch.devices[index].starts_with("cpu")) {
+    throw UserError("rank " + std::to_string(rank) + " is to train on " + launch.devices[index],
+                    "this release trains on CPU cores only");
+  }
+  if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
+    records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
+  }
+  const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : available_cores();
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
+  return threads;
+}
+
+// What the network is built for; a launch file written by hand may leave it to the data.
+models::InputShape input_of(const models::DataChoice& data) {
+  if (data.input != models::InputShape{}) return data.input;
+  return models::facts(models::find_dataset(data.source), data.folder, data).input;
+}
+
+// The passes over the data, of each of which this rank has its replica's part.
+class Passes {
+ public:
+  Passes(const experiments::Run& run, const Connections& ranks, RankRecords& records)
+      : run_(run), ranks_(ranks), records_(records) {}
+
+  // Trains `epoch`; returns the seconds from a barrier to this rank's last optimizer step.
+  double train(Trainer& trainer, const SplitData& data, std::int64_t epoch) {
+    const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
+    records_.progress(Phase::train, epoch, 0, sampler.steps(), nullptr, true);
+    trainer.set_learning_rate(learning_rate_at(run_, epoch));
+    ranks_.barrier();
+    Stopwatch watch;
+    const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
+    const at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
+    trainer.train_epoch(*augmented, order, sampler, [&](std::int64_t step, const MetricSums& so_far) {
+      records_.progress(Phase::train, epoch, step, sampler.steps(), &so_far);
+    });
+    return watch.lap();
+  }
+
+  // Evaluates this rank's part of `data`.
+  MetricSums evaluate(Trainer& trainer, const SplitData& data, Phase phase, std::int64_t epoch) {
+    const Sampler sampler = sampler_of(data, Sampling::exact);
+    return trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
+      records_.progress(phase, epoch, step, sampler.steps(), &so_far);
+    });
+  }
+
+  // Adds what this rank's part of `data` scores when it is translated.
+  void add_translations(MetricSums& sums, Trainer& trainer, const SplitData& data) {
+    const Sampler sampler = sampler_of(data, Sampling::exact);
+    const at::Tensor order = evaluation_order(data);
+    for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+      add_bleu(sums, data, sampler.places(order, k),
+               [&](const networks::Activations& inputs) { return trainer.next_tokens(inputs); });
+      records_.progress(Phase::test, run_.epochs, k + 1, sampler.steps(), &sums);
+    }
+  }
+
+ private:
+  Sampler sampler_of(const SplitData& data, Sampling sampling) const {
+    return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
+  }
+
+  const experiments::Run& run_;
+  const Connections& ranks_;
+  RankRecords& records_;
+};
+
+void check_enough(const SplitData& train, const Mesh& mesh) {
+  if (train.size() >= mesh.replicas) return;
+  throw UserError(std::to_string(train.size()) + " training samples are fewer than " +
+                      std::to_string(mesh.replicas) + " replicas",
+                  "train with more samples or fewer replicas");
+}
+
+}  // namespace
+
+void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
+  const experiments::Run& run = launch.run;
+  records.progress(Phase::setup, 0, 0, 0, nullptr, true);
+
+  // 1. The process groups.
+  const int threads = settle(launch, environment.rank, records);
+  const Mesh mesh = mesh_of(run.strategy, environment.world_size);
+  const Connections ranks = connect(environment, mesh);
+
+  // 2. The layers of this rank's stage, the same in every replica; 4. their optimizer, and the task's loss.
+  Trainer trainer(run, input_of(run.data), ranks);
+  check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+
+  // 3. The data, divided among replicas as the sampler says.
+  const DataParts data =
+      make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
+  check_enough(*data.train, mesh);
+  records.start(launch, mesh, trainer.network().parameter_count(),
+                {data.train->size(), data.validation->size(), data.test->size()}, threads);
+
+  // 5. Train and evaluate each epoch.
+  WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);
+  Passes passes(run, ranks, records);
+  for (std::int64_t epoch = 1; epoch <= run.epochs; ++epoch) {
+    const double train_seconds = passes.train(trainer, *data.train, epoch);
+    Stopwatch watch;
+    MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
+    const double validation_seconds = watch.lap();
+    weights.epoch_done(trainer.network(), validation);
+    records.epoch({epoch, train_seconds, validation_seconds, trainer.take_times(), trainer.take_metrics(),
+                   std::move(validation)});
+  }
+
+  // 6. Test after training.
+  Stopwatch watch;
+  MetricSums test = passes.evaluate(trainer, *data.test, Phase::test, run.epochs);
+  if (trainer.task().target == Target::next_token) passes.add_translations(test, trainer, *data.test);
+  records.test(watch.lap(), test);
+
+  // 7. Clean up: no rank leaves while another may still need it.
+  ranks.barrier();
+  records.finished();
+}
+
+}  // namespace trainyard::runner

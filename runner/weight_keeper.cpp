@@ -1,0 +1,101 @@
+#include "runner/weight_keeper.h"
+
+#include <cstring>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "models/error.h"
+#include "models/nearest_name.h"
+#include "models/networks/safetensors.h"
+#include "runner/stage_messages.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+using Tensors = std::vector<networks::NamedParameter>;
+
+Tensors state_of(const networks::Network& stage) {
+  Tensors state = stage.parameters();
+  const Tensors buffers = stage.buffers();
+  state.insert(state.end(), buffers.begin(), buffers.end());
+  return state;
+}
+
+// Names as a tensor of bytes, a line each.
+at::Tensor to_bytes(const Tensors& state) {
+  std::string lines;
+  for (const auto& tensor : state) lines += tensor.name + "\n";
+  const at::Tensor bytes = at::empty({static_cast<std::int64_t>(lines.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), lines.data(), lines.size());
+  return bytes;
+}
+
+std::vector<std::string> from_bytes(const at::Tensor& bytes) {
+  std::istringstream lines(std::string(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) names.push_back(line);
+  return names;
+}
+
+// A message with the names, then one a tensor.
+void send(const Tensors& state, Communicator& stages) {
+  OutgoingMessages outgoing;
+  outgoing.send(stages, 0, 0, {to_bytes(state)});
+  for (const auto& tensor : state) outgoing.send(stages, 0, 0, {tensor.value.detach()});
+  outgoing.finish();
+}
+
+Tensors receive(int stage, Communicator& stages) {
+  WaitedSeconds unrecorded;
+  const auto next = [&] { return IncomingMessage(stages, stage, 0).take(unrecorded).tensors.front(); };
+  Tensors state;
+  for (std::string& name : from_bytes(next())) state.push_back({std::move(name), next()});
+  return state;
+}
+
+}  // namespace
+
+WeightKeeper::WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks)
+    : file_(std::move(file)), ranks_(ranks) {
+  const std::vector<std::string> known{"", "last", "best"};
+  const auto found = std::find(known.begin(), known.end(), save);
+  if (found == known.end()) {
+    throw UserError("there are no weights \"" + save + "\" to save",
+                    models::name_advice(save, std::vector<std::string>{"last", "best"}));
+  }
+  keeps_ = static_cast<Keeps>(found - known.begin());
+}
+
+void WeightKeeper::epoch_done(const networks::Network& stage, const MetricSums& validation) {
+  if (keeps_ == Keeps::nothing) return;
+  if (keeps_ == Keeps::best && !is_best(validation)) return;
+  if (ranks_.position.replica == 0) write(stage);
+}
+
+// The same answer on every rank: the last stages hold the sums, and all ranks add up what they hold.
+bool WeightKeeper::is_best(const MetricSums& validation) {
+  const at::Tensor sums =
+      at::tensor({validation.loss(), static_cast<double>(validation.weight())}, at::kDouble);
+  ranks_.replicas->all_reduce(sums)->wait();
+  ranks_.stages->all_reduce(sums)->wait();
+  const double loss = sums[0].item<double>() / sums[1].item<double>();
+  if (std::exchange(any_, true) && !(loss < best_)) return false;
+  if (loss < best_) best_ = loss;  // the first epoch counts even where its loss is not a number
+  return true;
+}
+
+void WeightKeeper::write(const networks::Network& stage) const {
+  Tensors state = state_of(stage);
+  if (ranks_.position.stage > 0) return send(state, *ranks_.stages);
+  for (int other = 1; other < ranks_.mesh.stages; ++other) {
+    const Tensors further = receive(other, *ranks_.stages);
+    state.insert(state.end(), further.begin(), further.end());
+  }
+  networks::write_safetensors(file_, state);
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,24 @@
+// The experiment that most end-to-end tests run: small enough for a second or two a run.
+#pragma once
+
+#include <string>
+
+namespace trainyard::e2e {
+
+inline std::string sweep_file(int epochs, const std::string& strategies = R"("single", "ddp")",
+                              int seeds = 2) {
+  return R"(name = "small"
+[matrix]
+model = ["mlp"]
+strategy = [)" +
+         strategies + R"(]
+seed = { count = )" +
+         std::to_string(seeds) + R"( }
+[defaults]
+dataset = "synthetic-digits"
+train_samples = 500
+epochs = )" +
+         std::to_string(epochs) + "\n";
+}
+
+}  // namespace trainyard::e2e

@@ -1,0 +1,47 @@
+#include "models/catalogue.h"
+
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "data_folder.h"
+#include "models/error.h"
+#include "tests/models/chains.h"
+
+using namespace trainyard::models;
+using namespace trainyard::tests;
+
+TEST_CASE("every row is complete: its defaults are allowed and its data sets exist") {
+  std::set<std::string> names;
+  for (const Model& model : catalogue()) {
+    CAPTURE(model.name);
+    CHECK(names.insert(model.name).second);
+    CHECK(std::set<std::string>{"classification", "reconstruction", "translation"}.contains(model.task));
+    REQUIRE_FALSE(model.metrics.empty());
+    CHECK(model.metrics.front() == "loss");
+    CHECK_FALSE(model.title.empty());
+    CHECK_FALSE(model.about.empty());
+    REQUIRE_FALSE(model.datasets.empty());
+    for (const Parameter& parameter : model.hyperparameters) {
+      CHECK_FALSE(problem_with(parameter, parameter.fallback.value()));
+      CHECK_FALSE(parameter.meaning.empty());
+    }
+    for (const std::string& name : model.datasets) {
+      const Dataset& dataset = find_dataset(name);
+      const auto layers = model.layers(defaults(model), input_shape(dataset));
+      for (std::size_t i = 0; i < layers.size(); ++i) CHECK(layers[i].path == std::to_string(i));
+    }
+  }
+  CHECK(model_names() ==
+        std::vector<std::string>{"vgg11", "nbow", "seq2seq", "conv-autoencoder", "cnn", "mlp"});
+}
+
+TEST_CASE("a mistyped model is answered with the nearest name, another with all names") {
+  CHECK(user_error_of([] { find_model("mpl"); }) == "there is no model \"mpl\"; did you mean \"mlp\"?");
+  CHECK(user_error_of([] { find_model("resnet50"); }) ==
+        "there is no model \"resnet50\"; known are vgg11, nbow, seq2seq, conv-autoencoder, cnn, mlp");
+}
+
+TEST_CASE("a missing hyper-parameter is our own error") {
+  CHECK_THROWS_AS(find_model("mlp").layers({}, {{1, 28, 28}, 10}), trainyard::InternalError);
+}

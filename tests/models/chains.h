@@ -1,0 +1,24 @@
+// Chains of layers as tests of models look at them. Their expected counts are those of PyTorch 2.13:
+// sum(p.numel() for p in model.parameters()), and torch.utils.flop_counter for one sample.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/catalogue.h"
+
+namespace trainyard::tests {
+
+struct Totals {
+  std::int64_t parameters = 0;
+  double forward_flops = 0;
+};
+
+models::Hyperparameters defaults(const models::Model& model);
+Totals totals(const std::vector<models::Layer>& layers);
+std::string kinds(const std::vector<models::Layer>& layers);  // "0:flatten 1:linear"
+
+inline constexpr models::InputShape grey28{.image = {1, 28, 28}, .classes = 10};
+inline constexpr models::InputShape color32{.image = {3, 32, 32}, .classes = 10};
+
+}  // namespace trainyard::tests

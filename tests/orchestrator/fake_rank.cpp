@@ -1,0 +1,193 @@
+// Stands in for trainyard-runner: reads the launch contract, writes the records of a short training, and does
+// what FAKE_RANK_<rank> (else FAKE_RANK) says:
+//   finish       all records, exit 0                      fail         `end` with an error, exit 3
+//   die          an error on stderr, exit 3               kill         SIGKILL itself
+//   leave        exit 0 without `end`                     hang         wait for ever (a rendezvous that never
+//   comes) deaf         as hang, and ignore SIGTERM              torn         half a record, then hang
+//   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
+//   grandchild   start a process in a session of its own that stays, then finish
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "experiments/launch.h"
+#include "experiments/progress.h"
+#include "experiments/record_writer.h"
+
+namespace {
+
+namespace experiments = trainyard::experiments;
+
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+std::string behaviour(int rank) {
+  const std::string own = variable("FAKE_RANK_" + std::to_string(rank));
+  if (!own.empty()) return own;
+  const std::string common = variable("FAKE_RANK");
+  return common.empty() ? "finish" : common;
+}
+
+// What the rank was given, for the tests: one NAME=value a line, and the CPUs it may run on.
+void write_surroundings(const std::filesystem::path& file) {
+  std::ofstream out(file);
+  for (const char* name :
+       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+        "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "OMP_NUM_THREADS", "TRAINYARD_RUN"})
+    out << name << "=" << variable(name) << "\n";
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  out << "cores=";
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &cores)) out << cpu << ",";
+  out << "\n";
+}
+
+[[noreturn]] void wait_for_ever() {
+  while (true) pause();
+}
+
+nlohmann::ordered_json metrics(const std::string& phase, double loss, double correct, double weight) {
+  return {{{"phase", phase}, {"name", "loss"}, {"sum", loss}, {"weight", weight}},
+          {{"phase", phase}, {"name", "correct"}, {"sum", correct}, {"weight", weight}}};
+}
+
+// Where a rank stands in the mesh of its run.
+struct Place {
+  std::int64_t replica = 0, stage = 0, stages = 1;
+  bool last() const { return stage == stages - 1; }  // it alone knows losses
+};
+
+Place place_of(const experiments::Launch& launch, int rank) {
+  const std::int64_t stages = launch.run.strategy.stages;
+  return {rank / stages, rank % stages, stages};
+}
+
+void write_start(experiments::RecordWriter& records, const Place& place, int world_size) {
+  records.append("start", {{"versions", {{"trainyard", "0.1.0"}, {"libtorch", "2.13.0"}}},
+                           {"device", "cpu:0"},
+                           {"host", "here"},
+                           {"threads", 1},
+                           {"pid", getpid()},
+                           {"world_size", world_size},
+                           {"replica", place.replica},
+                           {"stage", place.stage},
+                           {"parameters", 10},
+                           {"samples", {{"train", 80}, {"validation", 10}, {"test", 10}}}});
+}
+
+void write_training(experiments::RecordWriter& records, std::int64_t epochs, const Place& place) {
+  const auto none = nlohmann::ordered_json::array();
+  for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
+    auto all = metrics("train", 40, 60, 80);
+    for (const auto& metric : metrics("validation", 5, 8, 10)) all.push_back(metric);
+    records.append("epoch", {{"epoch", epoch},
+                             {"train_seconds", 1.5},
+                             {"validation_seconds", 0.25},
+                             {"seconds",
+                              {{"data", 0},
+                               {"forward", 0.5},
+                               {"backward", 1},
+                               {"exposed_communication", 0},
+                               {"bubble", 0},
+                               {"optimizer", 0},
+                               {"other", 0}}},
+                             {"metrics", place.last() ? all : none}});
+  }
+  records.append("test", {{"seconds", 0.125}, {"metrics", place.last() ? metrics("test", 5, 9, 10) : none}});
+}
+
+void write_end(experiments::RecordWriter& records) {
+  records.append("end", {{"status", "finished"}, {"setup_seconds", 0.5}, {"total_seconds", 4}});
+}
+
+// Its pid stands in `file` when this returns.
+void start_grandchild(const std::filesystem::path& file) {
+  if (fork() == 0) {
+    setsid();
+    std::ofstream(file) << getpid() << std::endl;
+    wait_for_ever();
+  }
+  for (std::string line; line.empty(); std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+    std::ifstream in(file);
+    std::getline(in, line);
+    if (in.eof()) line.clear();  // its newline is not there yet
+  }
+}
+
+[[noreturn]] void hang(const std::filesystem::path& folder, int rank) {
+  std::ofstream(folder / ("hanging-" + std::to_string(rank))) << getpid() << std::endl;
+  wait_for_ever();
+}
+
+int train(const experiments::Launch& launch, int rank, int world_size) {
+  const std::string what = behaviour(rank);
+  experiments::RecordWriter records(launch.records / experiments::rank_records_name(rank), launch.key,
+                                    launch.attempt, rank);
+  const Place place = place_of(launch, rank);
+  if (place.replica == 0)
+    experiments::ProgressWriter(launch.records / experiments::rank_progress_name(rank))
+        .write({.phase = experiments::Phase::train,
+                .epoch = 1,
+                .epochs = 2,
+                .step = 3,
+                .steps = 7,
+                .loss = place.last() ? 0.5 : std::nan("")});
+  if (what == "deaf") std::signal(SIGTERM, SIG_IGN);
+  write_start(records, place, world_size);
+  if (what == "kill") raise(SIGKILL);
+  if (what == "hang" || what == "deaf") hang(launch.records, rank);
+  if (what == "leave") return 0;
+  if (what == "torn") {
+    std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
+        << R"({"v":1,"run":")";
+    hang(launch.records, rank);
+  }
+  if (what == "die") {
+    std::cerr << "starting\nRuntimeError: the cat sat on the keyboard\nbye" << std::endl;
+    return 3;
+  }
+  if (what == "fail") {
+    records.append("end", {{"status", "failed"},
+                           {"setup_seconds", 0.5},
+                           {"total_seconds", 1},
+                           {"error", "the loss is not a number in epoch 1, step 12"}});
+    return 3;
+  }
+  if (what == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (what == "grandchild") start_grandchild(launch.records / "grandchild");
+  write_training(records, launch.run.epochs, place);
+  if (what == "garbage") {
+    std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
+        << R"({"v":1,"type":"end","status":"finished","crc":"00000000"})"
+        << "\n";
+    return 0;
+  }
+  write_end(records);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
+    std::cout << R"({"trainyard":"0.1.0","build_type":"Release","libtorch":"2.13.0","cuda":"","nccl":""})"
+              << std::endl;
+    return 0;
+  }
+  const auto launch = experiments::read_launch(variable("TRAINYARD_RUN"));
+  const int rank = std::stoi(variable("RANK"));
+  write_surroundings(launch.records / ("surroundings-" + std::to_string(rank)));
+  return train(launch, rank, std::stoi(variable("WORLD_SIZE")));
+}

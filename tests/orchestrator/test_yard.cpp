@@ -1,0 +1,77 @@
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "models/error.h"
+#include "orchestrator/yard.h"
+#include "sweep_bench.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+// The text of the UserError that `work` throws.
+std::string refusal(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a yard knows its files, absolute, with or without a slash at its end") {
+  const Yard yard("/tmp/some/../yard/");
+  CHECK(yard.root() == "/tmp/yard");
+  CHECK(yard.database() == "/tmp/yard/results.db");
+  CHECK(yard.attempt("3f9a1c20b7de", 2) == "/tmp/yard/runs/3f9a1c20b7de/attempt-2");
+  CHECK(Yard("relative").root() == std::filesystem::current_path() / "relative");
+}
+
+TEST_CASE("the yard is the one asked for, else TRAINYARD_HOME, else ./yard") {
+  ::unsetenv("TRAINYARD_HOME");
+  CHECK(yard_from(std::nullopt).root() == std::filesystem::current_path() / "yard");
+  ::setenv("TRAINYARD_HOME", "/tmp/home", 1);
+  CHECK(yard_from(std::nullopt).root() == "/tmp/home");
+  CHECK(yard_from("/tmp/asked").root() == "/tmp/asked");
+  ::unsetenv("TRAINYARD_HOME");
+}
+
+TEST_CASE("a second lock on a yard is refused and names the process, the command and the time of the first") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  const YardLock first(yard, "trainyard run first.toml");
+  const std::string text = refusal([&] { const YardLock second(yard, "trainyard run second.toml"); });
+  CHECK(text.find("process " + std::to_string(::getpid()) + " (trainyard run first.toml), since 20") !=
+        std::string::npos);
+}
+
+TEST_CASE("the lock goes with the process that held it, however it died") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const YardLock lock(yard, "trainyard run killed.toml");
+    std::ofstream(folder.path / "held") << "yes";
+    while (true) ::pause();
+  }
+  REQUIRE(becomes_true(5, [&] { return text_of(folder.path / "held") == "yes"; }));
+  CHECK(refusal([&] { const YardLock lock(yard, "second"); }).find("process " + std::to_string(holder)) !=
+        std::string::npos);
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  CHECK(refusal([&] { const YardLock lock(yard, "second"); }).empty());
+}
+
+TEST_CASE("a yard has a database or does not exist") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path);
+  CHECK_FALSE(yard.exists());
+  std::ofstream(yard.database()) << "";
+  CHECK(yard.exists());
+}

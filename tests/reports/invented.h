@@ -1,0 +1,35 @@
+// Invented results for the tests of `reports`: what the database would answer after a sweep, without one.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reports/report_data.h"
+
+namespace trainyard::reports {
+
+struct InventedOptions {
+  std::vector<std::string> models{"mlp", "cnn"};
+  std::vector<std::string> strategies{"single", "ddp"};
+  int seeds = 5;
+  int epochs = 6;
+};
+
+// Smooth curves with a little noise that is a pure function of its arguments; ddp takes 0.55 of single's
+// time, two stages 0.8. "seq2seq" has perplexities and BLEU, "conv-autoencoder" PSNR and no accuracy.
+ReportData invented(const InventedOptions& options = {});
+
+// The final numbers of one run, by model, strategy and seed.
+db::FinalMetrics& final_of(ReportData& data, const std::string& model, const std::string& strategy, int seed);
+db::RunSummary& run_of(ReportData& data, const std::string& model, const std::string& strategy, int seed);
+
+// The run has not finished: no final numbers, this status.
+void set_status(ReportData& data, const std::string& model, const std::string& strategy, int seed,
+                const std::string& status);
+
+// Sets one final number of all runs of an arm, by seed.
+void set_final(ReportData& data, const std::string& model, const std::string& strategy,
+               double db::FinalMetrics::*metric, const std::function<double(int)>& value);
+
+}  // namespace trainyard::reports

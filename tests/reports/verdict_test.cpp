@@ -1,0 +1,318 @@
+// Verdicts from invented results: words, families, what is left out and why.
+#include "reports/verdict.h"
+
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "invented.h"
+#include "reports/content.h"
+#include "reports/number_text.h"
+#include "reports/planning.h"
+
+namespace trainyard::reports {
+namespace {
+
+using Final = db::FinalMetrics;
+
+Verdict verdict_on(const std::vector<CellVerdicts>& cells, const std::string& model,
+                   const std::string& metric, const std::string& arm = "ddp") {
+  for (const CellVerdicts& cell : cells) {
+    if (cell.cell.model != model) continue;
+    const Verdict* verdict = cell.find(arm, metric);
+    REQUIRE(verdict != nullptr);
+    return *verdict;
+  }
+  FAIL("no cell " << model);
+  throw std::out_of_range(model);
+}
+
+std::vector<CellVerdicts> judged(const ReportData& data) {
+  return judge(data, data.plan.compare.front());
+}
+
+ReportData one_model(int seeds = 5) {
+  return invented({.models = {"mlp"}, .seeds = seeds});
+}
+
+TEST_CASE("reference case R3 improves the training time, as a change in percent and as a ratio") {
+  const std::vector<double> a{100, 102, 98, 101, 99};
+  const std::vector<double> b{55, 56.5, 54, 55.5, 54.5};
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", &Final::epoch_train_seconds,
+            [&](int seed) { return a[static_cast<std::size_t>(seed)]; });
+  set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
+            [&](int seed) { return b[static_cast<std::size_t>(seed)]; });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.n == 5);
+  // 1/1.8149208364954 − 1, and the ends 1/1.8220121828739 − 1, 1/1.8078570899288 − 1
+  const Change change = change_of(verdict, 0.95);
+  CHECK(change.value == doctest::Approx(100 * (1 / 1.8149208364954 - 1)).epsilon(1e-9));
+  CHECK(change.interval.low == doctest::Approx(100 * (1 / 1.8220121828739 - 1)).epsilon(1e-9));
+  CHECK(change.interval.high == doctest::Approx(100 * (1 / 1.8078570899288 - 1)).epsilon(1e-9));
+  CHECK(effect_text(verdict) == "−44.9 %");
+  CHECK(speed_text(verdict) == "1.81 × as fast");
+}
+
+TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
+  const std::vector<double> d{-.10, .07, -.07, .03, -.10};
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.95; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.95 + d[static_cast<std::size_t>(seed)] / 100; });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.p.equivalent == doctest::Approx(9.5100107918e-5).epsilon(1e-6));
+  CHECK(verdict.adjusted_p == verdict.p.equivalent);
+}
+
+TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "ddp", &Final::epoch_train_seconds, [](int seed) { return 4.0 + 0.01 * seed; });
+  set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 1.0 + 0.001 * seed; });
+  set_final(data, "mlp", "ddp", &Final::validation_loss, [](int seed) { return 1.2 + 0.001 * (seed % 2); });
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").word == Word::deteriorates);
+  const Verdict loss = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(loss.word == Word::deteriorates);
+  CHECK(loss.scale == Scale::log_ratio);
+  CHECK(loss.margin == doctest::Approx(std::log(1.02)));
+}
+
+TEST_CASE("a small loss is compared by differences with the absolute margin") {
+  ReportData data = one_model();
+  // (1.02 − 1) · 0.2 = 0.004 < 0.005; a change of 10 % is 0.02, more than the margin of 0.005
+  set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 0.2 + 0.0001 * seed; });
+  set_final(data, "mlp", "ddp", &Final::validation_loss,
+            [](int seed) { return 0.203 + 0.0001 * (seed % 2); });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(verdict.scale == Scale::absolute);
+  CHECK(verdict.margin == 0.005);
+  CHECK(verdict.word == Word::no_change);
+  CHECK(change_of(verdict, 0.95).value == doctest::Approx(0.00284).epsilon(0.01));
+}
+
+TEST_CASE("a cell with an unfinished planned run is INTERIM and still shows effect and interval") {
+  ReportData data = one_model();
+  set_status(data, "mlp", "ddp", 4, "running");
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::interim);
+  CHECK(verdict.reason == "1 planned run not finished yet");
+  CHECK(verdict.n == 4);
+  CHECK(verdict.estimate.has_value());
+}
+
+TEST_CASE("a failed run is dropped and named, and its cell is judged without it") {
+  ReportData data = one_model();
+  set_status(data, "mlp", "ddp", 4, "failed");
+  run_of(data, "mlp", "ddp", 4).failure = "out of memory";
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.n == 4);
+  REQUIRE(verdict.dropped.size() == 1);
+  CHECK(verdict.dropped.front() == "seed 4: ddp failed: out of memory");
+}
+
+TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
+  const ReportData data = one_model(2);
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::inconclusive);
+  CHECK(verdict.reason == "only 2 pairs, at least 3 are needed");
+  CHECK_FALSE(verdict.tested);
+}
+
+TEST_CASE("equal differences are compared with the margin and flagged") {
+  ReportData data = one_model();
+  for (const char* arm : {"single", "ddp"}) {
+    set_final(data, "mlp", arm, &Final::test_accuracy, [](int seed) { return 0.9 + 0.01 * seed; });
+  }
+  const Verdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
+  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.constant);
+  CHECK(verdict.reason == "all differences are equal: compared with the margin, not tested");
+}
+
+TEST_CASE("an arm that diverges where the baseline does not deteriorates, outside the test") {
+  ReportData data = one_model();
+  final_of(data, "mlp", "ddp", 2).train_loss = std::nan("");
+  final_of(data, "mlp", "ddp", 2).validation_loss = std::nan("");
+  for (const char* metric : {"train-loss", "validation-loss", "validation-accuracy"}) {
+    const Verdict verdict = verdict_on(judged(data), "mlp", metric);
+    CHECK(verdict.word == Word::deteriorates);
+    CHECK(verdict.diverged);
+    CHECK_FALSE(verdict.tested);
+    CHECK(verdict.reason.find("diverged") == 0);
+  }
+  // times of a diverged run are times
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 5);
+}
+
+TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSIVE") {
+  ReportData data = one_model();
+  final_of(data, "mlp", "single", 1).train_loss = std::numeric_limits<double>::infinity();
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").word == Word::improves);
+  final_of(data, "mlp", "ddp", 1).train_loss = std::nan("");
+  const std::vector<CellVerdicts> both = judged(data);
+  CHECK(verdict_on(both, "mlp", "train-loss").word == Word::inconclusive);
+  CHECK(verdict_on(both, "mlp", "train-loss").diverged);
+}
+
+TEST_CASE("an arm that diverges for every seed is an outcome, not a metric that is not defined") {
+  ReportData data = one_model();
+  for (const char* arm : {"single", "ddp"}) {
+    set_final(data, "mlp", arm, &Final::train_loss, [](int) { return std::nan(""); });
+  }
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").diverged);
+}
+
+TEST_CASE("a metric that a model lacks has no verdict") {
+  ReportData data = invented({.models = {"something new"}});
+  for (const char* arm : {"single", "ddp"}) {
+    for (double Final::*metric :
+         {&Final::train_accuracy, &Final::validation_accuracy, &Final::test_accuracy}) {
+      set_final(data, "something new", arm, metric, [](int) { return std::nan(""); });
+    }
+  }
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().find("ddp", "train-accuracy") == nullptr);
+  CHECK(cells.front().find("ddp", "train-loss") != nullptr);
+}
+
+TEST_CASE("times that do not count enter no time verdict and are named") {
+  ReportData data = one_model();
+  final_of(data, "mlp", "ddp", 0).times_count = false;
+  const Verdict time = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(time.n == 4);
+  REQUIRE(time.dropped.size() == 1);
+  CHECK(time.dropped.front().find("seed 0: ddp shared the host") == 0);
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").n == 5);
+  for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").reason.starts_with("times do not count"));
+}
+
+TEST_CASE("times from different machines are not compared") {
+  ReportData data = one_model();
+  data.launched[run_of(data, "mlp", "ddp", 3).run_key].circumstances.host = "another";
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 4);
+  CHECK(verdict_on(judged(data), "mlp", "validation-accuracy").n == 5);
+}
+
+// Differences of validation accuracy, in points, with mean 0.65 and spread 0.1 around δ = 0.5: 2p₊ is between
+// 0.025 and 0.05, so that one cell alone decides and two together do not.
+void set_borderline(ReportData& data, const std::string& model) {
+  const std::vector<double> d{0.55, 0.60, 0.65, 0.70, 0.85};
+  set_final(data, model, "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, model, "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
+}
+
+TEST_CASE("Holm corrects over the cells of one metric and one arm") {
+  ReportData alone = one_model();
+  set_borderline(alone, "mlp");
+  const Verdict single = verdict_on(judged(alone), "mlp", "validation-accuracy");
+  REQUIRE(single.p.cell > 0.025);
+  REQUIRE(single.p.cell < 0.05);
+  CHECK(single.word == Word::improves);
+  CHECK(single.adjusted_p == single.p.cell);
+
+  ReportData two = invented({.models = {"mlp", "cnn"}});
+  set_borderline(two, "mlp");
+  set_borderline(two, "cnn");
+  const Verdict corrected = verdict_on(judged(two), "mlp", "validation-accuracy");
+  CHECK(corrected.adjusted_p == doctest::Approx(2 * single.p.cell));
+  CHECK(corrected.word == Word::inconclusive);
+}
+
+TEST_CASE("another arm is another family, and an INTERIM cell counts in its family") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "other"}});
+  set_borderline(data, "mlp");
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(verdict_on(cells, "mlp", "validation-accuracy").adjusted_p <
+        0.05);  // cnn's p is smaller: not doubled
+  set_status(data, "cnn", "ddp", 0, "planned");
+  const Verdict beside_interim = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(beside_interim.adjusted_p == doctest::Approx(2 * beside_interim.p.cell));
+}
+
+TEST_CASE("an inconclusive cell says how many seeds would do, as a planning value") {
+  ReportData data = one_model();
+  const std::vector<double> d{-0.9, 0.6, 0.1, -0.4, 0.7};
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.word == Word::inconclusive);
+  REQUIRE(verdict.seeds_needed.has_value());
+  CHECK(*verdict.seeds_needed > 5);
+  CHECK(verdict.reason.find("planning value") != std::string::npos);
+}
+
+TEST_CASE("the power of two one-sided tests agrees with the published value of PowerTOST") {
+  // sampleN.TOST(CV = 0.3): n = 40, power 0.815845 (2×2 crossover: SE = σ·√(2/n), ν = n − 2, bounds 0.80
+  // – 1.25)
+  const double standard_error = std::sqrt(std::log(1 + 0.3 * 0.3)) * std::sqrt(2.0 / 40);
+  CHECK(equivalence_power(std::log(0.95), std::log(1.25), standard_error, 38, 0.05) ==
+        doctest::Approx(0.815845).epsilon(1e-5));
+}
+
+TEST_CASE("the power of a shift beyond a margin of zero is that of the t test") {
+  // R7; the far tail that the two-sided test adds is below 1e-7 here
+  CHECK(shift_power(2, 0, 1 / std::sqrt(5.0), 4, 0.05) == doctest::Approx(0.90888487).epsilon(1e-7));
+}
+
+TEST_CASE("unpaired arms are compared with Welch's test") {
+  ReportData data = one_model();
+  data.plan.compare.front().pair.clear();
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  REQUIRE(verdict.estimate.has_value());
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.estimate->freedom > 4);  // a paired test would have exactly 4
+}
+
+TEST_CASE("a further varied axis makes cells of its own, with unique safe names") {
+  ReportData data = one_model();
+  data.plan.varied.emplace_back("batch");
+  const ReportData other = one_model();
+  for (db::RunSummary run : other.runs) {
+    run.run_key[0] = 'X';
+    run.axes["batch"] = std::int64_t{64};
+    data.plan.keys.push_back(run.run_key);
+    data.runs.push_back(run);
+  }
+  const std::vector<CellVerdicts> cells = judged(data);
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[0].cell.label == "MLP, batch 128");
+  CHECK(cells[1].cell.label == "MLP, batch 64");
+  CHECK(cells[0].cell.slug == "mlp-batch-128");
+  CHECK(slug_of("../../etc/passwd") == "etc-passwd");
+}
+
+TEST_CASE("runs of an older plan are kept in cells that the latest plan does not touch") {
+  ReportData data = invented({.models = {"mlp", "cnn"}});
+  std::erase_if(data.plan.keys, [&](const std::string& key) { return key.starts_with("cnn"); });
+  REQUIRE(data.plan.keys.size() == 10);
+  CHECK(judged(data).size() == 2);
+  data.plan.keys.pop_back();  // mlp ddp seed 4 is planned no longer
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 4);
+  CHECK(verdict_on(judged(data), "cnn", "train-seconds").n == 5);
+}
+
+TEST_CASE("the published table takes validation metrics and train time, and marks a contradiction") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "ddp", &Final::train_accuracy, [](int seed) { return 0.99 + 0.0001 * seed; });
+  set_final(data, "mlp", "single", &Final::train_accuracy,
+            [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy, [](int seed) { return 0.90 + 0.0001 * seed; });
+  set_final(data, "mlp", "single", &Final::validation_accuracy,
+            [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
+  const PublishedTable table = published_table({data.plan.compare.front(), judged(data)});
+  REQUIRE(table.rows.size() == 5);
+  CHECK(table.rows[2].first == "deteriorates");
+  CHECK(table.rows[2].second.at(MetricKind::accuracy) == std::vector<std::string>{"MLP †"});
+  CHECK(table.rows[0].second.at(MetricKind::time) == std::vector<std::string>{"MLP"});
+  CHECK(table.marked);
+}
+
+}  // namespace
+}  // namespace trainyard::reports

@@ -1,0 +1,37 @@
+// Ranks as threads of the test, connected by Gloo through a store in memory; and small data sets to train on.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiments/run.h"
+#include "runner/communicator.h"
+#include "runner/connections.h"
+#include "runner/image_split.h"
+#include "runner/trainer.h"
+
+namespace trainyard::runner::testing {
+
+// Runs `rank` once for each of `ranks`, all at the same time; the first exception of any is thrown again.
+void run_ranks(int ranks, const std::function<void(Communicator&)>& rank);
+
+// The same for the ranks of a mesh.
+void run_mesh(const Mesh& mesh, const std::function<void(const Connections&)>& rank);
+
+// `samples` images of random pixels and labels, a pure function of its arguments.
+models::Images random_images(const models::ImageShape& shape, std::int64_t samples,
+                             std::int64_t classes = 10);
+
+ImageSplit tensors_of(const models::Images& images, at::ScalarType dtype, bool channels_last);
+
+// A run of `model` with the catalogue's defaults, `replicas` of it.
+experiments::Run run_of(const std::string& model, std::int64_t replicas);
+
+// The value of every parameter, in float64.
+std::vector<at::Tensor> values_of(const Trainer& trainer);
+
+double euclidean_norm(const at::Tensor& tensor);
+double largest(const at::Tensor& tensor);  // absolute value
+
+}  // namespace trainyard::runner::testing

@@ -1,0 +1,78 @@
+#include "runner/task.h"
+
+#include <cmath>
+
+#include "models/error.h"
+#include "runner/metrics.h"
+#include "tests/runner/doctest_beside_torch.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+MetricSums sums_of(const char* task_name, const at::Tensor& outputs, const at::Tensor& targets,
+                   std::int64_t weight) {
+  const Task& task = find_task(task_name);
+  MetricSums sums(task);
+  sums.add(task.loss_sum(outputs, targets), outputs, targets, weight);
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "classification sums the cross entropy of samples and counts those whose largest logit is their "
+    "label's") {
+  // softmax of (ln 1, ln 2, ln 5) is (1/8, 2/8, 5/8)
+  const at::Tensor logits = at::tensor({1., 2., 5., 5., 2., 1.}, at::kDouble).log().view({2, 3});
+  const MetricSums sums = sums_of("classification", logits, at::tensor({2, 1}, at::kLong), 2);
+  CHECK(sums.loss() == doctest::Approx(-std::log(5. / 8) - std::log(2. / 8)));
+  CHECK(sums.correct() == 1);
+  CHECK(sums.weight() == 2);
+}
+
+TEST_CASE("reconstruction sums squared errors of pixels, and its accuracy is not defined") {
+  const at::Tensor images = at::tensor({0., 0.5, 1., 1.}, at::kDouble).view({1, 1, 2, 2});
+  const at::Tensor targets = at::tensor({0.5, 0.5, 0., 1.}, at::kDouble).view({1, 1, 2, 2});
+  const MetricSums sums = sums_of("reconstruction", images, targets, 4);
+  CHECK(sums.loss() == 1.25);
+  CHECK(!sums.correct());
+  const auto json = to_json(sums, "test");
+  REQUIRE(json.size() == 1);
+  CHECK(json[0].dump() == R"({"phase":"test","name":"loss","sum":1.25,"weight":4})");
+}
+
+TEST_CASE("translation sums over tokens and leaves padding out, also where the network says padding") {
+  // 2 sentences of 2 and 1 tokens; vocabulary of 3
+  const at::Tensor probabilities =
+      at::tensor({1., 2., 5., 5., 2., 1., 1., 6., 1., 8., 1., 1.}, at::kDouble).view({2, 2, 3});
+  const at::Tensor tokens = at::tensor({2, 1, 1, 0}, at::kLong).view({2, 2});
+  const MetricSums sums = sums_of("translation", probabilities.log(), tokens, 3);
+  CHECK(sums.loss() == doctest::Approx(-std::log(5. / 8) - std::log(2. / 8) - std::log(6. / 8)));
+  CHECK(sums.correct() == 2);
+}
+
+TEST_CASE("metrics add up over batches, and further ones by name") {
+  const at::Tensor logits = at::zeros({2, 3});
+  const at::Tensor labels = at::tensor({0, 1}, at::kLong);
+  const Task& task = find_task("classification");
+  MetricSums sums(task);
+  for (int batch = 0; batch < 3; ++batch) {
+    sums.add(task.loss_sum(logits, labels), logits, labels, 2);
+    sums.add("bleu_1", 3, 5);
+  }
+  sums.add("bleu_2", 1, 4);
+  CHECK(sums.loss() == doctest::Approx(6 * std::log(3.)));
+  CHECK(sums.weight() == 6);
+  const auto json = to_json(sums, "test");
+  REQUIRE(json.size() == 4);
+  CHECK(json[1]["name"] == "correct");
+  CHECK(json[2].dump() == R"({"phase":"test","name":"bleu_1","sum":9,"weight":15})");
+  CHECK(json[3].dump() == R"({"phase":"test","name":"bleu_2","sum":1,"weight":4})");
+}
+
+TEST_CASE("an unknown task is an error that lists those there are") {
+  CHECK_THROWS_WITH_AS(find_task("regression"), doctest::Contains("there is no task \"regression\""),
+                       UserError);
+}

@@ -1,0 +1,38 @@
+// The verbs of the command line. Each `add_…` puts its subcommand with its options on the program and, where
+// the user calls it, sets `Invocation::action`; `main` runs that and turns exceptions into exit codes.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace trainyard::tools {
+
+// Exit codes; a run that is not as its file expects has failed as well; 3 is kept for `--fail-on
+// deteriorates`.
+enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, interrupted = 130 };
+
+struct Invocation {
+  std::function<int()> action;
+};
+
+void add_new(CLI::App& program, Invocation& invocation);
+void add_list(CLI::App& program, Invocation& invocation);
+void add_data(CLI::App& program, Invocation& invocation);
+void add_check(CLI::App& program, Invocation& invocation);
+void add_plan(CLI::App& program, Invocation& invocation);
+void add_run(CLI::App& program, Invocation& invocation);
+void add_status(CLI::App& program, Invocation& invocation);
+void add_show(CLI::App& program, Invocation& invocation);
+void add_report(CLI::App& program, Invocation& invocation);
+void add_sql(CLI::App& program, Invocation& invocation);
+
+// `--yard DIR`, the same for every verb that reads or writes one.
+void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& yard);
+
+}  // namespace trainyard::tools

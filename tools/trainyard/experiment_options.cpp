@@ -1,0 +1,106 @@
+#include "tools/trainyard/experiment_options.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "experiments/stage_split.h"
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/text_table.h"
+
+namespace trainyard::tools {
+namespace {
+
+void print_problems(const std::vector<experiments::Problem>& problems) {
+  for (const auto& problem : problems) std::cerr << to_text(problem) << '\n';
+}
+
+std::string devices_text(const orchestrator::PlannedRun& run) {
+  std::string text;
+  for (const auto& device : run.devices) text += (text.empty() ? "" : " ") + device.name;
+  return text + (run.devices_shared ? " (shared)" : "");
+}
+
+std::string state_text(orchestrator::PlanState state) {
+  switch (state) {
+    case orchestrator::PlanState::finished:
+      return "finished";
+    case orchestrator::PlanState::done_elsewhere:
+      return "to run (done elsewhere)";
+    case orchestrator::PlanState::to_run:
+      break;
+  }
+  return "to run";
+}
+
+// "stages of vgg11 mp-ddp: 0-8 | 9-30 (…)": once for what is cut alike.
+std::string stages_lines(const orchestrator::Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& run : plan.runs) {
+    if (run.run.strategy.stages == 1) continue;
+    std::string line = fmt::format("stages of {} {}: layers {}\n", run.run.model, run.run.strategy.name,
+                                   experiments::stages_text(run.run));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return lines.empty() ? "" : "\n" + fmt::format("{}", fmt::join(lines, ""));
+}
+
+}  // namespace
+
+void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
+  command.add_option("FILE", options.file, "experiment file (TOML)")->required();
+  command.add_option("--set", options.selection.set, "set a key for all runs: --set epochs=1")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--where", options.selection.where,
+                  "only runs with this value: --where model=mlp; repeat for more names or values")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_place_options(CLI::App& command, ExperimentOptions& options) {
+  command.add_option("--data", options.data, "folder of data sets (default: $TRAINYARD_DATA, else [data])")
+      ->type_name("DIR");
+  add_yard_option(command, options.yard);
+}
+
+std::optional<experiments::Experiment> checked_experiment(const ExperimentOptions& options) {
+  auto loaded = experiments::load(options.file, options.selection);
+  print_problems(loaded.problems);
+  return std::move(loaded.experiment);
+}
+
+Machine machine_for(const experiments::Experiment& experiment) {
+  Machine machine;
+  machine.programs = orchestrator::find_programs();
+  machine.circumstances = orchestrator::machine_circumstances(machine.programs);
+  machine.devices = orchestrator::divide_cores(orchestrator::usable_cores(), experiment.machine.devices);
+  print_problems(orchestrator::device_problems(experiment, machine.devices));
+  return machine;
+}
+
+std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
+                      const orchestrator::Yard& yard) {
+  TextTable table{.columns = {"key", "run", "devices", "state", "expected"},
+                  .rows = {},
+                  .right = {false, false, false, false, true}};
+  for (const auto& run : plan.runs)
+    table.rows.push_back({run.key, experiments::label(run.run), devices_text(run), state_text(run.state),
+                          run.state == orchestrator::PlanState::finished || !run.expected_seconds
+                              ? std::string()
+                              : duration_text(*run.expected_seconds)});
+  const auto expected = plan.expected_seconds();
+  return aligned(table) + stages_lines(plan) +
+         fmt::format("\n{}: {} runs, {} finished, {} to run{}; yard {}\n", experiment.name, plan.runs.size(),
+                     plan.runs.size() - plan.to_run(), plan.to_run(),
+                     plan.to_run() == 0 ? std::string()
+                     : expected         ? ", about " + duration_text(*expected)
+                                        : std::string(", time not known before one run of each kind is done"),
+                     yard.root().string());
+}
+
+}  // namespace trainyard::tools

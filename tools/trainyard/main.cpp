@@ -1,0 +1,55 @@
+// trainyard: compare ways of training a network, with evidence. One verb a file; this one only finds the
+// verb.
+#include <exception>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "models/error.h"
+#include "tools/trainyard/command.h"
+
+namespace trainyard::tools {
+namespace {
+
+constexpr const char* about =
+    "Trains a matrix of models, parallel strategies and seeds, and says with statistics whether\n"
+    "distributing the training improves, does not change or deteriorates the result.\n\n"
+    "  trainyard new first.toml && trainyard run first.toml\n\n"
+    "writes a commented experiment file, trains it, and leaves a database and a report in ./yard.";
+
+void add_verbs(CLI::App& program, Invocation& invocation) {
+  for (auto* add :
+       {add_new, add_list, add_data, add_check, add_plan, add_run, add_status, add_show, add_report, add_sql})
+    add(program, invocation);
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App program{about, "trainyard"};
+  program.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
+  program.require_subcommand(1);
+  program.get_formatter()->column_width(34);
+  Invocation invocation;
+  add_verbs(program, invocation);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? done : wrong_usage;
+  }
+  return invocation.action();
+}
+
+}  // namespace
+}  // namespace trainyard::tools
+
+int main(int argc, char** argv) {
+  try {
+    return trainyard::tools::parse_and_run(argc, argv);
+  } catch (const trainyard::UserError& error) {
+    std::cerr << "trainyard: " << error.what() << '\n';
+    return trainyard::tools::wrong_usage;
+  } catch (const std::exception& error) {
+    std::cerr << "trainyard: internal error: " << error.what()
+              << "; what was recorded so far is safe, the same command continues\n";
+    return trainyard::tools::run_failed;
+  }
+}

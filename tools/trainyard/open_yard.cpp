@@ -1,0 +1,39 @@
+#include "tools/trainyard/open_yard.h"
+
+#include <algorithm>
+
+#include "db/queries.h"
+#include "models/error.h"
+#include "models/nearest_name.h"
+#include "orchestrator/yard.h"
+
+namespace trainyard::tools {
+
+db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
+  const auto place = orchestrator::yard_from(yard);
+  if (!place.exists())
+    throw UserError("no results in " + place.root().string(),
+                    "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");
+  return db::Database::open_read_only(place.database());
+}
+
+std::string experiment_named(const db::Database& database, const std::string& name) {
+  const auto names = db::experiment_names(database);
+  if (names.empty()) throw UserError("this yard has no experiment yet", "make one with `trainyard run FILE`");
+  if (name.empty()) return names.back();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw UserError("no experiment \"" + name + "\" in this yard" + models::name_advice(name, names));
+  return name;
+}
+
+std::string run_named(const db::Database& database, const std::string& text) {
+  const auto keys = db::keys_with_prefix(database, text);
+  if (keys.empty()) throw UserError("no run \"" + text + "\" in this yard", "`trainyard status` lists them");
+  if (keys.size() > 1)
+    throw UserError("\"" + text + "\" stands for " + std::to_string(keys.size()) + " runs: " + keys[0] +
+                        ", " + keys[1] + (keys.size() > 2 ? ", …" : ""),
+                    "give more digits");
+  return keys.front();
+}
+
+}  // namespace trainyard::tools

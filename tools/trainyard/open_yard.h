@@ -1,0 +1,21 @@
+// The database of a yard for verbs that only read, and the runs that a user names in it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "db/database.h"
+
+namespace trainyard::tools {
+
+// UserError that says how to make one where there is none.
+db::Database open_yard(const std::optional<std::filesystem::path>& yard);
+
+// The experiment that `name` says, or the one run last; UserError lists the known ones.
+std::string experiment_named(const db::Database& database, const std::string& name);
+
+// The one run that `text` stands for: "last" or a unique prefix of its key.
+std::string run_named(const db::Database& database, const std::string& text);
+
+}  // namespace trainyard::tools

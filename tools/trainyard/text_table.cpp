@@ -1,0 +1,139 @@
+#include "tools/trainyard/text_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace trainyard::tools {
+namespace {
+
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+bool aligned_right(const TextTable& table, std::size_t column) {
+  return column < table.right.size() && table.right[column];
+}
+
+std::vector<std::size_t> column_widths(const TextTable& table) {
+  std::vector<std::size_t> widths;
+  for (const auto& name : table.columns) widths.push_back(width(name));
+  for (const auto& row : table.rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  return widths;
+}
+
+std::string aligned_row(const TextTable& table, const std::vector<std::string>& cells,
+                        const std::vector<std::size_t>& widths) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string padding(widths[i] - width(cells[i]), ' ');
+    if (i > 0) line += "  ";
+    line += aligned_right(table, i) ? padding + cells[i] : cells[i] + padding;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const auto& cell : cells) {
+    line += ' ';
+    for (const char c : cell) {
+      if (c == '|') line += '\\';
+      line += c == '\n' ? ' ' : c;
+    }
+    line += " |";
+  }
+  return line + '\n';
+}
+
+std::string cell_text(const nlohmann::json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+bool starts_a_formula(const nlohmann::json& value) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  return !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+}
+
+std::string csv_cell(const nlohmann::json& value) {
+  std::string text = (starts_a_formula(value) ? "'" : "") + cell_text(value);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+template <class Cells>
+std::string csv_row(const Cells& cells) {
+  std::string line;
+  for (const auto& cell : cells)
+    line += (line.empty() && &cell == &cells.front() ? "" : ",") + csv_cell(cell);
+  return line + "\r\n";
+}
+
+}  // namespace
+
+std::string aligned(const TextTable& table) {
+  const auto widths = column_widths(table);
+  std::string text = aligned_row(table, table.columns, widths);
+  for (const auto& row : table.rows) text += aligned_row(table, row, widths);
+  return text;
+}
+
+std::string markdown(const TextTable& table) {
+  std::string text = markdown_row(table.columns) + "|";
+  for (std::size_t i = 0; i < table.columns.size(); ++i) text += aligned_right(table, i) ? "---:|" : "---|";
+  text += '\n';
+  for (const auto& row : table.rows) text += markdown_row(row);
+  return text;
+}
+
+std::string csv(const db::ResultTable& table) {
+  std::string text = csv_row(std::vector<nlohmann::json>(table.columns.begin(), table.columns.end()));
+  for (const auto& row : table.rows) text += csv_row(row);
+  return text;
+}
+
+std::string json(const db::ResultTable& table) {
+  auto array = nlohmann::ordered_json::array();
+  for (const auto& row : table.rows) {
+    auto object = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i]] = row[i];
+    array.push_back(std::move(object));
+  }
+  return array.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+TextTable text_table(const db::ResultTable& table) {
+  TextTable text{
+      .columns = table.columns, .rows = {}, .right = std::vector<bool>(table.columns.size(), true)};
+  for (const auto& row : table.rows) {
+    auto& cells = text.rows.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      cells.push_back(cell_text(row[i]));
+      if (row[i].is_string()) text.right[i] = false;
+    }
+  }
+  return text;
+}
+
+std::string duration_text(double seconds) {
+  if (std::isnan(seconds)) return "";
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = std::llround(seconds);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string number_text(double value, int digits) {
+  return std::isnan(value) ? "" : fmt::format("{:.{}f}", value, digits);
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,35 @@
+// A table of text cells and its four ways of being printed: aligned for a terminal, CSV, Markdown, and (from
+// typed rows) JSON. Used by every verb that lists something.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "db/queries.h"
+
+namespace trainyard::tools {
+
+struct TextTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  // as many cells as columns
+  std::vector<bool> right;                     // per column: align right; empty = none
+};
+
+// Columns padded to their widest cell (counted in code points), two spaces between, no trailing blanks.
+std::string aligned(const TextTable& table);
+std::string markdown(const TextTable& table);  // pipes in cells escaped
+
+// RFC 4180; a text cell that a spreadsheet would run as a formula (begins with = + - @, tab or return) gets a
+// leading apostrophe.
+std::string csv(const db::ResultTable& table);
+std::string json(const db::ResultTable& table);  // an array of objects, members in column order
+
+// NULL as empty, numbers in the shortest form that reads back, numeric columns aligned right.
+TextTable text_table(const db::ResultTable& table);
+
+// "12.3 s", "4 min 05 s", "2 h 07 min"; empty for NaN.
+std::string duration_text(double seconds);
+// `digits` after the point; empty for NaN.
+std::string number_text(double value, int digits);
+
+}  // namespace trainyard::tools

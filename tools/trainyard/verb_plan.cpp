@@ -1,0 +1,37 @@
+// trainyard plan (= run --dry-run): which runs, their keys and devices, what is done, how long the rest will
+// take.
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/experiment_options.h"
+#include "tools/trainyard/plan_experiment.h"
+
+namespace trainyard::tools {
+
+int plan_experiment(const ExperimentOptions& options) {
+  auto experiment = checked_experiment(options);
+  if (!experiment) return wrong_usage;
+  experiments::resolve_data(*experiment, experiments::data_search(options.data));
+  const auto yard = orchestrator::yard_from(options.yard);
+  const auto machine = machine_for(*experiment);
+  std::optional<db::Database> database;
+  if (yard.exists()) database = db::Database::open_read_only(yard.database());
+  const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
+                                            database ? &*database : nullptr);
+  std::cout << plan_text(*experiment, plan, yard);
+  return done;
+}
+
+void add_plan(CLI::App& program, Invocation& invocation) {
+  auto* command =
+      program.add_subcommand("plan", "show what `run` would do: runs, keys, devices, what is done, time");
+  auto options = std::make_shared<ExperimentOptions>();
+  add_experiment_options(*command, *options);
+  add_place_options(*command, *options);
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return plan_experiment(*options); }; });
+}
+
+}  // namespace trainyard::tools

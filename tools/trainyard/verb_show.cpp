@@ -1,0 +1,109 @@
+#include <cmath>
+// trainyard show RUN: one run whole: what was resolved, its attempts, its metrics, where its logs are, and
+// how to run one of its ranks by hand.
+#include <algorithm>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "db/queries.h"
+#include "experiments/record_writer.h"
+#include "experiments/run.h"
+#include "orchestrator/programs.h"
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/text_table.h"
+
+namespace trainyard::tools {
+namespace {
+
+struct ShowOptions {
+  std::string run;
+  std::optional<std::filesystem::path> yard;
+};
+
+TextTable values_table(const db::RunSummary& run) {
+  TextTable table{.columns = {"key", "value"}, .rows = {}, .right = {}};
+  for (const auto& [name, value] : run.axes) table.rows.push_back({name, models::to_text(value)});
+  return table;
+}
+
+TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
+  TextTable table{.columns = {"epoch", "train loss", "train %", "validation loss", "validation %", "train s",
+                              "validation s"},
+                  .rows = {},
+                  .right = std::vector<bool>(7, true)};
+  for (const auto& epoch : epochs)
+    table.rows.push_back({std::to_string(epoch.epoch), number_text(epoch.train_loss, 5),
+                          number_text(100 * epoch.train_accuracy, 2), number_text(epoch.validation_loss, 5),
+                          number_text(100 * epoch.validation_accuracy, 2),
+                          number_text(epoch.train_seconds, 3), number_text(epoch.validation_seconds, 3)});
+  return table;
+}
+
+void print_attempt(const db::Attempt& attempt, std::int64_t ranks) {
+  std::cout << fmt::format("attempt {}: {}{}, started {}{}\n", attempt.attempt, attempt.status,
+                           attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "",
+                           attempt.started, attempt.cause.empty() ? "" : ": " + attempt.cause);
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    std::cout << "  log of rank " << rank << ": "
+              << (std::filesystem::path(attempt.directory) /
+                  experiments::rank_log_name(static_cast<int>(rank)))
+                     .string()
+              << '\n';
+}
+
+// The records of a rank run by hand go to a folder of their own: those of the attempt stay as they are.
+void print_by_hand(const db::Attempt& attempt, std::int64_t ranks) {
+  const auto programs = orchestrator::find_programs();
+  const auto run_file = (std::filesystem::path(attempt.directory) / experiments::run_file_name).string();
+  if (ranks == 1) {
+    std::cout << fmt::format("\nby hand: TRAINYARD_RUN={} {} --records by-hand\n", run_file,
+                             programs.runner.string());
+    return;
+  }
+  std::cout << fmt::format(
+      "\nby hand: start {} in one terminal (it prints ADDRESS PORT), then each rank r of 0 … {} in its own:\n"
+      "  RANK=r LOCAL_RANK=r WORLD_SIZE={} LOCAL_WORLD_SIZE={} MASTER_ADDR=127.0.0.1 MASTER_PORT=PORT \\\n"
+      "  TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=by-hand TRAINYARD_RUN={} \\\n  {} --records "
+      "by-hand\n",
+      programs.store.string(), ranks - 1, ranks, ranks, run_file, programs.runner.string());
+}
+
+void print_run(const db::Database& database, const db::RunSummary& run) {
+  const auto ranks = run.replicas * run.stages;
+  std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
+                           run.seed, run.status, run.experiment)
+            << aligned(values_table(run)) << '\n';
+  const auto attempts = db::attempts_of_run(database, run.run_key);
+  for (const auto& attempt : attempts) print_attempt(attempt, ranks);
+  const auto epochs = db::epochs_of_run(database, run.run_key);
+  if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
+  if (!std::isnan(run.test_accuracy))
+    std::cout << "\ntest accuracy " << number_text(100 * run.test_accuracy, 2) << " %\n";
+  if (!attempts.empty()) print_by_hand(attempts.back(), ranks);
+}
+
+int show(const ShowOptions& options) {
+  const auto database = open_yard(options.yard);
+  const auto key = run_named(database, options.run);
+  const auto runs = db::run_summaries(database);
+  const auto found =
+      std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.run_key == key; });
+  print_run(database, *found);
+  return done;
+}
+
+}  // namespace
+
+void add_show(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "show", "one run: resolved values, attempts, metrics, logs, how to run it by hand");
+  auto options = std::make_shared<ShowOptions>();
+  command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
+}
+
+}  // namespace trainyard::tools

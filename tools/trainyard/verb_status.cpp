@@ -1,0 +1,81 @@
+// trainyard status: what this yard holds and how far it is; can be asked while a sweep runs.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/text_table.h"
+
+namespace trainyard::tools {
+namespace {
+
+struct StatusOptions {
+  std::string experiment;
+  bool all_runs = false;
+  std::optional<std::filesystem::path> yard;
+};
+
+constexpr const char* states[] = {"planned", "running", "finished", "failed", "interrupted"};
+
+TextTable experiments_table(const std::vector<db::RunSummary>& runs, const std::vector<std::string>& names) {
+  std::map<std::string, std::map<std::string, int>> counts;
+  for (const auto& run : runs) ++counts[run.experiment][run.status];
+  TextTable table{
+      .columns = {"experiment", "runs"}, .rows = {}, .right = {false, true, true, true, true, true, true}};
+  table.columns.insert(table.columns.end(), std::begin(states), std::end(states));
+  for (const auto& name : names) {
+    auto& row = table.rows.emplace_back(std::vector<std::string>{name, ""});
+    int total = 0;
+    for (const auto* state : states) {
+      total += counts[name][state];
+      row.push_back(std::to_string(counts[name][state]));
+    }
+    row[1] = std::to_string(total);
+  }
+  return table;
+}
+
+TextTable runs_table(const std::vector<db::RunSummary>& runs) {
+  TextTable table{
+      .columns = {"key", "model", "strategy", "seed", "status", "epochs", "train s", "test %", "updated"},
+      .rows = {},
+      .right = {false, false, false, true, false, true, true, true, false}};
+  for (const auto& run : runs)
+    table.rows.push_back({run.run_key, run.model, run.strategy, std::to_string(run.seed), run.status,
+                          fmt::format("{}/{}", run.epochs_done, run.epochs),
+                          run.epochs_done > 0 ? number_text(run.total_train_seconds, 2) : "",
+                          number_text(100 * run.test_accuracy, 1), run.updated});
+  return table;
+}
+
+int status(const StatusOptions& options) {
+  const auto database = open_yard(options.yard);
+  const auto chosen = experiment_named(database, options.experiment);
+  const auto names = db::experiment_names(database);
+  std::cout << aligned(experiments_table(db::run_summaries(database), names)) << '\n';
+  auto runs = db::run_summaries(database, chosen);
+  if (!options.all_runs) std::erase_if(runs, [](const auto& run) { return run.status == "finished"; });
+  if (runs.empty())
+    std::cout << chosen << ": every run is finished; --runs lists them\n";
+  else
+    std::cout << chosen << ":\n" << aligned(runs_table(runs));
+  return done;
+}
+
+}  // namespace
+
+void add_status(CLI::App& program, Invocation& invocation) {
+  auto* command =
+      program.add_subcommand("status", "what this yard holds, and the runs that are not finished");
+  auto options = std::make_shared<StatusOptions>();
+  command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
+  command->add_flag("--runs", options->all_runs, "list finished runs too");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return status(*options); }; });
+}
+
+}  // namespace trainyard::tools
