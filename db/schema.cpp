@@ -254,7 +254,7 @@ void migrate(SQLite::Database& connection) {
   drop_views(connection);
   for (const std::string_view step : migrations().subspan(static_cast<std::size_t>(found)))
     connection.exec(std::string(step));
-  for (const std::string_view view : views()) connection.exec(std::string(view));
+  for (const std::string& view : views()) connection.exec(view);
   connection.exec("PRAGMA application_id = " + std::to_string(application_id));
   connection.exec("PRAGMA user_version = " + std::to_string(schema_version));
   transaction.commit();

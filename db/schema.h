@@ -4,7 +4,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace SQLite {
 class Database;
@@ -19,7 +21,7 @@ inline constexpr int application_id = 0x54595244;
 std::span<const std::string_view> migrations();
 
 // All views, each as one CREATE VIEW statement, in an order in which they can be made.
-std::span<const std::string_view> views();
+std::vector<std::string> views();
 
 // Brings an open database forward to `schema_version` in one transaction; nothing to do where it is there.
 void migrate(SQLite::Database& connection);

@@ -1,6 +1,8 @@
 // The views of results.db. Names and column order are a contract (db/README.md); what each means is said
 // there.
 #include <array>
+#include <string_view>
+#include <utility>
 
 #include "db/schema.h"
 #include "db/task_views.h"
@@ -239,16 +241,17 @@ constexpr std::string_view run_axis = R"sql(
 CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 )sql";
 
-constexpr std::array all_views{attempt_status,      attempt_summary,    counted_attempt,   run_chain,
-                               run_epoch,           run_in_experiment,  run_summary,       epoch_mean,
-                               epoch_average,       epoch_rank,         epoch_replica,     timed_epoch,
-                               epoch_train_seconds, final_metrics,      time_parts,        run_axis,
-                               task_epoch_average,  task_epoch_replica, task_final_metrics};
+constexpr std::array plain_views{attempt_status,      attempt_summary,   counted_attempt, run_chain,
+                                 run_epoch,           run_in_experiment, run_summary,     epoch_mean,
+                                 epoch_average,       epoch_rank,        epoch_replica,   timed_epoch,
+                                 epoch_train_seconds, final_metrics,     time_parts,      run_axis};
 
 }  // namespace
 
-std::span<const std::string_view> views() {
-  return all_views;
+std::vector<std::string> views() {
+  std::vector<std::string> all(plain_views.begin(), plain_views.end());
+  for (std::string& view : task_views()) all.push_back(std::move(view));
+  return all;
 }
 
 }  // namespace trainyard::db
