@@ -10,24 +10,10 @@ using namespace trainyard::db;
 using namespace trainyard::db::testing;
 using nlohmann::json;
 
-namespace {
-
-struct Yard {
-  TemporaryFolder folder;
-  Database database = Database::open_for_writing(folder / "results.db");
-  Ingest ingest{database};
-};
-
-std::string key(const experiments::Run& run) {
-  return experiments::run_key(run);
-}
-
-}  // namespace
-
 TEST_CASE("the latest run entry is the plan, with its TOML, comparisons and varied axes") {
   Yard yard;
   const auto zero = make_run("mlp", 1, 0), one = make_run("mlp", 1, 1), two = make_run("mlp", 1, 2);
-  yard.ingest.journal_entry(run_entry("sweep", {one, zero}, "2026-11-20T08:00:00.000Z"));
+  yard.plan({one, zero});
   json later = run_entry("sweep", {two, one}, "2026-11-20T09:00:00.000Z");
   later["toml"] = "name = \"sweep\"\n# now with another seed\n";
   later["compare"][0]["alpha"] = 0.01;
@@ -45,8 +31,8 @@ TEST_CASE("the latest run entry is the plan, with its TOML, comparisons and vari
 TEST_CASE("runs come in order of first planning and say whether the latest plan has them") {
   Yard yard;
   const auto zero = make_run("mlp", 1, 0), one = make_run("mlp", 1, 1), two = make_run("mlp", 1, 2);
-  yard.ingest.journal_entry(run_entry("sweep", {one, zero}, "2026-11-20T08:00:00.000Z"));
-  yard.ingest.journal_entry(run_entry("sweep", {two, one}, "2026-11-20T09:00:00.000Z"));
+  yard.plan({one, zero});
+  yard.plan({two, one}, "2026-11-20T09:00:00.000Z");
   const auto runs = run_summaries(yard.database, "sweep");
   REQUIRE(runs.size() == 3);
   CHECK(runs[0].run_key == key(one));
@@ -98,7 +84,7 @@ TEST_CASE("every resolved value of a run can be looked up by name, in its own ty
   Yard yard;
   auto run = make_run("mlp", 2, 7);
   run.optimizer.learning_rate = 0.1;
-  yard.ingest.journal_entry(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
+  yard.plan({run});
   CHECK(run_summaries(yard.database).at(0).axes == experiments::values_by_name(run));
   CHECK(rows_of(yard.database, "SELECT value, typeof(value) FROM run_axis WHERE name = 'learning_rate'") ==
         std::vector<std::string>{R"([0.1,"real"])"});
@@ -129,7 +115,7 @@ TEST_CASE("what a run was trained with can be looked up: stages, schedule, micro
   run.strategy.schedule = "1f1b";
   run.strategy.micro_batches = 4;
   run.strategy.boundaries = {3};
-  yard.ingest.journal_entry(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
+  yard.plan({run});
   CHECK(rows_of(yard.database,
                 "SELECT name, value FROM run_axis WHERE name IN ('stages', 'schedule', 'micro_batches')") ==
         std::vector<std::string>{R"(["micro_batches",4])", R"(["schedule","1f1b"])", R"(["stages",2])"});

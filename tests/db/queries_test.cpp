@@ -11,20 +11,6 @@ using namespace trainyard;
 using namespace trainyard::db;
 using namespace trainyard::db::testing;
 
-namespace {
-
-struct Yard {
-  TemporaryFolder folder;
-  Database database = Database::open_for_writing(folder / "results.db");
-  Ingest ingest{database};
-};
-
-std::string key(const experiments::Run& run) {
-  return experiments::run_key(run);
-}
-
-}  // namespace
-
 TEST_CASE("a run is finished here under the same circumstances, elsewhere under others, else not at all") {
   Yard yard;
   const auto here = make_run("mlp", 1, 0), elsewhere = make_run("mlp", 1, 1), both = make_run("mlp", 1, 2),
@@ -55,7 +41,7 @@ TEST_CASE("a prefix finds all keys that begin with it, and last the run with the
   Yard yard;
   CHECK(keys_with_prefix(yard.database, "last").empty());
   const auto first = make_run("mlp", 1, 0), second = make_run("mlp", 1, 1), planned = make_run("mlp", 1, 2);
-  yard.ingest.journal_entry(run_entry("sweep", {first, second, planned}, "2026-11-20T23:00:00.000Z"));
+  yard.plan({first, second, planned}, "2026-11-20T23:00:00.000Z");
   CHECK(keys_with_prefix(yard.database, "last").empty());
   yard.ingest.run_file(experiments::to_json(make_launch(second, 1)));
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(second)});
@@ -114,7 +100,7 @@ TEST_CASE("the seconds a run takes are the median of its kind's finished attempt
 TEST_CASE("a summary has what the file asked for and what was read") {
   Yard yard;
   const auto run = make_run("mlp", 2, 7, 4);
-  yard.ingest.journal_entry(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
+  yard.plan({run});
   finish(yard.ingest, run, make_launch(run), {3, 2, 1, 1});
   const RunSummary summary = run_summaries(yard.database, "sweep").at(0);
   CHECK(summary.run_key == key(run));

@@ -16,19 +16,12 @@ using nlohmann::json;
 
 namespace {
 
-struct Yard {
-  TemporaryFolder folder;
-  Database database = Database::open_for_writing(folder / "results.db");
-  Ingest ingest{database};
-
-  // Plans and launches it; its model is of no catalogue, so that its task can be any.
-  void launch(const experiments::Run& run, const std::string& task) {
-    ingest.journal_entry(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
-    ingest.run_file(experiments::to_json(make_launch(run)));
-    database.connection().exec("UPDATE run SET task = '" + task + "'");
-  }
-  FinalMetrics final() const { return final_metrics(database, "sweep").at(0); }
-};
+// Plans and launches it; its model is of no catalogue, so that its task can be any.
+void launch(Yard& yard, const experiments::Run& run, const std::string& task) {
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  yard.database.connection().exec("UPDATE run SET task = '" + task + "'");
+}
 
 experiments::Run mesh_run(std::int64_t replicas, std::int64_t stages) {
   auto run = make_run("something new", replicas, 0, 1);
@@ -49,7 +42,7 @@ std::vector<json> bleu_metrics(const std::vector<double>& matched, const std::ve
 double bleu_of(const std::vector<std::vector<json>>& ranks) {
   Yard yard;
   const auto run = mesh_run(static_cast<std::int64_t>(ranks.size()), 1);
-  yard.launch(run, "translation");
+  launch(yard, run, "translation");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     Spool spool(run, 1, static_cast<int>(rank));
     yard.ingest.record(spool.next("epoch", epoch_body(1, 1, 1)));
@@ -63,7 +56,7 @@ double bleu_of(const std::vector<std::vector<json>>& ranks) {
 FinalMetrics finals_of(const std::string& task, double train, double validation, double test) {
   Yard yard;
   const auto run = mesh_run(1, 1);
-  yard.launch(run, task);
+  launch(yard, run, task);
   Spool spool(run, 1, 0);
   yard.ingest.record(spool.next("epoch", epoch_body(1, 1, 1,
                                                     {metric("train", "loss", 40 * train, 40),
@@ -130,7 +123,7 @@ TEST_CASE("a run has the task of its model in the catalogue, a model that is not
   Yard yard;
   std::vector<experiments::Run> runs{make_run("something new", 1, 0)};
   for (const models::Model& model : models::catalogue()) runs.push_back(make_run(model.name, 1, 0));
-  yard.ingest.journal_entry(run_entry("sweep", runs, "2026-11-20T08:00:00.000Z"));
+  yard.plan(runs);
   for (const models::Model& model : models::catalogue()) {
     const auto row = select(yard.database, "SELECT task FROM run WHERE model = '" + model.name + "'");
     CHECK(row.rows.at(0).at(0) == model.task);
@@ -142,7 +135,7 @@ TEST_CASE("a run has the task of its model in the catalogue, a model that is not
 TEST_CASE("of a replica the last stage gives the metrics, the slowest the times") {
   Yard yard;
   const auto run = mesh_run(2, 2);
-  yard.launch(run, "translation");
+  launch(yard, run, "translation");
   const auto losses = [](double sum, double weight) {
     return std::vector<json>{metric("train", "loss", sum, weight), metric("validation", "loss", 2, 1)};
   };
@@ -173,7 +166,7 @@ TEST_CASE("the same samples give the same metrics whichever ranks are stages") {
   for (const std::int64_t stages : {1, 2, 4}) {
     Yard yard;
     const auto run = mesh_run(4 / stages, stages);
-    yard.launch(run, "classification");
+    launch(yard, run, "classification");
     for (int rank = 0; rank < 4; ++rank) {
       const bool last = rank % stages == stages - 1;
       const auto share = static_cast<double>(stages);

@@ -13,17 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-struct Yard {
-  TemporaryFolder folder;
-  Database database = Database::open_for_writing(folder / "results.db");
-  Ingest ingest{database};
-
-  void plan(const std::vector<experiments::Run>& runs) {
-    ingest.journal_entry(run_entry("sweep", runs, "2026-11-20T08:00:00.000Z"));
-  }
-  FinalMetrics final() const { return final_metrics(database, "sweep").at(0); }
-};
-
 std::vector<std::string> columns(const Database& database, const std::string& view) {
   return select(database, "SELECT * FROM " + view).columns;
 }

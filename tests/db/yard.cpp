@@ -37,6 +37,10 @@ Run make_run(const std::string& model, std::int64_t replicas, std::uint64_t seed
   return run;
 }
 
+std::string key(const Run& run) {
+  return experiments::run_key(run);
+}
+
 json run_entry(const std::string& experiment, const std::vector<Run>& runs, const std::string& time) {
   json entry{{"v", 1},
              {"type", "run"},
@@ -160,6 +164,10 @@ void finish(Ingest& ingest, const Run& run, const experiments::Launch& launch,
                                         metric("test", "correct", 9 * share, 10 * share)}}}));
     ingest.record(spool.next("end", end_body("finished", 12.5 + rank)));
   }
+}
+
+void Yard::plan(const std::vector<Run>& runs, const std::string& time) {
+  ingest.journal_entry(run_entry("sweep", runs, time));
 }
 
 std::vector<std::string> rows_of(const Database& database, const std::string& sql) {

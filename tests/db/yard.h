@@ -35,6 +35,8 @@ class TemporaryFolder {
 experiments::Run make_run(const std::string& model, std::int64_t replicas, std::uint64_t seed,
                           std::int64_t epochs = 3);
 
+std::string key(const experiments::Run& run);
+
 // The journal's `run` entry for `runs`, at `time`.
 nlohmann::json run_entry(const std::string& experiment, const std::vector<experiments::Run>& runs,
                          const std::string& time);
@@ -69,6 +71,18 @@ nlohmann::json end_body(const std::string& status, double total_seconds, const s
 // rank r has the train loss sum 100·(r + 1)/e over 40·(r + 1) samples, of which 30·(r + 1) are correct.
 void finish(Ingest& ingest, const experiments::Run& run, const experiments::Launch& launch,
             const std::vector<double>& train_seconds);
+
+// An empty database in a folder of its own.
+struct Yard {
+  TemporaryFolder folder;
+  Database database = Database::open_for_writing(folder / "results.db");
+  Ingest ingest{database};
+
+  // Plans the experiment "sweep" of `runs`.
+  void plan(const std::vector<experiments::Run>& runs, const std::string& time = "2026-11-20T08:00:00.000Z");
+  // Of the first finished run of "sweep".
+  FinalMetrics final() const { return final_metrics(database, "sweep").at(0); }
+};
 
 // All rows of a table or view, each as a line of text, sorted.
 std::vector<std::string> rows_of(const Database& database, const std::string& sql);
