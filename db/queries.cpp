@@ -48,6 +48,14 @@ std::vector<std::string> texts(const SQLite::Database& connection, const char* s
   return found;
 }
 
+std::vector<experiments::Compare> comparisons_of(const std::string& text) {
+  std::vector<experiments::Compare> comparisons;
+  if (text.empty()) return comparisons;
+  for (const json& element : json::parse(text))
+    comparisons.push_back(experiments::compare_from_json(element));
+  return comparisons;
+}
+
 Plan plan_of(RowReader row) {
   Plan plan;
   plan.experiment = row.text();
@@ -56,9 +64,7 @@ Plan plan_of(RowReader row) {
   const std::string compare = row.text();
   const std::string varied = row.text();
   const std::string expect = row.text();
-  if (!compare.empty())
-    for (const json& element : json::parse(compare))
-      plan.compare.push_back(experiments::compare_from_json(element));
+  plan.compare = comparisons_of(compare);
   if (!expect.empty())
     for (const json& element : json::parse(expect))
       plan.expect.push_back(experiments::expectation_from_json(element));
@@ -126,6 +132,29 @@ Plan latest_plan(const Database& database, const std::string& experiment) {
       WHERE e.name = ? ORDER BY k.position)sql",
                       experiment);
     return plan;
+  });
+}
+
+std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT j.id, j.time, j.toml, j.compare FROM journal j
+      WHERE j.type = 'run' AND j.experiment = ? ORDER BY j.id)sql");
+    std::vector<PlanEntry> entries;
+    Bound rows(statement, experiment);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      const std::int64_t id = row.integer();
+      PlanEntry entry{row.text(), row.text(), {}, {}};
+      entry.compare = comparisons_of(row.text());
+      entry.keys = texts(database.connection(), R"sql(
+        SELECT k.run_key FROM journal_key k
+        JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = ?2
+        WHERE k.journal_id = ?1 ORDER BY k.position)sql",
+                         id, experiment);
+      entries.push_back(std::move(entry));
+    }
+    return entries;
   });
 }
 

@@ -67,6 +67,15 @@ struct Plan {
 };
 Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
 
+// Every `run` entry of an experiment, the latest last, with the runs that are still there.
+struct PlanEntry {
+  std::string time;
+  std::string toml;
+  std::vector<experiments::Compare> compare;
+  std::vector<std::string> keys;
+};
+std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment);
+
 // Keys finished under these circumstances, and keys finished under any.
 struct Finished {
   std::vector<std::string> here;

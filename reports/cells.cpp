@@ -49,32 +49,47 @@ std::string label_of(const std::string& title, const Further& further) {
   return text;
 }
 
+// What two runs of an arm must share to be the same training with other seeds: every resolved value but those
+// that the pairs stand for.
+using Work = std::map<std::string, models::Value>;
+
+Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
+  Work work = run.axes;
+  work.erase("seed");
+  for (const std::string& name : compare.pair) work.erase(name);
+  work["data source"] = run.data_source;
+  return work;
+}
+
+// The number of the last entry of the journal that plans each run, from 1; 0 where none does.
+std::map<std::string, std::size_t> last_planned(const ReportData& data) {
+  std::map<std::string, std::size_t> last;
+  for (std::size_t i = 0; i < data.history.size(); ++i)
+    for (const std::string& key : data.history[i].keys) last[key] = i + 1;
+  return last;
+}
+
 class CellBuilder {
  public:
   CellBuilder(const ReportData& data, const experiments::Compare& compare)
-      : compare_(compare), names_(further_names(data, compare)) {
-    planned_.insert(data.plan.keys.begin(), data.plan.keys.end());
+      : data_(data), compare_(compare), names_(further_names(data, compare)), last_(last_planned(data)) {
     for (const db::FinalMetrics& final : data.finals) finals_[final.run_key] = &final;
-    for (const db::RunSummary& run : data.runs) {
-      if (planned_.count(run.run_key) != 0) touched_.insert(id_of(run));
-    }
   }
 
-  void add(const db::RunSummary& run, const ReportData& data) {
-    const bool planned = planned_.count(run.run_key) != 0;
-    if (!planned && touched_.count(id_of(run)) != 0) return;
-    Observation observation{pair_of(run, compare_), &run, nullptr, nullptr, planned};
+  void add(const db::RunSummary& run) {
+    Observation observation{pair_of(run, compare_), &run, nullptr, nullptr};
     if (const auto found = finals_.find(run.run_key); found != finals_.end())
       observation.final = found->second;
-    if (const auto found = data.launched.find(run.run_key); found != data.launched.end()) {
+    if (const auto found = data_.launched.find(run.run_key); found != data_.launched.end()) {
       observation.launched = &found->second;
     }
-    place(arm_for(cell_for(run), value_of(run, compare_.axis)), observation);
+    arm_for(cell_for(run), value_of(run, compare_.axis)).runs.push_back(observation);
   }
 
   std::vector<Cell> result() {
     std::set<std::string> used;
     for (Cell& cell : cells_) {
+      keep_latest(cell);
       const std::string slug = slug_of(label_of(cell.model, cell.further));
       cell.slug = slug;
       for (int i = 2; !used.insert(cell.slug).second; ++i) cell.slug = slug + "-" + std::to_string(i);
@@ -83,22 +98,20 @@ class CellBuilder {
   }
 
  private:
-  std::pair<std::string, Further> id_of(const db::RunSummary& run) const {
-    return {compare_.axis == "model" ? "" : run.model, further_of(run, names_)};
-  }
+  using Id = std::pair<std::string, Further>;
 
   Cell& cell_for(const db::RunSummary& run) {
-    const auto [model, further] = id_of(run);
-    for (Cell& cell : cells_) {
-      if (cell.model == model && cell.further == further) return cell;
+    const Id id{compare_.axis == "model" ? "" : run.model, further_of(run, names_)};
+    const auto [place, added] = places_.try_emplace(id, cells_.size());
+    if (added) {
+      Cell cell;
+      cell.model = id.first;
+      cell.further = id.second;
+      cell.label = label_of(title_of(id.first), id.second);
+      cell.baseline.value = compare_.baseline;
+      cells_.push_back(std::move(cell));
     }
-    Cell cell;
-    cell.model = model;
-    cell.further = further;
-    cell.label = label_of(title_of(model), further);
-    cell.baseline.value = compare_.baseline;
-    cells_.push_back(std::move(cell));
-    return cells_.back();
+    return cells_[place->second];
   }
 
   static Arm& arm_for(Cell& cell, const std::string& value) {
@@ -110,23 +123,58 @@ class CellBuilder {
     return cell.arms.back();
   }
 
-  // A later run with the same pairing values stands for an earlier one (planned again with other epochs,
-  // say).
-  static void place(Arm& arm, const Observation& observation) {
-    for (Observation& earlier : arm.runs) {
-      if (earlier.pair == observation.pair) {
-        earlier = observation;
-        return;
-      }
-    }
-    arm.runs.push_back(observation);
+  std::size_t last_entry(const Arm& arm) const {
+    std::size_t latest = 0;
+    for (const Observation& observation : arm.runs) latest = std::max(latest, entry_of(observation));
+    return latest;
   }
 
+  std::size_t entry_of(const Observation& observation) const {
+    const auto found = last_.find(observation.run->run_key);
+    return found == last_.end() ? 0 : found->second;
+  }
+
+  const std::string& toml_of(std::size_t entry) const {
+    static const std::string none;
+    return entry == 0 ? none : data_.history[entry - 1].toml;
+  }
+
+  // An arm that the file has no longer goes; one that `--where` left out of the last plan stays.
+  void keep_latest(Cell& cell) const {
+    std::size_t latest = last_entry(cell.baseline);
+    for (const Arm& arm : cell.arms) latest = std::max(latest, last_entry(arm));
+    std::erase_if(cell.arms, [&](const Arm& arm) { return toml_of(last_entry(arm)) != toml_of(latest); });
+    keep_latest_work(cell.baseline);
+    for (Arm& arm : cell.arms) keep_latest_work(arm);
+  }
+
+  // Planned again with other epochs, say: what the arm was before is another training.
+  void keep_latest_work(Arm& arm) const {
+    const std::size_t latest = last_entry(arm);
+    std::set<Work> works;
+    for (const Observation& observation : arm.runs)
+      if (entry_of(observation) == latest) works.insert(work_of(*observation.run, compare_));
+    std::erase_if(arm.runs, [&](const Observation& observation) {
+      return !works.contains(work_of(*observation.run, compare_));
+    });
+    std::map<std::string, std::size_t> latest_of_pair;
+    for (const Observation& observation : arm.runs) {
+      std::size_t& entry = latest_of_pair[observation.pair];
+      entry = std::max(entry, entry_of(observation));
+    }
+    std::set<std::string> taken;
+    std::erase_if(arm.runs, [&](const Observation& observation) {
+      return entry_of(observation) != latest_of_pair[observation.pair] ||
+             !taken.insert(observation.pair).second;
+    });
+  }
+
+  const ReportData& data_;
   const experiments::Compare& compare_;
   std::vector<std::string> names_;
-  std::set<std::string> planned_;
-  std::set<std::pair<std::string, Further>> touched_;
+  std::map<std::string, std::size_t> last_;
   std::map<std::string, const db::FinalMetrics*> finals_;
+  std::map<Id, std::size_t> places_;
   std::vector<Cell> cells_;
 };
 
@@ -134,7 +182,7 @@ class CellBuilder {
 
 std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare) {
   CellBuilder builder(data, compare);
-  for (const db::RunSummary& run : data.runs) builder.add(run, data);
+  for (const db::RunSummary& run : data.runs) builder.add(run);
   return builder.result();
 }
 

@@ -2,8 +2,9 @@
 // that the matrix varies beside the compared axis and the pairing; its arms are the values of the compared
 // axis.
 //
-// A cell takes the runs of the latest plan; one that the latest plan does not touch (`run --where …`) keeps
-// its older runs. Pointers point into the ReportData, which must outlive the cells.
+// An arm has the training that was planned for it last, with the seeds of all plans: seeds that a later plan
+// leaves out (`run --where …`) stay, and so does an arm, until the file has it no longer. Pointers point into
+// the ReportData, which must outlive the cells.
 #pragma once
 
 #include <string>
@@ -19,7 +20,6 @@ struct Observation {
   const db::RunSummary* run = nullptr;
   const db::FinalMetrics* final = nullptr;  // null: not finished
   const Launched* launched = nullptr;       // null: unknown
-  bool planned = false;                     // by the latest plan
 };
 
 struct Arm {

@@ -27,6 +27,8 @@ std::string row_of(Word word) {
     case Word::inconclusive:
       return "inconclusive";
     case Word::interim:
+    case Word::not_comparable:
+    case Word::broken:
       return "no verdict";
   }
   return "";
@@ -81,7 +83,7 @@ PublishedTable published_table(const Comparison& comparison) {
       const bool mark = contradicts(cell, verdict);
       std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
       if (mark) name += std::string(" ") + contradiction_mark;
-      if (verdict.word == Word::interim) name += " INTERIM";
+      if (row_of(verdict.word) == "no verdict") name += " " + text_of(verdict.word);
       table.marked = table.marked || mark;
       find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
     }

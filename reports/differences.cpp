@@ -40,23 +40,6 @@ std::string pair_name(const Observation& observation, const experiments::Compare
   return observation.pair;
 }
 
-// Whether some run of the two arms has the metric, will have it, or lost it by diverging.
-bool is_defined(const Cell& cell, const Arm& arm, const Metric& metric) {
-  bool known = false;
-  bool finished = false;
-  bool diverged = false;
-  for (const Arm* side : {&cell.baseline, &arm}) {
-    for (const Observation& observation : side->runs) {
-      known = known || known_to_have(observation.run->model, metric);
-      if (observation.final == nullptr) continue;
-      if (!std::isnan(observation.final->*metric.final_value)) return true;
-      finished = true;
-      diverged = diverged || has_diverged(observation);
-    }
-  }
-  return known && (!finished || diverged);
-}
-
 class Collector {
  public:
   Collector(const Arm& baseline, const Arm& arm, const Metric& metric, const experiments::Compare& compare)
@@ -66,15 +49,7 @@ class Collector {
     for (const Observation& a : baseline_.runs) {
       const auto partner =
           std::ranges::find_if(arm_.runs, [&](const Observation& b) { return b.pair == a.pair; });
-      if (partner == arm_.runs.end()) {
-        drop(a, arm_.value + " has no such run");
-      } else {
-        add_pair(a, *partner);
-      }
-    }
-    for (const Observation& b : arm_.runs) {
-      const auto same = [&](const Observation& a) { return a.pair == b.pair; };
-      if (std::ranges::none_of(baseline_.runs, same)) drop(b, baseline_.value + " has no such run");
+      if (partner != arm_.runs.end()) add_pair(a, *partner);
     }
     return std::move(result_);
   }
@@ -112,6 +87,12 @@ class Collector {
     return true;
   }
 
+  double number_of(const Observation& observation) {
+    const bool by_epoch = metric_.final_value == &db::FinalMetrics::epoch_train_seconds;
+    result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
+    return observation.final->*metric_.final_value;
+  }
+
   // Accuracy and loss of a diverged run are an outcome, not a number to average; its times are times.
   bool took_divergence(bool a, bool b) {
     if (metric_.kind == MetricKind::time || (!a && !b)) return false;
@@ -128,8 +109,8 @@ class Collector {
       drop(a, "the two runs had different machines or releases: their times do not compare");
       return;
     }
-    result_.baseline.push_back(a.final->*metric_.final_value);
-    result_.arm.push_back(b.final->*metric_.final_value);
+    result_.baseline.push_back(number_of(a));
+    result_.arm.push_back(number_of(b));
   }
 
   void add_single(const Observation& observation, const std::string& arm, std::vector<double>& values,
@@ -137,7 +118,7 @@ class Collector {
     if (metric_.kind != MetricKind::time && has_diverged(observation)) {
       diverged = true;
     } else if (usable(observation, arm)) {
-      values.push_back(observation.final->*metric_.final_value);
+      values.push_back(number_of(observation));
     }
   }
 
@@ -150,7 +131,7 @@ class Collector {
 
 int count_open(const Arm& arm) {
   return static_cast<int>(std::ranges::count_if(arm.runs, [](const Observation& observation) {
-    return observation.planned && observation.final == nullptr && observation.run->status != "failed";
+    return observation.final == nullptr && observation.run->status != "failed";
   }));
 }
 
@@ -191,14 +172,42 @@ double psnr_margin(const experiments::LossMargin& margin) {
   return 10 * std::log10(margin.ratio);
 }
 
-Differences collect_differences(const Cell& cell, const Arm& arm, const Metric& metric,
+bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric) {
+  bool known = false;
+  bool finished = false;
+  bool diverged = false;
+  for (const Arm* side : {&baseline, &arm}) {
+    for (const Observation& observation : side->runs) {
+      known = known || known_to_have(observation.run->model, metric);
+      if (observation.final == nullptr) continue;
+      if (!std::isnan(observation.final->*metric.final_value)) return true;
+      finished = true;
+      diverged = diverged || has_diverged(observation);
+    }
+  }
+  return known && (!finished || diverged);
+}
+
+Differences collect_differences(const Arm& baseline, const Arm& arm, const Metric& metric,
                                 const experiments::Compare& compare) {
-  Collector collector(cell.baseline, arm, metric, compare);
+  Collector collector(baseline, arm, metric, compare);
   Differences result = compare.pair.empty() ? collector.unpaired() : collector.paired();
-  result.defined = is_defined(cell, arm, metric);
-  result.open_runs = count_open(cell.baseline) + count_open(arm);
-  result.complete = result.open_runs == 0;
+  result.open_runs = count_open(baseline) + count_open(arm);
   return result;
+}
+
+std::vector<std::string> without_partner(const Arm& baseline, const Arm& arm,
+                                         const experiments::Compare& compare) {
+  std::vector<std::string> alone;
+  if (compare.pair.empty()) return alone;
+  const auto add = [&](const Arm& of, const Arm& other) {
+    for (const Observation& one : of.runs)
+      if (std::ranges::find(other.runs, one.pair, &Observation::pair) == other.runs.end())
+        alone.push_back(pair_name(one, compare) + ": " + other.value + " has no such run");
+  };
+  add(baseline, arm);
+  add(arm, baseline);
+  return alone;
 }
 
 Measure measure_for(const Differences& differences, const Metric& metric,
@@ -217,6 +226,11 @@ Measure measure_for(const Differences& differences, const Metric& metric,
       return {Scale::decibels, psnr_margin(margins.loss)};
   }
   throw InternalError("no margin for " + metric.name);
+}
+
+double mean_difference(const Differences& differences, const Measure& measure) {
+  return mean_of(transformed(differences.arm, measure.scale)) -
+         mean_of(transformed(differences.baseline, measure.scale));
 }
 
 Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired) {

@@ -12,21 +12,27 @@
 namespace trainyard::reports {
 
 struct Differences {
-  bool defined = false;              // some run of either arm can have the metric
-  bool complete = false;             // every planned run of both arms has finished or failed
-  int open_runs = 0;                 // planned runs that have not
+  int open_runs = 0;                 // planned runs that have neither finished nor failed
   std::vector<double> baseline;      // values of the pairs (unpaired: of all runs)
   std::vector<double> arm;           // the same length where paired
   std::vector<std::string> dropped;  // "seed 3: single failed: …"
   int uncounted = 0;                 // runs dropped as their times do not count
+  bool warm_up_counts = false;       // a time per epoch of fewer than 3 epochs
   bool baseline_diverged = false;    // where the other arm's partner did not
   bool arm_diverged = false;
   bool both_diverged = false;  // in one and the same pair
   bool diverged() const { return baseline_diverged || arm_diverged || both_diverged; }
 };
 
-Differences collect_differences(const Cell& cell, const Arm& arm, const Metric& metric,
+// Whether some run of the two arms has the metric, will have it, or lost it by diverging.
+bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric);
+
+Differences collect_differences(const Arm& baseline, const Arm& arm, const Metric& metric,
                                 const experiments::Compare& compare);
+
+// "seed 7: ddp has no such run", of both arms; none where the arms are not paired.
+std::vector<std::string> without_partner(const Arm& baseline, const Arm& arm,
+                                         const experiments::Compare& compare);
 
 // The PSNR is the mean squared error on a logarithmic scale: a change of the error by the loss's ratio, in
 // dB.
@@ -41,8 +47,9 @@ struct Measure {
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins);
 
-// The estimate of the mean difference, positive where the arm is better; needs two pairs, and values above
-// zero on the logarithmic scale.
+// The mean difference, positive where the arm is better, and its estimate; values must be above zero on the
+// logarithmic scale. An estimate needs two pairs.
+double mean_difference(const Differences& differences, const Measure& measure);
 Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired);
 
 }  // namespace trainyard::reports

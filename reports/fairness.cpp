@@ -213,7 +213,9 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   missing_runs(data, statements);
   statements.push_back(
       {Bearing::note, "Verdicts are corrected for the number of cells of one metric and arm (Holm, α = " +
-                          plain_number(compare.alpha) + "); the intervals shown are not."});
+                          plain_number(compare.alpha) +
+                          (compare.final_look ? ", one look" : ", 0.8 α for the first look") +
+                          "); the intervals shown are not."});
   return statements;
 }
 

@@ -57,7 +57,7 @@ Markup tally(const Comparison& comparison) {
     std::ptrdiff_t count = 0;
     for (const CellVerdicts& judged : comparison.cells)
       count += std::ranges::count(judged.verdicts, look.word, &Verdict::word);
-    if (count == 0 && look.word == Word::interim) continue;
+    if (count == 0 && look.word >= Word::interim) continue;
     out.leaf("li", {{"class", look.style}},
              std::string(look.glyph) + " " + look.text + ": " + std::to_string(count));
   }
@@ -107,6 +107,7 @@ std::string remarks(const Verdict& verdict) {
   }
   if (verdict.scale == Scale::absolute)
     text = "small loss: compared by differences" + (text.empty() ? "" : "; " + text);
+  for (const std::string& note : verdict.notes) text += (text.empty() ? "" : "; ") + note;
   for (const std::string& dropped : verdict.dropped)
     text += (text.empty() ? "left out: " : "; left out: ") + dropped;
   return text;

@@ -24,6 +24,7 @@ ReportData gather(const db::Database& database, const std::string& experiment) {
   ReportData data;
   data.experiment = experiment;
   data.plan = db::latest_plan(database, experiment);
+  data.history = db::plan_history(database, experiment);
   data.averages = db::epoch_averages(database, experiment);
   if (data.averages.empty()) {
     throw UserError("no run of experiment \"" + experiment + "\" has finished an epoch",

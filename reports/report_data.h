@@ -22,7 +22,8 @@ struct Launched {
 
 struct ReportData {
   std::string experiment;
-  db::Plan plan;
+  db::Plan plan;                       // the latest
+  std::vector<db::PlanEntry> history;  // all plans, the latest last
   std::vector<db::RunSummary> runs;
   std::vector<db::FinalMetrics> finals;
   std::vector<db::EpochRow> averages;

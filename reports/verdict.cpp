@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "reports/differences.h"
+#include "reports/look_plan.h"
 #include "reports/number_text.h"
 #include "reports/planning.h"
 
@@ -12,22 +14,20 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr int fewest_pairs = 3;
-
 std::string plural(int count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-void decide_diverged(Verdict& verdict, const Differences& differences, const Cell& cell) {
+void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
   verdict.diverged = true;
   if (differences.arm_diverged && !differences.baseline_diverged) {
     verdict.word = Word::deteriorates;
-    verdict.reason = "diverged: the loss of " + verdict.arm + " is no number where that of " +
-                     cell.baseline.value + " is one";
+    verdict.reason =
+        "diverged: the loss of " + verdict.arm + " is no number where that of " + baseline.value + " is one";
   } else if (differences.baseline_diverged && !differences.arm_diverged) {
     verdict.word = Word::improves;
-    verdict.reason = "diverged: the loss of " + cell.baseline.value + " is no number where that of " +
-                     verdict.arm + " is one";
+    verdict.reason =
+        "diverged: the loss of " + baseline.value + " is no number where that of " + verdict.arm + " is one";
   } else {
     verdict.reason = "diverged: the loss of both arms is no number";
   }
@@ -43,7 +43,7 @@ void estimate(Verdict& verdict, const Differences& differences, bool paired) {
                      : paired ? "only " + plural(verdict.n, "pair") + ", at least 3 are needed"
                               : "only " + plural(verdict.n, "run") + " in an arm, at least 3 are needed";
   }
-  if (verdict.n < 2) return;
+  if (verdict.n < 1) return;
   const auto not_positive = [](double value) { return value <= 0; };
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
                                             std::ranges::any_of(differences.arm, not_positive))) {
@@ -51,43 +51,59 @@ void estimate(Verdict& verdict, const Differences& differences, bool paired) {
     verdict.n = 0;
     return;
   }
-  verdict.estimate = estimate_of(differences, {verdict.scale, verdict.margin}, paired);
+  const Measure measure{verdict.scale, verdict.margin};
+  if (verdict.n == 1) {
+    verdict.difference = mean_difference(differences, measure);
+  } else {
+    verdict.estimate = estimate_of(differences, measure, paired);
+  }
 }
 
-Verdict first_look(const Cell& cell, const Arm& arm, const Metric& metric, const Differences& differences,
-                   const experiments::Compare& compare) {
+Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const Differences& differences,
+                const experiments::Compare& rules) {
   Verdict verdict;
   verdict.metric = metric.name;
   verdict.arm = arm.value;
   verdict.dropped = differences.dropped;
-  const Measure measure = measure_for(differences, metric, compare.margins);
+  const Measure measure = measure_for(differences, metric, rules.margins);
   verdict.scale = measure.scale;
   verdict.margin = measure.margin;
-  estimate(verdict, differences, !compare.pair.empty());
-  if (!differences.complete) {
+  estimate(verdict, differences, !rules.pair.empty());
+  if (differences.open_runs > 0) {
     verdict.word = Word::interim;
     verdict.reason = plural(differences.open_runs, "planned run") + " not finished yet";
   } else if (differences.diverged()) {
-    decide_diverged(verdict, differences, cell);
+    decide_diverged(verdict, differences, baseline);
   } else if (verdict.n >= fewest_pairs && verdict.estimate) {
     verdict.tested = true;
     verdict.constant = is_constant(*verdict.estimate, verdict.margin);
     verdict.p = three_sided_test(*verdict.estimate, verdict.margin);
   }
+  if (differences.warm_up_counts)
+    verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch counts");
   return verdict;
 }
 
-Word smallest_word(const ThreeSided& p) {
-  if (p.equivalent <= 2 * std::min(p.better, p.worse)) return Word::no_change;
-  return p.better <= p.worse ? Word::improves : Word::deteriorates;
+std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric, const LookPlan& plan) {
+  std::vector<Verdict> looks;
+  for (const std::set<std::string>& pairs : plan.looks) {
+    const Arm baseline = runs_in(cell.baseline, pairs);
+    const Arm compared = runs_in(arm, pairs);
+    const Differences differences = collect_differences(baseline, compared, metric, plan.rules);
+    Verdict verdict = at_look(baseline, compared, metric, differences, plan.rules);
+    verdict.look = static_cast<int>(looks.size()) + 1;
+    verdict.looks = static_cast<int>(plan.looks.size());
+    verdict.level = level_of_look(looks.size(), plan.rules.alpha, plan.rules.final_look);
+    const std::vector<std::string> alone = without_partner(cell.baseline, arm, plan.rules);
+    verdict.dropped.insert(verdict.dropped.end(), alone.begin(), alone.end());
+    looks.push_back(std::move(verdict));
+  }
+  return looks;
 }
 
-// Level that Holm tests the cell at: α over the number of hypotheses that are not smaller.
-void plan_seeds(Verdict& verdict, const std::vector<double>& family, double alpha) {
-  const auto smaller = std::ranges::count_if(family, [&](double p) { return p < verdict.p.cell; });
-  const double level = alpha / static_cast<double>(family.size() - static_cast<std::size_t>(smaller));
+void plan_seeds(Verdict& verdict, double holm_level) {
   verdict.seeds_needed =
-      seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, level);
+      seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
   const std::string plan =
       verdict.seeds_needed ? "about " + std::to_string(*verdict.seeds_needed) + " seeds (a planning value)"
@@ -95,69 +111,109 @@ void plan_seeds(Verdict& verdict, const std::vector<double>& family, double alph
   verdict.reason = "the interval fits neither verdict; it would take " + plan;
 }
 
-// One metric and one arm over all cells. Interim cells count with p = 1: what is decided beside them stays
-// decided when they are finished.
-void judge_family(const std::vector<Verdict*>& family, double alpha) {
-  std::vector<double> p;
-  p.reserve(family.size());
-  for (const Verdict* verdict : family) p.push_back(verdict->tested ? verdict->p.cell : 1);
-  const std::vector<double> adjusted = holm(p);
-  for (std::size_t i = 0; i < family.size(); ++i) {
-    Verdict& verdict = *family[i];
-    if (!verdict.tested) continue;
-    verdict.adjusted_p = adjusted[i];
-    if (adjusted[i] <= alpha) {
-      verdict.word = smallest_word(verdict.p);
-      if (verdict.constant)
-        verdict.reason = "all differences are equal: compared with the margin, not tested";
-    } else if (verdict.constant) {
-      verdict.reason = "all differences are equal to the margin";
-    } else {
-      plan_seeds(verdict, p, alpha);
+// One cell, arm and metric: what it is at each of its looks.
+struct Case {
+  std::size_t cell = 0;
+  std::vector<Verdict> looks;
+  std::vector<std::string> changes;  // of the rules since they were first planned
+};
+
+bool decided_outside(const Verdict& verdict) {
+  return !verdict.tested && (verdict.word == Word::improves || verdict.word == Word::deteriorates);
+}
+
+std::vector<LookTest> tests_of(const Case& one) {
+  std::vector<LookTest> tests;
+  for (const Verdict& look : one.looks)
+    tests.push_back({look.tested ? std::optional(look.p) : std::nullopt, look.level});
+  return tests;
+}
+
+// The look whose word stands: the first that decided, by its test or by a divergence; else the last one.
+std::size_t standing_look(const Case& one, const Decision& decision) {
+  for (std::size_t look = 0; look < one.looks.size(); ++look) {
+    const bool by_test = decision.word != Word::inconclusive && decision.look == look;
+    if (by_test || decided_outside(one.looks[look])) return look;
+  }
+  return one.looks.size() - 1;
+}
+
+void take_decision(Verdict& verdict, const Decision& decision) {
+  verdict.adjusted_p = decision.adjusted_p;
+  verdict.word = decision.word;
+  if (verdict.constant) {
+    verdict.reason = verdict.word == Word::inconclusive
+                         ? "all differences are equal to the margin"
+                         : "all differences are equal: compared with the margin, not tested";
+  } else if (verdict.word == Word::inconclusive) {
+    plan_seeds(verdict, decision.holm_level);
+  }
+}
+
+std::string look_name(const Verdict& look) {
+  return "look " + std::to_string(look.look) + " (n = " + std::to_string(look.n) + ")";
+}
+
+void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
+  for (const Verdict& look : one.looks) {
+    const auto index = static_cast<std::size_t>(look.look - 1);
+    const Word word = decided_outside(look) ? look.word : decision.by_look[index].value_or(Word::interim);
+    if (look.look < standing.look && look.word != Word::interim)
+      standing.notes.push_back(look_name(look) + " decided nothing");
+    if (look.look <= standing.look) continue;
+    if (look.word == Word::interim) {
+      standing.notes.push_back(look_name(look) + ": " + look.reason);
+    } else if (word != standing.word && word != Word::interim && word != Word::inconclusive) {
+      standing.notes.push_back(look_name(look) + " says " + text_of(word));
     }
   }
 }
 
-std::vector<Verdict*> family_of(std::vector<CellVerdicts>& cells, const std::string& arm,
-                                const std::string& metric) {
-  std::vector<Verdict*> family;
-  for (CellVerdicts& cell : cells) {
-    for (Verdict& verdict : cell.verdicts) {
-      const bool counts = verdict.tested || verdict.word == Word::interim;
-      if (counts && verdict.arm == arm && verdict.metric == metric) family.push_back(&verdict);
-    }
-  }
-  return family;
+Verdict verdict_of(const Case& one, const Decision& decision) {
+  const std::size_t standing = standing_look(one, decision);
+  Verdict verdict = one.looks[standing];
+  if (verdict.tested) take_decision(verdict, decision);
+  note_other_looks(verdict, one, decision);
+  verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
+  return verdict;
 }
 
-double shown(Scale scale, double difference) {
-  if (scale == Scale::log_ratio) return 100 * std::expm1(-difference);
-  return scale == Scale::absolute ? -difference : difference;
+// One metric and one arm over all cells; a cell that will never be tested is not of the family.
+void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cells) {
+  std::vector<std::vector<LookTest>> tests;
+  for (const Case& one : cases) {
+    const bool counts = std::ranges::any_of(
+        one.looks, [](const Verdict& look) { return look.tested || look.word == Word::interim; });
+    if (counts) tests.push_back(tests_of(one));
+  }
+  const std::vector<Decision> decisions = decide_family(tests);
+  std::size_t next = 0;
+  for (const Case& one : cases) {
+    const bool counts = std::ranges::any_of(
+        one.looks, [](const Verdict& look) { return look.tested || look.word == Word::interim; });
+    Decision none;
+    none.by_look.resize(one.looks.size());
+    cells[one.cell].verdicts.push_back(verdict_of(one, counts ? decisions[next++] : none));
+  }
+}
+
+// By arm, then metric, whatever order the families came in.
+void in_order(CellVerdicts& judged) {
+  const auto place = [&](const Verdict& verdict) {
+    const auto arm = std::ranges::find(judged.cell.arms, verdict.arm, &Arm::value);
+    const auto metric = std::ranges::find(metrics(), verdict.metric, &Metric::name);
+    return std::pair(arm - judged.cell.arms.begin(), metric - metrics().begin());
+  };
+  std::ranges::sort(judged.verdicts, {}, place);
 }
 
 Interval shown(Scale scale, const Interval& differences) {
-  const double first = shown(scale, differences.low);
-  const double second = shown(scale, differences.high);
+  const double first = as_change(scale, differences.low);
+  const double second = as_change(scale, differences.high);
   return {std::min(first, second), std::max(first, second)};
 }
 
 }  // namespace
-
-std::string text_of(Word word) {
-  switch (word) {
-    case Word::improves:
-      return "IMPROVES";
-    case Word::no_change:
-      return "NO CHANGE";
-    case Word::deteriorates:
-      return "DETERIORATES";
-    case Word::inconclusive:
-      return "INCONCLUSIVE";
-    case Word::interim:
-      return "INTERIM";
-  }
-  return "";
-}
 
 const Verdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {
   for (const Verdict& verdict : verdicts) {
@@ -168,27 +224,30 @@ const Verdict* CellVerdicts::find(const std::string& arm, const std::string& met
 
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare) {
   std::vector<CellVerdicts> result;
-  std::set<std::string> arms;
+  std::map<std::pair<std::string, std::string>, std::vector<Case>> families;  // by arm and metric
   for (Cell& cell : make_cells(data, compare)) {
-    CellVerdicts judged{std::move(cell), {}};
-    for (const Arm& arm : judged.cell.arms) {
-      arms.insert(arm.value);
+    for (const Arm& arm : cell.arms) {
+      const LookPlan plan = plan_looks(data, compare, cell, arm);
       for (const Metric& metric : metrics()) {
-        const Differences differences = collect_differences(judged.cell, arm, metric, compare);
-        if (!differences.defined) continue;
-        judged.verdicts.push_back(first_look(judged.cell, arm, metric, differences, compare));
+        if (!is_defined(cell.baseline, arm, metric)) continue;
+        families[{arm.value, metric.name}].push_back(
+            {result.size(), at_looks(cell, arm, metric, plan), plan.changes});
       }
     }
-    result.push_back(std::move(judged));
+    result.push_back({std::move(cell), {}});
   }
-  for (const std::string& arm : arms) {
-    for (const Metric& metric : metrics()) judge_family(family_of(result, arm, metric.name), compare.alpha);
-  }
+  for (const auto& [family, cases] : families) judge_family(cases, result);
+  for (CellVerdicts& judged : result) in_order(judged);
   return result;
 }
 
+double as_change(Scale scale, double difference) {
+  if (scale == Scale::log_ratio) return 100 * std::expm1(-difference);
+  return scale == Scale::absolute ? -difference : difference;
+}
+
 Change change_of(const Verdict& verdict, double level) {
-  return {shown(verdict.scale, verdict.estimate->mean),
+  return {as_change(verdict.scale, verdict.estimate->mean),
           shown(verdict.scale, confidence_interval(*verdict.estimate, level))};
 }
 

@@ -1,6 +1,6 @@
 // Verdicts: what each arm does to each metric of a cell, by the procedure of the design page «Statistics of a
 // verdict»: differences per pair, three-sided test against the margin, Holm over the cells of one metric and
-// one arm, at the whole α of the compare table. Computed from the data each time, never stored.
+// one arm, each look at its own part of α. Computed from the data each time, never stored.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,10 @@
 
 #include "reports/cells.h"
 #include "reports/metrics.h"
+#include "reports/procedure.h"
 #include "reports/statistics.h"
 
 namespace trainyard::reports {
-
-enum class Word { improves, no_change, deteriorates, inconclusive, interim };
-
-std::string text_of(Word word);  // "IMPROVES", "NO CHANGE", …
 
 // How differences are taken, and in what a change is shown: change = arm against baseline in the metric's own
 // direction (a faster arm has a negative change), difference d = positive where the arm is better.
@@ -31,6 +28,7 @@ struct Verdict {
   std::string arm;
   Word word = Word::inconclusive;
   std::string reason;                // why it is inconclusive or interim, or what is special; may be empty
+  std::vector<std::string> notes;    // what is to be read with it: later looks, changed margins, warm-up
   std::vector<std::string> dropped;  // pairs left out, each with its reason
   Scale scale = Scale::log_ratio;
   double margin = 0;                 // δ, on the scale of the differences
@@ -38,6 +36,10 @@ struct Verdict {
   bool constant = false;             // all differences are the same number: compared, not tested
   int n = 0;                         // pairs (unpaired: runs of the smaller arm)
   std::optional<Estimate> estimate;  // of the differences; empty where n < 2
+  std::optional<double> difference;  // of the only pair, where n = 1
+  int look = 1;                      // from 1: the look that all numbers here are of …
+  int looks = 1;                     // … of so many
+  double level = 0;                  // the part of α that this look spends: adjusted_p is held against it
   ThreeSided p;                      // before Holm
   double adjusted_p = 1;             // after Holm
   bool tested = false;               // took part in its family's test
@@ -51,9 +53,12 @@ struct CellVerdicts {
   const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
 };
 
+// Margins, α and `final` of `compare` hold for cells that the journal knows nothing of; for all others those
+// of the day when they were first planned.
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare);
 
 // The change of an estimate as shown: percent, points or units of loss, with the interval of this level.
+double as_change(Scale scale, double difference);
 struct Change {
   double value = 0;
   Interval interval;

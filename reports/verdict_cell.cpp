@@ -11,11 +11,13 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr std::array<Look, 5> all_looks{{{Word::improves, "improves", "▲", "Improves"},
+constexpr std::array<Look, 7> all_looks{{{Word::improves, "improves", "▲", "Improves"},
                                          {Word::no_change, "no-change", "=", "No change"},
                                          {Word::deteriorates, "deteriorates", "▼", "Deteriorates"},
                                          {Word::inconclusive, "inconclusive", "?", "Inconclusive"},
-                                         {Word::interim, "interim", "…", "Interim"}}};
+                                         {Word::interim, "interim", "…", "Interim"},
+                                         {Word::not_comparable, "not-comparable", "≠", "Not comparable"},
+                                         {Word::broken, "broken", "✗", "Broken"}}};
 
 constexpr double picture_width = 120;
 constexpr double middle = picture_width / 2;
@@ -57,6 +59,7 @@ std::string spoken(const Verdict& verdict) {
   if (verdict.tested) text += ", p = " + p_text(verdict.adjusted_p) + " (Holm)";
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.empty()) text += "; " + verdict.reason;
+  for (const std::string& note : verdict.notes) text += "; " + note;
   return text;
 }
 

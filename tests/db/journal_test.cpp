@@ -44,6 +44,23 @@ TEST_CASE("runs come in order of first planning and say whether the latest plan 
   CHECK(runs[1].updated == "2026-11-20T08:00:00.000Z");
 }
 
+TEST_CASE("all run entries are the history, each with its rules and the runs of it that are still there") {
+  Yard yard;
+  const auto zero = make_run("mlp", 1, 0), one = make_run("mlp", 1, 1), two = make_run("mlp", 1, 2);
+  yard.ingest.journal_entry(run_entry("sweep", {one, zero}, "2026-11-20T08:00:00.000Z"));
+  json later = run_entry("sweep", {two, one}, "2026-11-20T09:00:00.000Z");
+  later["compare"][0]["alpha"] = 0.01;
+  yard.ingest.journal_entry(later);
+  yard.ingest.journal_entry(testing::rm_entry({key(one)}, "2026-11-20T10:00:00.000Z"));
+  const auto history = plan_history(yard.database, "sweep");
+  REQUIRE(history.size() == 2);
+  CHECK(history[0].time == "2026-11-20T08:00:00.000Z");
+  CHECK(history[0].keys == std::vector<std::string>{key(zero)});
+  CHECK(history[1].keys == std::vector<std::string>{key(two)});
+  CHECK(history[0].compare.front().alpha == 0.05);
+  CHECK(history[1].compare.front().alpha == 0.01);
+}
+
 TEST_CASE("experiments come in order of their last run entry, and an unknown one is a user's error") {
   Yard yard;
   yard.ingest.journal_entry(run_entry("a", {make_run("mlp", 1, 0)}, "2026-11-20T08:00:00.000Z"));

@@ -183,7 +183,20 @@ ReportData invented(const InventedOptions& options) {
       for (int seed = 0; seed < options.seeds; ++seed) add_run(data, options, model, strategy, seed);
     }
   }
+  data.history.push_back({"2026-11-20T08:00:00.000Z", "", data.plan.compare, data.plan.keys});
   return data;
+}
+
+void plan_again(ReportData& data, const std::vector<std::string>& keys) {
+  data.plan.keys = keys;
+  data.history.push_back({"2026-11-21T08:00:00.000Z", "", data.plan.compare, keys});
+}
+
+std::vector<std::string> keys_of_seeds(const ReportData& data, int first, int last) {
+  std::vector<std::string> keys;
+  for (const db::RunSummary& run : data.runs)
+    if (run.seed >= first && run.seed <= last) keys.push_back(run.run_key);
+  return keys;
 }
 
 db::FinalMetrics& final_of(ReportData& data, const std::string& model, const std::string& strategy,

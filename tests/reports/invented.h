@@ -20,6 +20,10 @@ struct InventedOptions {
 // time, two stages 0.8. "seq2seq" has perplexities and BLEU, "conv-autoencoder" PSNR and no accuracy.
 ReportData invented(const InventedOptions& options = {});
 
+// A further plan of these keys in the journal; it is the latest then.
+void plan_again(ReportData& data, const std::vector<std::string>& keys);
+std::vector<std::string> keys_of_seeds(const ReportData& data, int first, int last);
+
 // The final numbers of one run, by model, strategy and seed.
 db::FinalMetrics& final_of(ReportData& data, const std::string& model, const std::string& strategy, int seed);
 db::RunSummary& run_of(ReportData& data, const std::string& model, const std::string& strategy, int seed);
