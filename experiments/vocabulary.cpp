@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "experiments/key_forms.h"
+#include "models/named_row.h"
 #include "models/nearest_name.h"
 
 namespace trainyard::experiments {
@@ -13,13 +14,6 @@ using models::Parameter;
 using models::Value;
 
 namespace {
-
-template <typename Rows>
-auto row_named(const Rows& rows, std::string_view name) {
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
-  return found == rows.end() ? nullptr : &*found;
-}
 
 Parameter choice(const char* name, std::vector<std::string> choices) {
   Parameter parameter;
@@ -72,14 +66,14 @@ const Parameter* run_parameter(std::string_view name) {
 }
 
 const Parameter* hyperparameter(const models::Model& model, std::string_view name) {
-  return row_named(model.hyperparameters, name);
+  return models::row_or_null(model.hyperparameters, &Parameter::name, name);
 }
 
 const models::Model* model_or_null(std::string_view name) {
-  return row_named(models::catalogue(), name);
+  return models::row_or_null(models::catalogue(), &models::Model::name, name);
 }
 const StrategyKind* strategy_or_null(std::string_view name) {
-  return row_named(strategy_kinds(), name);
+  return models::row_or_null(strategy_kinds(), &StrategyKind::name, name);
 }
 
 bool is_hyperparameter(std::string_view name) {

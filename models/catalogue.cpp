@@ -1,10 +1,8 @@
 #include "models/catalogue.h"
 
-#include <algorithm>
 #include <array>
 
-#include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::models {
 
@@ -28,11 +26,7 @@ std::vector<std::string> model_names() {
 }
 
 const Model& find_model(std::string_view name) {
-  const auto rows = catalogue();
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const Model& row) { return row.name == name; });
-  if (found != rows.end()) return *found;
-  throw UserError("there is no model \"" + std::string(name) + "\"", name_advice(name, model_names()));
+  return named_row(catalogue(), &Model::name, "model", name);
 }
 
 }  // namespace trainyard::models

@@ -7,7 +7,7 @@
 
 #include "models/error.h"
 #include "models/image_folder.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 #include "models/raw_texts.h"
 
 namespace trainyard::models {
@@ -165,11 +165,7 @@ std::vector<std::string> dataset_names() {
 }
 
 const Dataset& find_dataset(std::string_view name) {
-  const auto rows = datasets();
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const Dataset& row) { return row.name == name; });
-  if (found != rows.end()) return *found;
-  throw UserError("there is no data set \"" + std::string(name) + "\"", name_advice(name, dataset_names()));
+  return named_row(datasets(), &Dataset::name, "data set", name);
 }
 
 std::string_view kind_name(DataKind kind) {

@@ -1,6 +1,5 @@
 #include "models/known_files.h"
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <memory>
@@ -9,6 +8,7 @@
 
 #include "models/data_file.h"
 #include "models/error.h"
+#include "models/named_row.h"
 #include "models/sha256.h"
 
 namespace trainyard::models {
@@ -151,10 +151,7 @@ std::span<const KnownDataset> known_datasets() {
 }
 
 const KnownDataset* find_known_dataset(const std::string& dataset) {
-  const auto rows = known_datasets();
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const KnownDataset& row) { return row.dataset == dataset; });
-  return found == rows.end() ? nullptr : &*found;
+  return row_or_null(known_datasets(), &KnownDataset::dataset, dataset);
 }
 
 Digests digests_of_file(const std::filesystem::path& file) {

@@ -2,13 +2,11 @@
 
 #include <array>
 #include <string>
-#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 
-#include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 #include "models/networks/random_stream.h"
 
 namespace trainyard::runner {
@@ -23,15 +21,6 @@ struct Row {
 
 constexpr std::array rows{Row{"none", false, false}, Row{"flip", true, false}, Row{"crop", false, true},
                           Row{"flip-crop", true, true}};
-
-const Row& find_row(std::string_view kind) {
-  std::vector<std::string> known;
-  for (const Row& row : rows) {
-    if (row.kind == kind) return row;
-    known.emplace_back(row.kind);
-  }
-  throw UserError("there is no augmentation \"" + std::string(kind) + "\"", models::name_advice(kind, known));
-}
 
 // How pixels lie in memory: [image, plane, line, column, depth].
 struct Layout {
@@ -87,7 +76,7 @@ Change change_of(const AugmentationDraws& draws, std::int64_t sample) {
 
 AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
                                     std::int64_t epoch) {
-  const Row& row = find_row(kind);
+  const Row& row = models::named_row(rows, &Row::kind, "augmentation", kind);
   constexpr std::int64_t places = 2 * crop_padding + 1;
   const at::Tensor drawn =
       at::randint(2 * places * places, {samples},

@@ -3,11 +3,8 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <string>
-#include <vector>
 
-#include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::runner {
 
@@ -37,14 +34,8 @@ constexpr std::array rows{Row{"constant", constant}, Row{"step", step}, Row{"cos
 }  // namespace
 
 double learning_rate_at(const experiments::Run& run, std::int64_t epoch) {
-  std::vector<std::string> known;
-  for (const Row& row : rows) {
-    if (run.optimizer.schedule == row.name)
-      return experiments::effective_learning_rate(run) * row.factor(run, static_cast<double>(epoch - 1));
-    known.emplace_back(row.name);
-  }
-  throw UserError("there is no learning rate schedule \"" + run.optimizer.schedule + "\"",
-                  models::name_advice(run.optimizer.schedule, known));
+  const Row& row = models::named_row(rows, &Row::name, "learning rate schedule", run.optimizer.schedule);
+  return experiments::effective_learning_rate(run) * row.factor(run, static_cast<double>(epoch - 1));
 }
 
 }  // namespace trainyard::runner

@@ -1,15 +1,12 @@
 #include "runner/optimizer.h"
 
-#include <algorithm>
 #include <array>
-#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::runner {
 
@@ -97,13 +94,8 @@ constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
 
 std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
                                           std::vector<at::Tensor> parameters) {
-  std::vector<std::string> known;
-  for (const Row& row : rows) {
-    if (settings.kind == row.kind) return row.make(settings, std::move(parameters));
-    known.emplace_back(row.kind);
-  }
-  throw UserError("there is no optimizer \"" + settings.kind + "\"",
-                  models::name_advice(settings.kind, known));
+  const Row& row = models::named_row(rows, &Row::kind, "optimizer", settings.kind);
+  return row.make(settings, std::move(parameters));
 }
 
 }  // namespace trainyard::runner

@@ -4,12 +4,11 @@
 #include <array>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <ATen/ATen.h>
 
 #include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::runner {
 
@@ -19,8 +18,12 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
-constexpr std::array samplings{std::pair<std::string_view, Sampling>("exact", Sampling::exact),
-                               std::pair<std::string_view, Sampling>("distributed", Sampling::distributed)};
+struct Row {
+  const char* name;
+  Sampling sampling;
+};
+
+constexpr std::array rows{Row{"exact", Sampling::exact}, Row{"distributed", Sampling::distributed}};
 
 }  // namespace
 
@@ -32,12 +35,7 @@ Part part_of(const Part& whole, std::int64_t part, std::int64_t parts) {
 }
 
 Sampling find_sampling(std::string_view name) {
-  std::vector<std::string> known;
-  for (const auto& [each, sampling] : samplings) {
-    if (each == name) return sampling;
-    known.emplace_back(each);
-  }
-  throw UserError("there is no sampler \"" + std::string(name) + "\"", models::name_advice(name, known));
+  return models::named_row(rows, &Row::name, "sampler", name).sampling;
 }
 
 Sampler::Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::runner {
 
@@ -71,16 +71,6 @@ struct Row {
 constexpr std::array rows{Row{"", layer_by_layer}, Row{"gpipe", gpipe},
                           Row{"1f1b", one_forward_one_backward}};
 
-const Row& row_of(const std::string& kind) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return kind == row.kind; });
-  if (found != rows.end()) return *found;
-  std::vector<std::string> known;
-  for (const Row& row : rows) {
-    if (*row.kind != '\0') known.emplace_back(row.kind);
-  }
-  throw UserError("there is no schedule \"" + kind + "\"", models::name_advice(kind, known));
-}
-
 void check_sizes(int stages, int micro_batches) {
   if (stages >= 1 && micro_batches >= 1) return;
   throw InternalError("a schedule of " + std::to_string(stages) + " stages and " +
@@ -91,7 +81,7 @@ void check_sizes(int stages, int micro_batches) {
 
 Schedule training_schedule(const std::string& kind, int stages, int micro_batches) {
   check_sizes(stages, micro_batches);
-  const Row& row = row_of(kind);
+  const Row& row = models::named_row(rows, &Row::kind, "schedule", kind);
   Schedule schedule;
   for (int stage = 0; stage < stages; ++stage) {
     schedule.push_back(row.actions(stage, stages, micro_batches));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::runner {
 
@@ -23,12 +23,7 @@ std::string mesh_text(const experiments::Strategy& strategy) {
 }  // namespace
 
 const Strategy& find_strategy(std::string_view kind) {
-  const auto found = std::find_if(strategies.begin(), strategies.end(),
-                                  [&](const Strategy& row) { return kind == row.kind; });
-  if (found != strategies.end()) return *found;
-  std::vector<std::string> known;
-  for (const Strategy& row : strategies) known.emplace_back(row.kind);
-  throw UserError("there is no strategy \"" + std::string(kind) + "\"", models::name_advice(kind, known));
+  return models::named_row(strategies, &Strategy::kind, "strategy", kind);
 }
 
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {

@@ -1,14 +1,10 @@
 #include "runner/task.h"
 
-#include <algorithm>
 #include <array>
-#include <string>
-#include <vector>
 
 #include <ATen/ATen.h>
 
-#include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 
 namespace trainyard::runner {
 
@@ -44,12 +40,7 @@ constexpr std::array tasks{Task{"classification", Target::label, label_loss, rig
 }  // namespace
 
 const Task& find_task(std::string_view name) {
-  const auto found =
-      std::find_if(tasks.begin(), tasks.end(), [&](const Task& row) { return name == row.name; });
-  if (found != tasks.end()) return *found;
-  std::vector<std::string> known;
-  for (const Task& row : tasks) known.emplace_back(row.name);
-  throw UserError("there is no task \"" + std::string(name) + "\"", models::name_advice(name, known));
+  return models::named_row(tasks, &Task::name, "task", name);
 }
 
 }  // namespace trainyard::runner

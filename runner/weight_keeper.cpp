@@ -1,5 +1,6 @@
 #include "runner/weight_keeper.h"
 
+#include <array>
 #include <cstring>
 #include <sstream>
 #include <utility>
@@ -7,14 +8,22 @@
 
 #include <ATen/ATen.h>
 
-#include "models/error.h"
-#include "models/nearest_name.h"
+#include "models/named_row.h"
 #include "models/networks/safetensors.h"
 #include "runner/stage_messages.h"
 
 namespace trainyard::runner {
 
 namespace {
+
+using Keeps = WeightKeeper::Keeps;
+
+struct Row {
+  const char* save;
+  Keeps keeps;
+};
+
+constexpr std::array rows{Row{"", Keeps::nothing}, Row{"last", Keeps::last}, Row{"best", Keeps::best}};
 
 using Tensors = std::vector<networks::NamedParameter>;
 
@@ -60,15 +69,9 @@ Tensors receive(int stage, Communicator& stages) {
 }  // namespace
 
 WeightKeeper::WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks)
-    : file_(std::move(file)), ranks_(ranks) {
-  const std::vector<std::string> known{"", "last", "best"};
-  const auto found = std::find(known.begin(), known.end(), save);
-  if (found == known.end()) {
-    throw UserError("there are no weights \"" + save + "\" to save",
-                    models::name_advice(save, std::vector<std::string>{"last", "best"}));
-  }
-  keeps_ = static_cast<Keeps>(found - known.begin());
-}
+    : keeps_(models::named_row(rows, &Row::save, "way to save weights", save).keeps),
+      file_(std::move(file)),
+      ranks_(ranks) {}
 
 void WeightKeeper::epoch_done(const networks::Network& stage, const MetricSums& validation) {
   if (keeps_ == Keeps::nothing) return;

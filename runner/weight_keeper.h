@@ -16,6 +16,8 @@ inline constexpr const char* weights_file_name = "weights.safetensors";
 
 class WeightKeeper {
  public:
+  enum class Keeps { nothing, last, best };
+
   // `save` is "" (nothing is kept), "last" or "best"; `file` is written by rank 0. UserError for another
   // word.
   WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks);
@@ -28,7 +30,6 @@ class WeightKeeper {
   bool is_best(const MetricSums& validation);
   void write(const networks::Network& stage) const;
 
-  enum class Keeps { nothing, last, best };
   Keeps keeps_;
   std::filesystem::path file_;
   const Connections& ranks_;

@@ -1,10 +1,10 @@
 #include "models/networks/layers.h"
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "models/error.h"
+#include "models/named_row.h"
 #include "models/networks/layer_kinds.h"
 
 namespace trainyard::networks {
@@ -36,10 +36,9 @@ constexpr std::array kinds{
 }  // namespace
 
 Layer make_layer(const models::Layer& row, const Initialisation& start) {
-  const auto found =
-      std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return row.kind == kind.name; });
-  if (found == kinds.end()) throw InternalError("there is no layer of kind " + row.kind);
-  return found->make(row, start);
+  const Kind* kind = models::row_or_null(kinds, &Kind::name, row.kind);
+  if (kind == nullptr) throw InternalError("there is no layer of kind " + row.kind);
+  return kind->make(row, start);
 }
 
 }  // namespace trainyard::networks

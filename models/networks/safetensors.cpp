@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "models/error.h"
+#include "models/named_row.h"
 
 namespace trainyard::networks {
 
@@ -120,10 +121,9 @@ class Reader {
   }
 
   at::ScalarType type_named(const std::string& name) const {
-    const auto found =
-        std::find_if(types.begin(), types.end(), [&](const Type& row) { return row.name == name; });
-    if (found == types.end()) fail("numbers of type " + name + " are not known here");
-    return found->type;
+    const Type* type = models::row_or_null(types, &Type::name, name);
+    if (type == nullptr) fail("numbers of type " + name + " are not known here");
+    return type->type;
   }
 
   std::filesystem::path file_;
