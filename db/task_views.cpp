@@ -9,35 +9,31 @@ namespace {
 
 using Phases = std::initializer_list<std::string_view>;
 
-// A column a phase; the loss of a translation is nats per token. A perplexity beyond what a double holds is
-// NULL.
-std::string perplexity_columns(Phases phases) {
-  std::string columns;
-  for (const std::string_view phase : phases) {
-    const std::string name(phase);
-    columns += ",\n  CASE WHEN r.task = 'translation' AND v." + name + "_loss < 709 THEN exp(v." + name +
-               "_loss) END AS " + name + "_perplexity";
-  }
-  return columns;
-}
+// Of a phase, for which @ stands. The loss of a translation is nats per token; a perplexity beyond what a
+// double holds is NULL.
+constexpr std::string_view perplexity =
+    "CASE WHEN r.task = 'translation' AND v.@_loss < 709 THEN exp(v.@_loss) END AS @_perplexity";
 
-// A column a phase; the loss of a reconstruction is the mean squared error of a pixel with peak 1. The PSNR
-// of an error of 0 is NULL.
-std::string psnr_columns(Phases phases) {
-  std::string columns;
+// The loss of a reconstruction is the mean squared error of a pixel with peak 1; the PSNR of an error of 0 is
+// NULL.
+constexpr std::string_view psnr =
+    "CASE WHEN r.task = 'reconstruction' THEN -10 * log10(v.@_loss) END AS @_psnr";
+
+// One a phase, each behind a comma.
+std::string columns(std::string_view formula, Phases phases) {
+  std::string text;
   for (const std::string_view phase : phases) {
-    const std::string name(phase);
-    columns += ",\n  CASE WHEN r.task = 'reconstruction' THEN -10 * log10(v." + name + "_loss) END AS " +
-               name + "_psnr";
+    text += ",\n  ";
+    for (const char letter : formula) letter == '@' ? text += phase : text += letter;
   }
-  return columns;
+  return text;
 }
 
 // All columns of the view `base`, then what is derived of each phase's loss.
 std::string select_with_derived(const std::string& base, Phases phases, const std::string& more_columns = "",
                                 const std::string& more_joins = "") {
-  return "SELECT v.*" + perplexity_columns(phases) + psnr_columns(phases) + more_columns + "\nFROM " + base +
-         " v JOIN run r ON r.run_key = v.run_key" + more_joins + "\n";
+  return "SELECT v.*" + columns(perplexity, phases) + columns(psnr, phases) + more_columns + "\nFROM " +
+         base + " v JOIN run r ON r.run_key = v.run_key" + more_joins + "\n";
 }
 
 std::string task_epoch_view(const std::string& base) {
