@@ -1,23 +1,11 @@
 // [expect.*]: what a file says that its runs must reach.
 #include <doctest/doctest.h>
 
-#include "experiments/file.h"
+#include "loading.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
-
-namespace {
-
-const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
-
-std::string problem_of(const std::string& toml) {
-  std::string all;
-  for (const Problem& problem : load_text(toml, "f.toml").problems)
-    all += (all.empty() ? "" : "\n") + to_text(problem);
-  return all;
-}
-
-}  // namespace
+using namespace trainyard::tests;
 
 TEST_CASE("a plain number is the least accuracy or the greatest loss; a table says which") {
   const Loaded result = load_text(start +

@@ -4,31 +4,17 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/file.h"
 #include "experiments/stage_split.h"
+#include "loading.h"
 #include "models/error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
+using namespace trainyard::tests;
 
 namespace {
 
 using Boundaries = std::vector<std::int64_t>;
-
-const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
-
-std::string problem_of(const std::string& toml) {
-  std::string all;
-  for (const Problem& problem : load_text(toml, "f.toml").problems)
-    all += (all.empty() ? "" : "\n") + to_text(problem);
-  return all;
-}
-
-Experiment loaded(const std::string& toml) {
-  Loaded result = load_text(toml, "f.toml");
-  REQUIRE_MESSAGE(result.experiment.has_value(), problem_of(toml));
-  return std::move(*result.experiment);
-}
 
 double largest_part(const std::vector<double>& costs, const Boundaries& boundaries) {
   double largest = 0;
