@@ -6,7 +6,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "models/error.h"
@@ -30,19 +29,8 @@ std::string numbered_pixels(std::uint32_t number, std::size_t size) {
 
 }  // namespace
 
-DataFolder::DataFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "trainyard-data-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
-  path_ = name;
-}
-
-DataFolder::~DataFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::filesystem::path DataFolder::write(const std::string& name, const std::string& bytes) const {
-  const std::filesystem::path file = path_ / name;
+  const std::filesystem::path file = *this / name;
   std::filesystem::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << (name.ends_with(".gz") ? gzipped(bytes) : bytes);
   return file;

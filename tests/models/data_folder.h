@@ -8,21 +8,14 @@
 #include <vector>
 
 #include "models/datasets.h"
+#include "scratch_folder.h"
 
 namespace trainyard::tests {
 
-class DataFolder {
+class DataFolder : public ScratchFolder {
  public:
-  DataFolder();
-  ~DataFolder();
-  DataFolder(const DataFolder&) = delete;
-  DataFolder& operator=(const DataFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
   // Writes `name`, with the folders it names; gzip where it ends in ".gz".
   std::filesystem::path write(const std::string& name, const std::string& bytes) const;
-
- private:
-  std::filesystem::path path_;
 };
 
 std::string gzipped(const std::string& bytes);

@@ -1,22 +1,17 @@
-// trainyard-runner and trainyard-store as programs.
-#include <fstream>
-#include <memory>
-#include <thread>
+// trainyard-runner as a program: what its ranks record and keep.
+#include <array>
+#include <chrono>
+#include <map>
 
-#include <nlohmann/json.hpp>
-#include <signal.h>
-
-#include "experiments/launch.h"
 #include "experiments/progress.h"
-#include "experiments/record.h"
 #include "experiments/record_writer.h"
 #include "models/networks/network.h"
 #include "models/networks/safetensors.h"
 #include "runner/weight_keeper.h"
-#include "tests/runner/child.h"
+#include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/launched_ranks.h"
 #include "tests/runner/replicas.h"
-#include "tests/runner/scratch_folder.h"
 
 namespace {
 
@@ -25,60 +20,7 @@ using namespace trainyard::runner;
 using namespace trainyard::runner::testing;
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-experiments::Launch launch_of(const std::filesystem::path& folder, std::int64_t replicas,
-                              std::int64_t epochs) {
-  experiments::Launch launch;
-  launch.run = run_of("mlp", replicas);
-  launch.run.data.dataset = launch.run.data.source = "synthetic-digits";
-  launch.run.data.train_samples = 501;
-  launch.run.epochs = epochs;
-  launch.run.global_batch = 100;  // the last batch has one sample: of two ranks one has none
-  launch.run.threads = 1;
-  launch.key = "0123456789ab";
-  launch.attempt = 2;
-  launch.records = folder;
-  launch.experiment = "test";
-  launch.created = experiments::utc_now();
-  return launch;
-}
-
-// The ranks of a launch, with a store where there are several.
-class Ranks {
- public:
-  explicit Ranks(const experiments::Launch& launch) {
-    experiments::write_launch(launch);
-    const auto world_size = launch.run.strategy.world_size();
-    std::map<std::string, std::string> environment{
-        {"TRAINYARD_RUN", (launch.records / experiments::run_file_name).string()}};
-    if (world_size > 1) {
-      store = std::make_unique<Child>(std::vector<std::string>{TRAINYARD_STORE});
-      const std::string address = store->read_line();
-      environment["MASTER_ADDR"] = address.substr(0, address.find(' '));
-      environment["MASTER_PORT"] = address.substr(address.find(' ') + 1);
-      environment["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-      environment["TORCHELASTIC_RUN_ID"] = launch.key + "/" + std::to_string(launch.attempt);
-      environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(world_size);
-    }
-    for (std::int64_t rank = 0; rank < world_size; ++rank) {
-      if (world_size > 1) environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
-      ranks.push_back(std::make_unique<Child>(std::vector<std::string>{TRAINYARD_RUNNER}, environment));
-    }
-  }
-  std::unique_ptr<Child> store;
-  std::vector<std::unique_ptr<Child>> ranks;
-};
-
-std::vector<json> records_of(const experiments::Launch& launch, int rank) {
-  std::vector<json> records;
-  std::ifstream in(launch.records / experiments::rank_records_name(rank));
-  for (std::string line; std::getline(in, line);) {
-    const auto parsed = experiments::parse_line(line);
-    REQUIRE(parsed.problem == "");
-    records.push_back(parsed.record->body);
-  }
-  return records;
-}
+using trainyard::tests::ScratchFolder;
 
 double sum_of(const json& record, const std::string& phase, const std::string& name,
               const char* member = "sum") {
@@ -87,12 +29,6 @@ double sum_of(const json& record, const std::string& phase, const std::string& n
   }
   FAIL("no metric " << phase << " " << name);
   return 0;
-}
-
-std::vector<std::string> types_of(const std::vector<json>& records) {
-  std::vector<std::string> types;
-  for (const json& record : records) types.push_back(record.at("type"));
-  return types;
 }
 
 void check_times(const json& epoch) {
@@ -118,7 +54,7 @@ void check_epoch(const json& epoch, int number, std::int64_t train_weight) {
 TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, and records all of it") {
   const ScratchFolder folder;
   const experiments::Launch launch = launch_of(folder.path(), 1, 3);
-  Ranks run(launch);
+  LaunchedRanks run(launch);
   const auto code = run.ranks[0]->wait(60s);
   CAPTURE(run.ranks[0]->read_all());
   REQUIRE(code == 0);
@@ -152,9 +88,9 @@ TEST_CASE("two ranks record their own sums, which add up to what one rank finds"
   const ScratchFolder alone, together;
   const experiments::Launch one = launch_of(alone.path(), 1, 2);
   const experiments::Launch two = launch_of(together.path(), 2, 2);
-  Ranks single(one);
+  LaunchedRanks single(one);
   REQUIRE(single.ranks[0]->wait(60s) == 0);
-  Ranks pair(two);
+  LaunchedRanks pair(two);
   for (const auto& rank : pair.ranks) REQUIRE(rank->wait(60s) == 0);
   const auto whole = records_of(one, 0);
   const std::array halves{records_of(two, 0), records_of(two, 1)};
@@ -188,9 +124,9 @@ TEST_CASE(
   four.run.strategy.schedule = "1f1b";
   four.run.strategy.micro_batches = 3;
   four.run.strategy.boundaries = {2};
-  Ranks single(one);
+  LaunchedRanks single(one);
   REQUIRE(single.ranks[0]->wait(60s) == 0);
-  Ranks grid(four);
+  LaunchedRanks grid(four);
   for (const auto& rank : grid.ranks) {
     const auto code = rank->wait(60s);
     if (code != 0) FAIL(rank->read_all());
@@ -235,7 +171,7 @@ TEST_CASE("weights are one file with the layers of all stages: the last, or thos
     launch.run.optimizer.schedule = "step";
     launch.run.optimizer.schedule_epochs = 1;
     launch.run.optimizer.schedule_factor = 1000;
-    Ranks ranks(launch);
+    LaunchedRanks ranks(launch);
     for (const auto& rank : ranks.ranks) REQUIRE(rank->wait(60s) == 0);
     std::map<std::string, at::Tensor> weights;
     for (auto& tensor : networks::read_safetensors(folder.path() / weights_file_name)) {
@@ -258,82 +194,16 @@ TEST_CASE("weights are one file with the layers of all stages: the last, or thos
   }
 }
 
-TEST_CASE("fewer training samples than replicas is an error of every rank") {
-  const ScratchFolder folder;
-  experiments::Launch launch = launch_of(folder.path(), 3, 1);
-  launch.run.data.train_samples = 2;
-  Ranks ranks(launch);
-  for (const auto& rank : ranks.ranks) {
-    CHECK(rank->wait(60s) == 1);
-    CHECK(rank->read_all().starts_with("error: 2 training samples are fewer than 3 replicas; "));
-  }
-}
-
-TEST_CASE("when a rank is killed, its peer ends with an error within 5 seconds and records it") {
-  const ScratchFolder folder;
-  const experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
-  Ranks run(launch);
-  for (int waited = 0; waited < 600 && types_of(records_of(launch, 0)).size() < 2; ++waited) {
-    std::this_thread::sleep_for(50ms);
-  }
-  run.ranks[1]->kill(SIGKILL);
-  const auto code = run.ranks[0]->wait(5s);
-  REQUIRE(code == 1);
-  const json end = records_of(launch, 0).back();
-  CHECK(end.at("type") == "end");
-  CHECK(end.at("status") == "failed");
-  CHECK(end.at("error").get<std::string>().starts_with("rank 0: "));
-  CHECK(run.ranks[0]->read_all().find("error: rank 0: ") != std::string::npos);
-}
-
-TEST_CASE("SIGTERM ends a rank at once with code 143") {
-  const ScratchFolder folder;
-  const experiments::Launch launch = launch_of(folder.path(), 1, 100'000);
-  Ranks run(launch);
-  for (int waited = 0; waited < 600 && types_of(records_of(launch, 0)).size() < 2; ++waited) {
-    std::this_thread::sleep_for(50ms);
-  }
-  run.ranks[0]->kill(SIGTERM);
-  CHECK(run.ranks[0]->wait(2s) == 143);
-}
-
 TEST_CASE("a run that diverges finishes: its losses are null, not an error") {
   const ScratchFolder folder;
   experiments::Launch launch = launch_of(folder.path(), 1, 1);
   launch.run.optimizer.learning_rate = 1e30;
-  Ranks run(launch);
+  LaunchedRanks run(launch);
   REQUIRE(run.ranks[0]->wait(60s) == 0);
   const auto records = records_of(launch, 0);
   CHECK(records.at(1).at("metrics").at(0).at("name") == "loss");
   CHECK(records.at(1).at("metrics").at(0).at("sum").is_null());
   CHECK(records.back().at("status") == "finished");
-}
-
-TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
-  const ScratchFolder folder;
-  experiments::Launch launch = launch_of(folder.path(), 1, 1);
-  launch.run.strategy.kind = "pipelined";
-  Ranks run(launch);
-  REQUIRE(run.ranks[0]->wait(60s) == 1);
-  CHECK(run.ranks[0]->read_all().starts_with("error: there is no strategy \"pipelined\""));
-  const auto records = records_of(launch, 0);
-  REQUIRE(types_of(records) == std::vector<std::string>{"end"});
-  CHECK(records[0].at("error").get<std::string>().starts_with("there is no strategy \"pipelined\""));
-}
-
-TEST_CASE("wrong variables are errors that name them") {
-  const auto error_with = [](const std::map<std::string, std::string>& environment) {
-    Child rank({TRAINYARD_RUNNER}, environment);
-    CHECK(rank.wait(20s) == 1);
-    return rank.read_all();
-  };
-  CHECK(error_with({}).starts_with("error: TRAINYARD_RUN is not set"));
-  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "two"}})
-            .starts_with("error: WORLD_SIZE=two is not an integer"));
-  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}, {"RANK", "2"}})
-            .starts_with("error: RANK=2 is not an integer in 0 … 1"));
-  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}})
-            .starts_with("error: WORLD_SIZE is 2 but MASTER_PORT is not set"));
 }
 
 TEST_CASE("the runner says its versions as JSON") {

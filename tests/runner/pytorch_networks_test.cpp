@@ -9,13 +9,14 @@
 #include "models/catalogue.h"
 #include "models/networks/network.h"
 #include "models/networks/safetensors.h"
+#include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
-#include "tests/runner/scratch_folder.h"
 
 namespace {
 
 using namespace trainyard;
 using namespace trainyard::networks;
+using trainyard::tests::ScratchFolder;
 using Integers = std::vector<std::int64_t>;
 
 constexpr std::int64_t steps = 10;
@@ -228,7 +229,7 @@ TEST_CASE(
     MESSAGE("skipped: no Python with torch was found when this was configured");
     return;
   }
-  const runner::testing::ScratchFolder folder;
+  const ScratchFolder folder;
   run_twins(folder.path());
   for (const Case& c : cases()) {
     CAPTURE(c.name);

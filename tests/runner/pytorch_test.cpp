@@ -5,15 +5,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/replicas.h"
-#include "tests/runner/scratch_folder.h"
 
 namespace {
 
 using namespace trainyard;
 using namespace trainyard::runner;
 using namespace trainyard::runner::testing;
+using trainyard::tests::ScratchFolder;
 
 constexpr std::int64_t batch = 12;  // divides evenly among 2 ranks
 constexpr std::int64_t steps = 12;

@@ -4,14 +4,14 @@
 #include <fstream>
 
 #include "models/error.h"
+#include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
-#include "tests/runner/scratch_folder.h"
 
 namespace {
 
 using namespace trainyard;
 using namespace trainyard::networks;
-using runner::testing::ScratchFolder;
+using trainyard::tests::ScratchFolder;
 
 std::string bytes_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);

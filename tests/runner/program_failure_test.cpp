@@ -1,0 +1,90 @@
+// trainyard-runner as a program: what it cannot run, and ends that are not its own.
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include <signal.h>
+
+#include "scratch_folder.h"
+#include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/launched_ranks.h"
+
+using namespace trainyard;
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+using namespace std::chrono_literals;
+using nlohmann::json;
+using trainyard::tests::ScratchFolder;
+
+namespace {
+
+// Half a minute at the most.
+void wait_for_first_epoch(const experiments::Launch& launch) {
+  for (int waited = 0; waited < 600 && types_of(records_of(launch, 0)).size() < 2; ++waited) {
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fewer training samples than replicas is an error of every rank") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder.path(), 3, 1);
+  launch.run.data.train_samples = 2;
+  LaunchedRanks ranks(launch);
+  for (const auto& rank : ranks.ranks) {
+    CHECK(rank->wait(60s) == 1);
+    CHECK(rank->read_all().starts_with("error: 2 training samples are fewer than 3 replicas; "));
+  }
+}
+
+TEST_CASE("when a rank is killed, its peer ends with an error within 5 seconds and records it") {
+  const ScratchFolder folder;
+  const experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
+  LaunchedRanks run(launch);
+  wait_for_first_epoch(launch);
+  run.ranks[1]->kill(SIGKILL);
+  const auto code = run.ranks[0]->wait(5s);
+  REQUIRE(code == 1);
+  const json end = records_of(launch, 0).back();
+  CHECK(end.at("type") == "end");
+  CHECK(end.at("status") == "failed");
+  CHECK(end.at("error").get<std::string>().starts_with("rank 0: "));
+  CHECK(run.ranks[0]->read_all().find("error: rank 0: ") != std::string::npos);
+}
+
+TEST_CASE("SIGTERM ends a rank at once with code 143") {
+  const ScratchFolder folder;
+  const experiments::Launch launch = launch_of(folder.path(), 1, 100'000);
+  LaunchedRanks run(launch);
+  wait_for_first_epoch(launch);
+  run.ranks[0]->kill(SIGTERM);
+  CHECK(run.ranks[0]->wait(2s) == 143);
+}
+
+TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder.path(), 1, 1);
+  launch.run.strategy.kind = "pipelined";
+  LaunchedRanks run(launch);
+  REQUIRE(run.ranks[0]->wait(60s) == 1);
+  CHECK(run.ranks[0]->read_all().starts_with("error: there is no strategy \"pipelined\""));
+  const auto records = records_of(launch, 0);
+  REQUIRE(types_of(records) == std::vector<std::string>{"end"});
+  CHECK(records[0].at("error").get<std::string>().starts_with("there is no strategy \"pipelined\""));
+}
+
+TEST_CASE("wrong variables are errors that name them") {
+  const auto error_with = [](const std::map<std::string, std::string>& environment) {
+    Child rank({TRAINYARD_RUNNER}, environment);
+    CHECK(rank.wait(20s) == 1);
+    return rank.read_all();
+  };
+  CHECK(error_with({}).starts_with("error: TRAINYARD_RUN is not set"));
+  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "two"}})
+            .starts_with("error: WORLD_SIZE=two is not an integer"));
+  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}, {"RANK", "2"}})
+            .starts_with("error: RANK=2 is not an integer in 0 … 1"));
+  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}})
+            .starts_with("error: WORLD_SIZE is 2 but MASTER_PORT is not set"));
+}
