@@ -1,20 +1,18 @@
 #include <doctest/doctest.h>
 
-#include "models/catalogue.h"
 #include "tests/models/chains.h"
 
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
 TEST_CASE("the autoencoder's layers, parameters and work are those of PyTorch for grey and colour images") {
-  const Model& autoencoder = find_model("conv-autoencoder");
-  const auto grey = autoencoder.layers(defaults(autoencoder), grey28);
+  const auto grey = layers_of("conv-autoencoder", grey28);
   CHECK(kinds(grey) ==
         "0:conv2d 1:relu 2:conv2d 3:relu 4:conv2d 5:relu 6:conv_transpose2d 7:relu 8:conv_transpose2d 9:relu "
         "10:conv_transpose2d 11:sigmoid");
   CHECK(totals(grey).parameters == 46529);
   CHECK(totals(grey).forward_flops == 2195712);
-  const auto color = autoencoder.layers(defaults(autoencoder), color32);
+  const auto color = layers_of("conv-autoencoder", color32);
   CHECK(totals(color).parameters == 47107);
   CHECK(totals(color).forward_flops == 2801664);
 }

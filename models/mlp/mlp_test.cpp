@@ -1,23 +1,21 @@
 #include <doctest/doctest.h>
 
-#include "models/catalogue.h"
 #include "tests/models/chains.h"
 
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
 TEST_CASE("the MLP's layers, parameters and work are those of PyTorch") {
-  const Model& mlp = find_model("mlp");
-  const auto layers = mlp.layers(defaults(mlp), grey28);
+  const auto layers = layers_of("mlp", grey28);
   CHECK(kinds(layers) == "0:flatten 1:linear 2:relu 3:linear 4:relu 5:linear");
   CHECK(totals(layers).parameters == 222360);
   CHECK(totals(layers).forward_flops == 444000);
   CHECK(layers[1].parameters == 784 * 250 + 250);
-  CHECK(totals(mlp.layers(defaults(mlp), color32)).parameters == 794360);
+  CHECK(totals(layers_of("mlp", color32)).parameters == 794360);
 }
 
 TEST_CASE("an MLP without a hidden layer is a linear model") {
-  const auto linear = find_model("mlp").layers({{"hidden", std::vector<std::int64_t>{}}}, grey28);
+  const auto linear = layers_of("mlp", grey28, {{"hidden", std::vector<std::int64_t>{}}});
   CHECK(kinds(linear) == "0:flatten 1:linear");
   CHECK(totals(linear).parameters == 7850);
 }

@@ -8,14 +8,12 @@ using namespace trainyard::models;
 using namespace trainyard::tests;
 
 TEST_CASE("NBoW's layers, parameters and work are those of PyTorch") {
-  const Model& nbow = find_model("nbow");
-  const auto layers = nbow.layers(defaults(nbow), {.image = {}, .classes = 2, .vocabulary = 20000});
+  const auto layers = layers_of("nbow", {.image = {}, .classes = 2, .vocabulary = 20000});
   CHECK(kinds(layers) == "0:mean_embedding 1:dropout 2:linear");
   CHECK(totals(layers).parameters == 6000602);
   CHECK(totals(layers).forward_flops == 1200);
 }
 
 TEST_CASE("a model of texts on data without a vocabulary is our own error") {
-  const Model& nbow = find_model("nbow");
-  CHECK_THROWS_AS(nbow.layers(defaults(nbow), grey28), trainyard::InternalError);
+  CHECK_THROWS_AS(layers_of("nbow", grey28), trainyard::InternalError);
 }

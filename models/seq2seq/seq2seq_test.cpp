@@ -1,20 +1,18 @@
 #include <doctest/doctest.h>
 
-#include "models/catalogue.h"
 #include "tests/models/chains.h"
 
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
 TEST_CASE("Seq2Seq's layers, parameters and work are those of PyTorch") {
-  const Model& seq2seq = find_model("seq2seq");
   const InputShape input{.image = {},
                          .classes = 0,
                          .vocabulary = 8000,
                          .target_vocabulary = 6000,
                          .source_length = 14,
                          .target_length = 13};
-  const auto layers = seq2seq.layers(defaults(seq2seq), input);
+  const auto layers = layers_of("seq2seq", input);
   CHECK(kinds(layers) ==
         "0:source_embedding 1:dropout 2:encoder_lstm 3:dropout 4:encoder_lstm 5:target_embedding 6:dropout "
         "7:decoder_lstm 8:dropout 9:decoder_lstm 10:linear");

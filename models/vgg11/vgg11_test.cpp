@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "models/catalogue.h"
 #include "models/error.h"
 #include "tests/models/chains.h"
 
@@ -8,15 +7,12 @@ using namespace trainyard::models;
 using namespace trainyard::tests;
 
 TEST_CASE("VGG11's layers, parameters and work are those of PyTorch, with either head") {
-  const Model& vgg11 = find_model("vgg11");
-  Hyperparameters values = defaults(vgg11);
-  const auto compact = vgg11.layers(values, color32);
+  const auto compact = layers_of("vgg11", color32);
   CHECK(kinds(compact).starts_with("0:conv2d 1:batch_norm2d 2:relu 3:max_pool2d 4:conv2d"));
   CHECK(kinds(compact).ends_with("28:max_pool2d 29:flatten 30:linear"));
   CHECK(totals(compact).parameters == 9228362);
   CHECK(totals(compact).forward_flops == 305539072);
-  values["head"] = std::string("paper");
-  const auto paper = vgg11.layers(values, color32);
+  const auto paper = layers_of("vgg11", color32, {{"head", std::string("paper")}});
   CHECK(kinds(paper).ends_with("30:linear 31:relu 32:dropout 33:linear 34:relu 35:dropout 36:linear"));
   CHECK(totals(paper).parameters == 28146762);
   CHECK(totals(paper).forward_flops == 343359488);
@@ -24,8 +20,7 @@ TEST_CASE("VGG11's layers, parameters and work are those of PyTorch, with either
 }
 
 TEST_CASE("VGG11 halves an image five times, so one of 28×28 is an error that says so") {
-  const Model& vgg11 = find_model("vgg11");
-  CHECK_THROWS_WITH_AS(vgg11.layers(defaults(vgg11), grey28),
+  CHECK_THROWS_WITH_AS(layers_of("vgg11", grey28),
                        "images of 28×28 are too small for the model's 2×2 poolings; use larger images or "
                        "another model",
                        trainyard::UserError);

@@ -8,6 +8,14 @@ models::Hyperparameters defaults(const models::Model& model) {
   return values;
 }
 
+std::vector<models::Layer> layers_of(const std::string& model, const models::InputShape& input,
+                                     const models::Hyperparameters& changed) {
+  const models::Model& row = models::find_model(model);
+  models::Hyperparameters values = defaults(row);
+  for (const auto& [name, value] : changed) values[name] = value;
+  return row.layers(values, input);
+}
+
 Totals totals(const std::vector<models::Layer>& layers) {
   Totals sum;
   for (const models::Layer& layer : layers) {

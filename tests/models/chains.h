@@ -15,6 +15,9 @@ struct Totals {
 };
 
 models::Hyperparameters defaults(const models::Model& model);
+// The chain of a model with its defaults, `changed` put over them.
+std::vector<models::Layer> layers_of(const std::string& model, const models::InputShape& input,
+                                     const models::Hyperparameters& changed = {});
 Totals totals(const std::vector<models::Layer>& layers);
 std::string kinds(const std::vector<models::Layer>& layers);  // "0:flatten 1:linear"
 
