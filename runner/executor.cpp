@@ -124,13 +124,14 @@ class ExecutorRun {
 
   void forward(int micro_batch) {
     Live& live = this->live(micro_batch);
-    if (first()) live.inputs = work_.inputs(samples(micro_batch));
-    const at::Tensor targets = last() && work_.targets ? work_.targets(samples(micro_batch)) : at::Tensor();
+    Batch batch;
+    if (first() || last()) batch = work_.gather(samples(micro_batch), first(), last());
+    if (first()) live.inputs = std::move(batch.inputs);
     times_.data += watch_.lap();
     networks::ForwardContext context = work_.context;
     context.samples = samples(micro_batch);
     live.outputs = executor_.network_.forward(live.inputs, context);
-    if (last()) live.loss = work_.loss(samples(micro_batch), live.outputs, targets);
+    if (last()) live.loss = work_.loss(samples(micro_batch), live.outputs, batch.targets);
     if (last() || !context.training) live.inputs = with_gradient(live.inputs);
     if (last()) live.outputs.clear();
     times_.forward += watch_.lap();

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/networks/network.h"
+#include "runner/batch.h"
 #include "runner/communicator.h"
 #include "runner/reducer.h"
 #include "runner/schedule.h"
@@ -22,10 +23,10 @@ namespace trainyard::runner {
 
 // What is computed in one go through the actions. The functions are given the samples of a micro-batch.
 struct StageWork {
-  std::vector<at::Tensor> samples;                                 // of each micro-batch: int64 [batch]
-  networks::ForwardContext context;                                // for all of them; `samples` is filled in
-  std::function<networks::Activations(const at::Tensor&)> inputs;  // asked by the first stage
-  std::function<at::Tensor(const at::Tensor&)> targets;            // asked by the last stage
+  std::vector<at::Tensor> samples;   // of each micro-batch: int64 [batch]
+  networks::ForwardContext context;  // for all of them; `samples` is filled in
+  // Asked by the first stage for inputs and by the last for targets, at once where they are one stage.
+  std::function<Batch(const at::Tensor& samples, bool inputs, bool targets)> gather;
   // Asked by the last stage: the loss, whose gradient is taken in training.
   std::function<at::Tensor(const at::Tensor& samples, const networks::Activations& outputs,
                            const at::Tensor& targets)>

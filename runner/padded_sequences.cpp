@@ -31,11 +31,15 @@ PaddedSequences::PaddedSequences(const models::Sequences& sequences)
   lengths_ = offsets.diff();
 }
 
+std::int64_t PaddedSequences::longest(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
+  if (places.size(0) == 0) return 1;
+  const auto longest = lengths_.index_select(0, places).max().item<std::int64_t>();
+  return std::max<std::int64_t>(longest - from - until, 1);
+}
+
 at::Tensor PaddedSequences::gather(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
   const at::Tensor lengths = lengths_.index_select(0, places).sub_(from + until);
-  const std::int64_t longest =
-      places.size(0) == 0 ? 1 : std::max<std::int64_t>(lengths.max().item<std::int64_t>(), 1);
-  const at::Tensor columns = at::arange(longest, at::kLong);
+  const at::Tensor columns = at::arange(longest(places, from, until), at::kLong);
   const at::Tensor begins = begins_.index_select(0, places).add_(from);
   const std::int64_t padding = tokens_.size(0) - 1;
   const at::Tensor token_places =

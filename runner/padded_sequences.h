@@ -17,6 +17,9 @@ class PaddedSequences {
   std::int64_t size() const { return lengths_.size(0); }
   const at::Tensor& lengths() const { return lengths_; }  // int64 [sequence], in tokens
 
+  // How many columns `gather` makes: the longest of [from, length − until) at `places`, at least 1.
+  std::int64_t longest(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
+
   // Tokens [from, length − until) of each sequence at `places`, int64 [batch] → int64 [batch, longest],
   // padding behind them; at least one column.
   at::Tensor gather(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;

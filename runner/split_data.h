@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -25,6 +26,10 @@ class SplitData {
   virtual networks::Activations inputs(const at::Tensor& places) const = 0;
   virtual at::Tensor targets(const at::Tensor& places) const = 0;
   virtual Batch gather(const at::Tensor& places) const;  // both
+
+  // What the sizes of a model's activations follow from: two batches with equal shapes have equal sizes. The
+  // number of samples; where batches are padded, the sizes of all inputs one behind the other.
+  virtual std::vector<std::int64_t> shape(const at::Tensor& places) const;
 
   // What the mean loss of the samples at `places` is a mean over: samples, non-padding target tokens or
   // pixels. Every rank can tell that of any samples.

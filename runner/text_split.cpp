@@ -32,6 +32,10 @@ at::Tensor TextSplit::targets(const at::Tensor& places) const {
   return labels_.index_select(0, places);
 }
 
+std::vector<std::int64_t> TextSplit::shape(const at::Tensor& places) const {
+  return {places.size(0), tokens_.longest(places)};
+}
+
 std::int64_t TextSplit::weight(const at::Tensor& places) const {
   return places.size(0);
 }
@@ -49,6 +53,10 @@ networks::Activations PairSplit::inputs(const at::Tensor& places) const {
 
 at::Tensor PairSplit::targets(const at::Tensor& places) const {
   return target_.gather(places, 1, 0);
+}
+
+std::vector<std::int64_t> PairSplit::shape(const at::Tensor& places) const {
+  return {places.size(0), source_.longest(places), places.size(0), target_.longest(places, 0, 1)};
 }
 
 std::int64_t PairSplit::weight(const at::Tensor& places) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -19,6 +20,7 @@ class TextSplit final : public SplitData {
   std::int64_t size() const override { return tokens_.size(); }
   networks::Activations inputs(const at::Tensor& places) const override;  // {int64 [batch, tokens]}
   at::Tensor targets(const at::Tensor& places) const override;            // int64 [batch]
+  std::vector<std::int64_t> shape(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
   std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
@@ -37,6 +39,7 @@ class PairSplit final : public SplitData {
   // {source int64 [batch, source tokens], target_in int64 [batch, target tokens − 1]}
   networks::Activations inputs(const at::Tensor& places) const override;
   at::Tensor targets(const at::Tensor& places) const override;  // int64 [batch, target tokens − 1]
+  std::vector<std::int64_t> shape(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;
   // By target, and among equally long targets by source: upwards where the target's length is odd, downwards
   // where it is even, so that neighbours are alike in both.

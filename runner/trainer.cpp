@@ -68,10 +68,10 @@ std::vector<std::int64_t> sizes_of(const networks::Activations& inputs) {
   return sizes;
 }
 
-// What the sizes of a model's activations follow from: the number of samples, and how far texts are padded.
-std::vector<std::int64_t> shape_of(const SplitData& data, const at::Tensor& places) {
-  if (!data.length_keys().defined()) return {places.size(0)};
-  return sizes_of(data.inputs(places));
+Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
+  if (inputs && targets) return data.gather(places);
+  return {inputs ? data.inputs(places) : networks::Activations(),
+          targets ? data.targets(places) : at::Tensor(), places};
 }
 
 }  // namespace
@@ -90,31 +90,33 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       inference_(forward_actions(ranks, 1)),
       metrics_(*task_) {}
 
-StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches) const {
+StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches,
+                           MetricSums& sums, std::int64_t divisor) const {
   StageWork work;
   work.samples = divided(places, micro_batches);
   work.context.seed = run_.seed;
   work.context.step = steps_done_;
-  work.inputs = [&data](const at::Tensor& samples) { return data.inputs(samples); };
-  work.targets = [&data](const at::Tensor& samples) { return data.targets(samples); };
-  work.shape = [&data](const at::Tensor& samples) { return shape_of(data, samples); };
+  work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
+    return gather(data, samples, inputs, targets);
+  };
+  work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
+  work.loss = [&data, &sums, divisor, this](const at::Tensor& samples, const networks::Activations& outputs,
+                                            const at::Tensor& targets) {
+    const at::Tensor sum = task_->loss_sum(outputs.front(), targets);
+    sums.add(sum, outputs.front(), targets, data.weight(samples));
+    return sum * (1.0 / static_cast<double>(divisor));
+  };
   return work;
 }
 
 void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
-  StageWork work =
-      work_on(data, places, static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_));
+  const int micro_batches = static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_);
+  StageWork work = work_on(data, places, micro_batches, metrics_, divisor);
   if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
     work.context.sum_over_replicas = [this](const at::Tensor& tensor) {
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
   }
-  work.loss = [&](const at::Tensor& samples, const networks::Activations& outputs,
-                  const at::Tensor& targets) {
-    const at::Tensor sum = task_->loss_sum(outputs.front(), targets);
-    metrics_.add(sum, outputs.front(), targets, data.weight(samples));
-    return sum * (1.0 / static_cast<double>(divisor));
-  };
   Stopwatch watch;
   reducer_->prepare();
   if (executor_.run(training_, work, *reducer_, times_)) {
@@ -146,14 +148,8 @@ MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, cons
   TimeParts unrecorded;
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    StageWork work = work_on(data, sampler.places(order, k), micro_batches_of(run_));
+    StageWork work = work_on(data, sampler.places(order, k), micro_batches_of(run_), sums, /*divisor=*/1);
     work.context.training = false;
-    work.loss = [&](const at::Tensor& samples, const networks::Activations& outputs,
-                    const at::Tensor& targets) {
-      const at::Tensor sum = task_->loss_sum(outputs.front(), targets);
-      sums.add(sum, outputs.front(), targets, data.weight(samples));
-      return sum;
-    };
     executor_.run(evaluation_, work, *reducer_, unrecorded);
     done(k + 1, sums);
   }
@@ -165,7 +161,7 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   StageWork work;
   work.samples = {at::arange(tokens.size(0))};
   work.context.training = false;
-  work.inputs = [&](const at::Tensor&) { return inputs; };
+  work.gather = [&](const at::Tensor& samples, bool, bool) { return Batch{inputs, {}, samples}; };
   work.shape = [&](const at::Tensor&) { return sizes_of(inputs); };
   work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {
     tokens.copy_(last_tokens(outputs.front()));

@@ -62,7 +62,9 @@ class Trainer {
   const std::vector<at::Tensor>& gradients() const { return reducer_->gradients(); }  // of the last step
 
  private:
-  StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches) const;
+  // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
+  StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
+                    std::int64_t divisor) const;
   void clip_gradients_of_all_stages();
   void take_running_statistics();
 

@@ -38,6 +38,8 @@ TEST_CASE("images that are their own target are scaled to [0, 1], and each pixel
   const Batch batch = parts.train->gather(places);
   CHECK(at::allclose(batch.inputs[0][1].flatten(), at::tensor({0., 0.2, 1., 9 / 255.}, at::kDouble)));
   CHECK(at::equal(batch.targets, batch.inputs[0]));
+  CHECK(batch.targets.is_same(batch.inputs[0]));  // gathered once
+  CHECK(parts.train->shape(places) == std::vector<std::int64_t>{2});
   CHECK(parts.train->weight(places) == 8);
 }
 

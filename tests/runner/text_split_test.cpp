@@ -51,6 +51,15 @@ TEST_CASE("of a translation the network sees all but the last token and is to sa
   CHECK(at::equal(batch.targets, table({7, 3, 0, 0, 9, 10, 11, 3}, 2)));
 }
 
+TEST_CASE("the shape of a batch of texts is that of its inputs, one behind the other") {
+  const TextSplit split(texts);
+  CHECK(split.shape(places({1, 2})) == std::vector<std::int64_t>{2, 2});
+  CHECK(split.shape(places({1, 0, 2, 0})) == std::vector<std::int64_t>{4, 3});
+  CHECK(split.shape(places({})) == std::vector<std::int64_t>{0, 1});
+  CHECK(PairSplit(pairs).shape(places({1, 0})) == std::vector<std::int64_t>{2, 3, 2, 4});
+  CHECK(PairSplit(pairs).shape(places({0})) == std::vector<std::int64_t>{1, 3, 1, 2});
+}
+
 TEST_CASE("a batch of translations weighs its target tokens without <bos> and padding") {
   const PairSplit split(pairs);
   CHECK(split.weight(places({0})) == 2);
