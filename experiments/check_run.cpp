@@ -20,6 +20,7 @@ class Check {
     data();
     batch();
     optimizer();
+    sampler();
     if (problems_.errors() == errors && hyperparameters_fit()) layers();
   }
 
@@ -76,6 +77,16 @@ class Check {
   }
 
   Location place_of_parts() const {
+  void sampler() {
+    if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.replicas == 0) return;
+    const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
+    problems_.error(settings_.place(name),
+                    "a batch of " + std::to_string(run_.global_batch) + " does not divide by " +
+                        std::to_string(run_.strategy.replicas) +
+                        " replicas, and sampler \"distributed\" gives each equally many; give the batch per "
+                        "replica, or take sampler \"exact\"");
+  }
+
     for (const char* name : {"batch", "micro_batches", "gradient_accumulation"})
       if (settings_.find(name) != nullptr) return settings_.place(name);
     return settings_.place("replicas");

@@ -193,6 +193,14 @@ TEST_CASE("a name of a strategy that has no kind, or the wrong one, has its plac
   CHECK(problem_of(start + "[strategy.mine]\nkind = \"dpd\"") ==
         "f.toml:5:8: error: kind must be " + all + ", is \"dpd\"; did you mean \"ddp\"?");
   CHECK(
+  const std::string distributed =
+      start + "strategy = [\"single\", \"ddp\"]\n[defaults]\nsampler = \"distributed\"\n";
+  const std::string unequal =
+      " does not divide by 2 replicas, and sampler \"distributed\" gives each equally many; give the batch "
+      "per replica, or take sampler \"exact\"";
+  wrong(distributed + "batch = 65", "f.toml:7:9: error: a batch of 65" + unequal);
+  wrong(distributed + "batch = \"65 per replica\"", "");
+  wrong(distributed + "batch = 64", "");
       problem_of(start + "[strategy.ddp]\nkind = \"mp\"") ==
       "f.toml:4:11: error: strategy \"ddp\" is a kind itself; give a strategy of another kind another name");
   CHECK(problem_of(start + "strategy = [\"hybird\"]\n[strategy.hybrid]\nkind = \"ddp\"") ==
