@@ -73,7 +73,8 @@ DataSearch data_search(
 
 // Fills `data` of every run: source, folder, fingerprint. A data set that has neither a folder nor
 // "synthetic" is a UserError that names it and all places looked in. Each data set is hashed once. Throws
-// UserError for two runs with the same key, with both labels.
+// UserError for two runs with the same key, with both labels, and for a run with fewer training samples than
+// replicas.
 void resolve_data(Experiment& experiment, const DataSearch& search);
 
 }  // namespace trainyard::experiments

@@ -35,7 +35,8 @@ class Finder {
  public:
   Finder(const Experiment& experiment, const DataSearch& search) : experiment_(experiment), search_(search) {}
 
-  void resolve(models::DataChoice& choice) {
+  void resolve(Run& run) {
+    models::DataChoice& choice = run.data;
     const Source& found = source(choice.dataset);
     choice.source = found.name;
     choice.folder = found.folder;
@@ -43,9 +44,18 @@ class Finder {
     choice.fingerprint = known.fingerprint;
     choice.input = known.input;
   }
+    check_enough(run, models::training_samples(choice, known.sizes));
 
  private:
   const Source& source(const std::string& dataset) {
+  void check_enough(const Run& run, std::int64_t samples) const {
+    if (samples >= run.strategy.replicas) return;
+    throw UserError("the run \"" + label(run) + "\" has " + std::to_string(samples) +
+                        " training samples of " + run.data.source + ", fewer than its " +
+                        std::to_string(run.strategy.replicas) + " replicas",
+                    "train with more samples or fewer replicas", {.file = experiment_.file.string()});
+  }
+
     const auto known = sources_.find(dataset);
     if (known != sources_.end()) return known->second;
     return sources_.emplace(dataset, find(models::find_dataset(dataset))).first->second;
@@ -119,7 +129,7 @@ DataSearch data_search(const std::optional<std::filesystem::path>& from_command_
 
 void resolve_data(Experiment& experiment, const DataSearch& search) {
   Finder finder(experiment, search);
-  for (Run& run : experiment.runs) finder.resolve(run.data);
+  for (Run& run : experiment.runs) finder.resolve(run);
   resolve_stages(experiment);
   refuse_equal_keys(experiment);
 }

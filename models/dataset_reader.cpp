@@ -68,21 +68,27 @@ Readers readers_of(const Dataset& dataset, const fs::path& folder) {
   return readers;
 }
 
-void read_part(const std::string& name, const std::vector<Reader>& readers, Images* images, Sha256& hash) {
+std::int64_t read_part(const std::string& name, const std::vector<Reader>& readers, Images* images,
+                       Sha256& hash) {
+  std::int64_t all = 0;
   for (const Reader& reader : readers) {
     hash.update(name + "\n");
     const std::int64_t count = reader(images, &hash);
+    all += count;
     hash.update(std::to_string(count) + "\n");
+  return all;
   }
 }
 
-// Both parts, either of which may be null (then it is checked and hashed only); returns the fingerprint.
-std::string read_parts(const Dataset& dataset, const fs::path& folder, Images* train, Images* test) {
+// Both parts, either of which may be null (then it is checked, counted and hashed only).
+DataFacts read_parts(const Dataset& dataset, const fs::path& folder, Images* train, Images* test) {
   const Readers readers = readers_of(dataset, folder);
   Sha256 hash;
-  read_part("train", readers.train, train, hash);
-  read_part("test", readers.test, test, hash);
-  return hash.hex();
+  DataFacts found{.fingerprint = {}, .input = input_shape(dataset), .sizes = {}};
+  found.sizes.train = read_part("train", readers.train, train, hash);
+  found.sizes.test = read_part("test", readers.test, test, hash);
+  found.fingerprint = hash.hex();
+  return found;
 }
 
 std::string recipe_fingerprint(const Dataset& dataset, std::uint64_t seed) {
@@ -105,7 +111,15 @@ DataFacts folder_facts(const Dataset& source, const fs::path& folder, const Data
   InputShape input = input_shape(source);
   input.image = found.parts.train.shape;
   input.classes = found.classes;
-  return {.fingerprint = hash.hex(), .input = input};
+  return {.fingerprint = hash.hex(), .input = input, .sizes = sizes_of(found.parts)};
+}
+
+DataFacts drawn_facts(const Dataset& source, std::uint64_t seed) {
+  return {.fingerprint = recipe_fingerprint(source, seed),
+          .input = input_shape(source),
+          .sizes = {.train = synthetic_size(SyntheticPart::train),
+                    .validation = synthetic_size(SyntheticPart::validation),
+                    .test = synthetic_size(SyntheticPart::test)}};
 }
 
 Parts<Images> read_image_parts(const Dataset& source, const DataChoice& choice) {
@@ -117,7 +131,7 @@ Parts<Images> read_image_parts(const Dataset& source, const DataChoice& choice) 
     return parts;
   }
   parts.train.shape = parts.validation.shape = parts.test.shape = source.shape;
-  check_fingerprint(choice, read_parts(source, choice.folder, &parts.train, &parts.test));
+  check_fingerprint(choice, read_parts(source, choice.folder, &parts.train, &parts.test).fingerprint);
   return parts;
 }
 
@@ -144,9 +158,8 @@ std::vector<std::string> accepted_names(const Dataset& dataset) {
 DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
   if (source.kind != DataKind::images) return text_facts(source, folder, choice, user_cache());
   if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice);
-  return {.fingerprint = source.generated() ? recipe_fingerprint(source, choice.split_seed)
-                                            : read_parts(source, folder, nullptr, nullptr),
-          .input = input_shape(source)};
+  return source.generated() ? drawn_facts(source, choice.split_seed)
+                            : read_parts(source, folder, nullptr, nullptr);
 }
 
 std::string fingerprint(const Dataset& source, const fs::path& folder, std::uint64_t data_seed) {

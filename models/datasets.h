@@ -78,12 +78,22 @@ std::optional<std::filesystem::path> find_folder(const Dataset& dataset,
 // Every file name that the folder may hold, all spellings.
 std::vector<std::string> accepted_names(const Dataset& dataset);
 
+// Samples that the source has of each part, before anything is split.
+struct PartSizes {
+  std::int64_t train = 0, validation = 0, test = 0;
+};
+
+// How many samples a run would train on: what `read` makes of these parts. UserError where the split leaves
+// none, or `train_samples` is more than there is.
+std::int64_t training_samples(const DataChoice& choice, PartSizes sizes);
+
 // What the data itself tells.
 struct DataFacts {
   // SHA-256 (64 hexadecimal digits) of the unpacked content of all files that `read` would use, in a fixed
   // order; of generated data: name, version and seed.
   std::string fingerprint;
   InputShape input;
+  PartSizes sizes;
 };
 
 // The facts of `source` in `folder`, as `choice` splits and prepares it; its own `source`, `folder`,

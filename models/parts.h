@@ -2,6 +2,8 @@
 // and texts.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +22,19 @@ struct Parts {
   T test;
 };
 
+// The choice's fractions where the source has parts of its own, which stay whole.
+std::array<double, 3> fractions_of(const DataChoice& choice, bool own_validation, bool own_test);
+
 // How many of `available` samples to train on. UserError where `train_samples` is more.
 std::int64_t train_count(const DataChoice& choice, std::int64_t available);
 
 // UserError where `found` is not what the choice was resolved with.
 void check_fingerprint(const DataChoice& choice, const std::string& found);
+
+template <typename T>
+PartSizes sizes_of(const Parts<T>& parts) {
+  return {.train = parts.train.size(), .validation = parts.validation.size(), .test = parts.test.size()};
+}
 
 // A validation part and a test part of the source are kept whole; what it lacks is cut from the training part
 // (or from the test part, where that is all there is) as the choice says; then the training part is capped.
@@ -33,14 +43,7 @@ Parts<T> divided(const DataChoice& choice, Parts<T> parts) {
   if (parts.train.size() == 0) std::swap(parts.train, parts.test);
   const bool own_test = parts.test.size() > 0;
   const bool own_validation = parts.validation.size() > 0;
-  std::array<double, 3> fractions = choice.split;
-  if (own_test && own_validation) {
-    fractions = {1, 0, 0};
-  } else if (own_test) {
-    fractions = without_test(fractions);
-  } else if (own_validation) {
-    fractions = without_validation(fractions);
-  }
+  const std::array<double, 3> fractions = fractions_of(choice, own_validation, own_test);
   SplitIndices indices = split_indices(parts.train.size(), fractions, choice.split_seed);
   indices.train.resize(
       static_cast<std::size_t>(train_count(choice, static_cast<std::int64_t>(indices.train.size()))));

@@ -21,16 +21,22 @@ void check(const std::array<double, 3>& fractions) {
 
 }  // namespace
 
-SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fractions, std::uint64_t seed) {
+std::int64_t train_size(std::int64_t samples, const std::array<double, 3>& fractions) {
   check(fractions);
+  const std::int64_t train =
+      std::min<std::int64_t>(std::llround(static_cast<double>(samples) * fractions[0]), samples);
+  if (train == 0)
+    throw UserError("of " + std::to_string(samples) + " samples the split leaves 0 to train on");
+  return train;
+}
+
+SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fractions, std::uint64_t seed) {
+  const std::int64_t train = train_size(samples, fractions);
   const auto count = static_cast<double>(samples);
-  const std::int64_t train = std::min(std::llround(count * fractions[0]), static_cast<long long>(samples));
   const std::int64_t validation_end =
       fractions[2] > 0
           ? std::min(std::llround(count * (fractions[0] + fractions[1])), static_cast<long long>(samples))
           : samples;
-  if (train == 0)
-    throw UserError("of " + std::to_string(samples) + " samples the split leaves 0 to train on");
   const std::vector<std::int64_t> order = permutation(samples, seed);
   return {.train = {order.begin(), order.begin() + train},
           .validation = {order.begin() + train, order.begin() + validation_end},

@@ -20,6 +20,9 @@ struct SplitIndices {
 // rounded to the nearest sample. UserError where that leaves nothing to train on.
 SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fractions, std::uint64_t seed);
 
+// How many of `samples` are to train on. UserErrors as above.
+std::int64_t train_size(std::int64_t samples, const std::array<double, 3>& fractions);
+
 // For a data set with its own test part: {train, validation} in the same proportion, no test.
 std::array<double, 3> without_test(const std::array<double, 3>& fractions);
 

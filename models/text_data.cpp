@@ -147,6 +147,7 @@ DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataCh
   Source found = load(source, folder, choice.split_seed);
   DataChoice named = choice;
   named.source = source.name;  // for error texts
+  const PartSizes sizes = sizes_of(found.parts);
   const RawTexts train = divided(named, std::move(found.parts)).train;
   const Words words = words_of_training(train, found.fingerprint, choice, cache);
   InputShape input = input_shape(source);
@@ -155,7 +156,7 @@ DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataCh
     input.target_vocabulary = special_tokens + static_cast<std::int64_t>(words.target.size());
   input.source_length = words.source_length;
   input.target_length = words.target_length;
-  return {.fingerprint = found.fingerprint, .input = input};
+  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes};
 }
 
 Splits read_texts(const DataChoice& choice, const ContentCache& cache) {

@@ -76,6 +76,25 @@ TEST_CASE("equal content elsewhere is the same work") {
   CHECK(run_key(experiment.runs[0]) == key);
 }
 
+TEST_CASE(
+    "fewer training samples than replicas, or than train_samples, are an error before anything starts") {
+  const tests::ScratchFolder folder;
+  write_mnist(folder / "mnist", 20, 1);
+  const std::string ddp = "[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"ddp\"]\n";
+  const auto error = [&](const std::string& rest) {
+    return error_of(in_folder(folder.path(), ddp + rest), {folder.path()});
+  };
+  const std::string file = (folder / "f.toml").string();
+  CHECK(error("replicas = [16]\n") == "");  // 0.8 of 20
+  CHECK(error("replicas = [17]\n") ==
+        file +
+            ": the run \"mlp ddp seed 0 replicas=17\" has 16 training samples of "
+            "mnist, fewer than its 17 replicas; train with more samples or fewer "
+            "replicas");
+  CHECK(error("[defaults]\ntrain_samples = 17\n") ==
+        "train_samples is 17, but the training part of mnist has 16 samples");
+}
+
 TEST_CASE("the stand-in is taken where the file says so, and says what was asked for") {
   Experiment experiment = in_folder("/nowhere", "data_seed = 3\n[data]\nmnist = \"synthetic\"\n" + on_mnist);
   resolve_data(experiment, {});
