@@ -46,10 +46,11 @@ std::vector<std::int64_t> whole_shares(const std::vector<double>& costs, double 
   return shares;
 }
 
-// Counted operations of each layer, forward, for one typical sample.
+// Of each layer, forward, for one typical sample.
 std::vector<double> layer_costs(const Run& run) {
   std::vector<double> costs;
-  for (const models::Layer& layer : model_layers(run, run.data.input)) costs.push_back(layer.forward_flops);
+  for (const models::Layer& layer : model_layers(run, run.data.input))
+    costs.push_back(models::counted_cost(layer));
   return costs;
 }
 

@@ -29,7 +29,13 @@ struct Layer {
   double dropout = 0;                         // probability, of kind "dropout"
   std::int64_t parameters = 0;                // count of trainable numbers
   double forward_flops = 0;                   // counted multiply-adds × 2 for one typical sample
+  double forward_bytes = 0;                   // moved for one typical sample, of layers that only look up
 };
+
+// By what stages are balanced: operations, and for bytes as many as a processor does in the time in which it
+// moves a byte. That is the ridge point of Williams, Waterman, Patterson, «Roofline», CACM 52(4), 2009,
+// section 3: 4 of a CPU with four cores, in whole operations.
+double counted_cost(const Layer& layer);
 
 struct Model {
   std::string name;                   // "mlp"

@@ -94,24 +94,27 @@ Chain& Chain::max_pool() {
   return add("max_pool2d", {});
 }
 
-Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs) {
+Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs,
+                        std::int64_t moved) {
   if (vocabulary < 1) throw InternalError("a model of texts is given data without a vocabulary");
   shape_ = {.channels = outputs, .height = 1, .width = 1};
-  return add(kind, {{"vocabulary", vocabulary}, {"outputs", outputs}}, vocabulary * outputs);
+  add(kind, {{"vocabulary", vocabulary}, {"outputs", outputs}}, vocabulary * outputs);
+  layers_.back().forward_bytes = static_cast<double>(moved * outputs) * sizeof(float);
+  return *this;
 }
 
 Chain& Chain::mean_embedding(std::int64_t outputs) {
-  return embedding("mean_embedding", input_.vocabulary, outputs);
+  return embedding("mean_embedding", input_.vocabulary, outputs, input_.source_length + 1);
 }
 
 Chain& Chain::source_embedding(std::int64_t outputs) {
   tokens_ = input_.source_length;
-  return embedding("source_embedding", input_.vocabulary, outputs);
+  return embedding("source_embedding", input_.vocabulary, outputs, 2 * tokens_);
 }
 
 Chain& Chain::target_embedding(std::int64_t outputs) {
   tokens_ = input_.target_length;
-  return embedding("target_embedding", input_.target_vocabulary, outputs);
+  return embedding("target_embedding", input_.target_vocabulary, outputs, 2 * tokens_);
 }
 
 Chain& Chain::lstm(const std::string& kind, std::int64_t outputs, std::map<std::string, std::int64_t> sizes) {

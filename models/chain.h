@@ -1,8 +1,8 @@
 // The chain of a model's layers as data: a row of the catalogue builds it, keeping track of the shape between
 // layers, of parameters and of work. `models/networks` makes each layer from what stands here.
 //
-// Only products count as work: a multiply-add is 2 operations; biases, normalisation, comparisons and copies
-// are 0.
+// Only products count as operations: a multiply-add is 2; biases, normalisation, comparisons and copies are
+// 0. An embedding has no products: of it the bytes count that it reads and writes.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,9 @@ class Chain {
  private:
   Chain& add(const std::string& kind, std::map<std::string, std::int64_t> sizes, std::int64_t parameters = 0,
              std::int64_t multiply_adds = 0);
-  Chain& embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs);
+  // `moved`: vectors that are read and written for a sample.
+  Chain& embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs,
+                   std::int64_t moved);
   Chain& lstm(const std::string& kind, std::int64_t outputs, std::map<std::string, std::int64_t> sizes);
 
   InputShape input_;

@@ -14,6 +14,14 @@ TEST_CASE("NBoW's layers, parameters and work are those of PyTorch") {
   CHECK(totals(layers).forward_flops == 1200);
 }
 
+TEST_CASE("NBoW's work is to read the vectors of a text's words and to write their mean") {
+  const auto layers =
+      layers_of("nbow", {.image = {}, .classes = 2, .vocabulary = 20000, .source_length = 240});
+  CHECK(layers[0].forward_bytes == (240 + 1) * 300 * 4);
+  CHECK(counted_cost(layers[0]) > counted_cost(layers[1]) + counted_cost(layers[2]));
+  CHECK(counted_cost(layers[2]) == 1200);
+}
+
 TEST_CASE("a model of texts on data without a vocabulary is our own error") {
   CHECK_THROWS_AS(layers_of("nbow", grey28), trainyard::InternalError);
 }

@@ -18,6 +18,8 @@ TEST_CASE("Seq2Seq's layers, parameters and work are those of PyTorch") {
         "7:decoder_lstm 8:dropout 9:decoder_lstm 10:linear");
   CHECK(totals(layers).parameters == 14018416);
   CHECK(totals(layers).forward_flops == 278052864);
+  CHECK(layers[0].forward_bytes == 2 * 14 * 256 * 4);
+  CHECK(layers[5].forward_bytes == 2 * 13 * 256 * 4);
   CHECK(layers[2].forward_flops == 44040192);
   CHECK(layers[9].forward_flops == 54525952);
 }
