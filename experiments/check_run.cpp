@@ -5,6 +5,7 @@
 #include "experiments/stage_split.h"
 #include "experiments/vocabulary.h"
 #include "models/error.h"
+#include "models/joined.h"
 
 namespace trainyard::experiments {
 
@@ -19,8 +20,8 @@ class Check {
     const std::size_t errors = problems_.errors();
     data();
     batch();
-    optimizer();
     sampler();
+    optimizer();
     if (problems_.errors() == errors && hyperparameters_fit()) layers();
   }
 
@@ -76,7 +77,6 @@ class Check {
     problems_.error(place_of_parts(), text + "; each needs a sample at least");
   }
 
-  Location place_of_parts() const {
   void sampler() {
     if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.replicas == 0) return;
     const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
@@ -87,6 +87,7 @@ class Check {
                         "replica, or take sampler \"exact\"");
   }
 
+  Location place_of_parts() const {
     for (const char* name : {"batch", "micro_batches", "gradient_accumulation"})
       if (settings_.find(name) != nullptr) return settings_.place(name);
     return settings_.place("replicas");
@@ -152,10 +153,8 @@ void check_run(const RunSettings& settings, Run& run, Problems& problems) {
 
 std::string dataset_problem(const models::Model& model, const std::string& dataset) {
   if (std::find(model.datasets.begin(), model.datasets.end(), dataset) != model.datasets.end()) return "";
-  std::string text =
-      "model " + in_quotes(model.name) + " cannot be trained on " + in_quotes(dataset) + ", only on ";
-  for (const std::string& each : model.datasets) text += (&each == model.datasets.data() ? "" : ", ") + each;
-  return text;
+  return "model " + in_quotes(model.name) + " cannot be trained on " + in_quotes(dataset) + ", only on " +
+         models::joined(model.datasets);
 }
 
 }  // namespace trainyard::experiments

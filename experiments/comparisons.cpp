@@ -6,6 +6,7 @@
 #include "experiments/run.h"
 #include "experiments/selection.h"
 #include "experiments/vocabulary.h"
+#include "models/joined.h"
 
 namespace trainyard::experiments {
 
@@ -24,9 +25,7 @@ std::vector<models::Value> axis_values(const std::string& axis, const std::vecto
 }
 
 std::string list_of(const std::vector<models::Value>& values) {
-  std::string text;
-  for (const models::Value& value : values) text += (text.empty() ? "" : ", ") + plain_text(value);
-  return text;
+  return models::joined(values, plain_text);
 }
 
 // The value of the axis that the file means; nothing where there is none.

@@ -4,6 +4,7 @@
 
 #include "experiments/file.h"
 #include "experiments/stage_split.h"
+#include "models/joined.h"
 
 namespace trainyard::experiments {
 
@@ -43,11 +44,10 @@ class Finder {
     const models::DataFacts& known = facts(asked(found, choice));
     choice.fingerprint = known.fingerprint;
     choice.input = known.input;
-  }
     check_enough(run, models::training_samples(choice, known.sizes));
+  }
 
  private:
-  const Source& source(const std::string& dataset) {
   void check_enough(const Run& run, std::int64_t samples) const {
     if (samples >= run.strategy.replicas) return;
     throw UserError("the run \"" + label(run) + "\" has " + std::to_string(samples) +
@@ -56,6 +56,7 @@ class Finder {
                     "train with more samples or fewer replicas", {.file = experiment_.file.string()});
   }
 
+  const Source& source(const std::string& dataset) {
     const auto known = sources_.find(dataset);
     if (known != sources_.end()) return known->second;
     return sources_.emplace(dataset, find(models::find_dataset(dataset))).first->second;
@@ -80,10 +81,9 @@ class Finder {
                                const std::vector<std::filesystem::path>& looked_in) {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
-    text += "was not found in ";
-    for (const auto& directory : looked_in)
-      text += (&directory == looked_in.data() ? "" : ", ") + directory.string();
-    return text;
+    return text + "was not found in " + models::joined(looked_in, [](const std::filesystem::path& directory) {
+             return directory.string();
+           });
   }
 
   static std::string advice(const models::Dataset& dataset) {

@@ -4,7 +4,7 @@
 
 #include "experiments/sheet.h"
 #include "experiments/vocabulary.h"
-#include "models/nearest_name.h"
+#include "models/joined.h"
 
 namespace trainyard::experiments {
 
@@ -40,10 +40,8 @@ void report_no_metric(const Member& member, const models::Model& model, const st
   known.reserve(choices.size());
   for (const Choice& choice : choices) known.push_back(choice.name());
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
   problems.error(member.at, member.name + " is not defined for model " + in_quotes(model.name) + " (" +
-                                model.task + "); known are " + list);
+                                model.task + "); known are " + models::joined(known));
 }
 
 const models::Parameter& bound_parameter(const std::string& name) {

@@ -9,6 +9,7 @@
 #include "models/error.h"
 #include "models/idx_reader.h"
 #include "models/image_folder.h"
+#include "models/joined.h"
 #include "models/parts.h"
 #include "models/sha256.h"
 #include "models/synthetic_digits.h"
@@ -54,10 +55,8 @@ Readers cifar10_readers(const fs::path& folder) {
 }
 
 [[noreturn]] void fail_empty(const Dataset& dataset, const fs::path& folder) {
-  std::string names;
-  for (const std::string& name : dataset.files) names += (names.empty() ? "" : ", ") + name;
-  throw UserError("no file of " + dataset.name + " is in \"" + folder.string() + "\"; looked for " + names +
-                  (dataset.format == DataFormat::idx ? ", plain or .gz" : ""));
+  throw UserError("no file of " + dataset.name + " is in \"" + folder.string() + "\"; looked for " +
+                  joined(dataset.files) + (dataset.format == DataFormat::idx ? ", plain or .gz" : ""));
 }
 
 Readers readers_of(const Dataset& dataset, const fs::path& folder) {
@@ -74,10 +73,10 @@ std::int64_t read_part(const std::string& name, const std::vector<Reader>& reade
   for (const Reader& reader : readers) {
     hash.update(name + "\n");
     const std::int64_t count = reader(images, &hash);
-    all += count;
     hash.update(std::to_string(count) + "\n");
-  return all;
+    all += count;
   }
+  return all;
 }
 
 // Both parts, either of which may be null (then it is checked, counted and hashed only).

@@ -6,6 +6,7 @@
 
 #include "models/data_file.h"
 #include "models/error.h"
+#include "models/joined.h"
 
 namespace trainyard::models {
 
@@ -33,10 +34,8 @@ std::optional<fs::path> first_existing(const fs::path& folder, const std::vector
 
 [[noreturn]] void fail_missing(const fs::path& folder, const std::vector<std::string>& names,
                                const fs::path& other) {
-  std::string looked_for;
-  for (const std::string& name : names) looked_for += (looked_for.empty() ? "" : ", ") + name;
   throw UserError(names[0] + " is missing beside " + other.string() + ": " + folder.string() +
-                  " holds none of " + looked_for);
+                  " holds none of " + joined(names));
 }
 
 std::string hexadecimal(std::uint32_t number) {

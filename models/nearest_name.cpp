@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "models/joined.h"
+
 namespace trainyard::models {
 
 namespace {
@@ -49,9 +51,7 @@ std::string name_advice(std::string_view name, std::span<const std::string> know
   const std::string nearest = nearest_name(name, known);
   if (!nearest.empty()) return "; did you mean \"" + nearest + "\"?";
   if (known.empty()) return "";
-  std::string text = "; known are ";
-  for (const std::string& each : known) text += (&each == known.data() ? "" : ", ") + each;
-  return text;
+  return "; known are " + joined(known);
 }
 
 }  // namespace trainyard::models

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "models/error.h"
+#include "models/joined.h"
 
 namespace trainyard::models {
 
@@ -116,9 +117,7 @@ std::string elements_text(const Parameter& parameter) {
 
 std::string choices_text(const std::vector<std::string>& choices) {
   if (choices.empty()) return "a text";
-  std::string text = choices.size() == 1 ? "" : "one of ";
-  for (const std::string& choice : choices) text += (&choice == choices.data() ? "" : ", ") + quoted(choice);
-  return text;
+  return (choices.size() == 1 ? "" : "one of ") + joined(choices, quoted);
 }
 
 template <class Number>
