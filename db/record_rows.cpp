@@ -26,11 +26,10 @@ Members own_members(const Record& record) {
   return members;
 }
 
-enum class Writer { rank, orchestrator, both };
-
 }  // namespace
 
 struct RecordRows::Kind {
+  enum class Writer { rank, orchestrator, both };
   std::string_view type;
   Writer writer;
   void (RecordRows::*store)(const Record&, Members&);
@@ -38,16 +37,16 @@ struct RecordRows::Kind {
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
   static constexpr std::array<Kind, 10> kinds{{
-      {"start", Writer::rank, &RecordRows::start},
-      {"epoch", Writer::rank, &RecordRows::epoch},
-      {"test", Writer::rank, &RecordRows::test},
-      {"end", Writer::rank, &RecordRows::end},
-      {"message", Writer::both, &RecordRows::message},
-      {"leased", Writer::orchestrator, &RecordRows::event},
-      {"launched", Writer::orchestrator, &RecordRows::event},
-      {"signalled", Writer::orchestrator, &RecordRows::event},
-      {"exited", Writer::orchestrator, &RecordRows::event},
-      {"cause", Writer::orchestrator, &RecordRows::event},
+      {"start", Kind::Writer::rank, &RecordRows::start},
+      {"epoch", Kind::Writer::rank, &RecordRows::epoch},
+      {"test", Kind::Writer::rank, &RecordRows::test},
+      {"end", Kind::Writer::rank, &RecordRows::end},
+      {"message", Kind::Writer::both, &RecordRows::message},
+      {"leased", Kind::Writer::orchestrator, &RecordRows::event},
+      {"launched", Kind::Writer::orchestrator, &RecordRows::event},
+      {"signalled", Kind::Writer::orchestrator, &RecordRows::event},
+      {"exited", Kind::Writer::orchestrator, &RecordRows::event},
+      {"cause", Kind::Writer::orchestrator, &RecordRows::event},
   }};
   for (const Kind& kind : kinds)
     if (kind.type == type) return &kind;
@@ -138,9 +137,9 @@ std::int64_t RecordRows::next_seq(const Record& record) {
 void RecordRows::store(const Record& record) {
   const Kind* kind = find_kind(record.type);
   if (!kind) return extra(record, std::nullopt);
-  if (kind->writer != Writer::both && (kind->writer == Writer::rank) != record.rank.has_value())
-    return extra(record,
-                 kind->writer == Writer::rank ? "only a rank writes it" : "only the orchestrator writes it");
+  if (kind->writer != Kind::Writer::both && (kind->writer == Kind::Writer::rank) != record.rank.has_value())
+    return extra(record, kind->writer == Kind::Writer::rank ? "only a rank writes it"
+                                                            : "only the orchestrator writes it");
   execute(savepoint_);
   try {
     Members members = own_members(record);

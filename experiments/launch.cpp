@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "experiments/file_error.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
 #include "models/sha256.h"
@@ -21,16 +22,12 @@ namespace {
 
 constexpr int launch_version = 1;
 
-[[noreturn]] void fail(const std::filesystem::path& file) {
-  throw std::system_error(errno, std::generic_category(), file.string());
-}
-
 // Closes on every way out.
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags)
       : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) fail(path);
+    if (fd_ < 0) throw_file_error(path);
   }
   ~Descriptor() { ::close(fd_); }
   Descriptor(const Descriptor&) = delete;
@@ -46,15 +43,15 @@ void write_and_sync(const std::filesystem::path& file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(file);
+    if (written < 0) throw_file_error(file);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
-  if (::fsync(descriptor.get()) != 0) fail(file);
+  if (::fsync(descriptor.get()) != 0) throw_file_error(file);
 }
 
 void sync_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
-  if (::fsync(descriptor.get()) != 0) fail(folder);
+  if (::fsync(descriptor.get()) != 0) throw_file_error(folder);
 }
 
 std::string read_text(const std::filesystem::path& file) {

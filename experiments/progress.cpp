@@ -15,11 +15,11 @@ namespace trainyard::experiments {
 
 namespace {
 
-constexpr std::size_t size = 64;
+constexpr std::size_t slot_size = 64;
 constexpr std::size_t checksum_offset = 60;
 constexpr std::string_view magic = "TYP1";
 constexpr std::uint64_t interval = 200'000'000;  // nanoseconds
-using Bytes = std::array<char, size>;
+using Bytes = std::array<char, slot_size>;
 
 std::uint64_t monotonic_nanoseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();  // CLOCK_MONOTONIC
@@ -98,7 +98,7 @@ std::optional<Progress> read_progress(const std::filesystem::path& file) {
   Bytes bytes{};
   const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);
   ::close(fd);
-  if (count != static_cast<ssize_t>(size)) return std::nullopt;
+  if (count != static_cast<ssize_t>(slot_size)) return std::nullopt;
   return decoded(bytes);
 }
 

@@ -8,25 +8,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "experiments/file_error.h"
 #include "experiments/record.h"
 
 namespace trainyard::experiments {
 
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& file, int error = errno) {
-  throw std::system_error(error, std::generic_category(), file.string());
-}
-
 std::string content(int fd, const std::filesystem::path& file) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) fail(file);
+  if (::fstat(fd, &status) != 0) throw_file_error(file);
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t count = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(file);
+    if (count < 0) throw_file_error(file);
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
@@ -35,7 +32,7 @@ std::string content(int fd, const std::filesystem::path& file) {
 }
 
 void truncate(int fd, std::size_t size, const std::filesystem::path& file) {
-  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) fail(file);
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) throw_file_error(file);
 }
 
 // One `write`: a reader sees the whole line or none of it. What a full disk took of it is cut off again.
@@ -44,11 +41,11 @@ void write_whole(int fd, const std::string& line, const std::filesystem::path& f
   do {
     written = ::write(fd, line.data(), line.size());
   } while (written < 0 && errno == EINTR);
-  if (written < 0) fail(file);
+  if (written < 0) throw_file_error(file);
   if (static_cast<std::size_t>(written) == line.size()) return;
   const off_t end = ::lseek(fd, 0, SEEK_END);
   if (end >= written) truncate(fd, static_cast<std::size_t>(end - written), file);
-  fail(file, ENOSPC);
+  throw_file_error(file, ENOSPC);
 }
 
 }  // namespace
@@ -61,7 +58,7 @@ RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, 
       rank_(rank),
       start_(std::chrono::steady_clock::now()) {
   fd_ = ::open(spool_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail(spool_);
+  if (fd_ < 0) throw_file_error(spool_);
   try {
     const std::string bytes = content(fd_, spool_);
     const std::size_t whole = bytes.rfind('\n') + 1;  // npos + 1 is 0
@@ -91,7 +88,7 @@ void RecordWriter::append(const std::string& type, const nlohmann::ordered_json&
 }
 
 void RecordWriter::sync() {
-  if (::fsync(fd_) != 0) fail(spool_);
+  if (::fsync(fd_) != 0) throw_file_error(spool_);
 }
 
 std::string rank_records_name(int rank) {

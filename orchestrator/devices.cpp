@@ -9,19 +9,13 @@
 #include <sched.h>
 
 #include "orchestrator/cpu_topology.h"
+#include "orchestrator/whole_file.h"
 
 namespace trainyard::orchestrator {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 std::vector<int> affinity() {
   cpu_set_t set;
@@ -38,7 +32,7 @@ std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
   cores.reserve(cpus.size());
   for (const int cpu : cpus)
     cores.push_back(parse_cpu_list(
-        text_of("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list")));
+        whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list")));
   return cores;
 }
 
@@ -55,13 +49,13 @@ std::optional<double> smaller(std::optional<double> a, std::optional<double> b) 
 }
 
 std::optional<double> cgroup_quota() {
-  const CgroupPaths paths = parse_cgroup_paths(text_of("/proc/self/cgroup"));
+  const CgroupPaths paths = parse_cgroup_paths(whole_file("/proc/self/cgroup"));
   std::optional<double> quota;
   for (const auto& folder : with_parents("/sys/fs/cgroup", paths.unified.value_or("/")))
-    quota = smaller(quota, quota_of_cpu_max(text_of(folder / "cpu.max")));
+    quota = smaller(quota, quota_of_cpu_max(whole_file(folder / "cpu.max")));
   for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", paths.cpu.value_or("/")))
-    quota = smaller(
-        quota, quota_of_cfs(text_of(folder / "cpu.cfs_quota_us"), text_of(folder / "cpu.cfs_period_us")));
+    quota = smaller(quota, quota_of_cfs(whole_file(folder / "cpu.cfs_quota_us"),
+                                        whole_file(folder / "cpu.cfs_period_us")));
   return quota;
 }
 

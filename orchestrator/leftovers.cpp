@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "orchestrator/whole_file.h"
+
 namespace trainyard::orchestrator {
 
 namespace fs = std::filesystem;
@@ -38,16 +40,9 @@ struct Process {
   int session = 0;
 };
 
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 // /proc/PID/stat: "pid (name, which may hold anything) state parent group session …".
 std::optional<Process> read_process(int pid) {
-  const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
@@ -61,7 +56,7 @@ std::optional<Process> read_process(int pid) {
 // The environment a process was started with.
 bool runs_file(int pid, const fs::path& run_file) {
   const std::string wanted = "TRAINYARD_RUN=" + run_file.string();
-  std::istringstream entries(text_of("/proc/" + std::to_string(pid) + "/environ"));
+  std::istringstream entries(whole_file("/proc/" + std::to_string(pid) + "/environ"));
   for (std::string entry; std::getline(entries, entry, '\0');)
     if (entry == wanted) return true;
   return false;

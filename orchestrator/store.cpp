@@ -6,19 +6,13 @@
 #include <thread>
 
 #include "models/error.h"
+#include "orchestrator/whole_file.h"
 
 namespace trainyard::orchestrator {
 
 namespace {
 
 constexpr auto patience = std::chrono::seconds(20);
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 }  // namespace
 
@@ -49,7 +43,7 @@ void StoreProcess::start() {
   process_ = launcher_.launch({.argv = {program_.string()}, .environment = {}, .cores = {}, .log = log_});
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
-    if (const auto found = parse_store_address(text_of(log_))) {
+    if (const auto found = parse_store_address(whole_file(log_))) {
       address_ = *found;
       return;
     }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "contains.h"
 #include "db/queries.h"
 #include "db/schema.h"
 #include "models/error.h"
@@ -27,10 +28,6 @@ std::string user_error(Work&& work) {
     return error.what();
   }
   return "no UserError";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 void fill(const std::filesystem::path& file) {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "contains.h"
 #include "db/database.h"
 #include "db/queries.h"
 #include "program.h"
@@ -23,10 +24,6 @@ nlohmann::json query(const Scratch& scratch, const std::string& sql) {
 
 const std::vector<std::string> views = {"run_summary", "epoch_average", "epoch_rank", "final_metrics",
                                         "run_axis"};
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

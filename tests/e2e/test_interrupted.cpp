@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
+#include "contains.h"
 #include "db/database.h"
 #include "db/queries.h"
 #include "program.h"
@@ -14,10 +15,6 @@ using namespace trainyard::e2e;
 namespace {
 
 constexpr int long_epochs = 400;  // some ten seconds: ended by the test long before
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Ranks that train: their spool has an epoch.
 bool trains(const Scratch& scratch, std::size_t ranks) {

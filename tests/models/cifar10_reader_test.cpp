@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "data_folder.h"
 
 using namespace trainyard::models;
@@ -13,10 +14,6 @@ std::string error_of(const std::string& bytes) {
   const DataFolder folder;
   const auto file = folder.write("test_batch.bin", bytes);
   return user_error_of([&] { read_cifar10_file(file, nullptr, nullptr); });
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

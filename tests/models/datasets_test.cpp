@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "data_folder.h"
 #include "models/cifar10_reader.h"
 
@@ -12,10 +13,6 @@ using namespace trainyard::models;
 using namespace trainyard::tests;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 void write_idx(const DataFolder& folder, const std::string& prefix, std::uint32_t count,
                const std::string& ending) {

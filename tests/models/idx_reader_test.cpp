@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "data_folder.h"
 
 using namespace trainyard::models;
@@ -21,10 +22,6 @@ std::string error_of(const std::string& images, const std::string& labels, const
   folder.write(labels_name + ending, labels);
   return user_error_of(
       [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), grey28, 10, nullptr, nullptr); });
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::string with_byte(std::string bytes, std::size_t at, int value) {

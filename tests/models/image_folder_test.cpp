@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "data_folder.h"
 #include "models/npy_reader.h"
 #include "pictures.h"
@@ -14,10 +15,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Picture flat(std::uint8_t value) {
   return {.height = 6, .width = 8, .pixels = Bytes(6 * 8 * 3, value)};

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "data_folder.h"
 #include "models/raw_texts.h"
 
@@ -9,10 +10,6 @@ using namespace trainyard::tests;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 using Strings = std::vector<std::string>;
 

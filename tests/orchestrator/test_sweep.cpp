@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "experiments/launch.h"
 #include "sweep_bench.h"
 
@@ -9,10 +10,6 @@ using namespace trainyard;
 using namespace trainyard::orchestrator;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string line_with(const std::filesystem::path& file, const std::string& start) {
   const std::string text = "\n" + text_of(file);

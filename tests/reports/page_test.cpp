@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <librsvg/rsvg.h>
 
+#include "contains.h"
 #include "invented.h"
 #include "reports/assets.h"
 #include "reports/curves.h"
@@ -19,10 +20,6 @@ namespace trainyard::reports {
 namespace {
 
 const std::string hostile = "</script><img src=x onerror=alert(1)>";
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // librsvg parses with libxml2: what it takes is well-formed XML.
 bool is_well_formed(const std::string& svg) {

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "invented.h"
 #include "reports/number_text.h"
 #include "reports/page.h"
@@ -14,10 +15,6 @@ namespace trainyard::reports {
 namespace {
 
 using Final = db::FinalMetrics;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Of ddp, in the only cell.
 Verdict verdict_on(const ReportData& data, const std::string& metric) {

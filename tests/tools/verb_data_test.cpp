@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "../models/data_folder.h"
+#include "contains.h"
 #include "file_server.h"
 #include "models/sha256.h"
 
@@ -16,10 +17,6 @@ using namespace trainyard::tests;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string text_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
