@@ -62,12 +62,10 @@ TEST_CASE(
     "a process is pinned to its cores, leads a session, reads nothing, and inherits no ignored signal") {
   const TemporaryFolder folder;
   const int core = usable_cores().front();
-  auto command = shell(
-      folder,
-      "read line && echo read; grep -E 'Cpus_allowed_list|SigIgn|SigBlk' /proc/self/status; "  // a waiting
-                                                                                               // shell blocks
-                                                                                               // some itself
-      "cut -d' ' -f5,6 /proc/$$/stat; ls /proc/$$/fd | sort -n | tr '\\n' ' '");
+  // grep's own status: a shell that waits blocks signals for a moment
+  auto command = shell(folder,
+                       "read line && echo read; grep -E 'Cpus_allowed_list|SigIgn|SigBlk' /proc/self/status; "
+                       "cut -d' ' -f5,6 /proc/$$/stat; ls /proc/$$/fd | sort -n | tr '\\n' ' '");
   command.cores = {core};
   std::signal(SIGUSR1, SIG_IGN);
   const auto process = local_launcher()->launch(command);
