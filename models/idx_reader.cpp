@@ -18,11 +18,8 @@ constexpr std::uint32_t images_magic = 0x00000803;  // unsigned bytes, three dim
 constexpr std::uint32_t labels_magic = 0x00000801;  // unsigned bytes, one dimension
 
 std::vector<std::string> spellings(const std::string& stem, const std::string& ending) {
-  std::vector<std::string> names;
-  for (const char* separator : {"-", "."}) {
-    for (const char* packed : {"", ".gz"}) names.push_back(stem + separator + ending + packed);
-  }
-  return names;
+  const std::string dashed = stem + "-" + ending, dotted = stem + "." + ending;
+  return {dashed, dashed + ".gz", dotted, dotted + ".gz"};
 }
 
 std::optional<fs::path> first_existing(const fs::path& folder, const std::vector<std::string>& names) {

@@ -22,7 +22,7 @@ std::string big_endian(std::uint32_t number) {
 void write_mnist(const std::filesystem::path& folder, std::uint32_t count, char grey) {
   tests::write_text(folder / "t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(count) +
                                                            big_endian(28) + big_endian(28) +
-                                                           std::string(count * 784, grey));
+                                                           std::string(std::size_t{count} * 784, grey));
   tests::write_text(folder / "t10k-labels-idx1-ubyte",
                     big_endian(0x801) + big_endian(count) + std::string(count, '\3'));
 }

@@ -2,6 +2,7 @@
 #include "experiments/file.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "loading.h"
 

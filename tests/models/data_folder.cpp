@@ -30,7 +30,7 @@ std::string numbered_pixels(std::uint32_t number, std::size_t size) {
 }  // namespace
 
 std::filesystem::path DataFolder::write(const std::string& name, const std::string& bytes) const {
-  const std::filesystem::path file = *this / name;
+  std::filesystem::path file = *this / name;
   std::filesystem::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << (name.ends_with(".gz") ? gzipped(bytes) : bytes);
   return file;
