@@ -18,12 +18,13 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
-struct Row {
+struct NamedSampling {
   const char* name;
   Sampling sampling;
 };
 
-constexpr std::array rows{Row{"exact", Sampling::exact}, Row{"distributed", Sampling::distributed}};
+constexpr std::array samplings{NamedSampling{"exact", Sampling::exact},
+                               NamedSampling{"distributed", Sampling::distributed}};
 
 }  // namespace
 
@@ -35,7 +36,7 @@ Part part_of(const Part& whole, std::int64_t part, std::int64_t parts) {
 }
 
 Sampling find_sampling(std::string_view name) {
-  return models::named_row(rows, &Row::name, "sampler", name).sampling;
+  return models::named_row(samplings, &NamedSampling::name, "sampler", name).sampling;
 }
 
 Sampler::Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,

@@ -18,12 +18,13 @@ namespace {
 
 using Keeps = WeightKeeper::Keeps;
 
-struct Row {
+struct NamedKeeps {
   const char* save;
   Keeps keeps;
 };
 
-constexpr std::array rows{Row{"", Keeps::nothing}, Row{"last", Keeps::last}, Row{"best", Keeps::best}};
+constexpr std::array ways_to_save{NamedKeeps{"", Keeps::nothing}, NamedKeeps{"last", Keeps::last},
+                                  NamedKeeps{"best", Keeps::best}};
 
 using Tensors = std::vector<networks::NamedParameter>;
 
@@ -69,7 +70,7 @@ Tensors receive(int stage, Communicator& stages) {
 }  // namespace
 
 WeightKeeper::WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks)
-    : keeps_(models::named_row(rows, &Row::save, "way to save weights", save).keeps),
+    : keeps_(models::named_row(ways_to_save, &NamedKeeps::save, "way to save weights", save).keeps),
       file_(std::move(file)),
       ranks_(ranks) {}
 
