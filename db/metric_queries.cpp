@@ -148,6 +148,37 @@ std::vector<FinalMetrics> final_metrics(const Database& database, const std::str
   });
 }
 
+// A run's middle: between its first and last epoch, where set-up is over and the end not near.
+std::vector<PackedRun> packed_runs(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      WITH packed AS (
+        SELECT c.run_key, r.strategy, a.circumstances_hash, t.epoch_train_seconds, a.created,
+          (SELECT julianday(MIN(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS first,
+          (SELECT julianday(MAX(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS last
+        FROM attempt a JOIN counted_attempt c ON c.run_key = a.run_key AND c.attempt = a.attempt
+        JOIN run r ON r.run_key = a.run_key JOIN epoch_train_seconds t ON t.run_key = a.run_key
+        WHERE a.host_exclusive = 0 AND a.devices_shared = 0 AND c.status = 'finished')
+      SELECT p.run_key, p.strategy, p.circumstances_hash, p.epoch_train_seconds,
+        (SELECT COUNT(*) FROM packed o WHERE (p.first + p.last) / 2 BETWEEN o.first AND o.last) AS at_once
+      FROM packed p ORDER BY p.created, p.run_key)sql");
+    Bound rows(statement);
+    Axes axes(database.connection());
+    std::vector<PackedRun> found;
+    while (rows.next()) {
+      RowReader row(rows.row());
+      PackedRun packed;
+      packed.run_key = row.text();
+      packed.axes = axes.of(packed.run_key, row.text());
+      packed.circumstances_hash = row.text();
+      packed.epoch_train_seconds = row.number();
+      packed.at_once = static_cast<int>(row.integer());
+      found.push_back(std::move(packed));
+    }
+    return found;
+  });
+}
+
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(

@@ -64,10 +64,16 @@ Plan plan_of(RowReader row) {
   const std::string compare = row.text();
   const std::string varied = row.text();
   const std::string expect = row.text();
+  const std::string published = row.text();
+  const std::string profiles = row.text();
   plan.compare = comparisons_of(compare);
   if (!expect.empty())
     for (const json& element : json::parse(expect))
       plan.expect.push_back(experiments::expectation_from_json(element));
+  if (!published.empty()) plan.published = experiments::published_from_json(json::parse(published));
+  if (!profiles.empty())
+    for (const json& element : json::parse(profiles))
+      plan.data_profiles.push_back(experiments::profiled_data_from_json(element));
   if (!varied.empty()) json::parse(varied).get_to(plan.varied);
   return plan;
 }
@@ -117,7 +123,8 @@ std::vector<std::string> experiment_names(const Database& database) {
 Plan latest_plan(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect
+      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, json_extract(j.extra, '$.published'),
+             json_extract(j.extra, '$.data_profiles')
       FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql");
     Bound rows(statement, experiment);
     if (!rows.next())

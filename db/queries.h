@@ -16,7 +16,9 @@
 
 #include "db/database.h"
 #include "experiments/compare.h"
+#include "experiments/data_profiles.h"
 #include "experiments/expect.h"
+#include "experiments/published.h"
 #include "models/parameter.h"
 
 namespace trainyard::db {
@@ -62,6 +64,8 @@ struct Plan {
   std::string time;
   std::vector<experiments::Compare> compare;
   std::vector<experiments::Expectation> expect;
+  std::optional<experiments::Published> published;
+  std::vector<experiments::ProfiledData> data_profiles;
   std::vector<std::string> varied;
   std::vector<std::string> keys;  // planned by the latest entry, without those removed since
 };
@@ -104,6 +108,12 @@ struct EpochRow {
 };
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
+// Both of the above in one pass, for experiments of a million rows.
+struct Epochs {
+  std::vector<EpochRow> averages;
+  std::vector<EpochRow> replicas;
+};
+Epochs epochs_of_experiment(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
 
 // What enters the verdicts of one finished run (`task_final_metrics`).
@@ -136,6 +146,17 @@ struct TimeParts {
       seconds;  // data, forward, backward, exposed_communication, bubble, optimizer, other
 };
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
+
+// Runs that were trained side by side, each on devices of its own (`exclusive = "devices"`): what the machine
+// can do at most. In order of their launch.
+struct PackedRun {
+  std::string run_key;
+  std::string circumstances_hash;
+  std::map<std::string, models::Value> axes;
+  double epoch_train_seconds = 0;
+  int at_once = 1;  // packed runs under way in the middle of this one, itself among them
+};
+std::vector<PackedRun> packed_runs(const Database& database);
 
 // The attempts of a run, oldest first.
 struct Attempt {

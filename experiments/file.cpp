@@ -8,6 +8,7 @@
 #include "experiments/comparisons.h"
 #include "experiments/expand.h"
 #include "experiments/problems.h"
+#include "experiments/read_published.h"
 #include "experiments/selection.h"
 #include "experiments/sheet.h"
 #include "experiments/toml_tree.h"
@@ -80,12 +81,17 @@ Experiment experiment_of(const Item& root, const std::string& file, const Select
   const std::vector<std::string> varied = varied_axes(sheet, runs);
   std::vector<Compare> compare = comparisons(sheet, runs, problems);
   std::vector<Expectation> expect = expectations(sheet, problems);
+  std::optional<Published> published;
+  if (!sheet.published.empty())
+    published = read_published(sheet.published, sheet.published_at, std::filesystem::path(file).parent_path(),
+                               problems);
   if (runs.empty() && problems.errors() == 0) report_no_runs(sheet, file, problems);
   apply_where(selection.where, runs, problems);
   Experiment experiment = experiment_of(std::move(sheet), runs);
   experiment.varied = varied;
   experiment.compare = std::move(compare);
   experiment.expect = std::move(expect);
+  experiment.published = std::move(published);
   return experiment;
 }
 

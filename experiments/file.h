@@ -14,6 +14,7 @@
 
 #include "experiments/compare.h"
 #include "experiments/expect.h"
+#include "experiments/published.h"
 #include "experiments/run.h"
 #include "models/error.h"
 
@@ -43,6 +44,7 @@ struct Experiment {
   Machine machine;
   std::vector<Compare> compare;     // empty where the file has none and strategies cannot be compared
   std::vector<Expectation> expect;  // what the end of `run` checks; by model and metric, in the file's order
+  std::optional<Published> published;  // numbers to show beside ours; the file that `published` names
   std::vector<Run> runs;  // model, strategy, other axes as in the file, seed fastest; included rows last
   std::vector<std::string> varied;           // names of the axes that the matrix varies
   std::vector<Location> strategy_locations;  // of each run: where its strategy stands, for device errors

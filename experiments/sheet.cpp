@@ -11,9 +11,9 @@ namespace trainyard::experiments {
 
 namespace {
 
-const std::vector<std::string> root_names{"name",     "data_seed", "data",     "matrix",
-                                          "defaults", "model",     "strategy", "exclude",
-                                          "include",  "compare",   "expect",   "machine"};
+const std::vector<std::string> root_names{"name",   "data_seed", "data",     "matrix",  "defaults",
+                                          "model",  "strategy",  "exclude",  "include", "compare",
+                                          "expect", "machine",   "published"};
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -42,6 +42,14 @@ void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
   parameter.minimum = models::Bound{0};
   if (const auto value = checked_value(parameter, item, problems))
     seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*value));
+}
+
+void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
+  if (item.text() == nullptr || item.text()->empty())
+    return problems.error(item.at,
+                          "published must name a TOML file of published numbers, is " + description(item));
+  sheet.published = *item.text();
+  sheet.published_at = item.at;
 }
 
 void report_misplaced(const Member& member, const std::string& where, const std::vector<std::string>& known,
@@ -111,6 +119,7 @@ void read_section(const Member& section, Sheet& sheet, Problems& problems) {
   if (section.name == "model") sheet.models = read_models(section, problems);
   if (section.name == "strategy") read_strategies(section, sheet, problems);
   if (section.name == "expect") sheet.expect = read_expect(section, problems);
+  if (section.name == "published") read_published_name(section.value, sheet, problems);
   if (section.name == "compare") {
     sheet.compare_given = true;
     sheet.compare = read_compare(section, problems);

@@ -79,6 +79,8 @@ struct Sheet {
   Settings overrides;  // --set; stronger than all tables
   std::vector<CompareTable> compare;
   bool compare_given = false;
+  std::string published;  // file of published numbers; empty: none
+  Location published_at;
 };
 
 // A folder is named after the experiment: 1 to 80 of A-Z a-z 0-9 space _ . -, and neither "." nor "..".

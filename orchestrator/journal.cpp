@@ -9,12 +9,14 @@
 
 #include "experiments/compare.h"
 #include "experiments/expect.h"
+#include "experiments/published.h"
 #include "experiments/record.h"
 #include "experiments/run.h"
 
 namespace trainyard::orchestrator {
 
-nlohmann::json run_entry(const experiments::Experiment& experiment) {
+nlohmann::json run_entry(const experiments::Experiment& experiment,
+                         const std::vector<experiments::ProfiledData>& data) {
   nlohmann::json compare = nlohmann::json::array();
   for (const auto& one : experiment.compare) compare.push_back(experiments::to_json(one));
   nlohmann::json expect = nlohmann::json::array();
@@ -30,20 +32,23 @@ nlohmann::json run_entry(const experiments::Experiment& experiment) {
   }
   const bool final_look = std::any_of(experiment.compare.begin(), experiment.compare.end(),
                                       [](const auto& one) { return one.final_look; });
-  return {{"v", experiments::record_version},
-          {"type", "run"},
-          {"time", experiments::utc_now()},
-          {"experiment", experiment.name},
-          {"file", experiment.file.string()},
-          {"toml", experiment.toml},
-          {"compare", compare},
-          {"expect", expect},
-          {"varied", experiment.varied},
-          {"final", final_look},
-          {"data_seed", experiment.data_seed},
-          {"keys", keys},
-          {"strategies", strategies},
-          {"runs", runs}};
+  nlohmann::json entry{{"v", experiments::record_version},
+                       {"type", "run"},
+                       {"time", experiments::utc_now()},
+                       {"experiment", experiment.name},
+                       {"file", experiment.file.string()},
+                       {"toml", experiment.toml},
+                       {"compare", compare},
+                       {"expect", expect},
+                       {"varied", experiment.varied},
+                       {"final", final_look},
+                       {"data_seed", experiment.data_seed},
+                       {"keys", keys},
+                       {"strategies", strategies},
+                       {"runs", runs}};
+  if (experiment.published) entry["published"] = experiments::to_json(*experiment.published);
+  for (const auto& profiled : data) entry["data_profiles"].push_back(experiments::to_json(profiled));
+  return entry;
 }
 
 namespace {

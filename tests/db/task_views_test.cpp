@@ -5,9 +5,9 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
 
+#include "checked_yard.h"
 #include "db/queries.h"
 #include "models/catalogue.h"
-#include "yard.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -40,7 +40,7 @@ std::vector<json> bleu_metrics(const std::vector<double>& matched, const std::ve
 
 // Each rank's test metrics, then the end of the run.
 double bleu_of(const std::vector<std::vector<json>>& ranks) {
-  Yard yard;
+  CheckedYard yard;
   const auto run = mesh_run(static_cast<std::int64_t>(ranks.size()), 1);
   launch(yard, run, "translation");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -54,7 +54,7 @@ double bleu_of(const std::vector<std::vector<json>>& ranks) {
 
 // One epoch and the test of a run on one rank, with these mean losses over 40 tokens or pixels.
 FinalMetrics finals_of(const std::string& task, double train, double validation, double test) {
-  Yard yard;
+  CheckedYard yard;
   const auto run = mesh_run(1, 1);
   launch(yard, run, task);
   Spool spool(run, 1, 0);
@@ -120,7 +120,7 @@ TEST_CASE("BLEU without a common 4-gram is 0, and of fewer counts than it needs 
 }
 
 TEST_CASE("a run has the task of its model in the catalogue, a model that is not there has none") {
-  Yard yard;
+  CheckedYard yard;
   std::vector<experiments::Run> runs{make_run("something new", 1, 0)};
   for (const models::Model& model : models::catalogue()) runs.push_back(make_run(model.name, 1, 0));
   yard.plan(runs);
@@ -133,7 +133,7 @@ TEST_CASE("a run has the task of its model in the catalogue, a model that is not
 }
 
 TEST_CASE("of a replica the last stage gives the metrics, the slowest the times") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = mesh_run(2, 2);
   launch(yard, run, "translation");
   const auto losses = [](double sum, double weight) {

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "checked_yard.h"
 #include "db/queries.h"
-#include "yard.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -20,7 +20,7 @@ std::vector<std::string> columns(const Database& database, const std::string& vi
 }  // namespace
 
 TEST_CASE("the public views have their promised columns in their promised order") {
-  const Yard yard;
+  const CheckedYard yard;
   using Names = std::vector<std::string>;
   CHECK(columns(yard.database, "epoch_average") ==
         Names{"run_key", "experiment", "model", "strategy", "seed", "epoch", "train_loss", "train_accuracy",
@@ -41,7 +41,7 @@ TEST_CASE("the public views have their promised columns in their promised order"
 }
 
 TEST_CASE("an average is the sum of sums over the sum of weights, not the mean of means") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 4);
   yard.plan({run});
   finish(yard.ingest, run, make_launch(run), {5, 2, 3});
@@ -66,7 +66,7 @@ TEST_CASE("an average is the sum of sums over the sum of weights, not the mean o
 }
 
 TEST_CASE("ranks of unequal parts are weighed by their samples") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
@@ -86,7 +86,7 @@ TEST_CASE("ranks of unequal parts are weighed by their samples") {
 }
 
 TEST_CASE("what is not measured, or of no samples, is not defined") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
@@ -104,7 +104,7 @@ TEST_CASE("what is not measured, or of no samples, is not defined") {
 }
 
 TEST_CASE("a rank whose loss is not a number makes the average not a number") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
@@ -115,7 +115,7 @@ TEST_CASE("a rank whose loss is not a number makes the average not a number") {
 }
 
 TEST_CASE("the time of an epoch is that of its slowest rank") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 2);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
@@ -155,7 +155,7 @@ TEST_CASE("seconds per epoch are the median after the first; of fewer than 3 non
 }
 
 TEST_CASE("each run has its own median") {
-  Yard yard;
+  CheckedYard yard;
   const auto fast = make_run("mlp", 1, 0), slow = make_run("mlp", 1, 1);
   yard.plan({fast, slow});
   finish(yard.ingest, fast, make_launch(fast), {9, 1, 2, 3});
@@ -167,7 +167,7 @@ TEST_CASE("each run has its own median") {
 }
 
 TEST_CASE("an epoch of a running run has an average once all ranks have written it") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
@@ -182,7 +182,7 @@ TEST_CASE("an epoch of a running run has an average once all ranks have written 
 }
 
 TEST_CASE("the finished attempt counts for a run, else the latest") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});
   const auto fail = [&](int attempt) {
@@ -206,7 +206,7 @@ TEST_CASE("the finished attempt counts for a run, else the latest") {
 }
 
 TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 1, 0, 6);
   yard.plan({run});
   const auto attempt = [&](int number, int first, int last, std::optional<int> resumes, int after) {
@@ -232,7 +232,7 @@ TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
 }
 
 TEST_CASE("an attempt that claims to resume itself or a later one ends the chain there") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});
   json launch = experiments::to_json(make_launch(run, 1));
@@ -258,7 +258,7 @@ TEST_CASE("times count where the host was exclusive and no device was shared") {
 }
 
 TEST_CASE("parts of the time are means over the timed epochs and the ranks") {
-  Yard yard;
+  CheckedYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "db/database.h"
+#include "orchestrator/data_profiles.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/sweep.h"
 #include "reports/report.h"
@@ -23,7 +24,11 @@ struct RunOptions : ExperimentOptions {
 
 void enter_in_journal(const experiments::Experiment& experiment, const orchestrator::Yard& yard,
                       db::Database& database) {
-  const auto entry = orchestrator::run_entry(experiment);
+  const auto names = db::experiment_names(database);
+  const bool again = std::find(names.begin(), names.end(), experiment.name) != names.end();
+  const auto known = again ? db::latest_plan(database, experiment.name).data_profiles
+                           : std::vector<experiments::ProfiledData>{};
+  const auto entry = orchestrator::run_entry(experiment, orchestrator::data_profiles(experiment, known));
   orchestrator::append_to_journal(yard.journal(), entry);
   database.transaction([&] { db::Ingest(database).journal_entry(entry); });
 }

@@ -1,0 +1,51 @@
+#include "experiments/data_profiles.h"
+
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/sha256.h"
+
+namespace trainyard::experiments {
+
+std::string identity_of(const models::DataChoice& choice) {
+  const nlohmann::json parts{choice.source,
+                             choice.fingerprint,
+                             choice.split_seed,
+                             choice.split,
+                             choice.train_samples.value_or(-1),
+                             choice.image_size};
+  return models::sha256_hex(parts.dump()).substr(0, 12);
+}
+
+nlohmann::json to_json(const ProfiledData& data) {
+  nlohmann::json channels = nlohmann::json::array();
+  for (const models::ChannelCounts& channel : data.profile.channels)
+    channels.push_back({{"counts", channel.counts}, {"name", channel.name}});
+  return {{"channels", channels},
+          {"classes",
+           {{"train", data.profile.classes[0]},
+            {"validation", data.profile.classes[1]},
+            {"test", data.profile.classes[2]}}},
+          {"dataset", data.dataset},
+          {"identity", data.identity},
+          {"source", data.source}};
+}
+
+ProfiledData profiled_data_from_json(const nlohmann::json& object) try {
+  ProfiledData data;
+  object.at("dataset").get_to(data.dataset);
+  object.at("source").get_to(data.source);
+  object.at("identity").get_to(data.identity);
+  const nlohmann::json& classes = object.at("classes");
+  classes.at("train").get_to(data.profile.classes[0]);
+  classes.at("validation").get_to(data.profile.classes[1]);
+  classes.at("test").get_to(data.profile.classes[2]);
+  for (const nlohmann::json& channel : object.at("channels"))
+    data.profile.channels.push_back(
+        {channel.at("name").get<std::string>(), channel.at("counts").get<std::vector<std::int64_t>>()});
+  return data;
+} catch (const nlohmann::json::exception& error) {
+  throw InternalError(std::string("not the JSON of a data profile: ") + error.what());
+}
+
+}  // namespace trainyard::experiments

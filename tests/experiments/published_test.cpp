@@ -1,0 +1,101 @@
+// `published = "….toml"`: numbers of a text, shown beside ours.
+#include <algorithm>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "experiments/file.h"
+#include "experiments/read_published.h"
+#include "scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using trainyard::tests::ScratchFolder;
+
+namespace {
+
+Published read(const std::string& toml, Problems& problems) {
+  return published_from_toml(toml, "p.toml", problems);
+}
+
+std::string problem_of(const std::string& toml) {
+  Problems problems;
+  read(toml, problems);
+  std::string all;
+  for (const Problem& problem : problems.in_file_order()) all += to_text(problem) + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a list is the first and the last epoch, a plain time that of all, _last the last") {
+  Problems problems;
+  const Published published = read(
+      "[paper]\nhardware.ddp = \"two cards\"\nseries = [\"any\"]\n[paper.cnn]\nepochs = 20\n"
+      "single = { train_seconds = 22, train_accuracy = [0.3, 0.4] }\nddp = { train_loss_last = 2.3, note = "
+      "\"x\" }\n"
+      "[paper.summary]\nfree = 1\n",
+      problems);
+  CHECK(problems.errors() == 0);
+  REQUIRE(published.sources.size() == 1);
+  const PublishedSource& source = published.sources.front();
+  CHECK(source.hardware.at("ddp") == "two cards");
+  REQUIRE(source.series.size() == 3);
+  CHECK(source.series[0].metric == "train_seconds");
+  CHECK(source.series[0].points.front().epoch == 0);
+  CHECK(source.series[1].points.back().epoch == 20);
+  CHECK(source.series[1].points.back().value == 0.4);
+  CHECK(source.series[2].metric == "train_loss");
+  CHECK(source.series[2].points.front().epoch == 20);
+}
+
+TEST_CASE("what was read goes through JSON unchanged") {
+  Problems problems;
+  const Published published =
+      read("[p.mlp]\nepochs = 10\nddp = { train_accuracy = [0.7, 0.95] }\n", problems);
+  CHECK(to_json(published_from_json(to_json(published))) == to_json(published));
+}
+
+TEST_CASE("what is wrong with published numbers is said with its place") {
+  CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("p.toml:3:9") !=
+        std::string::npos);
+  CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("train_accuracy") !=
+        std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = { train_loss = [2, 1] }\n").find("needs `epochs`") != std::string::npos);
+  CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_loss = 2 }\n").find("[first, last]") !=
+        std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = { train_seconds = -1 }\n").find("a number >= 0") != std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = 3\n").find("a table of numbers") != std::string::npos);
+  CHECK(problem_of("x = 1\n").find("has no numbers") != std::string::npos);
+  CHECK(problem_of("[p\n").find("p.toml:1") != std::string::npos);
+}
+
+TEST_CASE("an experiment names the file relative to its own folder; a missing one is an error at its place") {
+  const ScratchFolder folder;
+  const std::string text = "[p.mlp]\nsingle = { train_seconds = 24 }\n";
+  std::ofstream(folder / "p.toml") << text;
+  const std::string start = "name = \"x\"\npublished = \"";
+  const Loaded found = load_text(start + "p.toml\"\n[matrix]\nmodel = [\"mlp\"]\n", folder / "x.toml");
+  REQUIRE(found.experiment.has_value());
+  REQUIRE(found.experiment->published.has_value());
+  CHECK(found.experiment->published->file == "p.toml");
+  CHECK(found.experiment->published->text == text);
+  const Loaded missing = load_text(start + "q.toml\"\n[matrix]\nmodel = [\"mlp\"]\n", folder / "x.toml");
+  CHECK_FALSE(missing.experiment.has_value());
+  REQUIRE(missing.problems.size() == 1);
+  CHECK(missing.problems.front().location.line == 2);
+}
+
+TEST_CASE("the numbers of the published study are read whole") {
+  const Loaded study = load("experiments/published-study.toml");
+  REQUIRE(study.experiment.has_value());
+  REQUIRE(study.experiment->published.has_value());
+  REQUIRE(study.experiment->published->sources.size() == 1);
+  const auto& series = study.experiment->published->sources.front().series;
+  const auto found = std::ranges::find_if(series, [](const PublishedSeries& one) {
+    return one.model == "cnn" && one.arm == "ddp" && one.metric == "train_loss";
+  });
+  REQUIRE(found != series.end());
+  CHECK(found->points.back().value == 2.3);  // ln 10: it never left chance level
+}
