@@ -13,6 +13,9 @@ std::string_view page_js();
 // `figure_css` with the light colours of `page_css` in place of the variables: for files that stand alone.
 std::string figure_style_with_colours();
 
+// The light colour of a role of figures: "ddp" → "#0072b2". InternalError where there is none.
+std::string light_colour(const std::string& role);
+
 // "sha256-…" of a style or script element, as a content security policy wants it.
 std::string policy_hash(std::string_view content);
 

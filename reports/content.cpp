@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reports/data_figures.h"
+#include "reports/effects.h"
 #include "reports/panels.h"
 #include "reports/time_breakdown.h"
 
@@ -56,17 +58,32 @@ Content compose(const ReportData& data) {
   if (compares.empty()) compares.emplace_back();
   std::vector<Cell> all_cells;
   for (const experiments::Compare& compare : compares) {
-    content.comparisons.push_back({compare, judge(data, compare)});
+    content.comparisons.push_back({compare, judge(data, compare), {}});
     std::ranges::copy(cells_of(content.comparisons.back()), std::back_inserter(all_cells));
   }
   content.palette = make_palette(all_cells);
+  for (Comparison& comparison : content.comparisons)
+    comparison.effects = make_effects(comparison, content.palette);
   const std::vector<Cell> cells = cells_of(content.comparisons.front());
   for (const Cell& cell : cells) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
   content.breakdown = make_time_breakdown(data, cells);
+  content.data_figures = make_data_figures(data);
   content.provenance = provenance(data);
   content.fairness = fairness_statements(data, compares.front(), cells);
   content.expectations = check_expectations(data);
   return content;
+}
+
+std::vector<const Figure*> all_figures(const Content& content) {
+  std::vector<const Figure*> figures;
+  const auto add = [&](const std::vector<Figure>& some) {
+    for (const Figure& figure : some) figures.push_back(&figure);
+  };
+  for (const Comparison& comparison : content.comparisons) add(comparison.effects);
+  for (const CellFigures& cell : content.figures) add(cell.panels);
+  figures.push_back(&content.breakdown);
+  add(content.data_figures);
+  return figures;
 }
 
 PublishedTable published_table(const Comparison& comparison) {

@@ -18,6 +18,7 @@ namespace trainyard::reports {
 struct Comparison {
   experiments::Compare compare;
   std::vector<CellVerdicts> cells;
+  std::vector<Figure> effects = {};  // forest plots
 };
 
 struct CellFigures {
@@ -32,12 +33,16 @@ struct Content {
   Palette palette;
   std::vector<CellFigures> figures;  // by the first comparison's cells
   Figure breakdown;
+  std::vector<Figure> data_figures;
   std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"
   std::vector<Statement> fairness;
   std::vector<CheckedExpectation> expectations;
 };
 
 Content compose(const ReportData& data);
+
+// In the order of the page.
+std::vector<const Figure*> all_figures(const Content& content);
 
 // The table in the published shape: which cells stand in which row, by validation metrics and train time.
 struct PublishedTable {

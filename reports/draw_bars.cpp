@@ -12,7 +12,8 @@ namespace trainyard::reports {
 namespace {
 
 constexpr double label_size = 10.5;
-constexpr double top = 10;
+constexpr double usual_top = 10;
+constexpr double guide_row = 13;
 constexpr double bottom = 158;
 
 double highest(const Figure& figure) {
@@ -22,6 +23,11 @@ double highest(const Figure& figure) {
     if (!series.final) continue;
     means = std::max(means, series.final->mean);
     high = std::max({high, series.final->mean, has_interval(*series.final) ? series.final->high : 0});
+  }
+  // Guides take part while the bars keep half of the height.
+  for (const Guide& guide : figure.guides) {
+    const double value = guide.points.empty() ? 0 : guide.points.front().second;
+    if (value <= 2 * means) high = std::max(high, value);
   }
   // The interval of two seeds may reach ten times as far as the bars: it is then cut at twice their height.
   return high > 0 ? std::min(high, 2 * means) * 1.04 : 1;
@@ -58,9 +64,26 @@ void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center
   out.close();
 }
 
+// Lines across all bars, named in rows above them, where no bar can reach the names.
+void draw_bar_guides(Markup& out, const Figure& figure, const Scale1D& y, double left, double right) {
+  double row = 8;
+  for (const Guide& guide : figure.guides) {
+    const double value = guide.points.front().second;
+    out.open("g", {{"class", "gd gd-" + guide.colour}, {"data-series", "guide-" + guide.colour}});
+    if (value <= y.high) draw_rule(out, "gl", left, y(value), right, y(value));
+    draw_rule(out, "gl", left, row - 3, left + 14, row - 3);
+    draw_text(out, "gt", left + 18, row,
+              guide.label + ": " + for_table(value, 3) + " " + figure.unit +
+                  (value <= y.high ? "" : ", off the scale"));
+    out.close();
+    row += guide_row;
+  }
+}
+
 }  // namespace
 
 void draw_bars(Markup& out, const Figure& figure) {
+  const double top = usual_top + guide_row * static_cast<double>(figure.guides.size());
   const Scale1D y{0, highest(figure), bottom, top, false};
   const std::vector<Tick> y_ticks = ticks(y.low, y.high, 5, false);
   double left = 0;
@@ -78,6 +101,7 @@ void draw_bars(Markup& out, const Figure& figure) {
   for (std::size_t i = 0; i < bars.size(); ++i) {
     draw_bar(out, *bars[i], y, left + (static_cast<double>(i) + 0.5) * step, std::min(44.0, 0.62 * step));
   }
+  draw_bar_guides(out, figure, y, left, right);
   draw_rule(out, "ax", left, bottom, right, bottom);
   draw_names(out, bars, left, step);
 }

@@ -1,10 +1,13 @@
-// A figure as neutral data: what is drawn, not how. Made by `panels` and `time_breakdown`, drawn by `svg`;
-// any other renderer (paper, terminal, a grammar of graphics) can stand beside it.
+// A figure as neutral data: what is drawn, not how. Made by `panels`, `scaling`, `effects` and
+// `time_breakdown`; drawn by `svg` for page and paper, written by `vega_lite` for people who restyle.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "reports/table.h"
 
 namespace trainyard::reports {
 
@@ -28,14 +31,21 @@ struct Series {
   std::optional<Point> final;  // what enters the verdict, in the strip at the right, or the bar
 };
 
-struct Axis {
-  bool log = false;
-  bool integers = false;
+// What the curves are held against and nobody here measured: a polyline of (x, y); of bars only y counts. It
+// is never allowed to squeeze the curves: where it lies far off, its label says its value instead.
+struct Guide {
+  std::string label;   // "published, single"
+  std::string colour;  // role: "published", "ideal", "limit"
+  std::vector<std::pair<double, double>> points;
 };
 
-struct Table {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows;
+struct Axis {
+  std::string title;            // under the axis: "epoch"
+  bool log = false;             // only y
+  bool integers = false;        // only x: epochs, devices
+  bool from_zero = false;       // the axis begins at zero
+  std::optional<double> least;  // no value can be below, no value above: intervals are cut there
+  std::optional<double> most;
 };
 
 // A part of stacked bars; its colour stays its own where other parts are left out.
@@ -53,7 +63,33 @@ struct Stack {
   double total = 0;
 };
 
-enum class FigureKind { lines, bars, stacks };
+// A row of a forest plot: what an arm does in a cell.
+struct EffectRow {
+  std::string group;   // "MLP": rows of one group stand together
+  std::string label;   // "ddp"
+  std::string colour;  // role
+};
+
+// One effect with its margin, as a change of the metric. Not drawn, but said, where `on_scale` is false: it
+// is in another unit than its column.
+struct Effect {
+  double value = 0;
+  double low = 0, high = 0;                // 95 % interval
+  double margin_low = 0, margin_high = 0;  // inside, a change counts as none
+  std::string text;                        // "−43.2 %"
+  std::string verdict;                     // "IMPROVES"
+  std::string glyph;                       // "▲"
+  bool on_scale = true;
+};
+
+// A column of a forest plot: one metric, an effect or nothing for each row.
+struct EffectColumn {
+  std::string title;  // "Validation loss"
+  std::string unit;   // "%, lower is better"
+  std::vector<std::optional<Effect>> effects;
+};
+
+enum class FigureKind { lines, bars, stacks, effects };
 
 struct Figure {
   std::string slug;  // file name and anchor: "mlp-train-accuracy"
@@ -64,11 +100,16 @@ struct Figure {
   Axis x;
   Axis y;
   std::vector<Series> series;
+  bool markers = false;     // of lines: each point is marked, with its interval
   std::string final_label;  // under the strip: "last epoch"
+  std::vector<Guide> guides;
   std::vector<Part> parts;  // of stacks, in their order
   std::vector<Stack> stacks;
+  std::vector<EffectRow> rows;  // of effects
+  std::vector<EffectColumn> columns;
   std::string caption;
-  std::string sql;  // the query behind it
+  std::vector<std::string> remarks;  // sentences that the figure supports, one an arm: "ddp is slower than …"
+  std::string sql;                   // the query behind it
   Table data;
   std::string missing;  // why there is nothing to draw: "not defined for this model"
 };

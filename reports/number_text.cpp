@@ -70,7 +70,7 @@ std::string plain_number(double value, int digits) {
 }
 
 std::string coordinate(double value) {
-  return without_trailing_zeros(to_text(value, std::chars_format::fixed, std::abs(value) < 1000 ? 2 : 1));
+  return without_trailing_zeros(to_text(value, std::chars_format::fixed, 1));
 }
 
 std::string fixed(double value, int decimals) {

@@ -14,7 +14,7 @@ inline constexpr const char* minus_sign = "\u2212";
 // hyphen.
 std::string plain_number(double value, int digits = 6);
 
-// For coordinates in SVG: two decimals at most.
+// For coordinates in SVG: a tenth of a pixel.
 std::string coordinate(double value);
 
 // Fixed decimals with a proper minus sign; "–" for NaN.

@@ -38,10 +38,12 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.open("main").line();
   for (const Comparison& comparison : content.comparisons) {
     out.add(page_verdicts(comparison, content.palette, &comparison == &content.comparisons.front())).line();
+    out.add(page_effects(comparison, formats)).line();
   }
   out.add(page_expectations(content)).line();
   for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
   out.add(page_breakdown(content.breakdown, formats)).line();
+  out.add(page_data(content, formats)).line();
   out.add(page_runs(content)).line();
   out.close().line();
   out.leaf("footer", {},
@@ -62,17 +64,11 @@ Markup series_sample(const Series& series) {
   return out;
 }
 
-Markup html_table(const Table& table) {
+Markup guide_sample(const std::string& colour) {
   Markup out;
-  out.open("table").open("thead").open("tr");
-  for (const std::string& column : table.columns) out.leaf("th", {{"scope", "col"}}, column);
-  out.close().close().open("tbody");
-  for (const std::vector<std::string>& row : table.rows) {
-    out.open("tr");
-    for (const std::string& cell : row) out.leaf("td", {}, cell);
-    out.close();
-  }
-  out.close().close();
+  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
+  out.open("g", {{"class", "gd gd-" + colour}}).empty("path", {{"class", "gl"}, {"d", "M0 5H20"}}).close();
+  out.close();
   return out;
 }
 

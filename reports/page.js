@@ -41,14 +41,26 @@
     if (cross) cross.remove();
     cross = null;
   };
-  const data = (svg) => one('table', one('details', svg.closest('figure')));
+  // Rows of a figure's CSV, the first its head (RFC 4180).
+  const parsed = new WeakMap();
+  const rowsOf = (figure) => {
+    const source = one('.csv', figure);
+    if (!parsed.has(source)) {
+      const rows = [[]];
+      for (const [, quoted, plain, end] of source.textContent.matchAll(/(?:"((?:[^"]|"")*)"|([^,\n]*))(,|\n|$)/g)) {
+        rows.at(-1).push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
+        if (end === '\n') rows.push([]);
+      }
+      parsed.set(source, rows.filter((row) => row.length > 1));
+    }
+    return parsed.get(source);
+  };
+  const shown = (text) => (text === '' ? '–' : String(Number(Number(text).toPrecision(5))).replace('-', '−'));
   const show = (svg, wanted, say) => {
-    const table = data(svg);
-    const rows = table.tBodies[0].rows;
-    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+    const [names, ...rows] = rowsOf(svg.closest('figure'));
     const index = Math.max(0, Math.min(rows.length - 1, wanted));
     svg.dataset.index = index;
-    const cells = [...rows[index].cells].map((cell) => cell.textContent);
+    const cells = rows[index];
     const x = Number(svg.dataset.x0) + Number(svg.dataset.dx) * (Number(cells[0]) - Number(svg.dataset.first));
     hide();
     cross = document.createElementNS('http://www.w3.org/2000/svg', 'line');
@@ -64,10 +76,10 @@
       if (off.has(names[column])) continue;
       const row = list.insertRow();
       row.insertCell().textContent = names[column];
-      row.insertCell().textContent = cells[column];
-      const interval = cells[column + 1] === '–' ? '' : '[' + cells[column + 1] + ', ' + cells[column + 2] + ']';
-      row.insertCell().textContent = interval;
-      spoken.push(names[column] + ' ' + cells[column]);
+      row.insertCell().textContent = shown(cells[column]);
+      const ends = cells[column + 1] === '' ? '' : '[' + shown(cells[column + 1]) + ', ' + shown(cells[column + 2]) + ']';
+      row.insertCell().textContent = ends;
+      spoken.push(names[column] + ' ' + shown(cells[column]));
     }
     tip.replaceChildren(element('strong', title + ', epoch ' + cells[0]), list);
     tip.hidden = false;
@@ -89,7 +101,7 @@
     svg.addEventListener('blur', hide);
     svg.addEventListener('keydown', (event) => {
       const index = svg.dataset.index === undefined ? -1 : Number(svg.dataset.index);
-      const last = data(svg).tBodies[0].rows.length - 1;
+      const last = rowsOf(svg.closest('figure')).length - 2;
       const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: last }[event.key];
       if (event.key === 'Escape') hide();
       if (to === undefined) return;
@@ -97,6 +109,40 @@
       show(svg, to, true);
     });
   });
+
+  // Data: a table in place of the text once it is looked at, and the text as a file.
+  const asTable = (source) => {
+    const [names, ...rows] = rowsOf(source.closest('figure'));
+    const table = element('table');
+    const head = table.createTHead().insertRow();
+    for (const name of names) head.append(element('th', name));
+    const body = table.createTBody();
+    for (const row of rows) {
+      const line = body.insertRow();
+      for (const cell of row) line.insertCell().textContent = cell;
+    }
+    const box = element('div');
+    box.className = 'dt';
+    box.tabIndex = 0;
+    box.append(table);
+    return box;
+  };
+  all('figure details').forEach((details) => details.addEventListener('toggle', () => {
+    const source = one('.csv', details);
+    if (!details.open || source.hidden) return;
+    const save = element('button', 'Save ' + source.dataset.file);
+    save.type = 'button';
+    save.className = 'tool';
+    save.addEventListener('click', () => {
+      const link = element('a');
+      link.href = URL.createObjectURL(new Blob([source.textContent], { type: 'text/csv' }));
+      link.download = source.dataset.file;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
+    source.after(asTable(source), save);
+    source.hidden = true;
+  }));
 
   // Runs: sort by a column, filter by any text.
   const runs = one('#runs');

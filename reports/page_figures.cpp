@@ -1,32 +1,42 @@
 // The panels of a cell and the time breakdown, each with its query and data.
+#include <array>
+#include <utility>
+
 #include "reports/page.h"
 #include "reports/svg.h"
+#include "reports/table_text.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-void add_details(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
-  out.open("details").leaf("summary", {}, "Query, data, files");
-  out.leaf("pre", {}, figure.sql);
-  if (!formats.empty()) {
-    out.open("p", {{"class", "said"}});
-    for (const char* format : {"svg", "png"}) {
-      if (formats.count(format) == 0) continue;
-      const std::string file = "figures/" + figure.slug + "." + format;
-      out.leaf("a", {{"href", file}}, file).text(" ");
-    }
-    out.close();
+// Links to the files that stand beside the page.
+void add_files(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
+  static constexpr std::array<std::pair<const char*, const char*>, 5> files{
+      {{"svg", "svg"}, {"png", "png"}, {"pdf", "pdf"}, {"csv", "csv"}, {"vega-lite", "vl.json"}}};
+  Markup links;
+  for (const auto& [format, extension] : files) {
+    if (formats.count(format) != 0)
+      links.leaf("a", {{"href", "figures/" + figure.slug + "." + extension}}, extension).text(" ");
   }
-  out.open(
-      "div",
-      {{"class", "dt"}, {"tabindex", "0"}, {"role", "region"}, {"aria-label", "Data of " + figure.title}});
-  out.add(html_table(figure.data)).close().close();
+  if (!links.str().empty()) out.open("p", {{"class", "said"}}).text(figure.slug + ": ").add(links).close();
 }
 
-void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
+void add_details(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
+  out.open("details").leaf("summary", {}, "Query and data");
+  out.leaf("pre", {}, figure.sql);
+  add_files(out, figure, formats);
+  out.open("pre", {{"class", "csv"},
+                   {"tabindex", "0"},
+                   {"aria-label", "Data of " + figure.title},
+                   {"data-file", figure.slug + ".csv"}});
+  out.text(csv_text(figure.data)).close().close();
+}
+
+void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& formats,
+                const std::string& before = "") {
   out.open("figure", {{"id", "figure-" + figure.slug}});
-  out.open("figcaption").leaf("b", {}, figure.title);
+  out.open("figcaption").leaf("b", {}, before + figure.title);
   if (!figure.unit.empty() && figure.missing.empty()) out.text(" ").leaf("span", {}, figure.unit);
   out.close();
   if (!figure.missing.empty()) {
@@ -68,6 +78,31 @@ Markup page_panels(const CellFigures& figures, const std::set<std::string>& form
   return out;
 }
 
+Markup page_effects(const Comparison& comparison, const std::set<std::string>& formats) {
+  Markup out;
+  if (comparison.effects.empty()) return out;
+  out.open("section", {{"id", comparison.effects.front().slug}});
+  out.leaf("h2", {}, comparison.effects.front().title);
+  out.leaf("p", {{"class", "sub"}}, comparison.effects.front().caption);
+  for (const Figure& figure : comparison.effects) {
+    out.open("figure", {{"id", "figure-" + figure.slug}}).open("div", {{"class", "scroll"}});
+    out.open("div", {{"class", "wide"}}).add(page_svg(figure)).close().close();
+    add_details(out, figure, formats);
+    out.close().line();
+  }
+  out.close();
+  return out;
+}
+
+Markup page_data(const Content& content, const std::set<std::string>& formats) {
+  Markup out;
+  if (content.data_figures.empty()) return out;
+  out.open("section", {{"id", "data"}}).leaf("h2", {}, "Data").open("div", {{"class", "grid"}}).line();
+  for (const Figure& figure : content.data_figures) add_figure(out, figure, formats, figure.subject + " · ");
+  out.close().close();
+  return out;
+}
+
 Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats) {
   Markup out;
   out.open("section", {{"id", "time"}}).leaf("h2", {}, breakdown.title);
@@ -86,6 +121,9 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
   }
   out.close().open("figure").open("div", {{"class", "scroll"}}).open("div", {{"class", "wide"}});
   out.add(page_svg(breakdown)).close().close();
+  out.open("ul", {{"class", "remarks"}});
+  for (const std::string& remark : breakdown.remarks) out.leaf("li", {}, remark);
+  out.close();
   add_details(out, breakdown, formats);
   out.close().close();
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reports/page.h"
+#include "reports/published_guides.h"
 
 namespace trainyard::reports {
 
@@ -59,6 +60,11 @@ Markup page_top(const Content& content) {
   for (const Statement& statement : content.fairness) {
     out.leaf("li", {{"class", class_of(statement.bearing)}}, statement.text);
   }
+  if (!content.data->selected.empty())
+    out.leaf("li", {{"class", "not"}},
+             "Only a part of the runs is in this report (" + content.data->selected +
+                 "): its verdicts were not planned, so that their error rates are not those stated.");
+  for (const std::string& note : published_notes(*content.data)) out.leaf("li", {{"class", "note"}}, note);
   out.close().close().close().close();
   return out;
 }
@@ -70,7 +76,9 @@ Markup page_navigation(const Content& content) {
   for (const CellFigures& figures : content.figures) {
     out.leaf("a", {{"href", "#cell-" + figures.cell.slug}}, figures.cell.label);
   }
-  out.leaf("a", {{"href", "#time"}}, "Time").leaf("a", {{"href", "#all-runs"}}, "Runs");
+  out.leaf("a", {{"href", "#time"}}, "Time");
+  if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
+  out.leaf("a", {{"href", "#all-runs"}}, "Runs");
   out.open("span", {{"class", "keys"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
   for (const Series& series : page_legend(content)) {
     out.open("button", {{"type", "button"},
@@ -78,6 +86,14 @@ Markup page_navigation(const Content& content) {
                         {"data-label", series.label},
                         {"aria-pressed", "true"}});
     out.add(series_sample(series)).text(series.label).close();
+  }
+  if (content.data->plan.published) {
+    const std::string label = "Published";
+    out.open("button", {{"type", "button"},
+                        {"data-key", "guide-published"},
+                        {"data-label", label},
+                        {"aria-pressed", "true"}});
+    out.add(guide_sample("published")).text(label).close();
   }
   out.close();
   out.open("span", {{"class", "js"}});

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <set>
 
 #include "reports/curves.h"
-#include "reports/number_text.h"
+#include "reports/published_guides.h"
+#include "reports/scaling.h"
 
 namespace trainyard::reports {
 
@@ -19,65 +20,83 @@ std::string column_of(const Metric& metric) {
 
 void add_keys(std::string& list, const Arm& arm) {
   for (const Observation& observation : arm.runs) {
-    list += (list.empty() ? "'" : ", '") + observation.run->run_key + "'";
+    list += (list.empty() ? "('" : ", ('") + observation.run->run_key + "')";
   }
 }
 
 // The rows that the figure averages, of the runs in this cell; people may run it as it stands: trainyard sql
 // "…".
-std::string query_of(const Cell& cell, const Metric& metric) {
+std::string query_of(const Cell& cell, const Metric& metric, const std::string& further = "") {
   std::string keys;
   add_keys(keys, cell.baseline);
   for (const Arm& arm : cell.arms) add_keys(keys, arm);
-  const std::string where = " WHERE run_key IN (" + keys + ")";
-  const std::string column = column_of(metric);
+  const std::string column = column_of(metric) + further;
   const std::string task = metric.task.empty() ? "" : "task_";
-  return "SELECT DISTINCT strategy, seed, 'average' AS replica, epoch, " + column + "\nFROM " + task +
-         "epoch_average" + where + "\nUNION ALL SELECT DISTINCT strategy, seed, replica, epoch, " + column +
-         "\nFROM " + task + "epoch_replica" + where + "\nORDER BY strategy, seed, replica, epoch";
+  return "WITH cell (run_key) AS (VALUES " + keys +
+         ")\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, " + column + "\nFROM cell JOIN " +
+         task +
+         "epoch_average USING (run_key)\nUNION ALL SELECT DISTINCT strategy, seed, "
+         "replica, epoch, " +
+         column + "\nFROM cell JOIN " + task +
+         "epoch_replica USING (run_key)\nORDER BY strategy, seed, replica, epoch";
 }
 
-Table data_of(const std::vector<Series>& series, bool bars) {
+Table bars_table(const std::vector<Series>& series) {
   Table table;
-  table.columns = bars ? std::vector<std::string>{"series", "mean", "low", "high", "seeds"}
-                       : std::vector<std::string>{"epoch"};
-  std::vector<double> epochs;
+  table.columns = {"series", "mean", "low", "high", "seeds"};
   for (const Series& one : series) {
-    if (!bars) {
-      for (const char* what : {"", " low", " high"}) table.columns.push_back(one.label + what);
-    } else if (one.final) {
-      table.rows.push_back({one.label, for_table(one.final->mean, 5), for_table(one.final->low, 5),
-                            for_table(one.final->high, 5), std::to_string(one.final->n)});
-    }
-    for (const Point& point : one.points) epochs.push_back(point.x);
+    if (!one.final) continue;
+    const Point& point = *one.final;
+    table.rows.push_back({one.label, point.mean, point.low, point.high, std::int64_t{point.n}});
   }
-  std::ranges::sort(epochs);
-  epochs.erase(std::unique(epochs.begin(), epochs.end()), epochs.end());
-  for (std::size_t i = 0; !bars && i < epochs.size(); ++i) {
-    std::vector<std::string> row{plain_number(epochs[i])};
+  return table;
+}
+
+// A row an epoch; of each series three columns, as the page's crosshair reads them.
+Table epochs_table(const std::vector<Series>& series) {
+  Table table;
+  table.columns = {"epoch"};
+  std::set<double> epochs;
+  for (const Series& one : series) {
+    for (const char* what : {"", " low", " high"}) table.columns.push_back(one.label + what);
+    for (const Point& point : one.points) epochs.insert(point.x);
+  }
+  for (const double epoch : epochs) {
+    std::vector<TableValue> row{static_cast<std::int64_t>(epoch)};
     for (const Series& one : series) {
-      const auto found = std::ranges::find(one.points, epochs[i], &Point::x);
-      const Point point = found == one.points.end() ? mean_point(epochs[i], {}) : *found;
-      for (const double value : {point.mean, point.low, point.high}) row.push_back(for_table(value, 5));
+      const auto found = std::ranges::find(one.points, epoch, &Point::x);
+      const Point point = found == one.points.end() ? mean_point(epoch, {}) : *found;
+      row.insert(row.end(), {point.mean, point.low, point.high});
     }
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-std::string seeds_text(const std::vector<Series>& series) {
-  int fewest = std::numeric_limits<int>::max();
-  int most = 0;
-  for (const Series& one : series) {
-    if (!one.final) continue;
-    fewest = std::min(fewest, one.final->n);
-    most = std::max(most, one.final->n);
-  }
+std::string seeds_text(const std::vector<int>& counts) {
+  const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
+  const int most = counts.empty() ? 0 : *std::ranges::max_element(counts);
   if (most <= 1) return "One seed: no interval can be given.";
   const std::string count =
       fewest == most ? std::to_string(most) : std::to_string(fewest) + " – " + std::to_string(most);
   return "Mean over " + count + " seeds" + (fewest == 1 ? " (one seed: no interval)" : "") +
          " with 95 % t interval.";
+}
+
+std::string seeds_text_of_finals(const std::vector<Series>& series) {
+  std::vector<int> counts;
+  for (const Series& one : series) {
+    if (one.final) counts.push_back(one.final->n);
+  }
+  return seeds_text(counts);
+}
+
+std::string seeds_text_of_points(const std::vector<Series>& series) {
+  std::vector<int> counts;
+  for (const Series& one : series) {
+    for (const Point& point : one.points) counts.push_back(point.n);
+  }
+  return seeds_text(counts);
 }
 
 // Few seeds give intervals that reach below zero or above 100 %.
@@ -92,7 +111,7 @@ bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
 }
 
 std::string caption_of(const Metric& metric, const std::vector<Series>& series) {
-  std::string caption = seeds_text(series);
+  std::string caption = seeds_text_of_finals(series);
   if (reaches_beyond(metric, series)) caption += " Intervals are cut where no value can be.";
   const bool averages = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
   if (metric.kind == MetricKind::time && averages) caption += " «average» is the slowest rank of each epoch.";
@@ -127,13 +146,17 @@ bool all_positive(const std::vector<Series>& series) {
   return true;
 }
 
-Figure make_panel(const Cell& cell, const Metric& metric, const CurveReader& reader) {
+Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric, const CurveReader& reader) {
   Figure figure;
   figure.slug = cell.slug + "-" + metric.name;
   figure.subject = cell.label;
   figure.title = metric.title;
   figure.kind = metric.name == "validation-seconds" ? FigureKind::bars : FigureKind::lines;
+  figure.x.title = "epoch";
   figure.x.integers = true;
+  figure.y.from_zero = metric.kind == MetricKind::time;
+  figure.y.least = 0;
+  if (metric.kind == MetricKind::accuracy) figure.y.most = 100;
   figure.series = reader.series(metric);
   const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
   figure.y.log = loss && all_positive(figure.series);
@@ -143,9 +166,47 @@ Figure make_panel(const Cell& cell, const Metric& metric, const CurveReader& rea
     figure.missing = "not defined";
     return figure;
   }
-  figure.caption = caption_of(metric, figure.series);
+  figure.guides = published_guides(data, cell.model, metric, figure.series);
+  figure.caption = caption_of(metric, figure.series) + published_caption(data, figure.guides);
   figure.sql = query_of(cell, metric);
-  figure.data = data_of(figure.series, figure.kind == FigureKind::bars);
+  figure.data = figure.kind == FigureKind::bars ? bars_table(figure.series) : epochs_table(figure.series);
+  return figure;
+}
+
+// A point an epoch of each series: they end at different seconds, so that each has columns of its own.
+Table seconds_table(const std::vector<Series>& series) {
+  Table table;
+  table.columns = {"series", "epoch", "seconds", "mean", "low", "high", "seeds"};
+  for (const Series& one : series) {
+    std::int64_t epoch = 0;
+    for (const Point& point : one.points)
+      table.rows.push_back(
+          {one.label, ++epoch, point.x, point.mean, point.low, point.high, std::int64_t{point.n}});
+  }
+  return table;
+}
+
+// What a loss costs in time: the curves that matter to who waits for them.
+Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
+  const Metric& metric = find_metric("validation-loss");
+  Figure figure;
+  figure.slug = cell.slug + "-validation-loss-over-time";
+  figure.subject = cell.label;
+  figure.title = "Validation loss over time";
+  figure.series = reader.over_seconds(metric);
+  if (figure.series.empty()) {
+    figure.missing = "not defined";
+    return figure;
+  }
+  figure.x.title = "seconds";
+  figure.x.from_zero = true;
+  figure.y.least = 0;
+  figure.y.log = all_positive(figure.series);
+  figure.unit = unit_of(metric, figure.y.log);
+  figure.caption = seeds_text_of_points(figure.series) +
+                   " Seconds of training and validation so far, of the slowest rank; without set-up.";
+  figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
+  figure.data = seconds_table(figure.series);
   return figure;
 }
 
@@ -156,9 +217,11 @@ std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const 
   std::vector<Figure> panels;
   for (const Metric& metric : metrics()) {
     if (metric.epoch_value == nullptr) continue;
-    Figure panel = make_panel(cell, metric, reader);
+    Figure panel = make_panel(data, cell, metric, reader);
     if (metric.task.empty() || panel.missing.empty()) panels.push_back(std::move(panel));
   }
+  panels.push_back(make_clock_panel(cell, reader));
+  std::ranges::move(make_scaling(data, cell, palette), std::back_inserter(panels));
   return panels;
 }
 

@@ -1,14 +1,19 @@
 #include "reports/report.h"
 
+#include <array>
 #include <fstream>
 
 #include "models/error.h"
 #include "reports/content.h"
+#include "reports/image.h"
+#include "reports/markdown_report.h"
 #include "reports/page.h"
-#include "reports/png.h"
+#include "reports/paper_tables.h"
 #include "reports/report_data.h"
 #include "reports/svg.h"
+#include "reports/table_text.h"
 #include "reports/terminal_table.h"
+#include "reports/vega_lite.h"
 
 namespace trainyard::reports {
 
@@ -21,70 +26,115 @@ void write_file(const std::filesystem::path& path, const std::string& bytes) {
   if (!file) throw UserError("cannot write " + path.string(), "is the folder writable, is the disk full?");
 }
 
-std::filesystem::path make_folder(const std::filesystem::path& folder) {
+void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError("cannot create " + folder.string() + ": " + error.message());
-  return folder;
 }
 
-class FigureWriter {
- public:
-  FigureWriter(std::filesystem::path folder, const std::set<std::string>& formats)
-      : folder_(std::move(folder)), formats_(formats) {}
+// What one figure is in one format.
+struct FigureFormat {
+  const char* name;
+  const char* extension;
+  std::string (*bytes)(const Figure& figure, const Content& content);
+};
 
-  void write(const Figure& figure, std::vector<std::filesystem::path>& written) const {
-    if (!figure.missing.empty()) return;
-    const std::string svg = svg_document(figure);
-    if (formats_.count("svg") != 0) {
-      written.push_back(folder_ / (figure.slug + ".svg"));
-      write_file(written.back(), svg);
-    }
-    if (formats_.count("png") != 0) {
-      written.push_back(folder_ / (figure.slug + ".png"));
-      write_file(written.back(), png_of(svg));
-    }
+constexpr std::array<FigureFormat, 5> figure_formats{{
+    {"svg", "svg", [](const Figure& figure, const Content&) { return svg_document(figure); }},
+    {"png", "png", [](const Figure& figure, const Content&) { return png_of(svg_document(figure)); }},
+    {"pdf", "pdf",
+     [](const Figure& figure, const Content& content) {
+       return pdf_of(svg_document(figure), last_record_time(*content.data),
+                     figure.subject + " " + figure.title);
+     }},
+    {"csv", "csv", [](const Figure& figure, const Content&) { return csv_text(figure.data); }},
+    {"vega-lite", "vl.json", [](const Figure& figure, const Content&) { return vega_lite(figure); }},
+}};
+
+// Writes files below one folder and remembers them.
+class Writer {
+ public:
+  explicit Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  void write(const std::filesystem::path& file, const std::string& bytes) {
+    const std::filesystem::path path = folder_ / file;
+    make_folder(path.parent_path());
+    write_file(path, bytes);
+    written_.push_back(path);
   }
+  const std::vector<std::filesystem::path>& written() const { return written_; }
 
  private:
   std::filesystem::path folder_;
-  const std::set<std::string>& formats_;
+  std::vector<std::filesystem::path> written_;
 };
 
+void write_tables(Writer& writer, const Content& content, const std::set<std::string>& formats) {
+  if (formats.count("latex") != 0) {
+    for (const PaperTable& paper : paper_tables(content))
+      writer.write(
+          "tables/" + paper.slug + ".tex",
+          latex_table(paper.table, {paper.columns, paper.caption, "tab:" + paper.slug, paper.breaks}));
+  }
+  if (formats.count("csv") == 0) return;
+  writer.write("tables/verdicts.csv", csv_text(verdict_numbers(content)));
+  writer.write("tables/runs.csv", csv_text(run_numbers(content)));
+}
+
 }  // namespace
+
+std::span<const Format> report_formats() {
+  static const std::vector<Format> formats{
+      {"html", "index.html, the page"},
+      {"svg", "figures/*.svg"},
+      {"png", "figures/*.png"},
+      {"pdf", "figures/*.pdf"},
+      {"csv", "figures/*.csv, tables/verdicts.csv, tables/runs.csv: the numbers"},
+      {"vega-lite", "figures/*.vl.json: specifications with their data, to restyle"},
+      {"latex", "tables/*.tex: booktabs tables of the verdicts"},
+      {"markdown", "report.md"}};
+  return formats;
+}
 
 std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
                                                 const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats) {
-  const ReportData data = gather(database, experiment);
+  return write_report(gather(database, experiment), folder, formats);
+}
+
+std::vector<std::filesystem::path> write_report(const ReportData& data, const std::filesystem::path& folder,
+                                                const std::set<std::string>& formats) {
   const Content content = compose(data);
-  std::set<std::string> files = formats;
-  files.erase("html");
-  std::vector<std::filesystem::path> written;
-  make_folder(folder);
-  if (formats.count("html") != 0) {
-    written.push_back(folder / "index.html");
-    write_file(written.back(), page_html(content, files));
+  Writer writer(folder);
+  if (formats.count("html") != 0) writer.write("index.html", page_html(content, formats));
+  if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats));
+  write_tables(writer, content, formats);
+  for (const Figure* figure : all_figures(content)) {
+    if (!figure->missing.empty()) continue;
+    for (const FigureFormat& format : figure_formats) {
+      if (formats.count(format.name) != 0)
+        writer.write("figures/" + figure->slug + "." + format.extension, format.bytes(*figure, content));
+    }
   }
-  if (files.empty()) return written;
-  const FigureWriter writer(make_folder(folder / "figures"), files);
-  for (const CellFigures& figures : content.figures) {
-    for (const Figure& figure : figures.panels) writer.write(figure, written);
-  }
-  writer.write(content.breakdown, written);
-  return written;
+  return writer.written();
 }
 
 std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment) {
+  return missed_expectations(gather(database, experiment));
+}
+
+std::vector<std::string> missed_expectations(const ReportData& data) {
   std::vector<std::string> lines;
-  for (const CheckedExpectation& checked : check_expectations(gather(database, experiment)))
+  for (const CheckedExpectation& checked : check_expectations(data))
     for (const std::string& run : checked.missed)
       lines.push_back(run + "; expected of " + experiments::to_text(checked.expectation));
   return lines;
 }
 
 std::string verdict_table_text(const db::Database& database, const std::string& experiment) {
-  const ReportData data = gather(database, experiment);
+  return verdict_table_text(gather(database, experiment));
+}
+
+std::string verdict_table_text(const ReportData& data) {
   return terminal_table(compose(data));
 }
 

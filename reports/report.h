@@ -1,27 +1,42 @@
-// A report from the database alone: one self-contained HTML page and its figures as SVG and PNG.
+// A report from the database alone: one self-contained HTML page, its figures and tables in the formats of
+// papers and of people who go on with the numbers.
 #pragma once
 
 #include <filesystem>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "db/database.h"
+#include "reports/report_data.h"
 
 namespace trainyard::reports {
 
-// Formats: "html", "svg", "png". Files: index.html, figures/<model>-<metric>.{svg,png}. Returns what was
-// written, the page first. UserError: no such experiment, or none of its runs has finished an epoch.
+// What `--format` knows: name and the files that it makes.
+struct Format {
+  std::string name;   // "html"
+  std::string files;  // "index.html", "figures/*.svg"
+};
+std::span<const Format> report_formats();
+inline const std::set<std::string> usual_formats{"html", "svg", "png"};
+
+// Returns what was written, the page first. The same database gives the same bytes on any machine; PNG and
+// PDF with the same versions of librsvg, cairo and the font DejaVu Sans. UserError: no such experiment, or
+// none of its runs has finished an epoch.
+std::vector<std::filesystem::path> write_report(const ReportData& data, const std::filesystem::path& folder,
+                                                const std::set<std::string>& formats = usual_formats);
 std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
                                                 const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats = {"html", "svg",
-                                                                                        "png"});
+                                                const std::set<std::string>& formats = usual_formats);
 
 // One line for each finished run of the latest plan that is not as the experiment's file expects.
+std::vector<std::string> missed_expectations(const ReportData& data);
 std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment);
 
 // The improves / no change / deteriorates table for a terminal, in the published shape, with a line for each
 // warning.
+std::string verdict_table_text(const ReportData& data);
 std::string verdict_table_text(const db::Database& database, const std::string& experiment);
 
 }  // namespace trainyard::reports

@@ -1,5 +1,8 @@
 #include "reports/report_data.h"
 
+#include <algorithm>
+#include <set>
+
 #include "models/error.h"
 
 namespace trainyard::reports {
@@ -13,6 +16,10 @@ Launched launched_from(const nlohmann::json& launch) {
   }
   for (const auto& cores : launch.value("cores", nlohmann::json::array()))
     result.cores.push_back(cores.size());
+  std::set<std::string> devices;
+  for (const auto& device : launch.value("devices", nlohmann::json::array()))
+    if (device.is_string()) devices.insert(device.get<std::string>());
+  result.devices = devices.size();
   result.host_exclusive = launch.value("host_exclusive", true);
   result.devices_shared = launch.value("devices_shared", false);
   return result;
@@ -20,20 +27,28 @@ Launched launched_from(const nlohmann::json& launch) {
 
 }  // namespace
 
+std::string last_record_time(const ReportData& data) {
+  std::string last;
+  for (const db::RunSummary& run : data.runs) last = std::max(last, run.updated);
+  return last;
+}
+
 ReportData gather(const db::Database& database, const std::string& experiment) {
   ReportData data;
   data.experiment = experiment;
   data.plan = db::latest_plan(database, experiment);
   data.history = db::plan_history(database, experiment);
-  data.averages = db::epoch_averages(database, experiment);
+  db::Epochs epochs = db::epochs_of_experiment(database, experiment);
+  data.averages = std::move(epochs.averages);
   if (data.averages.empty()) {
     throw UserError("no run of experiment \"" + experiment + "\" has finished an epoch",
                     "train it first: trainyard run FILE");
   }
   data.runs = db::run_summaries(database, experiment);
   data.finals = db::final_metrics(database, experiment);
-  data.replicas = db::epoch_replicas(database, experiment);
+  data.replicas = std::move(epochs.replicas);
   data.times = db::time_parts(database, experiment);
+  data.packed = db::packed_runs(database);
   for (const db::RunSummary& run : data.runs) {
     const std::vector<db::Attempt> attempts = db::attempts_of_run(database, run.run_key);
     if (!attempts.empty()) data.launched[run.run_key] = launched_from(attempts.back().launch);

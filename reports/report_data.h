@@ -18,20 +18,26 @@ struct Launched {
   std::vector<std::size_t> cores;  // of each rank; empty where ranks are not pinned
   bool host_exclusive = true;
   bool devices_shared = false;
+  std::size_t devices = 0;  // distinct ones; 0: unknown
 };
 
 struct ReportData {
-  std::string experiment;
-  db::Plan plan;                       // the latest
+  std::string experiment;  // its name; of several: "a, b"
+  std::string selected;    // what was left out by wish: "model=mlp, since 2026-11-20"; empty: nothing
+  db::Plan plan;           // the latest
   std::vector<db::PlanEntry> history;  // all plans, the latest last
   std::vector<db::RunSummary> runs;
   std::vector<db::FinalMetrics> finals;
   std::vector<db::EpochRow> averages;
   std::vector<db::EpochRow> replicas;
   std::vector<db::TimeParts> times;
+  std::vector<db::PackedRun> packed;         // of the whole database
   std::map<std::string, Launched> launched;  // by run key
   int schema_version = db::schema_version;
 };
+
+// The time of the last record: what a report is dated by, so that the same database gives the same bytes.
+std::string last_record_time(const ReportData& data);
 
 // UserError: no such experiment, or none of its runs has finished an epoch.
 ReportData gather(const db::Database& database, const std::string& experiment);

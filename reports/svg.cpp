@@ -1,5 +1,6 @@
 #include "reports/svg.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/assets.h"
@@ -26,30 +27,47 @@ void draw(Markup& out, const Figure& figure) {
     case FigureKind::stacks:
       draw_stacks(out, figure);
       return;
+    case FigureKind::effects:
+      draw_effects(out, figure);
+      return;
   }
 }
 
+bool is_wide(const Figure& figure) {
+  return figure.kind == FigureKind::stacks || figure.kind == FigureKind::effects;
+}
 double width_of(const Figure& figure) {
-  return figure.kind == FigureKind::stacks ? stacks_width : panel_width;
+  return is_wide(figure) ? stacks_width : panel_width;
 }
 double height_of(const Figure& figure) {
+  if (figure.kind == FigureKind::effects) return effects_height(figure);
   return figure.kind == FigureKind::stacks ? stacks_height(figure) : panel_height;
+}
+const char* class_of(const Figure& figure) {
+  return is_wide(figure) ? "chart bd" : "chart";
 }
 
 std::string view_box(double width, double height) {
   return "0 0 " + coordinate(width) + " " + coordinate(height);
 }
 
+std::string with_interval(const Point& point) {
+  std::string text = for_table(point.mean);
+  if (has_interval(point)) text += " (" + for_table(point.low) + " to " + for_table(point.high) + ")";
+  return text;
+}
+
 // What a screen reader says instead of the picture.
 std::string spoken(const Figure& figure) {
   std::string text = figure.title;
   for (const Series& series : figure.series) {
-    if (!series.final) continue;
-    text += "; " + series.label + " " + for_table(series.final->mean);
-    if (has_interval(*series.final)) {
-      text += " (" + for_table(series.final->low) + " to " + for_table(series.final->high) + ")";
-    }
+    if (series.final) text += "; " + series.label + " " + with_interval(*series.final);
+    if (series.final || series.points.empty()) continue;
+    text += "; " + series.label + " ends at " + with_interval(series.points.back());
   }
+  for (const Stack& stack : figure.stacks)
+    text += "; " + stack.group + " " + stack.label + " " + for_table(stack.total, 3) + " s";
+  for (const EffectColumn& column : figure.columns) text += "; " + column.title;
   return text + ". The numbers are in the table below.";
 }
 
@@ -63,6 +81,11 @@ std::vector<LegendEntry> legend_of(const Figure& figure) {
   std::vector<LegendEntry> entries;
   entries.reserve(figure.series.size() + figure.parts.size());
   for (const Series& series : figure.series) entries.push_back({series.label, series_class(series), "l"});
+  for (const EffectRow& row : figure.rows) {
+    const bool known =
+        std::ranges::any_of(entries, [&](const LegendEntry& entry) { return entry.label == row.label; });
+    if (!known) entries.push_back({row.label, "c-" + row.colour, "l"});
+  }
   for (const Part& part : figure.parts) entries.push_back({part.name, "p-" + part.colour, ""});
   return entries;
 }
@@ -117,19 +140,40 @@ double draw_caption(Markup& out, const Figure& figure, double y) {
   return row - y;
 }
 
-void draw_title(Markup& out, const Figure& figure) {
-  const std::string title = (figure.subject.empty() ? "" : figure.subject + " · ") + figure.title;
-  draw_text(out, "title", 0, 14, title);
-  // Bold letters are about a tenth wider than the table says.
-  draw_text(out, "unit", text_width(title, 13.5) * 1.12 + 8, 14, figure.unit);
+// Bold letters are about a tenth wider than the table says.
+double title_width(const std::string& title) {
+  return text_width(title, 13.5) * 1.12;
+}
+
+// "subject · title unit" on one line where it fits, else the subject on a line of its own; returns the height
+// used.
+double draw_title(Markup& out, const Figure& figure) {
+  const std::string whole = (figure.subject.empty() ? "" : figure.subject + " · ") + figure.title;
+  const double unit = figure.unit.empty() ? 0 : text_width(figure.unit, 12) + 8;
+  const bool fits = figure.subject.empty() || title_width(whole) + unit <= width_of(figure);
+  const double baseline = fits ? 14 : 31;
+  if (!fits) draw_text(out, "title", 0, 14, figure.subject);
+  const std::string& title = fits ? whole : figure.title;
+  draw_text(out, "title", 0, baseline, title);
+  draw_text(out, "unit", title_width(title) + 8, baseline, figure.unit);
+  return baseline - 14 + title_height;
 }
 
 }  // namespace
 
+std::string stroke(double x1, double y1, double x2, double y2) {
+  const std::string from = "M" + coordinate(x1) + " " + coordinate(y1);
+  if (y1 == y2) return from + "H" + coordinate(x2);
+  if (x1 == x2) return from + "V" + coordinate(y2);
+  return from + "L" + coordinate(x2) + " " + coordinate(y2);
+}
+
+void draw_strokes(Markup& out, const char* style, const std::string& strokes) {
+  if (!strokes.empty()) out.empty("path", {{"class", style}, {"d", strokes}});
+}
+
 void draw_rule(Markup& out, const char* style, double x1, double y1, double x2, double y2) {
-  out.empty("path", {{"class", style},
-                     {"d", "M" + coordinate(x1) + " " + coordinate(y1) + "L" + coordinate(x2) + " " +
-                               coordinate(y2)}});
+  draw_strokes(out, style, stroke(x1, y1, x2, y2));
 }
 
 void draw_text(Markup& out, const char* style, double x, double y, const std::string& text) {
@@ -149,7 +193,7 @@ Markup page_svg(const Figure& figure) {
   Markup out;
   if (!figure.missing.empty()) return out;
   const std::string box = view_box(width_of(figure), height_of(figure));
-  if (figure.kind == FigureKind::lines) {
+  if (figure.kind == FigureKind::lines && figure.x.title == "epoch") {
     const LineGeometry geometry = line_geometry(figure);
     out.open("svg", {{"class", "chart"},
                      {"viewBox", box},
@@ -160,10 +204,9 @@ Markup page_svg(const Figure& figure) {
                      {"data-dx", plain_number(geometry.step)},
                      {"data-first", plain_number(geometry.first_epoch)}});
   } else {
-    out.open("svg", {{"class", figure.kind == FigureKind::stacks ? "chart bd" : "chart"},
-                     {"viewBox", box},
-                     {"role", "img"},
-                     {"aria-label", spoken(figure)}});
+    out.open(
+        "svg",
+        {{"class", class_of(figure)}, {"viewBox", box}, {"role", "img"}, {"aria-label", spoken(figure)}});
   }
   draw(out, figure);
   out.close();
@@ -172,16 +215,15 @@ Markup page_svg(const Figure& figure) {
 
 std::string svg_document(const Figure& figure) {
   Markup body;
-  draw_title(body, figure);
-  body.open("g", {{"class", figure.kind == FigureKind::stacks ? "chart bd" : "chart"},
-                  {"transform", "translate(0 " + coordinate(title_height) + ")"}});
+  const double head = draw_title(body, figure);
+  body.open("g", {{"class", class_of(figure)}, {"transform", "translate(0 " + coordinate(head) + ")"}});
   if (figure.missing.empty()) {
     draw(body, figure);
   } else {
     draw_text(body, "mid", width_of(figure) / 2, panel_height / 2, figure.missing);
   }
   body.close();
-  double height = title_height + (figure.missing.empty() ? height_of(figure) : panel_height) + 4;
+  double height = head + (figure.missing.empty() ? height_of(figure) : panel_height) + 4;
   height += draw_legend(body, figure, height);
   height += draw_caption(body, figure, height) + 4;
 

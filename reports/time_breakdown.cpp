@@ -1,10 +1,13 @@
 #include "reports/time_breakdown.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
 
 #include "reports/number_text.h"
+#include "reports/scaling.h"
 
 namespace trainyard::reports {
 
@@ -14,14 +17,18 @@ struct KnownPart {
   const char* record;  // name in the records
   const char* title;
   const char* colour;
+  const char* why;  // it takes longer than a fair share of the baseline's
 };
-constexpr std::array<KnownPart, 7> parts{{{"forward", "Forward", "forward"},
-                                          {"backward", "Backward", "backward"},
-                                          {"optimizer", "Optimizer", "optimizer"},
-                                          {"exposed_communication", "Exposed communication", "communication"},
-                                          {"bubble", "Pipeline bubble", "bubble"},
-                                          {"data", "Data", "data"},
-                                          {"other", "Other", "other"}}};
+constexpr std::array<KnownPart, 7> parts{
+    {{"forward", "Forward", "forward", "the forward pass (smaller parts of a batch use a device less well)"},
+     {"backward", "Backward", "backward",
+      "the backward pass (smaller parts of a batch use a device less well)"},
+     {"optimizer", "Optimizer", "optimizer", "the optimizer (each replica updates all of its parameters)"},
+     {"exposed_communication", "Exposed communication", "communication",
+      "waiting for other ranks' gradients and activations"},
+     {"bubble", "Pipeline bubble", "bubble", "waiting for a neighbouring stage"},
+     {"data", "Data", "data", "preparing batches"},
+     {"other", "Other", "other", "everything else"}}};
 
 std::string quoted(const std::string& text) {
   std::string result = "'";
@@ -57,6 +64,55 @@ Stack make_stack(const Cell& cell, const Arm& arm, double reference, const Parts
   return stack;
 }
 
+struct Excess {
+  double seconds = 0;
+  const char* why = "";
+};
+
+// What an arm takes beyond the baseline's share for each of `devices`, the largest part first.
+std::vector<Excess> excesses(const Stack& baseline, const Stack& arm, double devices, std::int64_t stages) {
+  std::vector<Excess> found;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double seconds = arm.parts[i] - baseline.parts[i] / devices;
+    const bool without_stages = stages == 1 && std::string_view(parts[i].colour) == "communication";
+    if (seconds > 0)
+      found.push_back({seconds, without_stages ? "waiting for other ranks' gradients" : parts[i].why});
+  }
+  std::ranges::sort(found, std::ranges::greater{}, &Excess::seconds);
+  return found;
+}
+
+// "60 % is waiting for gradients and activations, 25 % the optimizer (…)": what makes up most of it.
+std::string reasons(const std::vector<Excess>& found) {
+  double all = 0;
+  for (const Excess& excess : found) all += excess.seconds;
+  std::string text;
+  double said = 0;
+  for (const Excess& excess : found) {
+    if (said >= 0.8 * all || excess.seconds < 0.05 * all) break;
+    text += (text.empty() ? "" : ", ") + fixed(100 * excess.seconds / all, 0) + " % " +
+            (text.empty() ? "is " : "") + excess.why;
+    said += excess.seconds;
+  }
+  return text;
+}
+
+// One sentence or two on why an arm is slower than its devices would let it be.
+std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, const Stack& stack) {
+  const Observation& first = arm.runs.front();
+  const int devices = devices_of(first);
+  const double more = static_cast<double>(devices) / devices_of(cell.baseline.runs.front());
+  const double ideal = baseline.total / more;
+  std::string text = cell.label + ", " + arm.value + ": an epoch takes " + for_table(stack.total, 3) +
+                     " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") + ", " +
+                     fixed(baseline.total / stack.total, 2) + " × as fast as " + cell.baseline.value +
+                     "; ideal is " + fixed(more, 2) + " ×.";
+  if (first.launched != nullptr && first.launched->devices_shared)
+    text += " Its " + std::to_string(first.run->replicas * first.run->stages) + " ranks share them.";
+  if (stack.total <= 1.02 * ideal) return text + " Nothing is lost.";
+  return text + " Of the time lost, " + reasons(excesses(baseline, stack, more, first.run->stages)) + ".";
+}
+
 // Parts that take no time anywhere (a bubble without a pipeline) are left out.
 void keep_parts_with_time(Figure& figure) {
   std::vector<Stack> kept = figure.stacks;
@@ -77,10 +133,10 @@ Table table_of(const Figure& figure) {
   for (const Part& part : figure.parts) table.columns.push_back(part.name + " s");
   table.columns.insert(table.columns.end(), {"total s", "% of baseline"});
   for (const Stack& stack : figure.stacks) {
-    std::vector<std::string> row{stack.group, stack.label};
-    for (const double seconds : stack.parts) row.push_back(for_table(seconds));
-    row.push_back(for_table(stack.total));
-    row.push_back(fixed(100 * stack.total / stack.reference, 1));
+    std::vector<TableValue> row{stack.group, stack.label};
+    for (const double seconds : stack.parts) row.emplace_back(seconds);
+    row.emplace_back(stack.total);
+    row.emplace_back(100 * stack.total / stack.reference);
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -104,7 +160,9 @@ Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cell
     figure.stacks.push_back(baseline);
     for (const Arm& arm : cell.arms) {
       Stack stack = make_stack(cell, arm, baseline.total, by_run);
-      if (stack.total > 0) figure.stacks.push_back(std::move(stack));
+      if (!(stack.total > 0)) continue;
+      figure.remarks.push_back(why_slower(cell, arm, baseline, stack));
+      figure.stacks.push_back(std::move(stack));
     }
   }
   keep_parts_with_time(figure);

@@ -92,6 +92,50 @@ TEST_CASE("single and two replicas train alike, and every file replayed gives th
           db::select(replayed, "SELECT * FROM " + view).rows);
 }
 
+TEST_CASE("a report comes in every format, with published numbers, and of a part of the runs") {
+  const Scratch scratch;
+  scratch.write("p.toml",
+                "[paper.mlp]\nepochs = 2\nsingle = { train_accuracy = [0.5, 0.75], train_seconds = 24 }\n");
+  std::string file = sweep_file(2);
+  file.insert(file.find("[matrix]"), "published = \"p.toml\"\n");
+  scratch.write("small.toml", file);
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  REQUIRE(at({"run", "small.toml", "--no-report"}).code == 0);
+  const auto made =
+      at({"report", "--format", "html,pdf,svg,png,latex,markdown,csv,vega-lite", "--out", "all"});
+  CHECK_MESSAGE(made.code == 0, made.err);
+  const auto folder = scratch.path() / "all";
+  for (const char* name : {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex",
+                           "tables/verdicts.csv", "tables/runs.csv", "figures/mlp-train-accuracy.pdf",
+                           "figures/mlp-speed-up.svg", "figures/mlp-efficiency.png",
+                           "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.vl.json"})
+    CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
+  std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
+  CHECK(contains({std::istreambuf_iterator<char>(svg), {}}, "published single"));
+  // What the data looks like was written by `run`: 500 training samples of ten classes, one channel.
+  const auto profile =
+      query(scratch,
+            "SELECT json_extract(extra, '$.data_profiles[0].classes.train') AS classes, "
+            "json_array_length(extra, '$.data_profiles[0].channels') AS channels FROM journal");
+  int samples = 0;
+  for (const int count : nlohmann::json::parse(profile[0]["classes"].get<std::string>())) samples += count;
+  CHECK(samples == 500);
+  CHECK(profile[0]["channels"] == 1);
+
+  const auto part = at({"report", "--where", "seed=1", "--out", "part"});
+  CHECK_MESSAGE(part.code == 0, part.err);
+  std::ifstream page(scratch.path() / "part/index.html");
+  CHECK(contains({std::istreambuf_iterator<char>(page), {}},
+                 "Only a part of the runs is in this report (seed=1)"));
+  const auto wrong = at({"report", "--where", "sed=1"});
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.err, "did you mean \"seed\""));
+  CHECK(at({"report", "--since", "2999-01-01"}).code == 2);
+  CHECK(at({"report", "--format", "pfd"}).code == 2);
+}
+
 TEST_CASE("wrong input ends with code 2 and says where") {
   const Scratch scratch;
   scratch.write("wrong.toml",

@@ -12,7 +12,7 @@
 #include "invented.h"
 #include "reports/assets.h"
 #include "reports/curves.h"
-#include "reports/png.h"
+#include "reports/image.h"
 #include "reports/svg.h"
 #include "reports/terminal_table.h"
 
@@ -32,22 +32,16 @@ bool is_well_formed(const std::string& svg) {
   return true;
 }
 
-std::vector<Figure> all_figures(const Content& content) {
-  std::vector<Figure> figures;
-  for (const CellFigures& cell : content.figures) std::ranges::copy(cell.panels, std::back_inserter(figures));
-  figures.push_back(content.breakdown);
-  return figures;
-}
-
 TEST_CASE("every figure is well-formed SVG without a number that is none") {
   for (const int seeds : {1, 2, 5}) {
     for (const int epochs : {1, 2, 20}) {
       const ReportData data = invented({.seeds = seeds, .epochs = epochs});
       const Content content = compose(data);
-      const std::vector<Figure> figures = all_figures(content);
-      CHECK(figures.size() == 13);  // six panels for each of two models, and the breakdown
-      for (const Figure& figure : figures) {
-        const std::string svg = svg_document(figure);
+      const std::vector<const Figure*> figures = all_figures(content);
+      // nine panels for each of two models, the breakdown, and from two seeds on three forest plots
+      CHECK(figures.size() == (seeds == 1 ? 19 : 22));
+      for (const Figure* figure : figures) {
+        const std::string svg = svg_document(*figure);
         CHECK(is_well_formed(svg));
         CHECK_FALSE(contains(svg, "nan"));
         CHECK_FALSE(contains(svg, "NaN"));
@@ -58,14 +52,15 @@ TEST_CASE("every figure is well-formed SVG without a number that is none") {
   }
 }
 
-TEST_CASE("the panels of a model are the six of the published report") {
+TEST_CASE("the panels of a model are the six of the published report, loss over time and scaling") {
   const ReportData data = invented();
   const Content content = compose(data);
   std::vector<std::string> names;
   for (const Figure& figure : content.figures.front().panels) names.push_back(figure.slug);
   CHECK(names == std::vector<std::string>{"mlp-train-accuracy", "mlp-validation-accuracy", "mlp-train-loss",
                                           "mlp-validation-loss", "mlp-train-seconds",
-                                          "mlp-validation-seconds"});
+                                          "mlp-validation-seconds", "mlp-validation-loss-over-time",
+                                          "mlp-speed-up", "mlp-efficiency"});
 }
 
 TEST_CASE("series are single, each rank and the average") {
@@ -115,7 +110,7 @@ TEST_CASE("a metric that a model lacks says «not defined»") {
 }
 
 TEST_CASE("a time curve stands for the median after the first epoch, the validation time for its sum") {
-  const std::map<std::int64_t, double> curve{{1, 9}, {2, 1}, {3, 2}, {4, 6}};
+  const Curve curve{{1, 9}, {2, 1}, {3, 2}, {4, 6}};
   CHECK(final_number(find_metric("train-seconds"), curve) == 2);
   CHECK(final_number(find_metric("train-seconds"), {{1, 9}, {2, 1}}) == 5);
   CHECK(final_number(find_metric("validation-seconds"), curve) == 18);
@@ -138,9 +133,9 @@ TEST_CASE("hostile names are harmless everywhere") {
   CHECK_FALSE(contains(page, "<img"));
   CHECK_FALSE(contains(page, "onload=\""));
   CHECK(contains(page, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"));
-  for (const Figure& figure : all_figures(content)) {
-    CHECK(is_well_formed(svg_document(figure)));
-    CHECK(figure.slug.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos);
+  for (const Figure* figure : all_figures(content)) {
+    CHECK(is_well_formed(svg_document(*figure)));
+    CHECK(figure->slug.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos);
   }
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("numbers are short, exact and use a proper minus sign") {
   CHECK(plain_number(0.1) == "0.1");
   CHECK(plain_number(1.0 / 3) == "0.333333");
   CHECK(plain_number(-12.5) == "-12.5");
-  CHECK(coordinate(12.3456) == "12.35");
+  CHECK(coordinate(12.3456) == "12.3");
   CHECK(coordinate(-0.001) == "0");
   CHECK(signed_fixed(0.04, 1) == "0.0");
   CHECK(signed_fixed(-0.04, 1) == "0.0");

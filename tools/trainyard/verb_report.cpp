@@ -1,10 +1,13 @@
 // trainyard report: the page and its figures again, from the database alone.
+#include <algorithm>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
 
+#include "experiments/sheet.h"
 #include "orchestrator/yard.h"
 #include "reports/report.h"
+#include "reports/selection.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
 
@@ -12,21 +15,41 @@ namespace trainyard::tools {
 namespace {
 
 struct ReportOptions {
-  std::string experiment;
-  std::vector<std::string> formats{"html", "svg", "png"};
+  reports::Selection selection;
+  std::vector<std::string> formats{reports::usual_formats.begin(), reports::usual_formats.end()};
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> yard;
 };
 
-int report(const ReportOptions& options) {
+// The names that were given, each of an experiment of the yard; the one run last where there is none.
+std::vector<std::string> experiments_named(const db::Database& database,
+                                           const std::vector<std::string>& names) {
+  if (names.empty()) return {experiment_named(database, "")};
+  std::vector<std::string> found;
+  for (const auto& name : names) {
+    const auto experiment = experiment_named(database, name);
+    if (std::ranges::find(found, experiment) == found.end()) found.push_back(experiment);
+  }
+  return found;
+}
+
+std::string folder_name(const std::vector<std::string>& experiments) {
+  std::string name;
+  for (const auto& experiment : experiments) name += (name.empty() ? "" : " and ") + experiment;
+  return experiments::experiment_name(name);
+}
+
+int report(ReportOptions options) {
   const auto database = open_yard(options.yard);
-  const auto experiment = experiment_named(database, options.experiment);
-  const auto folder = options.out.value_or(orchestrator::yard_from(options.yard).report(experiment));
-  const auto written =
-      reports::write_report(database, experiment, folder, {options.formats.begin(), options.formats.end()});
-  std::cout << reports::verdict_table_text(database, experiment) << '\n'
+  auto& selection = options.selection;
+  selection.experiments = experiments_named(database, selection.experiments);
+  const auto data = reports::gather(database, selection);
+  const auto folder =
+      options.out.value_or(orchestrator::yard_from(options.yard).report(folder_name(selection.experiments)));
+  const auto written = reports::write_report(data, folder, {options.formats.begin(), options.formats.end()});
+  std::cout << reports::verdict_table_text(data) << '\n'
             << written.size() << " files, the first " << written.front().string() << '\n';
-  const auto missed = reports::missed_expectations(database, experiment);
+  const auto missed = reports::missed_expectations(data);
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
   return missed.empty() ? done : run_failed;
 }
@@ -37,10 +60,23 @@ void add_report(CLI::App& program, Invocation& invocation) {
   auto* command =
       program.add_subcommand("report", "make the report of an experiment again from the database");
   auto options = std::make_shared<ReportOptions>();
-  command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
-  command->add_option("--format", options->formats, "html, svg, png; several with commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"html", "svg", "png"}));
+  auto& selection = options->selection;
+  command->add_option("EXPERIMENT", selection.experiments,
+                      "its name (default: the one run last); several make one report");
+  command->add_option("--where", selection.where, "only runs with this value, as model=mlp; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--since", selection.since,
+                   "only runs with a record since then, UTC: 2026-11-20 or 2026-11-20T09:30")
+      ->type_name("TIME");
+  std::vector<std::string> names;
+  std::string help = "several with commas:";
+  for (const auto& format : reports::report_formats()) {
+    names.push_back(format.name);
+    help += "\n" + format.name + ": " + format.files;
+  }
+  command->add_option("--format", options->formats, help)->delimiter(',')->check(CLI::IsMember(names));
   command->add_option("--out", options->out, "folder to write to (default: reports/EXPERIMENT in the yard)")
       ->type_name("DIR");
   add_yard_option(*command, options->yard);

@@ -1,0 +1,142 @@
+#include "reports/paper_tables.h"
+
+#include <cmath>
+
+#include "reports/number_text.h"
+#include "reports/scale.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::string listed(const PublishedTable::Row& row, MetricKind kind) {
+  const auto found = row.find(kind);
+  std::string text;
+  if (found == row.end()) return "–";
+  for (const std::string& name : found->second) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "–" : text;
+}
+
+// "verdicts", of a second comparison "verdicts-augmentation".
+std::string slug_for(const char* what, const Content& content, const Comparison& comparison) {
+  const bool first = &comparison == &content.comparisons.front();
+  return first
+             ? what
+             : std::string(what) + "-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline);
+}
+
+PaperTable published_shape(const Content& content, const Comparison& comparison) {
+  const PublishedTable published = published_table(comparison);
+  PaperTable paper;
+  paper.slug = slug_for("verdicts", content, comparison);
+  paper.columns = "lp{0.26\\linewidth}p{0.26\\linewidth}p{0.26\\linewidth}";
+  paper.caption = "What each " + comparison.compare.axis +
+                  " does to accuracy and loss of validation and to training time per epoch, against " +
+                  comparison.compare.baseline + "." +
+                  (published.marked ? " † training says the opposite." : "");
+  paper.table.columns = {"", "Accuracy", "Loss", "Time"};
+  for (const auto& [name, row] : published.rows) {
+    paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
+                                listed(row, MetricKind::time)});
+  }
+  return paper;
+}
+
+std::vector<TableValue> effect_row(const CellVerdicts& judged, const Verdict& verdict) {
+  const bool known = verdict.estimate.has_value();
+  return {judged.cell.label,
+          verdict.arm,
+          find_metric(verdict.metric).title,
+          text_of(verdict.word),
+          known ? effect_text(verdict) : "–",
+          known ? interval_text(verdict, 0.95) : "–",
+          known ? interval_text(verdict, 0.90) : "–",
+          verdict.tested ? p_text(verdict.adjusted_p) : "–",
+          std::int64_t{verdict.n}};
+}
+
+PaperTable effects(const Content& content, const Comparison& comparison) {
+  PaperTable paper;
+  paper.slug = slug_for("effects", content, comparison);
+  paper.columns = "lllllllrr";
+  paper.breaks = true;
+  paper.caption = "All effects against " + comparison.compare.baseline +
+                  ", with 95 % and 90 % intervals; p after Holm's correction; n: pairs.";
+  paper.table.columns = {"Model",         "Arm",           "Metric", "Verdict", "Effect",
+                         "95 % interval", "90 % interval", "p",      "n"};
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts) paper.table.rows.push_back(effect_row(judged, verdict));
+  }
+  return paper;
+}
+
+const char* unit_of(Scale scale) {
+  switch (scale) {
+    case Scale::log_ratio:
+      return "percent";
+    case Scale::points:
+      return "percentage points";
+    case Scale::decibels:
+      return "dB";
+    case Scale::absolute:
+      return "units of loss";
+  }
+  return "";
+}
+
+std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdicts& judged,
+                                   const Verdict& verdict) {
+  std::vector<TableValue> row{
+      comparison.compare.axis, comparison.compare.baseline, judged.cell.label,     verdict.arm,
+      verdict.metric,          text_of(verdict.word),       unit_of(verdict.scale)};
+  const double none = std::nan("");
+  const bool known = verdict.estimate.has_value();
+  const Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
+  const Interval narrow = known ? change_of(verdict, 0.90).interval : Interval{none, none};
+  const Interval margin = known ? margin_as_change(verdict) : Interval{none, none};
+  for (const double value : {wide.value, wide.interval.low, wide.interval.high, narrow.low, narrow.high,
+                             margin.low, margin.high, verdict.tested ? verdict.adjusted_p : none})
+    row.emplace_back(value);
+  row.emplace_back(std::int64_t{verdict.n});
+  row.emplace_back(verdict.reason);
+  return row;
+}
+
+}  // namespace
+
+std::vector<PaperTable> paper_tables(const Content& content) {
+  std::vector<PaperTable> papers;
+  for (const Comparison& comparison : content.comparisons) {
+    papers.push_back(published_shape(content, comparison));
+    papers.push_back(effects(content, comparison));
+  }
+  return papers;
+}
+
+Table verdict_numbers(const Content& content) {
+  Table table;
+  table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",
+                   "unit",       "effect",      "low_95", "high_95", "low_90", "high_90",
+                   "margin_low", "margin_high", "p",      "n",       "reason"};
+  for (const Comparison& comparison : content.comparisons) {
+    for (const CellVerdicts& judged : comparison.cells) {
+      for (const Verdict& verdict : judged.verdicts)
+        table.rows.push_back(number_row(comparison, judged, verdict));
+    }
+  }
+  return table;
+}
+
+Table run_numbers(const Content& content) {
+  Table table;
+  table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
+  for (const Metric& metric : metrics()) table.columns.push_back(metric.name);
+  for (const db::FinalMetrics& final : content.data->finals) {
+    std::vector<TableValue> row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
+    for (const Metric& metric : metrics()) row.emplace_back(final.*metric.final_value);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace trainyard::reports

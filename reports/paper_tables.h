@@ -1,0 +1,29 @@
+// The verdicts as neutral tables, for papers (LaTeX, Markdown) and for machines (CSV).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/content.h"
+#include "reports/table.h"
+
+namespace trainyard::reports {
+
+struct PaperTable {
+  std::string slug;     // file name: "verdicts"
+  std::string caption;  // plain text
+  std::string columns;  // of a LaTeX tabular
+  bool breaks = false;  // long: may go over pages
+  Table table;
+};
+
+// For each comparison the table in the published shape and every effect with its intervals, as text.
+std::vector<PaperTable> paper_tables(const Content& content);
+
+// Every verdict of every comparison with its numbers: effects and intervals in `unit`, p after Holm.
+Table verdict_numbers(const Content& content);
+
+// What each run ended with, a row a run.
+Table run_numbers(const Content& content);
+
+}  // namespace trainyard::reports

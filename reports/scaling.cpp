@@ -1,0 +1,207 @@
+#include "reports/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "reports/curves.h"
+#include "reports/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+struct ScaledArm {
+  const Arm* arm = nullptr;
+  int devices = 1;
+  bool shares_devices = false;
+  Point speed_up;  // geometric mean over pairs
+};
+
+double seconds_of(const Observation& observation) {
+  // A run beside others says nothing of a strategy; one whose own ranks share a device does, and is named.
+  const bool alone = observation.launched == nullptr || observation.launched->host_exclusive;
+  return observation.final != nullptr && alone ? observation.final->epoch_train_seconds : std::nan("");
+}
+
+std::map<std::string, double> seconds_by_pair(const Arm& arm) {
+  std::map<std::string, double> seconds;
+  for (const Observation& observation : arm.runs) {
+    if (const double value = seconds_of(observation); value > 0) seconds[observation.pair] = value;
+  }
+  return seconds;
+}
+
+ScaledArm scaled(const Arm& baseline, const Arm& arm) {
+  const std::map<std::string, double> before = seconds_by_pair(baseline);
+  std::vector<double> logarithms;
+  for (const auto& [pair, seconds] : seconds_by_pair(arm)) {
+    const auto partner = before.find(pair);
+    if (partner != before.end()) logarithms.push_back(std::log(partner->second / seconds));
+  }
+  ScaledArm result;
+  result.arm = &arm;
+  for (const Observation& observation : arm.runs) {
+    result.devices = std::max(result.devices, devices_of(observation));
+    result.shares_devices =
+        result.shares_devices || (observation.launched != nullptr && observation.launched->devices_shared);
+  }
+  const Point mean = mean_point(result.devices, logarithms);
+  result.speed_up = {mean.x, std::exp(mean.mean), std::exp(mean.low), std::exp(mean.high), mean.n};
+  return result;
+}
+
+std::vector<ScaledArm> scaled_arms(const Cell& cell) {
+  std::vector<ScaledArm> arms;
+  for (const Arm& arm : cell.arms) {
+    ScaledArm one = scaled(cell.baseline, arm);
+    if (one.speed_up.n > 0) arms.push_back(one);
+  }
+  return arms;
+}
+
+// Each arm from where the baseline stands: one device, speed-up 1.
+Series series_of(const ScaledArm& scaled, double baseline_devices, const Palette& palette, bool efficiency) {
+  const std::string& name = scaled.arm->value;
+  Series series{label_of_average(*scaled.arm), name, name, palette.at(name), 0, {}, std::nullopt};
+  const double one = efficiency ? 100 : 1;
+  if (scaled.devices > baseline_devices)
+    series.points.push_back({baseline_devices, one, NAN, NAN, scaled.speed_up.n});
+  Point point = scaled.speed_up;
+  const double factor = efficiency ? 100 * baseline_devices / scaled.devices : 1;
+  point.mean *= factor;
+  point.low *= factor;
+  point.high *= factor;
+  series.points.push_back(point);
+  return series;
+}
+
+std::vector<Guide> guides_of(const std::vector<MachineLimit>& limits, double first, double last,
+                             bool efficiency) {
+  std::vector<Guide> guides;
+  if (last > first)
+    guides.push_back(
+        {"ideal", "ideal", {{first, efficiency ? 100 : 1}, {last, efficiency ? 100 : last / first}}});
+  Guide machine{"independent runs at once", "limit", {}};
+  if (!limits.empty()) machine.points.emplace_back(1, efficiency ? 100 : 1);
+  for (const MachineLimit& limit : limits)
+    machine.points.emplace_back(limit.runs, limit.speed_up * (efficiency ? 100.0 / limit.runs : 1));
+  if (!machine.points.empty()) guides.push_back(std::move(machine));
+  return guides;
+}
+
+std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits) {
+  std::string text =
+      "Median epoch of the baseline over that of the arm, mean over pairs with 95 % t interval.";
+  if (limits.empty())
+    text +=
+        " The machine's own limit was not measured: no independent runs side by side are in the database.";
+  for (const MachineLimit& limit : limits)
+    text += " " + std::to_string(limit.runs) + " independent runs at once reach " + fixed(limit.speed_up, 2) +
+            " together.";
+  for (const ScaledArm& arm : arms) {
+    if (arm.shares_devices)
+      text += " Ranks of " + arm.arm->value + " shared devices: it has no time verdict.";
+  }
+  return text;
+}
+
+Table table_of(const std::vector<ScaledArm>& arms, double baseline_devices) {
+  Table table;
+  table.columns = {"arm", "devices", "speed-up", "low 95 %", "high 95 %", "efficiency %", "pairs"};
+  for (const ScaledArm& arm : arms) {
+    const Point& point = arm.speed_up;
+    table.rows.push_back({arm.arm->value, std::int64_t{arm.devices}, point.mean, point.low, point.high,
+                          100 * point.mean * baseline_devices / arm.devices, std::int64_t{point.n}});
+  }
+  return table;
+}
+
+std::string sql_of(const Cell& cell) {
+  std::string keys;
+  const auto add = [&](const Arm& arm) {
+    for (const Observation& observation : arm.runs)
+      keys += (keys.empty() ? "'" : ", '") + observation.run->run_key + "'";
+  };
+  add(cell.baseline);
+  for (const Arm& arm : cell.arms) add(arm);
+  return "SELECT DISTINCT strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE run_key IN (" + keys +
+         ")\nORDER BY strategy, seed";
+}
+
+// Like the baseline's runs in all that decides how long a step takes.
+bool is_like(const std::map<std::string, models::Value>& one,
+             const std::map<std::string, models::Value>& other) {
+  static const std::set<std::string> free{"seed", "epochs"};
+  const auto same_in = [&](const auto& these, const auto& those) {
+    return std::ranges::all_of(these, [&](const auto& axis) {
+      const auto found = those.find(axis.first);
+      return free.count(axis.first) != 0 || (found != those.end() && found->second == axis.second);
+    });
+  };
+  return same_in(one, other) && same_in(other, one);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return std::nan("");
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+int devices_of(const Observation& observation) {
+  const auto ranks = static_cast<int>(observation.run->replicas * observation.run->stages);
+  return observation.launched != nullptr && observation.launched->devices > 0
+             ? static_cast<int>(observation.launched->devices)
+             : ranks;
+}
+
+std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cell) {
+  std::vector<double> alone;
+  for (const auto& [pair, seconds] : seconds_by_pair(cell.baseline)) alone.push_back(seconds);
+  std::map<int, std::vector<double>> together;  // epoch seconds by number of runs at once
+  if (alone.empty()) return {};
+  const Observation& first = cell.baseline.runs.front();
+  for (const db::PackedRun& packed : data.packed) {
+    if (packed.at_once > 1 && packed.circumstances_hash == first.run->circumstances_hash &&
+        is_like(packed.axes, first.run->axes))
+      together[packed.at_once].push_back(packed.epoch_train_seconds);
+  }
+  std::vector<MachineLimit> limits;
+  for (auto& [runs, seconds] : together) limits.push_back({runs, runs * median(alone) / median(seconds)});
+  return limits;
+}
+
+std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const Palette& palette) {
+  std::vector<Figure> figures;
+  const std::vector<ScaledArm> arms = scaled_arms(cell);
+  if (arms.empty()) return figures;
+  const double first = devices_of(cell.baseline.runs.front());
+  double last = first;
+  for (const ScaledArm& arm : arms) last = std::max<double>(last, arm.devices);
+  const std::vector<MachineLimit> limits = machine_limits(data, cell);
+  for (const bool efficiency : {false, true}) {
+    Figure figure;
+    figure.slug = cell.slug + (efficiency ? "-efficiency" : "-speed-up");
+    figure.subject = cell.label;
+    figure.title = efficiency ? "Efficiency over devices" : "Speed-up over devices";
+    figure.unit = efficiency ? "%" : "×";
+    figure.x.title = "devices";
+    figure.x.integers = true;
+    figure.y.from_zero = true;
+    figure.y.least = 0;
+    figure.markers = true;
+    for (const ScaledArm& arm : arms) figure.series.push_back(series_of(arm, first, palette, efficiency));
+    figure.guides = guides_of(limits, first, last, efficiency);
+    figure.caption = caption_of(arms, limits);
+    figure.sql = sql_of(cell);
+    figure.data = table_of(arms, first);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,157 @@
+#include "reports/table_text.h"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "reports/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::string csv_field(const TableValue& value) {
+  if (const auto* number = std::get_if<double>(&value))
+    return std::isnan(*number) ? "" : plain_number(*number);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  std::string text = std::get<std::string>(value);
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
+    text.insert(0, "'");
+  if (text.find_first_of("\",\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char character : text) quoted += character == '"' ? "\"\"" : std::string(1, character);
+  return quoted + "\"";
+}
+
+// Replaces each of `pairs` and drops control characters, line breaks among them.
+template <std::size_t N>
+std::string replaced(std::string_view text,
+                     const std::array<std::pair<std::string_view, std::string_view>, N>& pairs) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    bool found = false;
+    for (const auto& [from, to] : pairs) {
+      if (text.substr(at, from.size()) != from) continue;
+      out += to;
+      at += from.size();
+      found = true;
+      break;
+    }
+    if (found) continue;
+    const auto byte = static_cast<unsigned char>(text[at++]);
+    if (byte >= 0x20 && byte != 0x7f) out += static_cast<char>(byte);
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& cells, const char* separator) {
+  std::string line;
+  for (const std::string& cell : cells) line += (line.empty() ? "" : separator) + cell;
+  return line;
+}
+
+template <typename Escape>
+std::vector<std::string> escaped_row(const std::vector<TableValue>& row, const Escape& escape) {
+  std::vector<std::string> cells;
+  cells.reserve(row.size());
+  // An empty cell would swallow its separator in `joined`.
+  for (const TableValue& value : row) {
+    const std::string text = escape(shown(value));
+    cells.push_back(text.empty() ? " " : text);
+  }
+  return cells;
+}
+
+std::string latex_row(const std::vector<TableValue>& row) {
+  return joined(escaped_row(row, latex_escaped), " & ") + " \\\\\n";
+}
+
+std::string latex_head(const Table& table) {
+  const std::vector<TableValue> head(table.columns.begin(), table.columns.end());
+  return "\\toprule\n" + latex_row(head) + "\\midrule\n";
+}
+
+}  // namespace
+
+std::string shown(const TableValue& value, int digits) {
+  if (const auto* number = std::get_if<double>(&value)) return for_table(*number, digits);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  return std::get<std::string>(value);
+}
+
+std::string csv_text(const Table& table) {
+  std::string text;
+  const auto add = [&](const auto& cells) {
+    bool first = true;
+    for (const auto& cell : cells) {
+      text += (first ? "" : ",") + csv_field(cell);
+      first = false;
+    }
+    text += '\n';
+  };
+  add(table.columns);
+  for (const std::vector<TableValue>& row : table.rows) add(row);
+  return text;
+}
+
+std::string markdown_escaped(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> pairs{{{"\n", " "},
+                                                                                        {"&", "&amp;"},
+                                                                                        {"<", "&lt;"},
+                                                                                        {">", "&gt;"},
+                                                                                        {"|", "\\|"},
+                                                                                        {"\\", "\\\\"},
+                                                                                        {"`", "\\`"},
+                                                                                        {"*", "\\*"},
+                                                                                        {"_", "\\_"},
+                                                                                        {"[", "\\["},
+                                                                                        {"]", "\\]"},
+                                                                                        {"!", "\\!"}}};
+  return replaced(text, pairs);
+}
+
+std::string markdown_table(const Table& table) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    text += "| " + joined(cells, " | ") + " |\n";
+  };
+  add(escaped_row({table.columns.begin(), table.columns.end()}, markdown_escaped));
+  add(std::vector<std::string>(table.columns.size(), "---"));
+  for (const std::vector<TableValue>& row : table.rows) add(escaped_row(row, markdown_escaped));
+  return text;
+}
+
+std::string latex_escaped(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 29> pairs{
+      {{"\n", " "},         {"\\", "\\textbackslash{}"},
+       {"{", "\\{"},        {"}", "\\}"},
+       {"&", "\\&"},        {"%", "\\%"},
+       {"$", "\\$"},        {"#", "\\#"},
+       {"_", "\\_"},        {"~", "\\textasciitilde{}"},
+       {"<", "$<$"},        {"^", "\\textasciicircum{}"},
+       {">", "$>$"},        {"|", "\\textbar{}"},
+       {"\"", "''"},        {"[", "{[}"},
+       {"]", "{]}"},        {"\u2212", "$-$"},
+       {"×", "$\\times$"},  {"±", "$\\pm$"},
+       {"†", "$\\dagger$"}, {"≤", "$\\le$"},
+       {"≥", "$\\ge$"},     {"δ", "$\\delta$"},
+       {"α", "$\\alpha$"},  {"–", "--"},
+       {"«", "``"},         {"»", "''"},
+       {"…", "\\dots{}"}}};
+  return replaced(text, pairs);
+}
+
+std::string latex_table(const Table& table, const LatexOptions& options) {
+  const std::string caption =
+      "\\caption{" + latex_escaped(options.caption) + "}\\label{" + options.label + "}";
+  std::string rows;
+  for (const std::vector<TableValue>& row : table.rows) rows += latex_row(row);
+  if (options.breaks)
+    return "% needs \\usepackage{booktabs,longtable}\n\\begin{longtable}{" + options.columns + "}\n" +
+           caption + " \\\\\n" + latex_head(table) + "\\endhead\n\\bottomrule\n\\endfoot\n" + rows +
+           "\\end{longtable}\n";
+  return "% needs \\usepackage{booktabs}\n\\begin{table}\n\\centering\n" + caption + "\n\\begin{tabular}{" +
+         options.columns + "}\n" + latex_head(table) + rows + "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,32 @@
+// Tables as files: CSV for machines, LaTeX (booktabs) and Markdown for papers. Six significant digits at
+// most, no locale: the same table gives the same bytes on any machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reports/table.h"
+
+namespace trainyard::reports {
+
+// A value for people: "0.2341", "–" for NaN.
+std::string shown(const TableValue& value, int digits = 4);
+
+// RFC 4180 with line feeds. A text that a spreadsheet would take for a formula gets a leading apostrophe; a
+// number is written as it is, NaN as an empty field.
+std::string csv_text(const Table& table);
+
+std::string markdown_table(const Table& table);
+
+struct LatexOptions {
+  std::string columns;  // of the tabular: "llp{0.2\\linewidth}"
+  std::string caption;  // plain text
+  std::string label;    // "tab:verdicts"
+  bool breaks = false;  // longtable: over pages
+};
+std::string latex_table(const Table& table, const LatexOptions& options);
+
+std::string latex_escaped(std::string_view text);
+std::string markdown_escaped(std::string_view text);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,81 @@
+// Reports of a part of the runs, and of several experiments.
+#include "reports/selection.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "invented.h"
+#include "models/error.h"
+#include "reports/content.h"
+#include "reports/page.h"
+
+namespace trainyard::reports {
+namespace {
+
+TEST_CASE("values of one name are alternatives, names must all hold, and what was left out is said") {
+  ReportData data = invented({.models = {"mlp", "cnn", "vgg11"}, .seeds = 3});
+  keep_selected(data, {{}, "", {"model=mlp", "model=cnn", "seed=1"}});
+  CHECK(data.runs.size() == 4);  // two models, two strategies, one seed
+  CHECK(data.finals.size() == 4);
+  CHECK(data.plan.keys.size() == 4);
+  CHECK(std::ranges::all_of(data.averages, [](const db::EpochRow& row) { return row.seed == 1; }));
+  CHECK(page_html(compose(data)).find("model=mlp, model=cnn, seed=1") != std::string::npos);
+}
+
+TEST_CASE("since a time: runs whose last record is not older") {
+  ReportData data = invented({.models = {"mlp"}, .seeds = 3});
+  for (db::RunSummary& run : data.runs) run.updated = "2026-11-20T09:30:12.345Z";
+  run_of(data, "mlp", "ddp", 2).updated = "2026-11-19T23:59:59.999Z";
+  ReportData whole = data;
+  keep_selected(data, {{}, "2026-11-20", {}});
+  CHECK(data.runs.size() == 5);
+  keep_selected(whole, {{}, "2026-11-19", {}});
+  CHECK(whole.runs.size() == 6);
+}
+
+TEST_CASE("a selection that cannot be meant is an error for the user, with advice") {
+  const auto problem = [](const Selection& selection) -> std::string {
+    ReportData data = invented();
+    try {
+      keep_selected(data, selection);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(problem({{}, "", {"modle=mlp"}}).find("model") != std::string::npos);
+  CHECK(problem({{}, "", {"model"}}).find("no =") != std::string::npos);
+  CHECK(problem({{}, "yesterday", {}}).find("2026-11-20") != std::string::npos);
+  CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep is left") != std::string::npos);
+}
+
+TEST_CASE("several experiments are one report; what tells their runs apart becomes a cell of its own") {
+  ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+  ReportData second = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  second.experiment = "second sweep";
+  // The second sweep's mlp has another batch: other runs. Its cnn is new; one run is in both.
+  for (db::RunSummary& run : second.runs) {
+    if (run.model != "mlp") continue;
+    const std::string old = run.run_key;
+    run.run_key = "b" + old.substr(1);
+    run.axes["batch"] = std::int64_t{64};
+    for (db::FinalMetrics& final : second.finals)
+      if (final.run_key == old) final.run_key = run.run_key, final.axes = run.axes;
+    for (std::vector<db::EpochRow>* rows : {&second.averages, &second.replicas})
+      for (db::EpochRow& row : *rows)
+        if (row.run_key == old) row.run_key = run.run_key;
+    std::ranges::replace(second.plan.keys, old, run.run_key);
+  }
+  const ReportData data = merged({first, second, first});
+  CHECK(data.runs.size() == 18);
+  CHECK(data.finals.size() == 18);
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 1);
+  std::vector<std::string> labels;
+  for (const CellVerdicts& judged : content.comparisons.front().cells) labels.push_back(judged.cell.label);
+  CHECK(labels == std::vector<std::string>{"MLP, batch 128", "MLP, batch 64", "CNN, batch 128"});
+}
+
+}  // namespace
+}  // namespace trainyard::reports

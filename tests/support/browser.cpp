@@ -1,0 +1,202 @@
+#include "browser.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace trainyard::tests {
+
+namespace {
+
+constexpr int patience_milliseconds = 30'000;
+
+int base64_value(char digit) {
+  static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  return static_cast<int>(digits.find(digit));
+}
+
+std::string from_base64(const std::string& text) {
+  std::string bytes;
+  unsigned bits = 0;
+  int count = 0;
+  for (const char digit : text) {
+    if (digit == '=') break;
+    bits = bits << 6U | static_cast<unsigned>(base64_value(digit));
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> static_cast<unsigned>(count) & 0xffU);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string find_chromium() {
+  const char* path = std::getenv("PATH");
+  const std::string folders = path == nullptr ? "/usr/bin" : path;
+  for (const char* name : {"chromium-headless-shell", "chromium", "google-chrome"}) {
+    for (std::size_t at = 0; at <= folders.size();) {
+      const std::size_t end = std::min(folders.find(':', at), folders.size());
+      const std::filesystem::path program = std::filesystem::path(folders.substr(at, end - at)) / name;
+      if (::access(program.c_str(), X_OK) == 0) return program.string();
+      at = end + 1;
+    }
+  }
+  return "";
+}
+
+// The browser reads commands from its descriptor 3 and writes to 4.
+struct Browser::Process {
+  pid_t pid = -1;
+  int commands = -1;
+  int messages = -1;
+  std::filesystem::path profile;
+
+  explicit Process(const std::string& program) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "trainyard-browser-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder for a browser's profile");
+    profile = pattern;
+    std::array<int, 2> in{};
+    std::array<int, 2> out{};
+    if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0)
+      throw std::runtime_error("no pipes for a browser");
+    const std::string data = "--user-data-dir=" + pattern;
+    // As root, in a container, there is no sandbox; the pages are our own.
+    std::array<const char*, 9> arguments{
+        program.c_str(),           "--headless",        "--no-sandbox",
+        "--disable-gpu",           "--hide-scrollbars", "--disable-dev-shm-usage",
+        "--remote-debugging-pipe", data.c_str(),        nullptr};
+    pid = ::fork();
+    if (pid == 0) {
+      // Both ends lie above 4 only by chance: moved out of the way first.
+      const int commands_end = ::fcntl(in[0], F_DUPFD, 10);
+      const int messages_end = ::fcntl(out[1], F_DUPFD, 10);
+      ::dup2(commands_end, 3);
+      ::dup2(messages_end, 4);
+      const int quiet = ::open("/dev/null", O_WRONLY);
+      ::dup2(quiet, 2);
+      ::setpgid(0, 0);
+      ::execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+      ::_exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    commands = in[1];
+    messages = out[0];
+    if (pid < 0) throw std::runtime_error("cannot start " + program);
+  }
+
+  ~Process() {
+    if (pid > 0) {
+      ::kill(-pid, SIGKILL);
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    ::close(commands);
+    ::close(messages);
+    std::error_code ignored;
+    std::filesystem::remove_all(profile, ignored);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+};
+
+Browser::Browser(const std::string& program) : process_(std::make_unique<Process>(program)) {
+  const std::string target = call("Target.createTarget", {{"url", "about:blank"}}).at("targetId");
+  session_ = call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}).at("sessionId");
+  for (const char* domain : {"Page", "Runtime", "Log", "Network"}) call(std::string(domain) + ".enable");
+}
+
+Browser::~Browser() = default;
+
+void Browser::open(const std::filesystem::path& file, const View& view) {
+  call("Emulation.setDeviceMetricsOverride",
+       {{"width", view.width}, {"height", view.height}, {"deviceScaleFactor", 1}, {"mobile", false}});
+  call("Emulation.setEmulatedMedia",
+       {{"features", {{{"name", "prefers-color-scheme"}, {"value", view.dark ? "dark" : "light"}}}}});
+  call("Emulation.setScriptExecutionDisabled", {{"value", !view.scripts}});
+  call("Page.navigate", {{"url", "about:blank"}});
+  while (!loaded_) notice(next_message());
+  loaded_ = false;
+  errors_.clear();
+  requests_.clear();
+  const std::string address = "file://" + std::filesystem::absolute(file).string();
+  call("Page.navigate", {{"url", address}});
+  while (!loaded_) notice(next_message());
+  loaded_ = false;
+  std::erase(requests_, address);
+}
+
+nlohmann::json Browser::evaluate(const std::string& expression) {
+  const nlohmann::json answer =
+      call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}, {"awaitPromise", true}});
+  if (answer.contains("exceptionDetails")) throw std::runtime_error(answer["exceptionDetails"].dump());
+  return answer.at("result").value("value", nlohmann::json());
+}
+
+void Browser::press(const std::string& key) {
+  for (const char* type : {"keyDown", "keyUp"})
+    call("Input.dispatchKeyEvent", {{"type", type}, {"key", key}});
+}
+
+std::string Browser::screenshot() {
+  return from_base64(call("Page.captureScreenshot", {{"format", "png"}}).at("data"));
+}
+
+nlohmann::json Browser::call(const std::string& method, const nlohmann::json& parameters) {
+  nlohmann::json message{{"id", ++last_id_}, {"method", method}, {"params", parameters}};
+  if (!session_.empty()) message["sessionId"] = session_;
+  const std::string text = message.dump();
+  // Messages end with a zero byte.
+  if (::write(process_->commands, text.c_str(), text.size() + 1) != static_cast<ssize_t>(text.size() + 1))
+    throw std::runtime_error("the browser is gone");
+  for (;;) {
+    const nlohmann::json answer = next_message();
+    if (answer.value("id", 0) != last_id_) {
+      notice(answer);
+      continue;
+    }
+    if (answer.contains("error")) throw std::runtime_error(method + ": " + answer["error"].dump());
+    return answer.at("result");
+  }
+}
+
+nlohmann::json Browser::next_message() {
+  for (;;) {
+    if (const std::size_t end = received_.find('\0'); end != std::string::npos) {
+      const nlohmann::json message = nlohmann::json::parse(received_.substr(0, end));
+      received_.erase(0, end + 1);
+      return message;
+    }
+    pollfd waiting{process_->messages, POLLIN, 0};
+    if (::poll(&waiting, 1, patience_milliseconds) <= 0)
+      throw std::runtime_error("the browser does not answer");
+    std::array<char, 65536> buffer{};
+    const ssize_t count = ::read(process_->messages, buffer.data(), buffer.size());
+    if (count <= 0) throw std::runtime_error("the browser is gone");
+    received_.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+void Browser::notice(const nlohmann::json& event) {
+  const std::string method = event.value("method", "");
+  const nlohmann::json parameters = event.value("params", nlohmann::json::object());
+  if (method == "Page.loadEventFired") loaded_ = true;
+  if (method == "Runtime.exceptionThrown") errors_.push_back(parameters.dump());
+  if (method == "Runtime.consoleAPICalled" && parameters.value("type", "") == "error")
+    errors_.push_back(parameters.dump());
+  if (method == "Log.entryAdded" && parameters.at("entry").value("level", "") == "error")
+    errors_.push_back(parameters.at("entry").value("text", ""));
+  if (method == "Network.requestWillBeSent") requests_.push_back(parameters.at("request").value("url", ""));
+}
+
+}  // namespace trainyard::tests
