@@ -100,7 +100,11 @@ struct Sums {
   double validation_seconds = not_defined;
   std::int64_t ranks = 0;
 };
+constexpr std::array time_part_names{"data",   "forward",   "backward", "exposed_communication",
+                                     "bubble", "optimizer", "other"};
+
 struct OneEpoch {
+  std::array<Mean, time_part_names.size()> parts;  // over ranks, each of weight 1
   Sums all;
   std::map<std::int64_t, Sums> replicas;
 };
@@ -134,7 +138,10 @@ class EpochReader {
  public:
   explicit EpochReader(const Database& database)
       : times_(database.connection(), R"sql(
-          SELECT epoch, rank, train_seconds, validation_seconds FROM epoch
+          SELECT epoch, rank, train_seconds, validation_seconds, data_seconds, forward_seconds,
+                 backward_seconds, exposed_communication_seconds, bubble_seconds, optimizer_seconds,
+                 other_seconds
+          FROM epoch
           WHERE run_key = ? AND attempt = ? AND epoch > ? AND epoch <= ?)sql"),
         metrics_(database.connection(), R"sql(
           SELECT epoch, rank, phase, name, sum, weight FROM metric
@@ -156,6 +163,8 @@ class EpochReader {
       Sums& replica = epoch.replicas[row.integer() / link.stages];
       const double train = row.number();
       const double validation = row.number();
+      for (Mean& part : epoch.parts)
+        if (const double seconds = row.number(); !std::isnan(seconds)) part.add(seconds, 1);
       for (Sums* sums : {&epoch.all, &replica}) {
         take_slower(sums->train_seconds, train);
         take_slower(sums->validation_seconds, validation);
@@ -186,16 +195,41 @@ class EpochReader {
   SQLite::Statement metrics_;
 };
 
-using RowsByReplica = std::map<std::int64_t, std::vector<EpochRow>>;
+// What is gathered of one run, link by link.
+struct RunEpochs {
+  std::vector<EpochRow> averages;
+  std::map<std::int64_t, std::vector<EpochRow>> replicas;
+  std::vector<std::pair<std::int64_t, OneEpoch>> timed;  // epochs that have a time
+};
 
-void append(const ChainLink& link, const std::map<std::int64_t, OneEpoch>& epochs,
-            std::vector<EpochRow>& averages, RowsByReplica& replicas) {
+void append(const ChainLink& link, const std::map<std::int64_t, OneEpoch>& epochs, RunEpochs& run) {
   for (const auto& [number, epoch] : epochs) {
-    if (link.finished || epoch.all.ranks >= link.world_size)
-      averages.push_back(row_of(link, number, -1, epoch.all));
+    if (link.finished || epoch.all.ranks >= link.world_size) {
+      run.averages.push_back(row_of(link, number, -1, epoch.all));
+      if (!std::isnan(epoch.all.train_seconds)) run.timed.emplace_back(number, epoch);
+    }
     for (const auto& [replica, sums] : epoch.replicas)
-      if (sums.ranks == link.stages) replicas[replica].push_back(row_of(link, number, replica, sums));
+      if (sums.ranks == link.stages) run.replicas[replica].push_back(row_of(link, number, replica, sums));
   }
+}
+
+// Mean over epochs after the first (of fewer than 3 none is dropped) and over ranks.
+TimeParts time_parts_of(const ChainLink& link, const RunEpochs& run) {
+  std::array<Mean, time_part_names.size()> parts;
+  for (const auto& [number, epoch] : run.timed) {
+    if (number <= 1 && run.timed.size() >= 3) continue;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (epoch.parts[i].count > 0) parts[i].add(epoch.parts[i].sum, epoch.parts[i].weight);
+  }
+  TimeParts times{link.run_key, link.model, link.strategy, link.seed, {}};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].count > 0) times.seconds[time_part_names.at(i)] = parts[i].value();
+  return times;
+}
+
+template <typename Row>
+void move_to(std::vector<Row>& all, std::vector<Row>& some) {
+  all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
 }
 
 }  // namespace
@@ -205,14 +239,14 @@ Epochs epochs_of_experiment(const Database& database, const std::string& experim
     Epochs found;
     EpochReader reader(database);
     const std::vector<ChainLink> chain = chain_of(database, experiment);
-    RowsByReplica replicas;  // of one run
+    RunEpochs run;
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      append(chain[i], reader.read(chain[i]), found.averages, replicas);
+      append(chain[i], reader.read(chain[i]), run);
       if (i + 1 < chain.size() && chain[i + 1].run_key == chain[i].run_key) continue;
-      for (auto& [replica, rows] : replicas)
-        found.replicas.insert(found.replicas.end(), std::make_move_iterator(rows.begin()),
-                              std::make_move_iterator(rows.end()));
-      replicas.clear();
+      if (!run.timed.empty()) found.times.push_back(time_parts_of(chain[i], run));
+      move_to(found.averages, run.averages);
+      for (auto& [replica, rows] : run.replicas) move_to(found.replicas, rows);
+      run = {};
     }
     return found;
   });

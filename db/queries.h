@@ -108,10 +108,22 @@ struct EpochRow {
 };
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
-// Both of the above in one pass, for experiments of a million rows.
+// Where the time of an epoch went: seconds by part, mean over epochs after the first (of fewer than 3 none is
+// dropped) and over ranks, per run. A part that no rank has measured is absent.
+struct TimeParts {
+  std::string run_key;
+  std::string model;
+  std::string strategy;
+  std::int64_t seed = 0;
+  std::map<std::string, double>
+      seconds;  // data, forward, backward, exposed_communication, bubble, optimizer, other
+};
+
+// Both of the above and `time_parts` in one pass, for experiments of a million rows.
 struct Epochs {
   std::vector<EpochRow> averages;
   std::vector<EpochRow> replicas;
+  std::vector<TimeParts> times;
 };
 Epochs epochs_of_experiment(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
@@ -135,16 +147,6 @@ struct FinalMetrics {
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 
-// Where the time of an epoch went: seconds by part, mean over epochs after the first (of fewer than 3 none is
-// dropped) and over ranks, per run. A part that no rank has measured is absent.
-struct TimeParts {
-  std::string run_key;
-  std::string model;
-  std::string strategy;
-  std::int64_t seed = 0;
-  std::map<std::string, double>
-      seconds;  // data, forward, backward, exposed_communication, bubble, optimizer, other
-};
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
 
 // Runs that were trained side by side, each on devices of its own (`exclusive = "devices"`): what the machine

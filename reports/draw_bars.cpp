@@ -48,15 +48,16 @@ void draw_names(Markup& out, const std::vector<const Series*>& bars, double left
 void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center, double width) {
   const Point& point = *series.final;
   const double height = y(0) - y(point.mean);
-  out.open("g", {{"class", series_class(series)}, {"data-series", series.key}});
+  out.open("g", {{"class", series_class(series)}});
   out.empty("rect", {{"class", "bar"},
                      {"x", coordinate(center - width / 2)},
                      {"y", coordinate(y(point.mean))},
                      {"width", coordinate(width)},
                      {"height", coordinate(height)}});
-  out.close();
-  if (!has_interval(point)) return;
-  out.open("g", {{"class", "whisker"}, {"data-series", series.key}});
+  if (!has_interval(point)) {
+    out.close();
+    return;
+  }
   draw_rule(out, "wh", center, y(point.low), center, y(point.high));
   for (const double end : {point.low, point.high}) {
     if (end >= y.low && end <= y.high) draw_rule(out, "wh", center - 4, y(end), center + 4, y(end));
@@ -69,7 +70,7 @@ void draw_bar_guides(Markup& out, const Figure& figure, const Scale1D& y, double
   double row = 8;
   for (const Guide& guide : figure.guides) {
     const double value = guide.points.front().second;
-    out.open("g", {{"class", "gd gd-" + guide.colour}, {"data-series", "guide-" + guide.colour}});
+    out.open("g", {{"class", "gd gd-" + guide.colour}});
     if (value <= y.high) draw_rule(out, "gl", left, y(value), right, y(value));
     draw_rule(out, "gl", left, row - 3, left + 14, row - 3);
     draw_text(out, "gt", left + 18, row,

@@ -35,7 +35,7 @@ void draw_axes(Markup& out, const Figure& figure, const LineLayout& layout) {
 
 // The line, a ring where it is known at a single place, its label.
 void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout, double row) {
-  out.open("g", {{"class", "gd gd-" + guide.guide->colour}, {"data-series", "guide-" + guide.guide->colour}});
+  out.open("g", {{"class", "gd gd-" + guide.guide->colour}});
   std::string path;
   for (const auto& [x, y] : guide.line)
     path += (path.empty() ? "M" : " ") + coordinate(x) + "," + coordinate(y);
@@ -91,7 +91,7 @@ void draw_marker(Markup& out, const Point& point, const LineLayout& layout, doub
 }
 
 void draw_curve(Markup& out, const Figure& figure, const Series& series, const LineLayout& layout) {
-  out.open("g", {{"class", series_class(series)}, {"data-series", series.key}});
+  out.open("g", {{"class", series_class(series)}});
   const auto place = static_cast<double>(&series - figure.series.data());
   const double middle = static_cast<double>(figure.series.size() - 1) / 2;
   const double shift = figure.markers ? dodge * (place - middle) : 0;
@@ -109,7 +109,7 @@ void draw_curve(Markup& out, const Figure& figure, const Series& series, const L
 
 void draw_final(Markup& out, const Series& series, const LineLayout& layout, double x) {
   const Point& point = *series.final;
-  out.open("g", {{"class", series_class(series)}, {"data-series", series.key}});
+  out.open("g", {{"class", series_class(series)}});
   if (has_interval(point)) draw_rule(out, "eb", x, layout.strip(point.low), x, layout.strip(point.high));
   out.empty(
       "circle",

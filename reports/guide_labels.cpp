@@ -64,6 +64,15 @@ std::vector<Polyline> obstacles(const LineLayout& layout, const Figure& figure) 
     for (double Point::*value : {&Point::mean, &Point::low, &Point::high})
       lines.push_back(curve_of(layout, series, value));
   }
+  // Intervals of markers, which stand a little beside their place.
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) {
+      if (!figure.markers || !std::isfinite(point.low)) continue;
+      for (const double beside : {-10.0, -5.0, 0.0, 5.0, 10.0})
+        lines.push_back({{layout.x(point.x) + beside, layout.y(point.low)},
+                         {layout.x(point.x) + beside, layout.y(point.high)}});
+    }
+  }
   for (const GuideLayout& guide : layout.guides) lines.push_back(guide.line);
   return lines;
 }

@@ -152,18 +152,21 @@ Polyline inside(const Guide& guide, const LineLayout& layout) {
   return line;
 }
 
-std::string text_of(const Guide& guide, const Figure& figure, bool drawn) {
+// What is not in the picture is said: how far off it lies, or of which epoch it is.
+std::string text_of(const Guide& guide, const Figure& figure, const LineLayout& layout, bool drawn) {
   if (drawn || guide.points.empty()) return guide.label;
-  const double value = guide.points.back().second;
+  const auto [x, y] = guide.points.back();
   const std::string unit = figure.unit == "log scale" ? "" : " " + figure.unit;
-  return guide.label + ": " + for_table(value, 3) + unit + ", off the scale";
+  const bool on_scale = y >= layout.y.low && y <= layout.y.high;
+  const std::string where = on_scale ? " at " + figure.x.title + " " + plain_number(x) : ", off the scale";
+  return guide.label + ": " + for_table(y, 3) + unit + where;
 }
 
 void lay_guides(LineLayout& layout, const Figure& figure) {
   layout.guides.clear();
   for (const Guide& guide : figure.guides) {
     Polyline line = inside(guide, layout);
-    std::string text = text_of(guide, figure, !line.empty());
+    std::string text = text_of(guide, figure, layout, !line.empty());
     layout.guides.push_back({&guide, std::move(line), std::move(text), std::nullopt});
   }
 }

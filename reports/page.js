@@ -22,12 +22,13 @@
   });
   one('#print').addEventListener('click', () => print());
 
-  // Series on and off, in all figures at once.
+  // Series on and off, in all figures at once: their groups have the class that the legend's button names.
+  const groups = all('main .chart g').map((group) => [group, group.getAttribute('class')]);
   all('.keys button').forEach((button) => button.addEventListener('click', () => {
     const on = button.getAttribute('aria-pressed') === 'true';
     button.setAttribute('aria-pressed', String(!on));
-    all('main [data-series]').forEach((part) => {
-      if (part.dataset.series === button.dataset.key) part.classList.toggle('off', on);
+    groups.forEach(([group, key]) => {
+      if (key === button.dataset.key) group.classList.toggle('off', on);
     });
   }));
   const hidden = () => new Set(all('.keys button[aria-pressed="false"]').map((button) => button.dataset.label));

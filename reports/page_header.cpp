@@ -4,6 +4,7 @@
 
 #include "reports/page.h"
 #include "reports/published_guides.h"
+#include "reports/svg.h"
 
 namespace trainyard::reports {
 
@@ -82,7 +83,7 @@ Markup page_navigation(const Content& content) {
   out.open("span", {{"class", "keys"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
   for (const Series& series : page_legend(content)) {
     out.open("button", {{"type", "button"},
-                        {"data-key", series.key},
+                        {"data-key", series_class(series)},
                         {"data-label", series.label},
                         {"aria-pressed", "true"}});
     out.add(series_sample(series)).text(series.label).close();
@@ -90,7 +91,7 @@ Markup page_navigation(const Content& content) {
   if (content.data->plan.published) {
     const std::string label = "Published";
     out.open("button", {{"type", "button"},
-                        {"data-key", "guide-published"},
+                        {"data-key", "gd gd-published"},
                         {"data-label", label},
                         {"aria-pressed", "true"}});
     out.add(guide_sample("published")).text(label).close();

@@ -98,12 +98,12 @@ std::span<const Format> report_formats() {
 std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
                                                 const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats) {
-  return write_report(gather(database, experiment), folder, formats);
+  const ReportData data = gather(database, experiment);
+  return write_report(compose(data), folder, formats);
 }
 
-std::vector<std::filesystem::path> write_report(const ReportData& data, const std::filesystem::path& folder,
+std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats) {
-  const Content content = compose(data);
   Writer writer(folder);
   if (formats.count("html") != 0) writer.write("index.html", page_html(content, formats));
   if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats));
@@ -119,23 +119,25 @@ std::vector<std::filesystem::path> write_report(const ReportData& data, const st
 }
 
 std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment) {
-  return missed_expectations(gather(database, experiment));
+  const ReportData data = gather(database, experiment);
+  return missed_expectations(compose(data));
 }
 
-std::vector<std::string> missed_expectations(const ReportData& data) {
+std::vector<std::string> missed_expectations(const Content& content) {
   std::vector<std::string> lines;
-  for (const CheckedExpectation& checked : check_expectations(data))
+  for (const CheckedExpectation& checked : content.expectations)
     for (const std::string& run : checked.missed)
       lines.push_back(run + "; expected of " + experiments::to_text(checked.expectation));
   return lines;
 }
 
 std::string verdict_table_text(const db::Database& database, const std::string& experiment) {
-  return verdict_table_text(gather(database, experiment));
+  const ReportData data = gather(database, experiment);
+  return verdict_table_text(compose(data));
 }
 
-std::string verdict_table_text(const ReportData& data) {
-  return terminal_table(compose(data));
+std::string verdict_table_text(const Content& content) {
+  return terminal_table(content);
 }
 
 }  // namespace trainyard::reports

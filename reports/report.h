@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "db/database.h"
-#include "reports/report_data.h"
+#include "reports/content.h"
 
 namespace trainyard::reports {
 
@@ -24,19 +24,19 @@ inline const std::set<std::string> usual_formats{"html", "svg", "png"};
 // Returns what was written, the page first. The same database gives the same bytes on any machine; PNG and
 // PDF with the same versions of librsvg, cairo and the font DejaVu Sans. UserError: no such experiment, or
 // none of its runs has finished an epoch.
-std::vector<std::filesystem::path> write_report(const ReportData& data, const std::filesystem::path& folder,
+std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats = usual_formats);
 std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
                                                 const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats = usual_formats);
 
 // One line for each finished run of the latest plan that is not as the experiment's file expects.
-std::vector<std::string> missed_expectations(const ReportData& data);
+std::vector<std::string> missed_expectations(const Content& content);
 std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment);
 
 // The improves / no change / deteriorates table for a terminal, in the published shape, with a line for each
 // warning.
-std::string verdict_table_text(const ReportData& data);
+std::string verdict_table_text(const Content& content);
 std::string verdict_table_text(const db::Database& database, const std::string& experiment);
 
 }  // namespace trainyard::reports

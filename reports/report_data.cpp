@@ -47,7 +47,7 @@ ReportData gather(const db::Database& database, const std::string& experiment) {
   data.runs = db::run_summaries(database, experiment);
   data.finals = db::final_metrics(database, experiment);
   data.replicas = std::move(epochs.replicas);
-  data.times = db::time_parts(database, experiment);
+  data.times = std::move(epochs.times);
   data.packed = db::packed_runs(database);
   for (const db::RunSummary& run : data.runs) {
     const std::vector<db::Attempt> attempts = db::attempts_of_run(database, run.run_key);

@@ -196,7 +196,8 @@ std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const
     figure.markers = true;
     for (const ScaledArm& arm : arms) figure.series.push_back(series_of(arm, first, palette, efficiency));
     figure.guides = guides_of(limits, first, last, efficiency);
-    figure.caption = caption_of(arms, limits);
+    figure.caption = efficiency ? "Speed-up in percent of the ideal, mean over pairs with 95 % t interval."
+                                : caption_of(arms, limits);
     figure.sql = sql_of(cell);
     figure.data = table_of(arms, first);
     figures.push_back(std::move(figure));

@@ -68,7 +68,7 @@ std::string spoken(const Figure& figure) {
   for (const Stack& stack : figure.stacks)
     text += "; " + stack.group + " " + stack.label + " " + for_table(stack.total, 3) + " s";
   for (const EffectColumn& column : figure.columns) text += "; " + column.title;
-  return text + ". The numbers are in the table below.";
+  return text + ". Numbers below.";
 }
 
 struct LegendEntry {
@@ -199,7 +199,7 @@ Markup page_svg(const Figure& figure) {
                      {"viewBox", box},
                      {"role", "img"},
                      {"tabindex", "0"},
-                     {"aria-label", spoken(figure) + " Arrow keys read single epochs."},
+                     {"aria-label", spoken(figure) + " Arrow keys read epochs."},
                      {"data-x0", coordinate(geometry.first_x)},
                      {"data-dx", plain_number(geometry.step)},
                      {"data-first", plain_number(geometry.first_epoch)}});

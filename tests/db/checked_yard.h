@@ -39,6 +39,15 @@ struct CheckedYard : Yard {
     const Epochs read = epochs_of_experiment(database, "sweep");
     check_same(read.averages, epoch_averages(database, "sweep"));
     check_same(read.replicas, epoch_replicas(database, "sweep"));
+    const auto times = time_parts(database, "sweep");
+    REQUIRE(read.times.size() == times.size());
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      CHECK(read.times[i].run_key == times[i].run_key);
+      CHECK(read.times[i].strategy == times[i].strategy);
+      REQUIRE(read.times[i].seconds.size() == times[i].seconds.size());
+      for (const auto& [part, seconds] : times[i].seconds)
+        CHECK(same(read.times[i].seconds.at(part), seconds));
+    }
   }
 };
 

@@ -119,8 +119,8 @@ TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns se
       "document.querySelector('svg[data-dx]').closest('figure').querySelector('details').open = true");
   CHECK(page->evaluate("new Promise(done => setTimeout(() => done("
                        "document.querySelectorAll('figure details[open] .dt tbody tr').length), 50))") > 5);
-  page->evaluate("document.querySelector('.keys button[data-key=single]').click()");
-  CHECK(page->evaluate("[...document.querySelectorAll('main [data-series=single]')].every("
+  page->evaluate("document.querySelector('.keys button[data-key=c-single]').click()");
+  CHECK(page->evaluate("[...document.querySelectorAll('main .chart g.c-single')].every("
                        "g => getComputedStyle(g).display === 'none')") == true);
   page->evaluate("document.querySelector('#theme').click()");
   CHECK(page->evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 21, 24)");

@@ -158,6 +158,12 @@ TEST_CASE("a guide that lies far off does not squeeze the curves: its value is s
   CHECK(contains(svg_document(figure), "off the scale"));
 }
 
+TEST_CASE("a guide of an epoch that is not in the picture says which") {
+  const LineLayout layout = line_layout(sloping({{"published ddp", "published", {{20, 80}}}}));
+  CHECK(layout.guides.front().line.empty());
+  CHECK(layout.guides.front().text == "published ddp: 80.0 % at epoch 20");
+}
+
 TEST_CASE("a guide is cut where the epochs end") {
   const LineLayout layout = line_layout(sloping({{"published", "published", {{1, 50}, {19, 68}}}}));
   const Polyline& line = layout.guides.front().line;

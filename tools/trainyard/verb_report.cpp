@@ -44,12 +44,14 @@ int report(ReportOptions options) {
   auto& selection = options.selection;
   selection.experiments = experiments_named(database, selection.experiments);
   const auto data = reports::gather(database, selection);
+  const auto content = reports::compose(data);
   const auto folder =
       options.out.value_or(orchestrator::yard_from(options.yard).report(folder_name(selection.experiments)));
-  const auto written = reports::write_report(data, folder, {options.formats.begin(), options.formats.end()});
-  std::cout << reports::verdict_table_text(data) << '\n'
+  const auto written =
+      reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
+  std::cout << reports::verdict_table_text(content) << '\n'
             << written.size() << " files, the first " << written.front().string() << '\n';
-  const auto missed = reports::missed_expectations(data);
+  const auto missed = reports::missed_expectations(content);
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
   return missed.empty() ? done : run_failed;
 }

@@ -52,10 +52,11 @@ void print_failures(const orchestrator::SweepResult& result) {
 
 void make_report(const db::Database& database, const experiments::Experiment& experiment,
                  const orchestrator::Yard& yard) {
-  const auto written = reports::write_report(database, experiment.name, yard.report(experiment.name));
+  const auto data = reports::gather(database, experiment.name);
+  const auto content = reports::compose(data);
+  const auto written = reports::write_report(content, yard.report(experiment.name));
   std::cout << '\n'
-            << reports::verdict_table_text(database, experiment.name)
-            << "\nreport: " << written.front().string() << '\n';
+            << reports::verdict_table_text(content) << "\nreport: " << written.front().string() << '\n';
 }
 
 // False where a finished run is not as the file expects.
