@@ -3,7 +3,7 @@
 # the compiler refuses them.
 include_guard(GLOBAL)
 
-file(WRITE "${CMAKE_BINARY_DIR}/libtorch_headers.cpp" "// holds the precompiled headers\n")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/libtorch_headers.cpp" CONTENT "// holds the precompiled headers\n")  # kept where it is
 add_library(trainyard_libtorch_headers OBJECT "${CMAKE_BINARY_DIR}/libtorch_headers.cpp")
 target_link_libraries(trainyard_libtorch_headers PRIVATE trainyard_warnings LibTorch::LibTorch)
 target_compile_options(trainyard_libtorch_headers PRIVATE -fpch-preprocess)  # for ccache
