@@ -164,7 +164,7 @@ TEST_CASE("sql prints four formats and refuses to write") {
   };
   const std::string statement = "SELECT model, seed, '=1' AS formula FROM run_summary";
   CHECK(ask(statement, "table").out == "model  seed  formula\nmlp       0  =1\n");
-  CHECK(ask(statement, "csv").out == "model,seed,formula\r\nmlp,0,'=1\r\n");
+  CHECK(ask(statement, "csv").out == "model,seed,formula\nmlp,0,'=1\n");
   CHECK(ask(statement, "markdown").out == "| model | seed | formula |\n|---|---:|---|\n| mlp | 0 | =1 |\n");
   CHECK(nlohmann::json::parse(ask(statement, "json").out) ==
         nlohmann::json::parse(R"([{"model": "mlp", "seed": 0, "formula": "=1"}])"));

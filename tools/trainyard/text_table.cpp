@@ -75,7 +75,7 @@ std::string csv_row(const Cells& cells) {
   std::string line;
   for (const auto& cell : cells)
     line += (line.empty() && &cell == &cells.front() ? "" : ",") + csv_cell(cell);
-  return line + "\r\n";
+  return line + "\n";
 }
 
 }  // namespace

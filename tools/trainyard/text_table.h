@@ -19,8 +19,8 @@ struct TextTable {
 std::string aligned(const TextTable& table);
 std::string markdown(const TextTable& table);  // pipes in cells escaped
 
-// RFC 4180; a text cell that a spreadsheet would run as a formula (begins with = + - @, tab or return) gets a
-// leading apostrophe.
+// RFC 4180, but lines end as shells expect (\n). A text cell that a spreadsheet would run as a formula
+// (begins with = + - @, tab or return) gets a leading apostrophe.
 std::string csv(const db::ResultTable& table);
 std::string json(const db::ResultTable& table);  // an array of objects, members in column order
 
