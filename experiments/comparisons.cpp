@@ -1,8 +1,10 @@
 #include "experiments/comparisons.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
+#include "experiments/contract.h"
 #include "experiments/run.h"
 #include "experiments/selection.h"
 #include "experiments/vocabulary.h"
@@ -53,6 +55,48 @@ void report_baseline(const CompareTable& table, const std::vector<models::Value>
   }
 }
 
+// What two runs must share to be of one cell and one pair: every varied value but that of the axis.
+std::string place_of(const std::map<std::string, models::Value>& values, const Compare& compare,
+                     const std::vector<std::string>& varied) {
+  std::string place = compare.axis == "model" ? "" : plain_text(values.at("model"));
+  for (const std::string& name : varied) {
+    const auto value = values.find(name);
+    if (name != compare.axis && value != values.end()) place += "\n" + name + "=" + plain_text(value->second);
+  }
+  return place;
+}
+
+// Said once for each model and value of the axis, whatever the seed.
+void warn_of_differences(const Compare& compare, const CompareTable& table,
+                         const std::vector<std::string>& varied, const std::vector<ExpandedRun>& runs,
+                         Problems& problems) {
+  using Values = std::map<std::string, models::Value>;
+  std::map<std::string, Values> baselines;
+  std::vector<Values> arms;
+  for (const ExpandedRun& each : runs) {
+    Values values = values_by_name(each.run);
+    const auto value = values.find(compare.axis);
+    if (value == values.end()) continue;
+    if (plain_text(value->second) == compare.baseline)
+      baselines.emplace(place_of(values, compare, varied), std::move(values));
+    else
+      arms.push_back(std::move(values));
+  }
+  for (const Values& arm : arms) {
+    const auto baseline = baselines.find(place_of(arm, compare, varied));
+    if (baseline == baselines.end()) continue;
+    for (const TermDifference& difference :
+         differing_terms(stated_by(baseline->second), stated_by(arm), compare)) {
+      if (difference.declared) continue;
+      problems.warning(table.at, "NOT COMPARABLE: " + plain_text(arm.at("model")) + " " +
+                                     plain_text(arm.at(compare.axis)) + " against " + compare.baseline +
+                                     ": " + to_text(difference) +
+                                     "; make it equal, or say that it is meant: differs = [" +
+                                     in_quotes(difference.declare_as) + "]");
+    }
+  }
+}
+
 std::optional<Compare> checked(const CompareTable& table, const Sheet& sheet,
                                const std::vector<ExpandedRun>& runs, Problems& problems) {
   const std::vector<models::Value> values = axis_values(table.compare.axis, runs);
@@ -70,18 +114,24 @@ std::optional<Compare> checked(const CompareTable& table, const Sheet& sheet,
 }  // namespace
 
 std::vector<Compare> comparisons(const Sheet& sheet, const std::vector<ExpandedRun>& runs,
-                                 Problems& problems) {
+                                 const std::vector<std::string>& varied, Problems& problems) {
   std::vector<Compare> found;
   if (!sheet.compare_given) {
     const CompareTable usual{};
     const std::vector<models::Value> strategies = axis_values(usual.compare.axis, runs);
-    if (strategies.size() > 1 && baseline(usual, strategies)) found.push_back(usual.compare);
+    if (strategies.size() > 1 && baseline(usual, strategies)) {
+      warn_of_differences(usual.compare, usual, varied, runs, problems);
+      found.push_back(usual.compare);
+    }
     return found;
   }
   if (sheet.matrix.broken || runs.empty()) return found;
   for (const CompareTable& table : sheet.compare)
     if (!table.compare.axis.empty())
-      if (auto compare = checked(table, sheet, runs, problems)) found.push_back(std::move(*compare));
+      if (auto compare = checked(table, sheet, runs, problems)) {
+        warn_of_differences(*compare, table, varied, runs, problems);
+        found.push_back(std::move(*compare));
+      }
   return found;
 }
 

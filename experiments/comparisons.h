@@ -1,5 +1,5 @@
 // The comparisons of a file held against its runs: which values the axis has, and whether the baseline is
-// one.
+// one, and whether what is compared can be: see experiments/contract.h.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,9 @@
 
 namespace trainyard::experiments {
 
-// Without [compare]: strategies against "single", where the runs have both; else none.
+// Without [compare]: strategies against "single", where the runs have both; else none. `varied`: names of the
+// axes that differ among the runs. Runs that are NOT COMPARABLE are warned of, with what differs.
 std::vector<Compare> comparisons(const Sheet& sheet, const std::vector<ExpandedRun>& runs,
-                                 Problems& problems);
+                                 const std::vector<std::string>& varied, Problems& problems);
 
 }  // namespace trainyard::experiments

@@ -79,7 +79,7 @@ Experiment experiment_of(const Item& root, const std::string& file, const Select
   check_hyperparameters(sheet.matrix, problems);
   std::vector<ExpandedRun> runs = expand(sheet, problems);
   const std::vector<std::string> varied = varied_axes(sheet, runs);
-  std::vector<Compare> compare = comparisons(sheet, runs, problems);
+  std::vector<Compare> compare = comparisons(sheet, runs, varied, problems);
   std::vector<Expectation> expect = expectations(sheet, problems);
   std::optional<Published> published;
   if (!sheet.published.empty())

@@ -1,6 +1,7 @@
 // [compare] or [[compare]]: what is compared, with what, and by which margins.
 #include <algorithm>
 
+#include "experiments/contract.h"
 #include "experiments/sheet.h"
 #include "experiments/vocabulary.h"
 #include "models/nearest_name.h"
@@ -31,9 +32,11 @@ void read_flag(const Member& member, bool& target, Problems& problems) {
   if (const auto value = checked_value(parameter, member.value, problems)) target = std::get<bool>(*value);
 }
 
-// The name of something that every run has a value of.
-std::optional<std::string> value_name(const Item& item, const std::string& what, Problems& problems) {
-  const std::vector<std::string> known = all_value_names();
+// The name of something that every run has a value of, or one of `further`.
+std::optional<std::string> value_name(const Item& item, const std::string& what, Problems& problems,
+                                      const std::vector<std::string>& further = {}) {
+  std::vector<std::string> known = all_value_names();
+  known.insert(known.end(), further.begin(), further.end());
   const std::string* name = item.text();
   if (name != nullptr && std::find(known.begin(), known.end(), *name) != known.end()) return *name;
   problems.error(item.at, what + " must be the name of an axis or a key, is " + description(item) +
@@ -41,7 +44,8 @@ std::optional<std::string> value_name(const Item& item, const std::string& what,
   return std::nullopt;
 }
 
-void read_names(const Member& member, std::vector<std::string>& names, Problems& problems) {
+void read_names(const Member& member, std::vector<std::string>& names, Problems& problems,
+                const std::vector<std::string>& further = {}) {
   const Item::List* list = member.value.list();
   names.clear();
   if (list == nullptr) {
@@ -50,7 +54,7 @@ void read_names(const Member& member, std::vector<std::string>& names, Problems&
     return;
   }
   for (const Item& item : *list) {
-    const auto name = value_name(item, member.name, problems);
+    const auto name = value_name(item, member.name, problems, further);
     if (name && std::find(names.begin(), names.end(), *name) != names.end())
       problems.error(item.at, member.name + " has " + in_quotes(*name) + " twice");
     if (name) names.push_back(*name);
@@ -107,7 +111,7 @@ void read_member(const Member& member, CompareTable& table, Problems& problems) 
   if (member.name == "baseline") return read_baseline(member, table, problems);
   if (member.name == "pair") return read_names(member, table.compare.pair, problems);
   if (member.name == "margins") return read_margins(member, table.compare.margins, problems);
-  if (member.name == "differs") return read_names(member, table.compare.differs, problems);
+  if (member.name == "differs") return read_names(member, table.compare.differs, problems, contract_names());
   if (member.name == "final") return read_flag(member, table.compare.final_look, problems);
   if (member.name == "alpha")
     return read_number(number("alpha", {0, false}, Bound{0.5}), member.value, table.compare.alpha, problems);

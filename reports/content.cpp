@@ -4,6 +4,7 @@
 
 #include "reports/data_figures.h"
 #include "reports/effects.h"
+#include "reports/health.h"
 #include "reports/panels.h"
 #include "reports/time_breakdown.h"
 
@@ -70,6 +71,10 @@ Content compose(const ReportData& data) {
   content.data_figures = make_data_figures(data);
   content.provenance = provenance(data);
   content.fairness = fairness_statements(data, compares.front(), cells);
+  for (const Comparison& comparison : content.comparisons)
+    std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(content.fairness));
+  for (const std::string& symptom : training_symptoms(data))
+    content.fairness.push_back({Bearing::unfair, symptom});
   content.expectations = check_expectations(data);
   return content;
 }

@@ -156,10 +156,6 @@ std::vector<double> transformed(const std::vector<double>& values, Scale scale) 
   return result;
 }
 
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 Measure loss_measure(const std::vector<double>& baseline, const experiments::LossMargin& margin) {
   if (!baseline.empty() && margin.absolute > (margin.ratio - 1) * mean_of(baseline))
     return {Scale::absolute, margin.absolute};
@@ -167,6 +163,10 @@ Measure loss_measure(const std::vector<double>& baseline, const experiments::Los
 }
 
 }  // namespace
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 double psnr_margin(const experiments::LossMargin& margin) {
   return 10 * std::log10(margin.ratio);

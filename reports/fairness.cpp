@@ -219,6 +219,27 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   return statements;
 }
 
+std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells) {
+  std::vector<Statement> statements;
+  for (const CellVerdicts& judged : cells) {
+    for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
+      const Comparability& found = judged.comparability[i];
+      const std::string arm = judged.cell.label + " " + judged.cell.arms[i].value;
+      const auto add = [&](Bearing bearing, const std::string& word, const std::vector<std::string>& texts) {
+        const Texts sorted(texts.begin(), texts.end());
+        if (!sorted.empty())
+          statements.push_back({bearing, word + ": " + arm + ": " + joined(sorted, "; ") + "."});
+      };
+      if (!found.broken.empty()) add(Bearing::unfair, "BROKEN", {found.broken});
+      add(Bearing::unfair, "NOT COMPARABLE", found.refused);
+      add(Bearing::unfair, "Times NOT COMPARABLE", found.times_refused);
+      add(Bearing::unfair, "NOT VERIFIED", found.not_stated);
+      add(Bearing::note, "Declared", found.declared);
+    }
+  }
+  return statements;
+}
+
 std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data) {
   std::map<std::string, std::size_t> status;
   Texts data_sets;

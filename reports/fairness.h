@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/cells.h"
+#include "reports/verdict.h"
 
 namespace trainyard::reports {
 
@@ -19,6 +20,9 @@ struct Statement {
 
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<Cell>& cells);
+
+// What the contract says of each arm: refused, broken, not verified, declared.
+std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells);
 
 // Name and value, in the order of the page.
 std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data);

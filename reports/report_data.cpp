@@ -33,26 +33,35 @@ std::string last_record_time(const ReportData& data) {
   return last;
 }
 
-ReportData gather(const db::Database& database, const std::string& experiment) {
+ReportData gather_results(const db::Database& database, const std::string& experiment) {
   ReportData data;
   data.experiment = experiment;
   data.plan = db::latest_plan(database, experiment);
   data.history = db::plan_history(database, experiment);
+  data.runs = db::run_summaries(database, experiment);
+  data.finals = db::final_metrics(database, experiment);
+  for (db::RunEvidence& evidence : db::run_evidence(database, experiment))
+    data.evidence.emplace(evidence.run_key, std::move(evidence));
+  for (db::Probe& probe : db::probes(database, experiment))
+    data.probes[probe.run_key].push_back(std::move(probe));
+  for (const db::RunSummary& run : data.runs) {
+    const std::vector<db::Attempt> attempts = db::attempts_of_run(database, run.run_key);
+    if (!attempts.empty()) data.launched[run.run_key] = launched_from(attempts.back().launch);
+  }
+  return data;
+}
+
+ReportData gather(const db::Database& database, const std::string& experiment) {
+  ReportData data = gather_results(database, experiment);
   db::Epochs epochs = db::epochs_of_experiment(database, experiment);
   data.averages = std::move(epochs.averages);
   if (data.averages.empty()) {
     throw UserError("no run of experiment \"" + experiment + "\" has finished an epoch",
                     "train it first: trainyard run FILE");
   }
-  data.runs = db::run_summaries(database, experiment);
-  data.finals = db::final_metrics(database, experiment);
   data.replicas = std::move(epochs.replicas);
   data.times = std::move(epochs.times);
   data.packed = db::packed_runs(database);
-  for (const db::RunSummary& run : data.runs) {
-    const std::vector<db::Attempt> attempts = db::attempts_of_run(database, run.run_key);
-    if (!attempts.empty()) data.launched[run.run_key] = launched_from(attempts.back().launch);
-  }
   return data;
 }
 

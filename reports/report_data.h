@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/evidence.h"
 #include "db/queries.h"
 #include "experiments/launch.h"
 
@@ -31,13 +32,18 @@ struct ReportData {
   std::vector<db::EpochRow> averages;
   std::vector<db::EpochRow> replicas;
   std::vector<db::TimeParts> times;
-  std::vector<db::PackedRun> packed;         // of the whole database
-  std::map<std::string, Launched> launched;  // by run key
+  std::vector<db::PackedRun> packed;                     // of the whole database
+  std::map<std::string, Launched> launched;              // by run key
+  std::map<std::string, db::RunEvidence> evidence;       // by run key
+  std::map<std::string, std::vector<db::Probe>> probes;  // by run key
   int schema_version = db::schema_version;
 };
 
 // The time of the last record: what a report is dated by, so that the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);
+
+// What verdicts are made of: everything but the epochs. UserError: no such experiment.
+ReportData gather_results(const db::Database& database, const std::string& experiment);
 
 // UserError: no such experiment, or none of its runs has finished an epoch.
 ReportData gather(const db::Database& database, const std::string& experiment);

@@ -124,6 +124,8 @@ ReportData merged(std::vector<ReportData> parts) {
     append_new(all.replicas, std::move(part.replicas), known);
     append_new(all.times, std::move(part.times), known);
     all.launched.merge(part.launched);
+    all.evidence.merge(part.evidence);
+    all.probes.merge(part.probes);
     std::ranges::move(part.history, std::back_inserter(all.history));
     add_plan(all.plan, part.plan);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reports/benchmark_table.h"
 #include "reports/number_text.h"
 
 namespace trainyard::reports {
@@ -82,6 +83,26 @@ std::string verdict_lines(const Comparison& comparison) {
   return aligned(rows, {false, false, false, false, true, true, true}, 22);
 }
 
+std::string percent_text(const BenchmarkRow& row, const char* metric) {
+  const auto found = row.percent.find(metric);
+  if (found == row.percent.end()) return "–";
+  const Percent& percent = found->second;
+  if (!percent.interval) return fixed(percent.value, 1);
+  return fixed(percent.value, 1) + " [" + fixed(percent.interval->low, 1) + ", " +
+         fixed(percent.interval->high, 1) + "]";
+}
+
+// Only of parameter studies; empty for others.
+std::string benchmark_lines(const Comparison& comparison) {
+  if (!is_parameter_study(comparison)) return "";
+  std::vector<Row> rows{
+      {"percent of benchmark", comparison.compare.axis, "time per epoch", "accuracy", "loss"}};
+  for (const BenchmarkRow& row : benchmark_table(comparison))
+    rows.push_back({row.cell, row.value, percent_text(row, "train-seconds"),
+                    percent_text(row, "validation-accuracy"), percent_text(row, "validation-loss")});
+  return rows.size() == 1 ? "" : aligned(rows, {false, false, true, true, true}, 30) + "\n";
+}
+
 // Names of one field of the published table, broken into lines of a column.
 std::vector<std::string> wrapped(const std::vector<std::string>& names, std::size_t width) {
   std::vector<std::string> lines;
@@ -128,7 +149,8 @@ std::string terminal_table(const Content& content) {
   std::string text;
   for (const Comparison& comparison : content.comparisons) {
     text += "Verdicts against " + shortened(comparison.compare.baseline, 60) + "\n\n";
-    text += verdict_lines(comparison) + "\n" + published_lines(comparison) + "\n";
+    text +=
+        verdict_lines(comparison) + "\n" + benchmark_lines(comparison) + published_lines(comparison) + "\n";
   }
   for (const Statement& statement : content.fairness) {
     if (statement.bearing == Bearing::unfair) text += "warning: " + shortened(statement.text, 400) + "\n";

@@ -7,99 +7,12 @@
 
 #include "reports/differences.h"
 #include "reports/look_plan.h"
-#include "reports/number_text.h"
 #include "reports/planning.h"
+#include "reports/verdict_look.h"
 
 namespace trainyard::reports {
 
 namespace {
-
-std::string plural(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
-  verdict.diverged = true;
-  if (differences.arm_diverged && !differences.baseline_diverged) {
-    verdict.word = Word::deteriorates;
-    verdict.reason =
-        "diverged: the loss of " + verdict.arm + " is no number where that of " + baseline.value + " is one";
-  } else if (differences.baseline_diverged && !differences.arm_diverged) {
-    verdict.word = Word::improves;
-    verdict.reason =
-        "diverged: the loss of " + baseline.value + " is no number where that of " + verdict.arm + " is one";
-  } else {
-    verdict.reason = "diverged: the loss of both arms is no number";
-  }
-}
-
-// Effect and spread, where there are numbers enough; a reason where there are not.
-void estimate(Verdict& verdict, const Differences& differences, bool paired) {
-  const std::size_t a = differences.baseline.size();
-  const std::size_t b = differences.arm.size();
-  verdict.n = static_cast<int>(std::min(a, b));
-  if (verdict.n < fewest_pairs) {
-    verdict.reason = differences.uncounted > 0 ? "times do not count: ranks shared devices, or runs the host"
-                     : paired ? "only " + plural(verdict.n, "pair") + ", at least 3 are needed"
-                              : "only " + plural(verdict.n, "run") + " in an arm, at least 3 are needed";
-  }
-  if (verdict.n < 1) return;
-  const auto not_positive = [](double value) { return value <= 0; };
-  if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
-                                            std::ranges::any_of(differences.arm, not_positive))) {
-    verdict.reason = "a value of 0 has no ratio";
-    verdict.n = 0;
-    return;
-  }
-  const Measure measure{verdict.scale, verdict.margin};
-  if (verdict.n == 1) {
-    verdict.difference = mean_difference(differences, measure);
-  } else {
-    verdict.estimate = estimate_of(differences, measure, paired);
-  }
-}
-
-Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const Differences& differences,
-                const experiments::Compare& rules) {
-  Verdict verdict;
-  verdict.metric = metric.name;
-  verdict.arm = arm.value;
-  verdict.dropped = differences.dropped;
-  const Measure measure = measure_for(differences, metric, rules.margins);
-  verdict.scale = measure.scale;
-  verdict.margin = measure.margin;
-  estimate(verdict, differences, !rules.pair.empty());
-  if (differences.open_runs > 0) {
-    verdict.word = Word::interim;
-    verdict.reason = plural(differences.open_runs, "planned run") + " not finished yet";
-  } else if (differences.diverged()) {
-    decide_diverged(verdict, differences, baseline);
-  } else if (verdict.n >= fewest_pairs && verdict.estimate) {
-    verdict.tested = true;
-    verdict.constant = is_constant(*verdict.estimate, verdict.margin);
-    verdict.p = three_sided_test(*verdict.estimate, verdict.margin);
-  }
-  if (differences.warm_up_counts)
-    verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch counts");
-  return verdict;
-}
-
-std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric, const LookPlan& plan) {
-  std::vector<Verdict> looks;
-  for (const std::set<std::string>& pairs : plan.looks) {
-    const Arm baseline = runs_in(cell.baseline, pairs);
-    const Arm compared = runs_in(arm, pairs);
-    const Differences differences = collect_differences(baseline, compared, metric, plan.rules);
-    Verdict verdict = at_look(baseline, compared, metric, differences, plan.rules);
-    verdict.look = static_cast<int>(looks.size()) + 1;
-    verdict.looks = static_cast<int>(plan.looks.size());
-    verdict.level = level_of_look(looks.size(), plan.rules.alpha, plan.rules.final_look);
-    const std::vector<std::string> alone = without_partner(cell.baseline, arm, plan.rules);
-    verdict.dropped.insert(verdict.dropped.end(), alone.begin(), alone.end());
-    looks.push_back(std::move(verdict));
-  }
-  return looks;
-}
 
 void plan_seeds(Verdict& verdict, double holm_level) {
   verdict.seeds_needed =
@@ -114,6 +27,7 @@ void plan_seeds(Verdict& verdict, double holm_level) {
 // One cell, arm and metric: what it is at each of its looks.
 struct Case {
   std::size_t cell = 0;
+  const Comparability* comparability = nullptr;
   std::vector<Verdict> looks;
   std::vector<std::string> changes;  // of the rules since they were first planned
 };
@@ -169,12 +83,53 @@ void note_other_looks(Verdict& standing, const Case& one, const Decision& decisi
   }
 }
 
+std::string listed(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
+  return all;
+}
+
+// What stands against the verdict, whatever the numbers say; empty where nothing does.
+std::string refusal(const Case& one) {
+  const Comparability& found = *one.comparability;
+  std::string text = listed(found.refused);
+  if (find_metric(one.looks.front().metric).kind != MetricKind::time || found.times_refused.empty())
+    return text;
+  return text + (text.empty() ? "" : "; ") + listed(found.times_refused);
+}
+
+bool in_family(const Case& one) {
+  if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
+  return std::ranges::any_of(one.looks,
+                             [](const Verdict& look) { return look.tested || look.word == Word::interim; });
+}
+
+// No verdict: the word names why, effect and intervals stay for those who look for the reason.
+void refuse(Verdict& verdict, Word word, const std::string& why) {
+  verdict.word = word;
+  verdict.reason = why;
+  verdict.tested = false;
+}
+
+void apply(const Case& one, Verdict& verdict) {
+  const Comparability& found = *one.comparability;
+  verdict.verified = found.verified();
+  if (!verdict.verified) verdict.notes.push_back("NOT VERIFIED: not stated are " + listed(found.not_stated));
+  for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
+  if (!found.broken.empty()) {
+    refuse(verdict, Word::broken, found.broken);
+  } else if (const std::string why = refusal(one); !why.empty()) {
+    refuse(verdict, Word::not_comparable, why);
+  }
+}
+
 Verdict verdict_of(const Case& one, const Decision& decision) {
   const std::size_t standing = standing_look(one, decision);
   Verdict verdict = one.looks[standing];
-  if (verdict.tested) take_decision(verdict, decision);
+  if (verdict.tested && in_family(one)) take_decision(verdict, decision);
   note_other_looks(verdict, one, decision);
   verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
+  apply(one, verdict);
   return verdict;
 }
 
@@ -182,18 +137,14 @@ Verdict verdict_of(const Case& one, const Decision& decision) {
 void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cells) {
   std::vector<std::vector<LookTest>> tests;
   for (const Case& one : cases) {
-    const bool counts = std::ranges::any_of(
-        one.looks, [](const Verdict& look) { return look.tested || look.word == Word::interim; });
-    if (counts) tests.push_back(tests_of(one));
+    if (in_family(one)) tests.push_back(tests_of(one));
   }
   const std::vector<Decision> decisions = decide_family(tests);
   std::size_t next = 0;
   for (const Case& one : cases) {
-    const bool counts = std::ranges::any_of(
-        one.looks, [](const Verdict& look) { return look.tested || look.word == Word::interim; });
     Decision none;
     none.by_look.resize(one.looks.size());
-    cells[one.cell].verdicts.push_back(verdict_of(one, counts ? decisions[next++] : none));
+    cells[one.cell].verdicts.push_back(verdict_of(one, in_family(one) ? decisions[next++] : none));
   }
 }
 
@@ -224,17 +175,23 @@ const Verdict* CellVerdicts::find(const std::string& arm, const std::string& met
 
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare) {
   std::vector<CellVerdicts> result;
-  std::map<std::pair<std::string, std::string>, std::vector<Case>> families;  // by arm and metric
   for (Cell& cell : make_cells(data, compare)) {
-    for (const Arm& arm : cell.arms) {
+    CellVerdicts judged{std::move(cell), {}, {}};
+    for (const Arm& arm : judged.cell.arms)
+      judged.comparability.push_back(comparability_of(data, compare, judged.cell, arm));
+    result.push_back(std::move(judged));
+  }
+  std::map<std::pair<std::string, std::string>, std::vector<Case>> families;  // by arm and metric
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const Cell& cell = result[i].cell;
+    for (std::size_t j = 0; j < cell.arms.size(); ++j) {
+      const Arm& arm = cell.arms[j];
       const LookPlan plan = plan_looks(data, compare, cell, arm);
-      for (const Metric& metric : metrics()) {
-        if (!is_defined(cell.baseline, arm, metric)) continue;
-        families[{arm.value, metric.name}].push_back(
-            {result.size(), at_looks(cell, arm, metric, plan), plan.changes});
-      }
+      for (const Metric& metric : metrics())
+        if (is_defined(cell.baseline, arm, metric))
+          families[{arm.value, metric.name}].push_back(
+              {i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes});
     }
-    result.push_back({std::move(cell), {}});
   }
   for (const auto& [family, cases] : families) judge_family(cases, result);
   for (CellVerdicts& judged : result) in_order(judged);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reports/cells.h"
+#include "reports/comparability.h"
 #include "reports/metrics.h"
 #include "reports/procedure.h"
 #include "reports/statistics.h"
@@ -32,24 +33,28 @@ struct Verdict {
   std::vector<std::string> dropped;  // pairs left out, each with its reason
   Scale scale = Scale::log_ratio;
   double margin = 0;                 // δ, on the scale of the differences
+  bool verified = true;              // false: a foreign arm leaves out terms of the contract
   bool diverged = false;             // decided by divergence, outside the test
   bool constant = false;             // all differences are the same number: compared, not tested
   int n = 0;                         // pairs (unpaired: runs of the smaller arm)
   std::optional<Estimate> estimate;  // of the differences; empty where n < 2
   std::optional<double> difference;  // of the only pair, where n = 1
-  int look = 1;                      // from 1: the look that all numbers here are of …
-  int looks = 1;                     // … of so many
-  double level = 0;                  // the part of α that this look spends: adjusted_p is held against it
-  ThreeSided p;                      // before Holm
-  double adjusted_p = 1;             // after Holm
-  bool tested = false;               // took part in its family's test
-  std::optional<int> seeds_needed;   // planning value, for inconclusive cells
-  bool cannot_be_resolved = false;   // more than `most_seeds_planned` seeds
+  double baseline_mean = 0;          // of the metric itself over the n pairs; NaN where there are none
+  double arm_mean = 0;
+  int look = 1;                     // from 1: the look that all numbers here are of …
+  int looks = 1;                    // … of so many
+  double level = 0;                 // the part of α that this look spends: adjusted_p is held against it
+  ThreeSided p;                     // before Holm
+  double adjusted_p = 1;            // after Holm
+  bool tested = false;              // took part in its family's test
+  std::optional<int> seeds_needed;  // planning value, for inconclusive cells
+  bool cannot_be_resolved = false;  // more than `most_seeds_planned` seeds
 };
 
 struct CellVerdicts {
   Cell cell;
   std::vector<Verdict> verdicts;  // by arm, then metric; a metric that is not defined for an arm is missing
+  std::vector<Comparability> comparability;  // of each arm, in the order of the cell
   const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
 };
 

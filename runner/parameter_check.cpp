@@ -13,11 +13,15 @@ namespace trainyard::runner {
 
 namespace {
 
-// 60 bits of SHA-256 of the values in logical order, so that memory layout does not matter.
-std::int64_t hash_of(const at::Tensor& parameter) {
-  const at::Tensor values = parameter.detach().contiguous();
+// 60 bits of SHA-256 of the values in logical order, so that memory layout and device do not matter.
+std::string hash_text(const at::Tensor& parameter) {
+  const at::Tensor values = parameter.detach().to(at::kCPU).contiguous();
   const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
-  return std::stoll(models::sha256_hex(bytes).substr(0, 15), nullptr, 16);
+  return models::sha256_hex(bytes).substr(0, 15);
+}
+
+std::int64_t hash_of(const at::Tensor& parameter) {
+  return std::stoll(hash_text(parameter), nullptr, 16);
 }
 
 }  // namespace
@@ -38,6 +42,12 @@ void check_equal_parameters(const std::vector<networks::NamedParameter>& paramet
                         std::to_string(communicator.size()) + " ranks differ from rank 0 in " +
                         parameters[i].name);
   }
+}
+
+std::map<std::string, std::string> parameter_hashes(const std::vector<networks::NamedParameter>& parameters) {
+  std::map<std::string, std::string> hashes;
+  for (const auto& parameter : parameters) hashes[parameter.name] = hash_text(parameter.value);
+  return hashes;
 }
 
 }  // namespace trainyard::runner

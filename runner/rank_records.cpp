@@ -36,7 +36,7 @@ RankRecords::RankRecords(const experiments::Launch& launch, int rank)
       progress_(launch.records / experiments::rank_progress_name(rank)) {}
 
 void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
-                        const SampleCounts& samples, int threads) {
+                        const SampleCounts& samples, int threads, const ParameterHashes& initial_weights) {
   setup_seconds_ = seconds_since_start();
   const Versions built = versions();
   const Position position = mesh.position(rank_);
@@ -52,7 +52,8 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, std
        {"replica", position.replica},
        {"stage", position.stage},
        {"parameters", parameters},
-       {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}}});
+       {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
+       {"initial_weights", initial_weights}});
 }
 
 void RankRecords::epoch(const EpochOutcome& outcome) {

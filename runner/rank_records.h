@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "experiments/launch.h"
@@ -13,6 +14,8 @@
 #include "runner/time_parts.h"
 
 namespace trainyard::runner {
+
+using ParameterHashes = std::map<std::string, std::string>;  // by name
 
 struct SampleCounts {  // of the whole data set, over all replicas
   std::int64_t train = 0;
@@ -34,7 +37,7 @@ class RankRecords {
   RankRecords(const experiments::Launch& launch, int rank);
 
   void start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
-             const SampleCounts& samples, int threads);
+             const SampleCounts& samples, int threads, const ParameterHashes& initial_weights);
   void epoch(const EpochOutcome& outcome);  // and makes all records so far durable
   void test(double seconds, const MetricSums& sums);
   void message(const std::string& level, const std::string& text);  // level: "info", "warning", "error"

@@ -114,13 +114,14 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   // 2. The layers of this rank's stage, the same in every replica; 4. their optimizer, and the task's loss.
   Trainer trainer(run, input_of(run.data), ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+  const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
   // 3. The data, divided among replicas as the sampler says.
   const DataParts data =
       make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
   records.start(launch, mesh, trainer.network().parameter_count(),
-                {data.train->size(), data.validation->size(), data.test->size()}, threads);
+                {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights);
 
   // 5. Train and evaluate each epoch.
   WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);

@@ -199,7 +199,7 @@ TEST_CASE("what a kind of strategy does not have, and what does not fit, has its
       " does not divide by 2 replicas, and sampler \"distributed\" gives each equally many; give the batch "
       "per replica, or take sampler \"exact\"";
   wrong(distributed + "batch = 65", "f.toml:7:9: error: a batch of 65" + unequal);
-  wrong(distributed + "batch = \"65 per replica\"", "");
+  wrong(distributed + "batch = \"65 per replica\"\n[compare]\ndiffers = [\"batch\"]", "");
   wrong(distributed + "batch = 64", "");
   wrong(start + "[model.mlp]\nvocabulary_max_size = 100",
         "f.toml:5:23: error: vocabulary_max_size is a key of texts; data set \"mnist\" has images");

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "reports/outlook.h"
+
 namespace trainyard::reports {
 namespace {
 
@@ -43,6 +45,30 @@ TEST_CASE("seeds are planned for a power of 0.8 as SciPy plans them") {
   CHECK(seeds_needed(1.2, 0.4, 0.5, 0.01) == 8);
   CHECK(seeds_needed(0.0198, 0.03, std::log(1.05), 0.05) == 9);
   CHECK_FALSE(seeds_needed(0.3, 5, 0.5, 0.05).has_value());
+}
+
+// scipy.optimize.brentq over the same powers
+TEST_CASE("a plan's widest spread and smallest effect are those that SciPy finds") {
+  const auto five = outlook_of({5, true, 0.5, 0.04 / 6});
+  REQUIRE(five.has_value());
+  CHECK(five->widest_spread == doctest::Approx(0.1839845852600824).epsilon(1e-8));
+  CHECK(five->smallest_effect == doctest::Approx(1.0384206027300669).epsilon(1e-8));
+  const auto three = outlook_of({3, true, std::log(1.05), 0.04});
+  REQUIRE(three.has_value());
+  CHECK(three->widest_spread == doctest::Approx(0.01656141307316735).epsilon(1e-8));
+  CHECK(three->smallest_effect == doctest::Approx(0.1092757703510605).epsilon(1e-8));
+  const auto unpaired = outlook_of({10, false, 0.5, 0.05});
+  REQUIRE(unpaired.has_value());
+  CHECK(unpaired->widest_spread == doctest::Approx(0.36731195888570173).epsilon(1e-8));
+  CHECK(unpaired->smallest_effect == doctest::Approx(0.9866695742174236).epsilon(1e-8));
+  CHECK_FALSE(outlook_of({2, true, 0.5, 0.05}).has_value());
+}
+
+TEST_CASE("an accuracy of few samples is too coarse for a narrow margin") {
+  CHECK(too_coarse(100, 0.5));  // steps of 1 point
+  CHECK(too_coarse(399, 0.5));  // more than a quarter of a point
+  CHECK_FALSE(too_coarse(400, 0.5));
+  CHECK_FALSE(too_coarse(0, 0.5));
 }
 
 }  // namespace

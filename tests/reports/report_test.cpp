@@ -29,7 +29,9 @@ db::Database filled(const TemporaryFolder& folder, std::size_t open = 0) {
     for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
   }
   db::Ingest ingest(database);
-  ingest.journal_entry(run_entry("demo", runs, "2026-11-20T08:00:00.000Z"));
+  nlohmann::json entry = run_entry("demo", runs, "2026-11-20T08:00:00.000Z");
+  entry["compare"][0]["differs"] = {"samples"};  // rank r of `finish` has r + 1 times the samples of rank 0
+  ingest.journal_entry(entry);
   for (std::size_t i = 0; i + open < runs.size(); ++i) {
     const double seconds =
         (runs[i].strategy.replicas == 2 ? 1.0 : 2.0) + 0.01 * static_cast<double>(runs[i].seed);

@@ -13,9 +13,9 @@ class App;
 
 namespace trainyard::tools {
 
-// Exit codes; a run that is not as its file expects has failed as well; 3 is kept for `--fail-on
-// deteriorates`.
-enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, interrupted = 130 };
+// Exit codes; a run that is not as its file expects has failed as well; 3 is what
+// `compare --fail-on deteriorates` asks for.
+enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, deteriorated = 3, interrupted = 130 };
 
 struct Invocation {
   std::function<int()> action;
@@ -30,6 +30,8 @@ void add_run(CLI::App& program, Invocation& invocation);
 void add_status(CLI::App& program, Invocation& invocation);
 void add_show(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
+void add_compare(CLI::App& program, Invocation& invocation);
+void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);
 
 // `--yard DIR`, the same for every verb that reads or writes one.

@@ -18,8 +18,8 @@ constexpr const char* about =
     "writes a commented experiment file, trains it, and leaves a database and a report in ./yard.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
-  for (auto* add :
-       {add_new, add_list, add_data, add_check, add_plan, add_run, add_status, add_show, add_report, add_sql})
+  for (auto* add : {add_new, add_list, add_data, add_check, add_plan, add_run, add_status, add_show,
+                    add_report, add_compare, add_export, add_sql})
     add(program, invocation);
 }
 

@@ -1,5 +1,5 @@
-// A table of text cells and its four ways of being printed: aligned for a terminal, CSV, Markdown, and (from
-// typed rows) JSON. Used by every verb that lists something.
+// A table of text cells and its ways of being printed: aligned for a terminal, Markdown, LaTeX, and (from
+// typed rows) CSV, JSON and JSON Lines. Used by every verb that lists something.
 #pragma once
 
 #include <string>
@@ -18,10 +18,13 @@ struct TextTable {
 // Columns padded to their widest cell (counted in code points), two spaces between, no trailing blanks.
 std::string aligned(const TextTable& table);
 std::string markdown(const TextTable& table);  // pipes in cells escaped
+std::string latex(const TextTable& table);     // a tabular with the lines of booktabs
 
 // RFC 4180, but lines end as shells expect (\n). A text cell that a spreadsheet would run as a formula
 // (begins with = + - @, tab or return) gets a leading apostrophe.
 std::string csv(const db::ResultTable& table);
+std::string csv_line(const std::vector<nlohmann::json>& cells);
+std::string json_line(const std::vector<std::string>& columns, const std::vector<nlohmann::json>& cells);
 std::string json(const db::ResultTable& table);  // an array of objects, members in column order
 
 // NULL as empty, numbers in the shortest form that reads back, numeric columns aligned right.

@@ -1,5 +1,5 @@
 // trainyard plan (= run --dry-run): which runs, their keys and devices, what is done, how long the rest will
-// take.
+// take, and what its seeds can find out.
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
 #include "tools/trainyard/plan_experiment.h"
+#include "tools/trainyard/plan_outlook.h"
 
 namespace trainyard::tools {
 
@@ -20,13 +21,16 @@ int plan_experiment(const ExperimentOptions& options) {
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
                                             database ? &*database : nullptr);
-  std::cout << plan_text(*experiment, plan, yard);
+  std::cout << plan_text(*experiment, plan, yard) << outlook_text(*experiment);
+  for (const auto& warning : outlook_warnings(*experiment)) std::cerr << "warning: " << warning << '\n';
   return done;
 }
 
 void add_plan(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("plan", "show what `run` would do: runs, keys, devices, what is done, time");
+  auto* command = program.add_subcommand(
+      "plan",
+      "show what `run` would do: runs, keys, devices, what is done, time, and what the\n"
+      "planned seeds can resolve");
   auto options = std::make_shared<ExperimentOptions>();
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);

@@ -1,0 +1,63 @@
+#include "reports/benchmark_table.h"
+
+#include <algorithm>
+
+namespace trainyard::reports {
+
+namespace {
+
+// In percent of the baseline: a ratio is one already, a difference is taken relative to the baseline's mean.
+double percent_of(const Verdict& verdict, double change) {
+  if (verdict.scale == Scale::log_ratio) return 100 + change;
+  const double unit = verdict.scale == Scale::points ? 100 : 1;  // a change in points of a fraction
+  return 100 * (1 + change / (unit * verdict.baseline_mean));
+}
+
+std::optional<Percent> percent_for(const Verdict& verdict) {
+  if (verdict.word == Word::not_comparable || verdict.word == Word::broken) return std::nullopt;
+  if (verdict.difference)
+    return Percent{percent_of(verdict, as_change(verdict.scale, *verdict.difference)), {}};
+  if (!verdict.estimate) return std::nullopt;
+  const Change change = change_of(verdict, 0.95);
+  return Percent{percent_of(verdict, change.value), Interval{percent_of(verdict, change.interval.low),
+                                                             percent_of(verdict, change.interval.high)}};
+}
+
+BenchmarkRow row_for(const CellVerdicts& judged, const std::string& arm) {
+  BenchmarkRow row{judged.cell.label, arm, 0, {}};
+  for (const Verdict& verdict : judged.verdicts) {
+    if (verdict.arm != arm || !find_metric(verdict.metric).published) continue;
+    const auto percent = percent_for(verdict);
+    if (!percent) continue;
+    row.percent[verdict.metric] = *percent;
+    row.n = std::max(row.n, verdict.n);
+  }
+  return row;
+}
+
+}  // namespace
+
+bool is_parameter_study(const Comparison& comparison) {
+  return comparison.compare.axis != "strategy" && comparison.compare.axis != "model" &&
+         comparison.compare.axis != "group";
+}
+
+std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison) {
+  std::vector<BenchmarkRow> rows;
+  for (const CellVerdicts& judged : comparison.cells) {
+    BenchmarkRow baseline{judged.cell.label, judged.cell.baseline.value, 0, {}};
+    std::vector<BenchmarkRow> arms;
+    for (const Arm& arm : judged.cell.arms) {
+      BenchmarkRow row = row_for(judged, arm.value);
+      if (row.percent.empty()) continue;
+      for (const auto& [metric, percent] : row.percent) baseline.percent[metric] = {};
+      arms.push_back(std::move(row));
+    }
+    if (arms.empty()) continue;
+    rows.push_back(std::move(baseline));
+    rows.insert(rows.end(), arms.begin(), arms.end());
+  }
+  return rows;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,159 @@
+#include "reports/comparability.h"
+
+#include <algorithm>
+#include <set>
+
+#include "experiments/keys.h"
+#include "reports/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using experiments::StatedTerms;
+
+bool is_foreign(const db::RunEvidence& evidence) {
+  const auto kinds = experiments::strategy_kinds();
+  const auto found = std::ranges::find(kinds, evidence.strategy_kind, &experiments::StrategyKind::name);
+  return found == kinds.end() || evidence.strategy_kind == "command";
+}
+
+std::string joined_values(const std::set<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
+// "cpu"; an accelerator by its model: a Tesla K80 is no Tesla P100.
+std::string device_kind(const std::string& device, const std::string& processor) {
+  const std::string kind = device.substr(0, device.find(':'));
+  return kind.empty() || kind == "cpu" ? kind : kind + " " + processor;
+}
+
+std::string weights_of(const db::RunEvidence& evidence) {
+  std::map<std::string, std::string> hashes;
+  for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+    const auto weights = rank.start.find("initial_weights");
+    if (rank.replica != 0 || weights == rank.start.end() || !weights->is_object()) continue;
+    for (const auto& [path, hash] : weights->items())
+      if (hash.is_string()) hashes[path] = hash.get<std::string>();
+  }
+  return experiments::weights_text(hashes);
+}
+
+void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
+  std::set<std::string> threads;
+  std::set<std::string> devices;
+  std::set<std::string> versions;
+  for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+    if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
+    devices.insert(device_kind(rank.device, evidence.processor));
+    versions.insert("trainyard " + rank.trainyard_version + ", LibTorch " + rank.libtorch_version);
+  }
+  terms["threads"] = joined_values(threads);
+  terms["device"] = joined_values(devices);
+  terms["versions"] = joined_values(versions);
+  terms["data_fingerprint"] = evidence.data_fingerprint;
+  terms["initial_weights"] = weights_of(evidence);
+  terms["machine"] = evidence.host + " " + evidence.processor;
+  if (evidence.samples_an_epoch > 0) terms["samples"] = plain_number(evidence.samples_an_epoch, 15);
+  std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
+}
+
+struct Terms {
+  StatedTerms stated;
+  bool foreign = false;
+};
+
+Terms terms_of(const ReportData& data, const db::RunSummary& run) {
+  const auto found = data.evidence.find(run.run_key);
+  if (found == data.evidence.end()) return {experiments::stated_by(run.axes)};
+  const db::RunEvidence& evidence = found->second;
+  if (is_foreign(evidence))
+    return {
+        evidence.ranks.empty() ? StatedTerms{} : experiments::stated_by_start(evidence.ranks.front().start),
+        true};
+  Terms terms{experiments::stated_by(run.axes)};
+  add_native_evidence(evidence, terms.stated);
+  return terms;
+}
+
+class Examiner {
+ public:
+  Examiner(const ReportData& data, const experiments::Compare& compare) : data_(data), compare_(compare) {}
+
+  void take(const db::RunSummary& baseline, const db::RunSummary& arm) {
+    const Terms first = terms_of(data_, baseline);
+    const Terms second = terms_of(data_, arm);
+    for (const Terms* terms : {&first, &second})
+      if (terms->foreign)
+        for (const std::string& title : experiments::not_stated(terms->stated))
+          add(result_.not_stated, title);
+    ++pairs_;
+    for (const experiments::TermDifference& difference :
+         experiments::differing_terms(first.stated, second.stated, compare_)) {
+      if (difference.by_axis) continue;
+      if (difference.declared) {
+        add_once(result_.declared, difference);
+      } else if (difference.only_times) {
+        other_machines_ += 1;
+        add_once(result_.times_refused, difference);
+      } else {
+        add_once(result_.refused, difference);
+      }
+    }
+    const std::string mesh = experiments::declared_mesh_difference(baseline.axes, arm.axes);
+    if (!mesh.empty()) add(result_.declared, mesh);
+  }
+
+  Comparability result() {
+    // single pairs on another machine are left out of time verdicts; here it is all of them
+    if (other_machines_ < pairs_) result_.times_refused.clear();
+    return std::move(result_);
+  }
+
+ private:
+  static void add(std::vector<std::string>& texts, const std::string& text) {
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+  }
+
+  // With the numbers of the first pair that shows it.
+  void add_once(std::vector<std::string>& texts, const experiments::TermDifference& difference) {
+    if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
+  }
+
+  const ReportData& data_;
+  const experiments::Compare& compare_;
+  Comparability result_;
+  std::set<std::string> seen_;
+  int pairs_ = 0;
+  int other_machines_ = 0;
+};
+
+}  // namespace
+
+Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
+                               const Arm& arm) {
+  experiments::Compare rules = compare;
+  // runs that are not pairs have seeds, and so weights, of their own
+  if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights"});
+  Examiner examiner(data, rules);
+  for (std::size_t i = 0; i < arm.runs.size(); ++i) {
+    const Observation& run = arm.runs[i];
+    if (compare.pair.empty()) {
+      if (!cell.baseline.runs.empty())
+        examiner.take(*cell.baseline.runs[i % cell.baseline.runs.size()].run, *run.run);
+      continue;
+    }
+    const auto partner = std::ranges::find(cell.baseline.runs, run.pair, &Observation::pair);
+    if (partner != cell.baseline.runs.end()) examiner.take(*partner->run, *run.run);
+  }
+  Comparability result = examiner.result();
+  if (compare.pair.empty())
+    std::erase_if(result.declared,
+                  [](const std::string& text) { return text.starts_with("initial weights"); });
+  result.broken = broken_by_probes(data, arm);
+  return result;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,119 @@
+// What probes show: the parity gate keeps, after each of its steps, a rank's loss and, by layer path, the
+// norm of its reduced gradient, how far that is from the reference's (‖Δ‖), and a hash of the parameters.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "reports/comparability.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using nlohmann::json;
+
+// Of float32, as in the parity table: loss; each reduced gradient, with a part of the whole gradient's norm.
+constexpr double loss_tolerance = 1e-5;
+constexpr double gradient_tolerance = 1e-4;
+constexpr double whole_gradient_tolerance = 1e-6;
+
+struct LayerProbe {
+  std::string path;
+  json values;
+};
+
+// An object by path, or a list of objects with a `path`; in the order of the chain.
+std::vector<LayerProbe> layers_of(const json& body) {
+  std::vector<LayerProbe> layers;
+  const auto found = body.find("layers");
+  if (found == body.end()) return layers;
+  if (found->is_array()) {
+    for (const json& layer : *found)
+      if (layer.is_object()) layers.push_back({layer.value("path", ""), layer});
+    return layers;
+  }
+  for (const auto& [path, layer] : found->items())
+    if (layer.is_object()) layers.push_back({path, layer});
+  std::ranges::stable_sort(layers, {}, [](const LayerProbe& layer) { return std::atoi(layer.path.c_str()); });
+  return layers;
+}
+
+double number_member(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+std::string text_member(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::string after_step(const json& body) {
+  const auto step = body.find("step");
+  return step != body.end() && step->is_number_integer()
+             ? " after step " + std::to_string(step->get<std::int64_t>())
+             : "";
+}
+
+std::string other_gradient(const json& body) {
+  const std::vector<LayerProbe> layers = layers_of(body);
+  double squares = 0;
+  for (const LayerProbe& layer : layers) {
+    const double norm = number_member(layer.values, "gradient_norm");
+    if (!std::isnan(norm)) squares += norm * norm;
+  }
+  for (const LayerProbe& layer : layers) {
+    const double norm = number_member(layer.values, "gradient_norm");
+    const double distance = number_member(layer.values, "difference");
+    // a distance that is no number is found by the loss, or by a norm that is none
+    if (distance > gradient_tolerance * norm + whole_gradient_tolerance * std::sqrt(squares))
+      return "the gradient of layer " + layer.path + " is not the reference's" + after_step(body);
+  }
+  return "";
+}
+
+std::string other_loss(const json& body) {
+  const double loss = number_member(body, "loss");
+  const double reference = number_member(body, "reference_loss");
+  if (std::isnan(reference) || std::abs(loss - reference) <= loss_tolerance * std::abs(reference)) return "";
+  return "the loss is not the reference's" + after_step(body);
+}
+
+// Ranks of one run that have a layer must have the same parameters in it after the same step.
+class Replicas {
+ public:
+  std::string take(const db::Probe& probe) {
+    for (const LayerProbe& layer : layers_of(probe.body)) {
+      const std::string hash = text_member(layer.values, "parameter_hash");
+      if (hash.empty()) continue;
+      const std::string place = probe.run_key + after_step(probe.body) + "\n" + layer.path;
+      const auto [first, added] = hashes_.try_emplace(place, hash);
+      if (!added && first->second != hash)
+        return "replicas have different parameters in layer " + layer.path + after_step(probe.body);
+    }
+    return "";
+  }
+
+ private:
+  std::map<std::string, std::string> hashes_;
+};
+
+}  // namespace
+
+std::string broken_by_probes(const ReportData& data, const Arm& arm) {
+  Replicas replicas;
+  for (const Observation& observation : arm.runs) {
+    const auto found = data.probes.find(observation.run->run_key);
+    if (found == data.probes.end()) continue;
+    for (const db::Probe& probe : found->second) {
+      if (!probe.body.is_object()) continue;
+      for (const std::string& problem :
+           {other_gradient(probe.body), other_loss(probe.body), replicas.take(probe)})
+        if (!problem.empty()) return problem;
+    }
+  }
+  return "";
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,75 @@
+#include "reports/verdict_records.h"
+
+#include "reports/differences.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+const char* unit_name(Scale scale) {
+  switch (scale) {
+    case Scale::log_ratio:
+      return "percent";
+    case Scale::points:
+      return "percentage points";
+    case Scale::decibels:
+      return "dB";
+    case Scale::absolute:
+      return "units of loss";
+  }
+  return "";
+}
+
+void add_numbers(const Verdict& verdict, VerdictRecord& record) {
+  record.unit = unit_name(verdict.scale);
+  if (verdict.difference) record.effect = as_change(verdict.scale, *verdict.difference);
+  if (verdict.estimate) {
+    const Change change = change_of(verdict, 0.95);
+    record.effect = change.value;
+    record.ci95 = change.interval;
+    record.ci90 = change_of(verdict, 0.90).interval;
+  }
+  if (verdict.tested) {
+    record.p = verdict.adjusted_p;
+    record.level = verdict.level;
+  }
+  record.n = verdict.n;
+  record.seeds_needed = verdict.seeds_needed;
+  record.cannot_be_resolved = verdict.cannot_be_resolved;
+}
+
+}  // namespace
+
+std::string remarks_of(const Verdict& verdict) {
+  std::string text = verdict.reason;
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "; ") + more; };
+  if (verdict.scale == Scale::absolute) add("small loss: compared by differences");
+  for (const std::string& note : verdict.notes) add(note);
+  for (const std::string& dropped : verdict.dropped) add("left out: " + dropped);
+  return text;
+}
+
+std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
+  std::vector<VerdictRecord> records;
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts) {
+      const std::size_t dash = verdict.metric.find('-');
+      VerdictRecord record;
+      record.model = judged.cell.model;
+      record.label = judged.cell.label;
+      record.further = judged.cell.further;
+      record.phase = verdict.metric.substr(0, dash);
+      record.metric = verdict.metric.substr(dash + 1);
+      record.baseline = judged.cell.baseline.value;
+      record.arm = verdict.arm;
+      record.verdict = verdict.word;
+      record.reason = remarks_of(verdict);
+      record.verified = verdict.verified;
+      add_numbers(verdict, record);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,39 @@
+// Verdicts as plain records, one a line: what `trainyard compare` prints and other programs read.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/content.h"
+
+namespace trainyard::reports {
+
+struct VerdictRecord {
+  std::string model;  // of the catalogue; empty where models are compared
+  std::string label;  // of the cell: "MLP, batch 64"
+  std::vector<std::pair<std::string, std::string>> further;  // other varied values of the cell
+  std::string metric;                                        // "accuracy", "loss", "seconds"
+  std::string phase;                                         // "train", "validation", "test"
+  std::string baseline;
+  std::string arm;
+  Word verdict = Word::inconclusive;
+  std::string reason;            // with all notes and what was left out
+  std::optional<double> effect;  // arm against baseline, in `unit`
+  std::string unit;              // "percent", "percentage points", "dB", "units of loss"
+  std::optional<Interval> ci95;  // of the shift
+  std::optional<Interval> ci90;  // of the equivalence
+  std::optional<double> p;       // after Holm; where it was tested
+  std::optional<double> level;   // what p is held against
+  int n = 0;
+  std::optional<int> seeds_needed;  // a planning value
+  bool cannot_be_resolved = false;  // not even by a hundred seeds
+  bool verified = true;
+};
+
+std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
+
+// Reason, notes and what was left out, as one text.
+std::string remarks_of(const Verdict& verdict);
+
+}  // namespace trainyard::reports

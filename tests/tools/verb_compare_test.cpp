@@ -1,0 +1,144 @@
+// `trainyard compare` and `export` as a user calls them, over a yard that was filled as a sweep fills it.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+#include "../db/yard.h"
+#include "contains.h"
+
+using namespace trainyard;
+using namespace trainyard::db::testing;
+
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+};
+
+Outcome trainyard_says(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = popen((std::string(TRAINYARD_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer{};
+  while (const auto count = fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.out.append(buffer.data(), count);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+// mlp × single, ddp × 3 seeds; ddp takes `factor` of single's time. Journalled as "demo".
+struct Filled {
+  TemporaryFolder folder;
+  std::vector<experiments::Run> runs;
+  explicit Filled(double factor) {
+    db::Database database = db::Database::open_for_writing(folder / "results.db");
+    for (const std::int64_t replicas : {1, 2})
+      for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
+    db::Ingest ingest(database);
+    nlohmann::json entry = run_entry("demo", runs, "2026-11-20T08:00:00.000Z");
+    entry["compare"][0]["differs"] = {"samples"};  // rank r of `finish` has r + 1 times the samples of rank 0
+    ingest.journal_entry(entry);
+    for (const experiments::Run& run : runs) {
+      const double seconds =
+          (run.strategy.replicas == 2 ? 2 * factor : 2) + 0.01 * static_cast<double>(run.seed);
+      finish(ingest, run, make_launch(run), {seconds, seconds, seconds});
+    }
+  }
+  Outcome asks(const std::string& arguments) const {
+    return trainyard_says(arguments + " --yard '" + folder.path().string() + "'");
+  }
+};
+
+nlohmann::json of_metric(const nlohmann::json& array, const std::string& phase, const std::string& metric) {
+  for (const nlohmann::json& record : array)
+    if (record["phase"] == phase && record["metric"] == metric) return record;
+  FAIL("no " << phase << " " << metric);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("compare prints what the experiment's file compares, as JSON with numbers and words") {
+  const Filled yard(0.5);
+  const Outcome said = yard.asks("compare --format json");
+  REQUIRE_MESSAGE(said.code == 0, said.out);
+  const auto time = of_metric(nlohmann::json::parse(said.out), "train", "seconds");
+  CHECK(time["model"] == "mlp");
+  CHECK(time["baseline"] == "single");
+  CHECK(time["arm"] == "ddp");
+  CHECK(time["verdict"] == "IMPROVES");
+  CHECK(time["verified"] == true);
+  CHECK(time["n"] == 3);
+  CHECK(time["effect"].get<double>() == doctest::Approx(-49.75).epsilon(0.001));
+  CHECK(time["ci95"][0].get<double>() < time["ci90"][0].get<double>());
+  CHECK(time["p"].get<double>() < 0.04);
+  CHECK(contains(time["reason"].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
+}
+
+TEST_CASE("compare exits with 3 where a metric deteriorates and that is asked for") {
+  const Filled slower(1.5);
+  CHECK(slower.asks("compare --fail-on deteriorates").code == 3);
+  CHECK(slower.asks("compare").code == 0);
+  CHECK(Filled(0.5).asks("compare --fail-on deteriorates").code == 0);
+}
+
+TEST_CASE("two groups are named by values of the axis, by conditions or by keys") {
+  const Filled yard(0.5);
+  for (const std::string& groups : {std::string("single ddp"), std::string("strategy=single strategy=ddp")}) {
+    const Outcome said = yard.asks("compare " + groups + " --format csv");
+    CHECK(said.code == 0);
+    CHECK_MESSAGE(contains(said.out, "MLP,seconds,train,single,ddp,IMPROVES"), said.out);
+  }
+  // the other way round is not planned in the file
+  const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
+  REQUIRE_MESSAGE(back.code == 0, back.out);
+  const auto time = of_metric(nlohmann::json::parse(back.out), "train", "seconds");
+  CHECK(time["verdict"] == "DETERIORATES");
+  CHECK(contains(time["reason"].get<std::string>(), "exploratory"));
+  const Outcome keys = yard.asks("compare " + experiments::run_key(yard.runs[0]) + " " +
+                                 experiments::run_key(yard.runs[3]) + " --differs samples --format json");
+  REQUIRE_MESSAGE(keys.code == 0, keys.out);
+  const auto one = of_metric(nlohmann::json::parse(keys.out), "train", "seconds");
+  CHECK(one["effect"].get<double>() == doctest::Approx(-50));
+  CHECK(one["verdict"] == "INCONCLUSIVE");
+  CHECK(one["ci95"].is_null());
+  CHECK(contains(one["reason"].get<std::string>(), "at least 3 are needed"));
+}
+
+TEST_CASE("a mistake in the groups is told with what is allowed") {
+  const Filled yard(0.5);
+  CHECK(contains(yard.asks("compare single dpp").out, "values of strategy are single, ddp"));
+  CHECK(contains(yard.asks("compare strategie=single ddp").out, "did you mean"));
+  CHECK(contains(yard.asks("compare strategy=single seed=0").out, "is in both groups"));
+  CHECK(yard.asks("compare single").code == 2);
+}
+
+TEST_CASE("tables of verdicts come as aligned text, Markdown and LaTeX") {
+  const Filled yard(0.5);
+  CHECK(contains(yard.asks("compare").out, "95 % interval"));
+  CHECK(contains(yard.asks("compare --format markdown").out,
+                 "| MLP | ddp | train seconds | IMPROVES | -49.8 % |"));
+  const std::string latex = yard.asks("compare --format latex").out;
+  CHECK(contains(latex, "\\begin{tabular}{llllrrrrrr}"));
+  CHECK(contains(latex, "95 \\% interval"));
+  CHECK(contains(latex, "\\bottomrule"));
+}
+
+TEST_CASE("export writes each row of a view as CSV or as an object a line") {
+  const Filled yard(0.5);
+  const std::string csv = yard.asks("export").out;
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 6 * 3);
+  CHECK(csv.starts_with("run_key,experiment,model,strategy,seed,epoch,train_loss"));
+  const std::string lines = yard.asks("export final --format jsonl").out;
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 6);
+  const auto first = nlohmann::json::parse(lines.substr(0, lines.find('\n')));
+  CHECK(first["model"] == "mlp");
+  CHECK(first["test_accuracy"].get<double>() == doctest::Approx(0.9));
+  CHECK(yard.asks("export runs --out '" + (yard.folder / "runs.csv").string() + "'").code == 0);
+  CHECK(std::filesystem::file_size(yard.folder / "runs.csv") > 500);
+}

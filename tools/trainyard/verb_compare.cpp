@@ -1,0 +1,94 @@
+// trainyard compare: the verdicts of an experiment, or of two groups of its runs, on the terminal and for CI.
+#include <algorithm>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "models/error.h"
+#include "reports/group_comparison.h"
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/verdict_output.h"
+
+namespace trainyard::tools {
+namespace {
+
+struct CompareOptions {
+  std::vector<std::string> groups;  // A and B, or none
+  std::string experiment;
+  std::vector<std::string> differs;
+  std::string format = "table";
+  std::string fail_on;
+  std::optional<std::filesystem::path> yard;
+};
+
+std::vector<reports::Comparison> comparisons(reports::ReportData& data, const CompareOptions& options) {
+  if (!options.groups.empty())
+    return {reports::compare_groups(data, {options.groups[0], options.groups[1], options.differs})};
+  if (data.plan.compare.empty())
+    throw UserError("experiment \"" + data.experiment + "\" compares nothing",
+                    "name two groups, as in `trainyard compare strategy=single strategy=ddp`");
+  std::vector<reports::Comparison> all;
+  for (experiments::Compare compare : data.plan.compare) {
+    compare.differs.insert(compare.differs.end(), options.differs.begin(), options.differs.end());
+    all.push_back({compare, reports::judge(data, compare)});
+  }
+  return all;
+}
+
+int compare(const CompareOptions& options) {
+  if (options.groups.size() == 1)
+    throw UserError("compare needs two groups of runs, or none for what the experiment's file compares");
+  const auto database = open_yard(options.yard);
+  auto data = reports::gather_results(database, experiment_named(database, options.experiment));
+  std::vector<reports::VerdictRecord> records;
+  for (const auto& comparison : comparisons(data, options)) {
+    const auto more = reports::verdict_records(comparison);
+    records.insert(records.end(), more.begin(), more.end());
+  }
+  const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
+  std::cout << format->text(records);
+  const bool worse = std::ranges::any_of(
+      records, [](const auto& record) { return record.verdict == reports::Word::deteriorates; });
+  return worse && options.fail_on == "deteriorates" ? deteriorated : done;
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const auto& format : verdict_formats()) names.push_back(format.name);
+  return names;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "compare",
+      "verdicts on the terminal: of an experiment as its file compares, or of two groups of its runs\n"
+      "  trainyard compare                                 what the file of the latest experiment compares\n"
+      "  trainyard compare single ddp                      two values of the axis that it compares\n"
+      "  trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
+      "  trainyard compare 3f9a 77b2                       two runs by the beginnings of their keys\n"
+      "  trainyard compare --format json --fail-on deteriorates     for CI: exit code 3\n"
+      "An effect is that of the arm against the baseline: in percent for times, losses and perplexities, in\n"
+      "percentage points for accuracies, in dB for PSNR, in units of loss where the loss is small");
+  auto options = std::make_shared<CompareOptions>();
+  command
+      ->add_option("A B", options->groups,
+                   "baseline and arm: value of the axis, NAME=VALUE,…, or a run's key")
+      ->expected(0, 2);
+  command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
+  command
+      ->add_option("--differs", options->differs,
+                   "a difference that is meant, as in the file: --differs batch")
+      ->delimiter(',');
+  command->add_option("--format", options->format, "how to print it")
+      ->check(CLI::IsMember(format_names()))
+      ->capture_default_str();
+  command->add_option("--fail-on", options->fail_on, "exit with 3 where any metric has this verdict")
+      ->check(CLI::IsMember({"deteriorates"}));
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
+}
+
+}  // namespace trainyard::tools
