@@ -11,7 +11,8 @@ using nlohmann::json;
 AttemptRows::AttemptRows(SQLite::Database& connection, RunRows& runs)
     : runs_(runs),
       find_(connection, "SELECT 1 FROM attempt WHERE run_key = ? AND attempt = ?"),
-      find_removed_(connection, "SELECT 1 FROM removed WHERE run_key = ? AND time >= ?"),
+      find_removed_(connection, R"sql(
+        SELECT 1 FROM removed WHERE run_key = ?1 AND IIF(up_to_attempt IS NULL, time >= ?2, up_to_attempt >= ?3))sql"),
       insert_(connection, R"sql(
         INSERT INTO attempt (run_key, attempt, experiment, directory, created, world_size, host_exclusive,
                              devices_shared, circumstances_hash, circumstances, host, processor, resumes_attempt,
@@ -33,7 +34,7 @@ bool AttemptRows::known(const experiments::Launch& launch) {
 }
 
 bool AttemptRows::was_removed(const experiments::Launch& launch) {
-  return Bound(find_removed_, launch.key, launch.created).next();
+  return Bound(find_removed_, launch.key, launch.created, launch.attempt).next();
 }
 
 void AttemptRows::insert(const experiments::Launch& launch, const json& run_json) try {

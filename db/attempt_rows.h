@@ -15,8 +15,8 @@ class AttemptRows {
  public:
   AttemptRows(SQLite::Database& connection, RunRows& runs);
 
-  // taken, known, or refused: made before the journal's last `rm` of its run. UserError or InternalError
-  // where it is not the JSON of a launch.
+  // taken, known, or refused: one of those that the journal's last `rm` of its run removed. UserError or
+  // InternalError where it is not the JSON of a launch.
   Accepted take(const nlohmann::json& run_json);
 
  private:

@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "experiments/record.h"
+#include "models/error.h"
 
 namespace SQLite {
 class Database;
@@ -20,7 +21,14 @@ class Database;
 
 namespace trainyard::db {
 
-inline constexpr int schema_version = 2;
+inline constexpr int schema_version = 3;
+
+// The database cannot be written or read any more: the disk is full, cannot be written, or fails. What was
+// committed is intact.
+class StorageError : public UserError {
+ public:
+  using UserError::UserError;
+};
 
 // An open connection; used by one thread at a time. Both openers throw UserError where the file is no
 // database, not one of trainyard, or of a later release.
@@ -56,11 +64,13 @@ enum class Accepted {
 
 // Turns journal entries, run files and records into rows. Idempotent: any of them may come any number of
 // times, in file order, and gives the same database. Each call is all or nothing; a caller that has many puts
-// them into one `Database::transaction`.
+// them into one `together`.
 class Ingest {
  public:
   explicit Ingest(Database& database);
   ~Ingest();
+  // One transaction for all that `work` ingests; rolled back where it throws.
+  void together(const std::function<void()>& work);
   // Type "run" or "rm"; see orchestrator/journal.h. InternalError where it is no such entry.
   void journal_entry(const nlohmann::json& entry);
   // A new attempt: experiments/launch.h. InternalError or UserError where it is not the JSON of a launch.
@@ -86,5 +96,7 @@ struct Replay {
   std::vector<std::string> problems;  // "file:line: what is wrong", each one of the above
 };
 Replay replay(const std::filesystem::path& yard, Database& database);
+// The same of the journal alone.
+Replay replay_journal(const std::filesystem::path& yard, Database& database);
 
 }  // namespace trainyard::db

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "db/database.h"
 #include "models/error.h"
 
 namespace trainyard::db {
@@ -16,9 +17,10 @@ const char* advice_for(int code) {
     case SQLITE_FULL:
       return "free some space on the disk and run the same command again";
     case SQLITE_IOERR:
+      return "the disk does not do what it is told; see `dmesg`, then `trainyard db check`";
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return "move the database away: the next run makes it again from the journal and the records beside it";
+      return "`trainyard db rebuild` makes it again from the journal and the records beside it";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "another program holds it locked; end that one first";
@@ -38,7 +40,7 @@ void rethrow(const SQLite::Exception& error, const SQLite::Database& connection)
   const char* advice = advice_for(error.getErrorCode());
   const std::string& file = connection.getFilename();
   if (!advice) throw InternalError("database " + file + ": " + error.what());
-  throw UserError(std::string("database: ") + error.what(), advice, {.file = file});
+  throw StorageError(std::string("database: ") + error.what(), advice, {.file = file});
 }
 
 }  // namespace trainyard::db

@@ -6,6 +6,7 @@
 #include "db/journal_rows.h"
 #include "db/record_rows.h"
 #include "db/run_rows.h"
+#include "db/run_states.h"
 
 namespace trainyard::db {
 
@@ -16,6 +17,7 @@ struct Ingest::Statements {
         journal(connection, runs),
         attempts(connection, runs),
         records(connection),
+        states(connection),
         begin(connection, "SAVEPOINT one_call"),
         release(connection, "RELEASE one_call"),
         roll_back(connection, "ROLLBACK TO one_call") {}
@@ -24,6 +26,8 @@ struct Ingest::Statements {
   JournalRows journal;
   AttemptRows attempts;
   RecordRows records;
+  RunStates states;
+  bool together = false;
   SQLite::Statement begin;
   SQLite::Statement release;
   SQLite::Statement roll_back;
@@ -34,6 +38,7 @@ struct Ingest::Statements {
     run(begin);
     try {
       work();
+      if (!together) states.refresh();
       run(release);
     } catch (...) {
       roll_back.tryReset();
@@ -60,6 +65,22 @@ Ingest::Ingest(Database& database)
 
 Ingest::~Ingest() = default;
 
+void Ingest::together(const std::function<void()>& work) {
+  if (statements_->together) return work();
+  statements_->together = true;
+  try {
+    database_.transaction([&] {
+      work();
+      statements_->states.refresh();
+    });
+  } catch (...) {
+    statements_->together = false;
+    statements_->states.forget();
+    throw;
+  }
+  statements_->together = false;
+}
+
 void Ingest::journal_entry(const nlohmann::json& entry) {
   translated(database_.connection(),
              [&] { statements_->atomically([&] { statements_->journal.take(entry); }); });
@@ -68,7 +89,10 @@ void Ingest::journal_entry(const nlohmann::json& entry) {
 Accepted Ingest::run_file(const nlohmann::json& run_json) {
   return translated(database_.connection(), [&] {
     Accepted accepted = Accepted::refused;
-    statements_->atomically([&] { accepted = statements_->attempts.take(run_json); });
+    statements_->atomically([&] {
+      accepted = statements_->attempts.take(run_json);
+      if (accepted == Accepted::taken) statements_->states.changed(run_json.at("run").get<std::string>());
+    });
     return accepted;
   });
 }
@@ -76,7 +100,10 @@ Accepted Ingest::run_file(const nlohmann::json& run_json) {
 Accepted Ingest::record(const experiments::Record& record) {
   return translated(database_.connection(), [&] {
     Accepted accepted = Accepted::refused;
-    statements_->atomically([&] { accepted = statements_->records.take(record); });
+    statements_->atomically([&] {
+      accepted = statements_->records.take(record);
+      if (accepted == Accepted::taken) statements_->states.changed(record.run);
+    });
     return accepted;
   });
 }

@@ -29,8 +29,10 @@ JournalRows::JournalRows(SQLite::Database& connection, RunRows& runs)
         ON CONFLICT (run_key, experiment) DO UPDATE SET
           strategy = excluded.strategy, latest_journal_id = excluded.latest_journal_id)sql"),
       put_removed_(connection, R"sql(
-        INSERT INTO removed (run_key, time) VALUES (?, ?)
-        ON CONFLICT (run_key) DO UPDATE SET time = MAX(time, excluded.time))sql") {}
+        INSERT INTO removed (run_key, time, up_to_attempt) VALUES (?, ?, ?)
+        ON CONFLICT (run_key) DO UPDATE SET time = MAX(time, excluded.time),
+          up_to_attempt = NULLIF(MAX(COALESCE(up_to_attempt, 0), COALESCE(excluded.up_to_attempt, 0)), 0))sql") {
+}
 
 void JournalRows::take(const json& entry) try {
   const std::string hash = models::sha256_hex(json_text(entry));
@@ -60,7 +62,7 @@ std::int64_t JournalRows::insert(const json& entry, const std::string& hash) {
   const json varied = members.any("varied");
   const auto data_seed = members.integer("data_seed");
   const json expect = members.any("expect");
-  for (const char* in_rows_of_their_own : {"v", "keys", "strategies", "runs"})
+  for (const char* in_rows_of_their_own : {"v", "keys", "strategies", "runs", "attempts"})
     members.any(in_rows_of_their_own);
   execute(insert_, hash, type, time, experiment, file, toml, compare, varied, data_seed, expect,
           members.rest());
@@ -81,13 +83,24 @@ void JournalRows::plan(std::int64_t id, const json& entry) {
   }
 }
 
+namespace {
+
+// How many attempts of the run the entry removes; nothing in entries of before they said so.
+std::optional<std::int64_t> last_attempt(const json& entry, const std::string& key) {
+  const auto attempts = entry.find("attempts");
+  if (attempts == entry.end()) return std::nullopt;
+  return attempts->at(key).get<std::int64_t>();
+}
+
+}  // namespace
+
 void JournalRows::remove(std::int64_t id, const json& entry) {
   const std::string time = entry.at("time").get<std::string>();
   std::int64_t position = 0;
   for (const json& element : entry.at("keys")) {
     const std::string key = element.get<std::string>();
     execute(insert_key_, id, position++, key, nullptr);
-    execute(put_removed_, key, time);
+    execute(put_removed_, key, time, last_attempt(entry, key));
     runs_.remove(key);
   }
 }

@@ -67,6 +67,9 @@ Plan plan_of(RowReader row) {
   const std::string published = row.text();
   const std::string profiles = row.text();
   plan.compare = comparisons_of(compare);
+  plan.file = row.text();
+  const std::string extra = row.text();
+  if (!extra.empty()) plan.asked = json::parse(extra).value("asked", json());
   if (!expect.empty())
     for (const json& element : json::parse(expect))
       plan.expect.push_back(experiments::expectation_from_json(element));
@@ -124,7 +127,7 @@ Plan latest_plan(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, json_extract(j.extra, '$.published'),
-             json_extract(j.extra, '$.data_profiles')
+             json_extract(j.extra, '$.data_profiles'), j.file, j.extra
       FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql");
     Bound rows(statement, experiment);
     if (!rows.next())
@@ -185,8 +188,7 @@ std::vector<std::string> keys_with_prefix(const Database& database, const std::s
   return translated(database.connection(), [&] {
     if (prefix == "last")
       return texts(database.connection(), R"sql(
-      SELECT run_key FROM attempt_summary
-      ORDER BY COALESCE(last_record, created) DESC, run_key, attempt DESC LIMIT 1)sql");
+      SELECT run_key FROM run_state ORDER BY updated DESC, run_key LIMIT 1)sql");
     return texts(database.connection(), R"sql(
       SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key)sql",
                  prefix);
@@ -202,6 +204,32 @@ std::vector<Attempt> attempts_of_run(const Database& database, const std::string
     Bound rows(statement, run_key);
     std::vector<Attempt> found;
     while (rows.next()) found.push_back(attempt_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
+std::set<std::string> keys_with_status(const Database& database, const std::string& status) {
+  return translated(database.connection(), [&] {
+    const auto keys = texts(database.connection(), "SELECT run_key FROM run_state WHERE status = ?", status);
+    return std::set<std::string>(keys.begin(), keys.end());
+  });
+}
+
+std::set<std::pair<std::string, int>> settled_attempts(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT s.run_key, s.attempt
+      FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
+        (SELECT COUNT(*) FROM event e
+         WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')))sql");
+    Bound rows(statement);
+    std::set<std::pair<std::string, int>> found;
+    while (rows.next()) {
+      RowReader row(rows.row());
+      std::string key = row.text();
+      found.emplace(std::move(key), static_cast<int>(row.integer()));
+    }
     return found;
   });
 }

@@ -9,7 +9,9 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -68,6 +70,8 @@ struct Plan {
   std::vector<experiments::ProfiledData> data_profiles;
   std::vector<std::string> varied;
   std::vector<std::string> keys;  // planned by the latest entry, without those removed since
+  std::string file;               // as it was named
+  nlohmann::json asked;           // what the command line added to it; null in entries of before
 };
 Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
 
@@ -171,6 +175,13 @@ struct Attempt {
   nlohmann::json launch;  // its run.json
 };
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
+
+// Keys of runs by how they stand: running | finished | failed | interrupted.
+std::set<std::string> keys_with_status(const Database& database, const std::string& status);
+
+// The attempts of which nothing more will come: failed or interrupted, or finished and all ranks seen to
+// exit. (run key, attempt)
+std::set<std::pair<std::string, int>> settled_attempts(const Database& database);
 
 // Median seconds of one run's finished attempts, by "model strategy epochs", where strategy is the run's own
 // label: for the time a plan will take.

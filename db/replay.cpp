@@ -52,7 +52,8 @@ struct Numbered {
 std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, std::string_view after) {
   std::vector<Numbered> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (const auto number = number_in(entry.path().filename().string(), before, after))
+    if (const auto number = number_in(entry.path().filename().string(), before, after);
+        number && !entry.is_symlink())
       found.push_back({*number, entry.path()});
   std::sort(found.begin(), found.end(),
             [](const Numbered& a, const Numbered& b) { return a.number < b.number; });
@@ -62,7 +63,7 @@ std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, 
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.is_directory()) found.push_back(entry.path());
+    if (entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());  // a link may lead out
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -104,6 +105,7 @@ class Replayer {
         attempt(found.path, run.filename().string(), found.number);
   }
 
+  void together(const std::function<void()>& work) { ingest_.together(work); }
   Replay result() && { return std::move(result_); }
 
  private:
@@ -185,10 +187,16 @@ class Replayer {
 
 Replay replay(const fs::path& yard, Database& database) {
   Replayer replayer(database);
-  database.transaction([&] {
+  replayer.together([&] {
     replayer.journal(yard / "journal.jsonl");
     replayer.runs(yard / "runs");
   });
+  return std::move(replayer).result();
+}
+
+Replay replay_journal(const fs::path& yard, Database& database) {
+  Replayer replayer(database);
+  replayer.together([&] { replayer.journal(yard / "journal.jsonl"); });
   return std::move(replayer).result();
 }
 

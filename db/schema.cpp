@@ -6,6 +6,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "db/database.h"
+#include "db/run_states.h"
 
 namespace trainyard::db {
 
@@ -230,7 +231,34 @@ UPDATE run SET task = 'classification' WHERE model IN ('mlp', 'cnn');
 ALTER TABLE journal ADD COLUMN expect TEXT;
 )sql";
 
-constexpr std::array<std::string_view, 2> all_migrations{first_version, second_version};
+// How each run stands, kept by the writer; see db/run_states.h. A removal says how many attempts it removes:
+// a clock that was set back must not decide which ones.
+constexpr std::string_view third_version = R"sql(
+CREATE TABLE run_state (
+  run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE,
+  attempt INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  epochs_done INTEGER NOT NULL,
+  total_train_seconds REAL,
+  total_seconds REAL,
+  test_accuracy REAL,
+  failure TEXT,
+  updated TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attempt_chain (
+  run_key TEXT NOT NULL REFERENCES run (run_key) ON DELETE CASCADE,
+  attempt INTEGER NOT NULL,
+  after_epoch INTEGER NOT NULL,
+  up_to_epoch INTEGER NOT NULL,
+  PRIMARY KEY (run_key, attempt)
+) STRICT, WITHOUT ROWID;
+
+ALTER TABLE removed ADD COLUMN up_to_attempt INTEGER;
+)sql";
+
+constexpr std::array<std::string_view, 3> all_migrations{first_version, second_version, third_version};
 static_assert(all_migrations.size() == schema_version);
 
 void drop_views(SQLite::Database& connection) {
@@ -255,6 +283,7 @@ void migrate(SQLite::Database& connection) {
   for (const std::string_view step : migrations().subspan(static_cast<std::size_t>(found)))
     connection.exec(std::string(step));
   for (const std::string& view : views()) connection.exec(view);
+  make_run_states(connection);
   connection.exec("PRAGMA application_id = " + std::to_string(application_id));
   connection.exec("PRAGMA user_version = " + std::to_string(schema_version));
   transaction.commit();

@@ -46,28 +46,17 @@ FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.
 
 // The attempt that counts: the latest finished one, else the latest.
 constexpr std::string_view counted_attempt = R"sql(
-CREATE VIEW counted_attempt AS
-SELECT run_key, attempt, status
-FROM (SELECT run_key, attempt, status, ROW_NUMBER() OVER (
-        PARTITION BY run_key ORDER BY status = 'finished' DESC, attempt DESC) AS place
-      FROM attempt_status)
-WHERE place = 1
+CREATE VIEW counted_attempt AS SELECT run_key, attempt, status FROM run_state
 )sql";
 
 // The chain of attempts that the counted one resumes, each with the epochs after_epoch + 1 … up_to_epoch that
-// it contributes. An attempt can only resume an earlier one: the recursion ends.
+// it contributes.
 constexpr std::string_view run_chain = R"sql(
 CREATE VIEW run_chain AS
-WITH RECURSIVE chain (run_key, status, attempt, up_to_epoch) AS (
-  SELECT run_key, status, attempt, 9223372036854775807 FROM counted_attempt
-  UNION ALL
-  SELECT c.run_key, c.status, a.resumes_attempt, MIN(c.up_to_epoch, COALESCE(a.resumes_after_epoch, 0))
-  FROM chain c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
-  WHERE a.resumes_attempt < a.attempt
-)
-SELECT c.run_key, c.status, c.attempt, a.world_size,
-  IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0) AS after_epoch, c.up_to_epoch
-FROM chain c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+SELECT k.run_key, s.status, k.attempt, a.world_size, k.after_epoch, k.up_to_epoch
+FROM run_state s
+JOIN attempt_chain k ON k.run_key = s.run_key
+JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 )sql";
 
 // While a run is not finished, an epoch is there only when all ranks have written it.
@@ -90,25 +79,17 @@ FROM run r LEFT JOIN experiment_run m ON m.run_key = r.run_key
 constexpr std::string_view run_summary = R"sql(
 CREATE VIEW run_summary AS
 SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed,
-  COALESCE(c.status, 'planned') AS status, r.epochs, t.total_train_seconds,
-  COALESCE(t.epochs_done, 0) AS epochs_done,
-  (SELECT COUNT(*) FROM attempt a WHERE a.run_key = r.run_key) AS attempts,
-  r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = r.run_key AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test'
-     AND x.name = 'correct') AS test_accuracy,
-  s.times_count, s.circumstances_hash, s.failure,
-  COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = r.run_key),
-           (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = r.run_key),
-           (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
+  COALESCE(s.status, 'planned') AS status, r.epochs, s.total_train_seconds,
+  COALESCE(s.epochs_done, 0) AS epochs_done, COALESCE(s.attempts, 0) AS attempts,
+  r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds, s.test_accuracy,
+  a.times_count, a.circumstances_hash, s.failure,
+  COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
   m.latest_journal_id = n.journal_id AS in_latest_plan
 FROM run r
 LEFT JOIN experiment_run m ON m.run_key = r.run_key
 LEFT JOIN experiment n ON n.name = m.experiment
-LEFT JOIN counted_attempt c ON c.run_key = r.run_key
-LEFT JOIN attempt_summary s ON s.run_key = c.run_key AND s.attempt = c.attempt
-LEFT JOIN (SELECT run_key, SUM(train_seconds) AS total_train_seconds, COUNT(*) AS epochs_done
-           FROM run_epoch GROUP BY run_key) t ON t.run_key = r.run_key
+LEFT JOIN run_state s ON s.run_key = r.run_key
+LEFT JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
 )sql";
 
 // Σ sum / Σ weight over ranks; nothing where a rank's sum is not a number.

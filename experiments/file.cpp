@@ -87,6 +87,7 @@ Experiment experiment_of(const Item& root, const std::string& file, const Select
                                problems);
   if (runs.empty() && problems.errors() == 0) report_no_runs(sheet, file, problems);
   apply_where(selection.where, runs, problems);
+  apply_exclude_where(selection.exclude_where, runs, problems);
   Experiment experiment = experiment_of(std::move(sheet), runs);
   experiment.varied = varied;
   experiment.compare = std::move(compare);

@@ -33,6 +33,8 @@ std::string to_text(const Problem& problem);  // "file:line:column: error: messa
 struct Machine {
   std::optional<int> devices;  // empty = "auto": min(2, cores)
   bool exclusive_host = true;  // `exclusive = "host"`; false: "devices"
+  // A run without any progress for so long has failed; 0: it may stand still for ever.
+  double progress_timeout_seconds = 1800;
 };
 
 struct Experiment {
@@ -52,10 +54,12 @@ struct Experiment {
 
 // Changes from the command line: `--set epochs=1` (before expansion, over every table), `--where model=mlp`
 // (keeps runs whose value, as text, is equal; several names must all hold, several values of one name are
-// alternatives).
+// alternatives), `--exclude-where model=mlp,seed=3` (leaves out runs that have all of these; each further one
+// leaves out others).
 struct Selection {
   std::vector<std::string> set;
   std::vector<std::string> where;
+  std::vector<std::string> exclude_where = {};
 };
 
 struct Loaded {

@@ -248,6 +248,17 @@ std::span<const StrategyKind> strategy_kinds() {
   return rows;
 }
 
+const StrategyKind& foreign_kind() {
+  static const StrategyKind kind{
+      .name = "foreign",
+      .about = "a program of yours: `command` is its command line, `replicas` the number of its processes",
+      .replicas = {.fallback = 1, .minimum = 1, .maximum = 1024},
+      .stages = {},
+      .micro_batches = {},
+      .schedule = ""};
+  return kind;
+}
+
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const StrategyKind& kind : strategy_kinds()) names.push_back(kind.name);

@@ -38,6 +38,8 @@ struct StrategyKind {
 };
 
 std::span<const StrategyKind> strategy_kinds();
+// A program of the user's, see experiments/foreign.h: the kind of a [strategy.*] that has a command.
+const StrategyKind& foreign_kind();
 std::vector<std::string> strategy_names();
 
 }  // namespace trainyard::experiments

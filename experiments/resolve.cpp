@@ -93,6 +93,8 @@ Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
   run.threads = settings.optional_integer("threads");
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
   check_run(settings, run, problems);
+  if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
+    fill_command(foreign->second, run, problems);
   return run;
 }
 

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "experiments/file.h"
+#include "experiments/foreign.h"
 #include "experiments/stage_split.h"
 #include "models/joined.h"
 
@@ -131,6 +132,7 @@ void resolve_data(Experiment& experiment, const DataSearch& search) {
   Finder finder(experiment, search);
   for (Run& run : experiment.runs) finder.resolve(run);
   resolve_stages(experiment);
+  resolve_files(experiment);
   refuse_equal_keys(experiment);
 }
 

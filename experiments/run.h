@@ -15,10 +15,18 @@
 
 namespace trainyard::experiments {
 
+// A file that a foreign program reads, beside the experiment's file.
+struct ForeignFile {
+  std::string name;
+  std::string sha256;  // empty before `resolve_data`
+  bool operator==(const ForeignFile&) const = default;
+};
+
 // Mesh and schedule. `name` is the label in the file, `kind` what it does.
 struct Strategy {
   std::string name = "single";
-  std::string kind = "single";  // "single", "ddp", "mp", "pipeline", "mp-ddp"
+  std::string kind =
+      "single";  // "single", "ddp", "mp", "pipeline", "mp-ddp"; "foreign": a program of the user's
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
   std::string schedule = "";       // "gpipe", "1f1b"; empty where a step is one micro-batch
@@ -27,6 +35,9 @@ struct Strategy {
   // file leaves the split to the counted cost.
   std::vector<std::int64_t> boundaries = {};
   std::string split = "auto";  // where the boundaries are from: "auto" (counted cost), "given" (the file)
+  std::vector<std::string> command = {};  // of a foreign arm: argv, with the run's values put in
+  std::vector<ForeignFile> files = {};    // that it declares
+  std::string folder = {};                // where it starts: the experiment file's
   std::int64_t world_size() const { return replicas * stages; }
   bool operator==(const Strategy&) const = default;
 };

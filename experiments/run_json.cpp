@@ -67,15 +67,26 @@ json optimizer_json(const Optimizer& optimizer) {
           {"weight_decay", optimizer.weight_decay}};
 }
 
+void add_foreign(const Strategy& strategy, json& object) {
+  if (strategy.command.empty()) return;
+  object["command"] = strategy.command;
+  object["folder"] = strategy.folder;
+  object["files"] = json::array();
+  for (const ForeignFile& file : strategy.files)
+    object["files"].push_back({{"name", file.name}, {"sha256", file.sha256}});
+}
+
 json strategy_json(const Strategy& strategy) {
-  return {{"boundaries", strategy.boundaries},
-          {"kind", strategy.kind},
-          {"micro_batches", strategy.micro_batches},
-          {"name", strategy.name},
-          {"replicas", strategy.replicas},
-          {"schedule", strategy.schedule},
-          {"split", strategy.split},
-          {"stages", strategy.stages}};
+  json object = {{"boundaries", strategy.boundaries},
+                 {"kind", strategy.kind},
+                 {"micro_batches", strategy.micro_batches},
+                 {"name", strategy.name},
+                 {"replicas", strategy.replicas},
+                 {"schedule", strategy.schedule},
+                 {"split", strategy.split},
+                 {"stages", strategy.stages}};
+  add_foreign(strategy, object);
+  return object;
 }
 
 // A member that was added later keeps its value where it is missing.
@@ -143,6 +154,11 @@ Strategy strategy_from_json(const json& object) {
   get_later(object, "micro_batches", strategy.micro_batches);
   get_later(object, "boundaries", strategy.boundaries);
   get_later(object, "split", strategy.split);
+  get_later(object, "command", strategy.command);
+  get_later(object, "folder", strategy.folder);
+  if (object.contains("files"))
+    for (const json& file : object.at("files"))
+      strategy.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>()});
   return strategy;
 }
 

@@ -87,6 +87,13 @@ json strategy_work(const Strategy& strategy, json work) {
   if (strategy.boundaries.empty()) work.erase("boundaries");
   if (strategy.micro_batches == 1) work.erase("micro_batches");
   if (strategy.schedule.empty()) work.erase("schedule");
+  if (!strategy.command
+           .empty()) {  // argv and what the declared files hold, not what they are called or where
+    work.erase("folder");
+    work["files"] = json::array();
+    for (const ForeignFile& file : strategy.files) work["files"].push_back(file.sha256);
+    std::sort(work["files"].begin(), work["files"].end());
+  }
   return work;
 }
 

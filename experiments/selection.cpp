@@ -1,6 +1,7 @@
 #include "experiments/selection.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -102,18 +103,19 @@ bool has_one_of(const Values& values, const std::string& name, const std::vector
          });
 }
 
-Alternatives parse_where(const std::vector<std::string>& conditions, Problems& problems) {
+Alternatives parse_where(const std::vector<std::string>& conditions, const std::string& option,
+                         Problems& problems) {
   Alternatives alternatives;
   for (const std::string& condition : conditions)
     for (const std::string& part : split(condition))
-      if (const auto pair = parse_pair(part, "--where", problems))
+      if (const auto pair = parse_pair(part, option, problems))
         alternatives[pair->name].push_back(pair->value);
   return alternatives;
 }
 
-void report_useless(const std::string& name, const std::vector<std::string>& texts,
+void report_useless(const std::string& option, const std::string& name, const std::vector<std::string>& texts,
                     const std::vector<Values>& runs, Problems& problems) {
-  const Location at{.file = "--where " + name};
+  const Location at{.file = option + " " + name};
   std::vector<std::string> known;
   for (const Values& values : runs)
     if (const auto value = values.find(name); value != values.end())
@@ -134,6 +136,25 @@ void report_useless(const std::string& name, const std::vector<std::string>& tex
       problems.error(at, "no run has " + name + " = " + text + models::name_advice(text, known));
 }
 
+std::vector<Values> values_of(const std::vector<ExpandedRun>& runs) {
+  std::vector<Values> values;
+  values.reserve(runs.size());
+  for (const ExpandedRun& each : runs) values.push_back(values_by_name(each.run));
+  return values;
+}
+
+bool has_all(const Values& values, const Alternatives& alternatives) {
+  return std::all_of(alternatives.begin(), alternatives.end(),
+                     [&](const auto& each) { return has_one_of(values, each.first, each.second); });
+}
+
+void keep(std::vector<ExpandedRun>& runs, const std::function<bool(std::size_t)>& wanted) {
+  std::vector<ExpandedRun> kept;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (wanted(i)) kept.push_back(std::move(runs[i]));
+  runs = std::move(kept);
+}
+
 }  // namespace
 
 void apply_set(const std::vector<std::string>& changes, Sheet& sheet, Problems& problems) {
@@ -143,21 +164,28 @@ void apply_set(const std::vector<std::string>& changes, Sheet& sheet, Problems& 
 
 void apply_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
                  Problems& problems) {
-  const Alternatives alternatives = parse_where(conditions, problems);
+  const Alternatives alternatives = parse_where(conditions, "--where", problems);
   if (alternatives.empty() || runs.empty()) return;
-  std::vector<Values> values;
-  values.reserve(runs.size());
-  for (const ExpandedRun& each : runs) values.push_back(values_by_name(each.run));
+  const std::vector<Values> values = values_of(runs);
   const std::size_t errors = problems.errors();
-  for (const auto& [name, texts] : alternatives) report_useless(name, texts, values, problems);
-  std::vector<ExpandedRun> kept;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    if (std::all_of(alternatives.begin(), alternatives.end(),
-                    [&](const auto& each) { return has_one_of(values[i], each.first, each.second); }))
-      kept.push_back(std::move(runs[i]));
-  runs = std::move(kept);
+  for (const auto& [name, texts] : alternatives) report_useless("--where", name, texts, values, problems);
+  keep(runs, [&](std::size_t run) { return has_all(values[run], alternatives); });
   if (runs.empty() && problems.errors() == errors)
     problems.error({.file = "--where"}, "no run has all of these values");
+}
+
+void apply_exclude_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
+                         Problems& problems) {
+  const std::string option = "--exclude-where";
+  if (runs.empty()) return;
+  for (const std::string& condition : conditions) {
+    const Alternatives alternatives = parse_where({condition}, option, problems);
+    if (alternatives.empty()) continue;
+    const std::vector<Values> values = values_of(runs);
+    for (const auto& [name, texts] : alternatives) report_useless(option, name, texts, values, problems);
+    keep(runs, [&](std::size_t run) { return !has_all(values[run], alternatives); });
+  }
+  if (runs.empty()) problems.error({.file = option}, "no run is left");
 }
 
 bool means(const std::string& text, const models::Value& value) {

@@ -1,4 +1,4 @@
-// `--set` and `--where`: an experiment file changed and narrowed from the command line.
+// `--set`, `--where` and `--exclude-where`: an experiment file changed and narrowed from the command line.
 #pragma once
 
 #include <string>
@@ -17,6 +17,10 @@ void apply_set(const std::vector<std::string>& changes, Sheet& sheet, Problems& 
 // Keeps the runs of which every name has one of its values. Each text is "name=value[,name=value]…".
 void apply_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
                  Problems& problems);
+
+// Leaves out the runs that have, for any of the texts, all of its values.
+void apply_exclude_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
+                         Problems& problems);
 
 // Whether `text` means `value`: "mlp", "0.10" for 0.1, "[250, 100]".
 bool means(const std::string& text, const models::Value& value);

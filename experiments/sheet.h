@@ -12,6 +12,7 @@
 #include "experiments/compare.h"
 #include "experiments/expect.h"
 #include "experiments/file.h"
+#include "experiments/foreign.h"
 #include "experiments/keys.h"
 #include "experiments/problems.h"
 #include "experiments/toml_tree.h"
@@ -73,6 +74,7 @@ struct Sheet {
   std::map<std::string, Settings> models;
   std::map<std::string, Settings> strategies;    // by label
   std::map<std::string, std::string> own_kinds;  // of the labels that say one
+  std::map<std::string, ForeignTable> foreign;   // of the labels that have a command
   std::vector<ExpectedLine> expect;
   std::vector<Row> exclude;
   std::vector<Row> include;

@@ -1,5 +1,6 @@
 // [machine] and [data]: where an experiment runs, and where its data lies.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "experiments/sheet.h"
@@ -8,6 +9,21 @@
 #include "models/nearest_name.h"
 
 namespace trainyard::experiments {
+
+namespace {
+
+void read_timeout(const Item& item, Machine& machine, Problems& problems) {
+  const auto* whole = std::get_if<std::int64_t>(&item.content);
+  const auto* number = std::get_if<double>(&item.content);
+  const double seconds = whole ? static_cast<double>(*whole) : number ? *number : -1;
+  if (seconds >= 0 && std::isfinite(seconds))
+    machine.progress_timeout_seconds = seconds;
+  else
+    problems.error(item.at,
+                   "progress_timeout must be a number of seconds >= 0 (0: none), is " + description(item));
+}
+
+}  // namespace
 
 Machine read_machine(const Member& section, Problems& problems) {
   Machine machine;
@@ -25,8 +41,10 @@ Machine read_machine(const Member& section, Problems& problems) {
       problems.error(item.at, "exclusive must be one of \"host\", \"devices\", is " + description(item));
     } else if (member.name == "exclusive") {
       machine.exclusive_host = *item.text() == "host";
+    } else if (member.name == "progress_timeout") {
+      read_timeout(item, machine, problems);
     } else if (member.name != "devices") {
-      report_unknown(member, "[machine]", {"devices", "exclusive"}, problems);
+      report_unknown(member, "[machine]", {"devices", "exclusive", "progress_timeout"}, problems);
     }
   }
   return machine;

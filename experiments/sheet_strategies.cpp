@@ -44,10 +44,23 @@ std::string kind_of(const Member& member, const Item::Table& table, Problems& pr
   if (said) return kind;
   const std::string near = models::nearest_name(member.name, strategy_names());
   problems.error(member.at, "there is no strategy " + in_quotes(member.name) +
-                                " (a name of your own needs a kind, " +
+                                " (a name of your own needs a command, or a kind, " +
                                 models::allowed_text(kind_parameter()) + ")" +
                                 (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   return "";
+}
+
+// A command makes the kind: the label is a name of its own, and no other kind is said.
+std::string foreign_kind_of(const Member& member, const Item::Table& table, Problems& problems) {
+  if (strategy_or_null(member.name) != nullptr) {
+    problems.error(member.at, "strategy " + in_quotes(member.name) +
+                                  " is a kind of trainyard's; give a command a name of its own");
+    return "";
+  }
+  for (const Member& each : table)
+    if (each.name == "kind")
+      problems.error(each.at, "a strategy with a command has no kind; leave this line out");
+  return foreign_kind().name;
 }
 
 void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
@@ -58,13 +71,18 @@ void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
     problems.error(member.at, "a strategy's name must be 1 to 80 of A-Z a-z 0-9 space _ . -");
     return;
   }
-  const std::string kind = kind_of(member, *table, problems);
+  const auto foreign = read_foreign(*table, where, problems);
+  const std::string kind =
+      foreign ? foreign_kind_of(member, *table, problems) : kind_of(member, *table, problems);
   if (!kind.empty()) sheet.own_kinds[member.name] = kind;
+  if (foreign) sheet.foreign[member.name] = *foreign;
   std::vector<std::string> known = run_key_names(true);
-  known.emplace_back("kind");
+  const std::vector<std::string> of_tables{"kind", "command", "files"};
+  known.insert(known.end(), of_tables.begin(), of_tables.end());
   Item::Table settings;
-  std::copy_if(table->begin(), table->end(), std::back_inserter(settings),
-               [](const Member& each) { return each.name != "kind"; });
+  std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const Member& each) {
+    return std::find(of_tables.begin(), of_tables.end(), each.name) == of_tables.end();
+  });
   read_settings(settings, where, known, sheet.strategies[member.name], problems);
 }
 
@@ -107,6 +125,7 @@ void check_rows(const Sheet& sheet, std::vector<Row>& rows, Problems& problems) 
 
 const StrategyKind* strategy_kind(const Sheet& sheet, const std::string& label) {
   const auto own = sheet.own_kinds.find(label);
+  if (own != sheet.own_kinds.end() && own->second == foreign_kind().name) return &foreign_kind();
   return strategy_or_null(own == sheet.own_kinds.end() ? label : own->second);
 }
 

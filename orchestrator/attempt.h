@@ -3,6 +3,8 @@
 //
 // A state machine that the sweep drives by `step()` from its one thread. What happens is appended to the
 // attempt's orchestrator.records.jsonl first and ingested from there. Destroying it kills what is left of it.
+// Three files: `attempt.cpp` watches, `attempt_launch.cpp` has the launch contract, `attempt_end.cpp` says
+// how it went and why.
 #pragma once
 
 #include <chrono>
@@ -14,6 +16,7 @@
 #include "experiments/record_writer.h"
 #include "orchestrator/collector.h"
 #include "orchestrator/launcher.h"
+#include "orchestrator/life_signs.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/programs.h"
 #include "orchestrator/status.h"
@@ -27,7 +30,6 @@ namespace trainyard::orchestrator {
 struct Workplace {
   const Yard& yard;
   const std::string& experiment;  // its name
-  db::Database& database;
   db::Ingest& ingest;
   const Programs& programs;
   Launcher& launcher;
@@ -50,6 +52,7 @@ class Attempt {
   const PlannedRun& planned() const { return planned_; }
   const std::vector<Device>& devices() const { return devices_; }
   const RunOutcome& outcome() const { return outcome_; }  // once over
+  void add_end_fds(std::vector<int>& fds) const;          // of ranks that run: see `RankProcess::end_fd`
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -64,14 +67,22 @@ class Attempt {
     ExitStatus status;
   };
 
+  static AttemptPlace new_place(const Yard& yard, const PlannedRun& planned);  // makes the attempt's folder
+  nlohmann::json write_run_file() const;
   experiments::Launch launch() const;
   RankCommand command(int rank, const StoreAddress& store) const;
   void start();
+  void end_at_once();
   void launch_ranks();
+  StoreAddress store_address();
+  bool foreign() const;  // its ranks are a program of the user's
   void record(const std::string& type, const nlohmann::ordered_json& body);
   void poll_ranks();
-  void note_exit(int rank, const ExitStatus& status);
+  void note_death(int rank, const ExitStatus& status);
   void follow();
+  void look_for_life();
+  void tell_messages();
+  void end_ranks(const std::string& why, double after_seconds);
   void enforce();
   void signal_all(int number, const std::string& why);
   bool all_ended() const;
@@ -89,16 +100,19 @@ class Attempt {
   Workplace workplace_;
   AttemptPlace place_;
   std::filesystem::path run_file_;
+  std::string token_;
   Clock::time_point started_ = Clock::now();
   Collector collector_;
   std::optional<experiments::RecordWriter> records_;
+  std::optional<StoreProcess> own_store_;  // outlives the ranks
   std::vector<Rank> ranks_;
   std::vector<Death> deaths_;
-  std::string launch_error_;
+  std::string launch_error_, hang_error_;
+  LifeSigns life_;
   std::optional<Clock::time_point> terminate_at_, kill_at_;
   std::string ending_why_;
   bool terminated_ = false, killed_ = false, stopped_ = false, over_ = false;
-  Clock::time_point next_follow_ = Clock::now(), next_progress_ = Clock::now();
+  Clock::time_point next_follow_, next_progress_, next_look_;
   RunOutcome outcome_;
 };
 

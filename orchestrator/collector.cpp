@@ -28,8 +28,8 @@ std::optional<double> number_of(const nlohmann::json& object, const char* member
 
 }  // namespace
 
-Collector::Collector(AttemptPlace place, db::Database& database, db::Ingest& ingest)
-    : place_(std::move(place)), database_(database), ingest_(ingest) {
+Collector::Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest)
+    : place_(std::move(place)), run_file_(std::move(run_file)), ingest_(ingest) {
   const auto follow = [this](std::optional<int> rank) {
     spools_.push_back({SpoolTail(place_.directory / spool_name(rank)), rank});
   };
@@ -39,11 +39,13 @@ Collector::Collector(AttemptPlace place, db::Database& database, db::Ingest& ing
 
 void Collector::collect() {
   const auto records = new_records();
-  if (records.empty()) return;
+  if (records.empty() && run_file_.is_null()) return;
   std::vector<db::Accepted> accepted;
-  database_.transaction([&] {
+  ingest_.together([&] {
+    if (!run_file_.is_null()) refused_ = ingest_.run_file(run_file_) == db::Accepted::refused;
     for (const auto& record : records) accepted.push_back(ingest_.record(record));
   });
+  run_file_ = nullptr;
   for (std::size_t i = 0; i < records.size(); ++i) note(records[i], accepted[i]);
 }
 

@@ -28,10 +28,13 @@ struct AttemptPlace {
 
 class Collector {
  public:
-  Collector(AttemptPlace place, db::Database& database, db::Ingest& ingest);
+  // `run_file`: the attempt's run.json, ingested with the first records.
+  Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest);
 
-  // Reads what is new in all spools. Its run file must have been ingested.
+  // Reads what is new in all spools, in one transaction; none where nothing is.
   void collect();
+
+  bool refused() const { return refused_; }  // the run was removed by `rm` after this attempt
 
   bool finished(int rank) const;  // its `end` record says so
   bool finished() const;          // every rank's does
@@ -66,7 +69,8 @@ class Collector {
   std::optional<double> test_mean(const std::string& name) const;
 
   AttemptPlace place_;
-  db::Database& database_;
+  nlohmann::json run_file_;  // null once it is ingested
+  bool refused_ = false;
   db::Ingest& ingest_;
   std::vector<Spool> spools_;
   std::map<int, End> ends_;

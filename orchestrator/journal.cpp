@@ -16,7 +16,7 @@
 namespace trainyard::orchestrator {
 
 nlohmann::json run_entry(const experiments::Experiment& experiment,
-                         const std::vector<experiments::ProfiledData>& data) {
+                         const std::vector<experiments::ProfiledData>& data, const nlohmann::json& asked) {
   nlohmann::json compare = nlohmann::json::array();
   for (const auto& one : experiment.compare) compare.push_back(experiments::to_json(one));
   nlohmann::json expect = nlohmann::json::array();
@@ -48,7 +48,18 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
                        {"runs", runs}};
   if (experiment.published) entry["published"] = experiments::to_json(*experiment.published);
   for (const auto& profiled : data) entry["data_profiles"].push_back(experiments::to_json(profiled));
+  if (!asked.is_null()) entry["asked"] = asked;
   return entry;
+}
+
+nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key) {
+  nlohmann::json keys = nlohmann::json::array();
+  for (const auto& [key, attempts] : attempts_by_key) keys.push_back(key);
+  return {{"v", experiments::record_version},
+          {"type", "rm"},
+          {"time", experiments::utc_now()},
+          {"keys", keys},
+          {"attempts", attempts_by_key}};
 }
 
 namespace {

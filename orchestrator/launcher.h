@@ -1,11 +1,12 @@
 // Starts the processes of a run and says when they end: the seam between supervision and the operating system
-// (or a cluster). `local_launcher` starts them on this host; tests use a fake.
+// (or a cluster). `launchers` is the table of those there are; tests use fakes.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct RankCommand {
   std::map<std::string, std::string> environment;  // added to this process's own
   std::vector<int> cores;                          // CPU affinity; empty = inherited
   std::filesystem::path log;                       // stdout and stderr, appended
+  std::filesystem::path folder = {};               // it starts there; empty = inherited
 };
 
 struct ExitStatus {
@@ -33,6 +35,8 @@ class RankProcess {
   virtual int pid() const = 0;
   virtual std::optional<ExitStatus> poll() = 0;  // nothing while it runs; never blocks
   virtual void signal(int number) = 0;           // to the whole group
+  // Readable once it has ended, for poll(2): what waits need not ask again and again. −1 where there is none.
+  virtual int end_fd() const { return -1; }
 };
 
 class Launcher {
@@ -43,5 +47,13 @@ class Launcher {
 };
 
 std::unique_ptr<Launcher> local_launcher();
+
+// What can start a run's ranks, by name.
+struct LauncherKind {
+  std::string name;
+  std::string about;
+  std::unique_ptr<Launcher> (*make)();
+};
+std::span<const LauncherKind> launchers();
 
 }  // namespace trainyard::orchestrator

@@ -18,6 +18,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ struct Prepared {
   std::vector<char*> envp;
   cpu_set_t cores;
   bool pinned = false;
+  std::string folder;
   FileDescriptor input, log, error_in, error_out;
   pid_t parent = ::getpid();
 };
@@ -89,6 +91,7 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   CPU_ZERO(&prepared.cores);
   for (const int core : command.cores) CPU_SET(core, &prepared.cores);
   prepared.pinned = !command.cores.empty();
+  prepared.folder = command.folder.string();
   prepared.input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   prepared.log.reset(::open(command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (prepared.log.get() < 0) cannot_start(command, "log " + command.log.string(), errno);
@@ -98,9 +101,10 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   prepared.error_out.reset(ends[1]);
 }
 
-enum class Step : int { parent_gone, affinity, redirect, execute };
-constexpr std::array<const char*, 4> step_names{"its parent is gone", "pinning it to its cores",
-                                                "redirecting its output", "executing it"};
+enum class Step : int { parent_gone, affinity, redirect, folder, execute };
+constexpr std::array<const char*, 5> step_names{"its parent is gone", "pinning it to its cores",
+                                                "redirecting its output", "entering its folder",
+                                                "executing it"};
 struct ChildError {
   Step step;
   int error;
@@ -124,6 +128,7 @@ Step become_rank(const Prepared& prepared) {
   if (::dup2(prepared.input.get(), STDIN_FILENO) < 0 || ::dup2(prepared.log.get(), STDOUT_FILENO) < 0 ||
       ::dup2(prepared.log.get(), STDERR_FILENO) < 0)
     return Step::redirect;
+  if (!prepared.folder.empty() && ::chdir(prepared.folder.c_str()) != 0) return Step::folder;
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   ::execvpe(prepared.argv.front(), prepared.argv.data(), prepared.envp.data());
   return Step::execute;
@@ -144,7 +149,8 @@ std::optional<ChildError> read_error(int fd) {
 // else.
 class LocalProcess : public RankProcess {
  public:
-  explicit LocalProcess(pid_t pid) : pid_(pid) {}
+  explicit LocalProcess(pid_t pid)
+      : pid_(pid), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}  // close-on-exec
   ~LocalProcess() override {
     ::kill(-pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -165,6 +171,7 @@ class LocalProcess : public RankProcess {
   }
 
   void signal(int number) override { ::kill(-pid_, number); }
+  int end_fd() const override { return end_.get(); }
 
  private:
   // Its killed grandchildren become ours where this process is a subreaper: wait for them, a second at most.
@@ -177,6 +184,7 @@ class LocalProcess : public RankProcess {
   }
 
   pid_t pid_;
+  FileDescriptor end_;
 };
 
 class LocalLauncher : public Launcher {
@@ -203,6 +211,11 @@ class LocalLauncher : public Launcher {
 
 std::unique_ptr<Launcher> local_launcher() {
   return std::make_unique<LocalLauncher>();
+}
+
+std::span<const LauncherKind> launchers() {
+  static const std::array<LauncherKind, 1> rows{{{"local", "processes on this host", local_launcher}}};
+  return rows;
 }
 
 }  // namespace trainyard::orchestrator

@@ -1,23 +1,31 @@
 #include "orchestrator/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <numeric>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "db/queries.h"
 #include "experiments/run.h"
 
 namespace trainyard::orchestrator {
 
+bool Plan::waits(const PlannedRun& run) const {
+  return run.state == PlanState::to_run || (run.state == PlanState::done_elsewhere && !reuse);
+}
+
 std::size_t Plan::to_run() const {
-  return static_cast<std::size_t>(std::count_if(
-      runs.begin(), runs.end(), [](const PlannedRun& run) { return run.state != PlanState::finished; }));
+  return static_cast<std::size_t>(
+      std::count_if(runs.begin(), runs.end(), [this](const PlannedRun& run) { return waits(run); }));
 }
 
 std::optional<double> Plan::expected_seconds() const {
   double sum = 0;
   for (const PlannedRun& run : runs) {
-    if (run.state == PlanState::finished) continue;
+    if (!waits(run)) continue;
     if (!run.expected_seconds) return std::nullopt;
     sum += *run.expected_seconds;
   }
@@ -74,40 +82,73 @@ void expect_seconds(std::vector<PlannedRun>& runs, const db::Database& database)
       run.expected_seconds = found->second;
 }
 
-// All values but the strategy's: runs with equal text are arms of the same comparison.
-std::string arms_group(experiments::Run run) {
-  run.strategy = {};
-  run.global_batch = 0;  // with a batch for each replica it hangs on the strategy
-  for (const char* axis : {"strategy", "replicas", "stages", "stage_split", "schedule", "micro_batches"})
-    run.axes.erase(axis);
-  return experiments::to_json(run).dump();
+// What the matrix says of a run, without the compared axis: runs with equal text are arms of the same pair.
+std::string pair_of(const experiments::Run& run, const std::string& axis) {
+  std::string text;
+  for (const auto& [name, value] : run.axes) {
+    static constexpr std::array<std::string_view, 6> of_strategies{
+        "strategy", "replicas", "stages", "schedule", "stage_split", "micro_batches"};
+    if (name == axis) continue;
+    if (axis == "strategy" &&
+        std::find(of_strategies.begin(), of_strategies.end(), name) != of_strategies.end())
+      continue;
+    text += name + "=" + experiments::plain_text(value) + "\n";
+  }
+  return text;
+}
+
+// A number that looks drawn, the same for the same seed and run: SplitMix64 (Steele, Lea, Flood 2014).
+std::uint64_t drawn(std::uint64_t seed, const std::string& key) {
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + std::stoull(key, nullptr, 16);
+  state = (state ^ (state >> 30U)) * 0xbf58476d1ce4e5b9U;
+  state = (state ^ (state >> 27U)) * 0x94d049bb133111ebU;
+  return state ^ (state >> 31U);
+}
+
+std::vector<std::size_t> paired_order(const experiments::Experiment& experiment,
+                                      const std::vector<PlannedRun>& runs) {
+  const std::string axis = experiment.compare.empty() ? "strategy" : experiment.compare.front().axis;
+  std::map<std::string, std::size_t> first_of_pair;  // index of the first run of the pair in the file
+  std::vector<std::tuple<std::size_t, std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::size_t pair = first_of_pair.emplace(pair_of(runs[i].run, axis), i).first->second;
+    order.emplace_back(pair, drawn(experiment.data_seed, runs[i].key), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> indices;
+  indices.reserve(order.size());
+  for (const auto& each : order) indices.push_back(std::get<2>(each));
+  return indices;
+}
+
+std::vector<std::size_t> declared_order(std::size_t runs) {
+  std::vector<std::size_t> indices(runs);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
 }
 
 }  // namespace
 
 Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
-               const experiments::Circumstances& machine, const db::Database* database) {
+               const experiments::Circumstances& machine, const db::Database* database,
+               const PlanOptions& options) {
   Plan plan;
   plan.devices = devices;
+  plan.reuse = options.reuse;
   for (const auto& run : experiment.runs) plan.runs.push_back(placed(run, devices, machine));
   if (database != nullptr) {
     mark_finished(plan.runs, *database);
     expect_seconds(plan.runs, *database);
   }
+  plan.order =
+      options.order == Order::paired ? paired_order(experiment, plan.runs) : declared_order(plan.runs.size());
   return plan;
 }
 
 std::vector<std::size_t> execution_order(const Plan& plan) {
-  std::map<std::string, std::size_t> first_of_group;  // index of the first run of the group in the file
-  std::vector<std::pair<std::size_t, std::size_t>> order;
-  for (std::size_t i = 0; i < plan.runs.size(); ++i) {
-    const std::size_t group = first_of_group.emplace(arms_group(plan.runs[i].run), i).first->second;
-    if (plan.runs[i].state != PlanState::finished) order.emplace_back(group, i);
-  }
-  std::sort(order.begin(), order.end());
   std::vector<std::size_t> indices;
-  indices.reserve(order.size());
-  for (const auto& [group, index] : order) indices.push_back(index);
+  for (const std::size_t index : plan.order)
+    if (plan.waits(plan.runs[index])) indices.push_back(index);
   return indices;
 }
 

@@ -1,6 +1,7 @@
 // What is left to run: the experiment's runs less those finished under the same circumstances.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ namespace trainyard::orchestrator {
 enum class PlanState {
   to_run,
   finished,
-  done_elsewhere
-};  // done_elsewhere: finished under other circumstances
+  done_elsewhere,  // finished under other circumstances
+  left_out         // not asked for this time
+};
 
 struct PlannedRun {
   experiments::Run run;
@@ -30,18 +32,30 @@ struct PlannedRun {
 
 struct Plan {
   std::vector<PlannedRun> runs;                    // in the file's order
+  std::vector<std::size_t> order;                  // in which they are run: indices of all of them
   std::vector<Device> devices;                     // all there are to lease
-  std::size_t to_run() const;                      // number that is not finished here
+  bool reuse = false;                              // what was done elsewhere is not run again
+  bool waits(const PlannedRun& run) const;         // it is to be run
+  std::size_t to_run() const;                      // number of those
   std::optional<double> expected_seconds() const;  // of all to run; empty where one kind is unknown
 };
 
-// `database` may be null: nothing has run yet. done_elsewhere runs are run again.
-Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
-               const experiments::Circumstances& machine, const db::Database* database);
+// paired: the arms of a pair (runs that differ in what is compared only) stand next to each other, in an
+// order drawn from the file's `data_seed`, so that neither slow changes of the machine nor the place after
+// another arm favour one of them. Pairs are in the file's order. declared: the file's order.
+enum class Order { paired, declared };
 
-// Indices of the runs that are not finished here, in the order in which they are run: the arms of a
-// comparison (runs that differ in their strategy only) stand next to each other, so that slow changes of the
-// machine meet all of them alike; otherwise the file's order.
+struct PlanOptions {
+  Order order = Order::paired;
+  bool reuse = false;  // else done_elsewhere runs are run again
+};
+
+// `database` may be null: nothing has run yet.
+Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
+               const experiments::Circumstances& machine, const db::Database* database,
+               const PlanOptions& options = {});
+
+// Indices of the runs that wait, in the order in which they are run.
 std::vector<std::size_t> execution_order(const Plan& plan);
 
 // "mlp ddp 10": model, strategy and epochs; runs of a kind take about the same time.

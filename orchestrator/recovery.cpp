@@ -1,13 +1,14 @@
 #include "orchestrator/recovery.h"
 
-#include <charconv>
-#include <map>
+#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "db/queries.h"
 #include "experiments/launch.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
+#include "orchestrator/attempt_number.h"
 #include "orchestrator/collector.h"
 #include "orchestrator/leftovers.h"
 
@@ -19,64 +20,115 @@ namespace {
 
 struct Unfinished {
   fs::path directory;
+  std::string key;
   int attempt = 0;
 };
 
+// Links are not followed: they may lead out of the yard.
 std::vector<fs::path> folders_in(const fs::path& parent) {
   std::vector<fs::path> folders;
-  if (!fs::exists(parent)) return folders;
-  for (const auto& entry : fs::directory_iterator(parent))
-    if (entry.is_directory()) folders.push_back(entry.path());
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(parent, missing))
+    if (entry.is_directory() && !entry.is_symlink()) folders.push_back(entry.path());
   return folders;
 }
 
-// The attempts of a run that have a run file and no end in the database.
-std::vector<Unfinished> unfinished_attempts(const fs::path& run_folder, const db::Database& database) {
-  std::map<int, std::string> status;
-  for (const auto& attempt : db::attempts_of_run(database, run_folder.filename()))
-    status[attempt.attempt] = attempt.status;
+// The attempts of the yard that have a run file and no end in the database.
+std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database& database) {
+  const auto settled = db::settled_attempts(database);
   std::vector<Unfinished> unfinished;
-  for (const auto& folder : folders_in(run_folder)) {
-    const std::string name = folder.filename();
-    int number = 0;
-    if (name.rfind("attempt-", 0) != 0 || !fs::exists(folder / experiments::run_file_name)) continue;
-    if (std::from_chars(name.data() + 8, name.data() + name.size(), number).ec != std::errc{}) continue;
-    const auto known = status.find(number);
-    if (known == status.end() || known->second == "running") unfinished.push_back({folder, number});
-  }
+  for (const auto& run_folder : folders_in(yard.root() / "runs"))
+    for (const auto& folder : folders_in(run_folder)) {
+      const auto number = attempt_number(folder.filename());
+      const std::string key = run_folder.filename();
+      if (number && !settled.contains({key, *number}) && fs::exists(folder / experiments::run_file_name))
+        unfinished.push_back({folder, key, *number});
+    }
   return unfinished;
 }
 
-std::vector<int> launched_pids(const fs::path& directory) {
-  std::vector<int> pids;
-  for (const auto& line : SpoolTail(directory / experiments::orchestrator_records_name).new_lines()) {
-    const auto parsed = experiments::parse_line(line);
-    if (!parsed.record || parsed.record->type != "launched") continue;
-    const auto found = parsed.record->body.find("pids");
-    if (found == parsed.record->body.end() || !found->is_array()) continue;
-    for (const auto& pid : *found)
-      if (pid.is_number_integer()) pids.push_back(pid.get<int>());
-  }
-  return pids;
+// A member of a record as a list of numbers; empty where it is none.
+template <typename Number>
+std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
+  std::vector<Number> numbers;
+  const auto found = body.find(member);
+  if (found == body.end() || !found->is_array()) return numbers;
+  for (const auto& each : *found) numbers.push_back(each.is_number_integer() ? each.get<Number>() : Number{});
+  return numbers;
 }
 
-void recover_attempt(const Unfinished& unfinished, db::Database& database, db::Ingest& ingest,
-                     const std::function<void(const std::string&)>& tell) {
-  const fs::path run_file = unfinished.directory / experiments::run_file_name;
-  const experiments::Launch launch = experiments::read_launch(run_file);
-  const int ended = end_launched(launched_pids(unfinished.directory), run_file);
-  if (ingest.run_file(experiments::to_json(launch)) == db::Accepted::refused) return;  // removed by `rm`
-  Collector collector(
-      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
-      database, ingest);
-  collector.collect();
-  if (collector.finished() || collector.has_cause()) return;
-  experiments::RecordWriter records(unfinished.directory / experiments::orchestrator_records_name, launch.key,
-                                    launch.attempt, std::nullopt);
+std::string text_member(const nlohmann::json& body, const char* member) {
+  const auto found = body.find(member);
+  return found != body.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// What the orchestrator's own spool says of its processes.
+LaunchedProcesses launched_processes(const fs::path& directory) {
+  LaunchedProcesses launched;
+  for (const auto& line : SpoolTail(directory / experiments::orchestrator_records_name).new_lines()) {
+    const auto parsed = experiments::parse_line(line);
+    if (!parsed.record) continue;
+    const auto& body = parsed.record->body;
+    if (parsed.record->type == "leased") {
+      launched.token = text_member(body, "token");
+      launched.boot_id = text_member(body, "boot_id");
+    }
+    if (parsed.record->type != "launched") continue;
+    const auto pids = numbers_of<int>(body, "pids");
+    const auto ticks = numbers_of<std::uint64_t>(body, "start_ticks");
+    for (std::size_t i = 0; i < std::min(pids.size(), ticks.size()); ++i)
+      launched.marks.push_back({pids[i], ticks[i]});
+  }
+  return launched;
+}
+
+// The writer can only go on after records that can all be read. What follows a damaged one never reaches the
+// database; the whole file is kept beside it, under another name.
+void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
+  std::uintmax_t sound_bytes = 0;
+  std::int64_t seq = 0;
+  bool damaged = false;
+  for (const auto& line : SpoolTail(spool).new_lines()) {
+    const auto parsed = experiments::parse_line(line);
+    damaged = !parsed.record || parsed.record->run != attempt.key ||
+              parsed.record->attempt != attempt.attempt || parsed.record->rank || parsed.record->seq != seq;
+    if (damaged) break;
+    sound_bytes += line.size() + 1;
+    ++seq;
+  }
+  if (!damaged) return;
+  fs::path kept = spool;
+  fs::copy_file(spool, kept += ".damaged", fs::copy_options::overwrite_existing);
+  fs::resize_file(spool, sound_bytes);
+}
+
+void mark_interrupted(const Unfinished& attempt) {
+  const fs::path spool = attempt.directory / experiments::orchestrator_records_name;
+  cut_after_damage(spool, attempt);
+  experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt);
   records.append("cause",
                  {{"outcome", "interrupted"}, {"error", "the orchestrator ended before this run did"}});
   records.sync();
+}
+
+void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
+                     const std::function<void(const std::string&)>& tell) {
+  const int ended = end_leftovers(launched_processes(unfinished.directory));
+  const experiments::Launch launch =
+      experiments::read_launch(unfinished.directory / experiments::run_file_name);
+  if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
+    throw UserError("its run file is of another run or attempt", "move the folder away",
+                    {.file = unfinished.directory.string()});
+  Collector collector(
+      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
+      experiments::to_json(launch), ingest);
   collector.collect();
+  if (collector.refused() || collector.finished() || collector.has_cause()) return;
+  mark_interrupted(unfinished);
+  Collector again(
+      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
+      experiments::to_json(launch), ingest);
+  again.collect();
   tell(experiments::label(launch.run) + ": attempt " + std::to_string(launch.attempt) +
        " was interrupted: the orchestrator ended before it" +
        (ended > 0 ? "; ended " + std::to_string(ended) + " of its processes that were still alive" : ""));
@@ -84,16 +136,19 @@ void recover_attempt(const Unfinished& unfinished, db::Database& database, db::I
 
 }  // namespace
 
-void recover(const Yard& yard, db::Database& database, db::Ingest& ingest,
-             const std::function<void(const std::string&)>& tell) {
-  for (const auto& run_folder : folders_in(yard.root() / "runs"))
-    for (const auto& unfinished : unfinished_attempts(run_folder, database)) {
-      try {
-        recover_attempt(unfinished, database, ingest, tell);
-      } catch (const UserError& error) {
-        tell(std::string("an attempt was left as it is: ") + error.what());
-      }
+void recover(const Yard& yard, db::Database& database, const std::function<void(const std::string&)>& tell) {
+  db::Ingest ingest(database);
+  for (const auto& unfinished : unfinished_attempts(yard, database)) {
+    try {
+      recover_attempt(unfinished, ingest, tell);
+    } catch (const db::StorageError&) {
+      throw;
+    } catch (const InternalError& error) {
+      tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
+    } catch (const UserError& error) {
+      tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
     }
+  }
 }
 
 }  // namespace trainyard::orchestrator

@@ -11,10 +11,9 @@
 namespace trainyard::orchestrator {
 
 // For each attempt of the yard that the database does not know or holds to be running: ingests its files,
-// ends what is alive of it (only processes it launched that have its run file in their environment), and,
-// where its ranks did not all finish, marks it interrupted. The yard must be locked. `tell` hears one line
-// for each.
-void recover(const Yard& yard, db::Database& database, db::Ingest& ingest,
-             const std::function<void(const std::string&)>& tell);
+// ends what is alive of it (see `leftovers.h`), and, where its ranks did not all finish, marks it
+// interrupted. The yard must be locked. `tell` hears one line for each. StorageError where the database
+// cannot take it.
+void recover(const Yard& yard, db::Database& database, const std::function<void(const std::string&)>& tell);
 
 }  // namespace trainyard::orchestrator

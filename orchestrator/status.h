@@ -19,8 +19,9 @@ struct RunOutcome {
   double seconds = 0;
   std::optional<double> test_accuracy;  // of the test set, where the run has one
   std::optional<double> test_loss;
-  std::string first_error;  // of the failing rank
-  std::string log;          // its log file
+  std::string first_error;              // of the failing rank
+  std::string log;                      // its log file
+  std::optional<double> retry_seconds;  // it failed and is started again after so long
 };
 
 class Status {

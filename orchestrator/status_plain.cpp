@@ -21,7 +21,7 @@ class PlainStatus : public Status {
   }
 
   void run_started(const PlannedRun& run, int attempt) override {
-    numbers_[run.key] = ++started_;
+    if (numbers_.emplace(run.key, started_ + 1).second) ++started_;  // a retry keeps its number
     out_ << head(run) << " … started (attempt " << attempt << ")" << std::endl;
   }
 

@@ -96,8 +96,9 @@ class TerminalStatus : public Status {
   void run_ended(const PlannedRun& run, const RunOutcome& outcome) override {
     const bool finished = outcome.kind == RunOutcome::Kind::finished;
     if (finished) times_.ended(run, outcome.seconds);
-    if (outcome.kind == RunOutcome::Kind::failed) ++failed_;
-    ++done_;
+    if (outcome.retry_seconds) times_.waits_again(run);
+    if (outcome.kind == RunOutcome::Kind::failed && !outcome.retry_seconds) ++failed_;
+    if (!outcome.retry_seconds) ++done_;
     active_.remove_if([&](const ActiveRun& active) { return active.planned == &run; });
     std::string text =
         mark(finished) + " " + experiments::label(run.run) + "  " + outcome_text(outcome) + "\n";

@@ -58,7 +58,8 @@ std::string outcome_text(const RunOutcome& outcome) {
       return text;
     }
     case RunOutcome::Kind::failed:
-      return "failed after " + time + ": " + outcome.first_error;
+      return "failed after " + time + ": " + outcome.first_error +
+             (outcome.retry_seconds ? "; again in " + duration_text(*outcome.retry_seconds) : "");
     case RunOutcome::Kind::interrupted:
       return "interrupted after " + time;
   }

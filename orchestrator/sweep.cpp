@@ -1,111 +1,202 @@
 #include "orchestrator/sweep.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <deque>
+#include <chrono>
+#include <cmath>
+#include <list>
 #include <memory>
-#include <set>
+#include <system_error>
 #include <utility>
 
 #include <poll.h>
 
 #include "orchestrator/attempt.h"
 #include "orchestrator/leftovers.h"
-#include "orchestrator/recovery.h"
+#include "orchestrator/schedule.h"
 #include "orchestrator/store.h"
 
 namespace trainyard::orchestrator {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int poll_milliseconds = 20;
+constexpr double longest_backoff_seconds = 60;
+
+// A run that waits for its devices, or for its next try.
+struct Waiting {
+  std::size_t run = 0;  // its place in the plan
+  int failed_tries = 0;
+  Clock::time_point not_before;
+};
+
+struct Active {
+  Waiting waited;
+  std::unique_ptr<Attempt> attempt;
+};
 
 // The runs under way and those that wait, in order. One thread: the kernel ties a rank's life to the thread
 // that launched it.
 class Sweep {
  public:
   Sweep(const Plan& plan, bool exclusive_host, Workplace workplace, const std::atomic<int>& stop)
-      : plan_(plan), exclusive_host_(exclusive_host), workplace_(workplace), stop_(stop) {
-    for (const std::size_t index : execution_order(plan)) waiting_.push_back(index);
-    result_.skipped = static_cast<int>(plan.runs.size() - waiting_.size());
+      : plan_(plan),
+        exclusive_host_(exclusive_host),
+        workplace_(workplace),
+        stop_(stop),
+        pool_(plan.devices.size()) {
+    for (const std::size_t index : execution_order(plan)) waiting_.push_back({index, 0, {}});
+    result_.skipped =
+        static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
+          return !plan.waits(run) && run.state != PlanState::left_out;
+        }));
   }
 
   SweepResult run() {
-    while (true) {
-      const int level = stop_;
-      if (level != 0) tell_stopping(level);
-      for (const auto& attempt : active_) attempt->stop(level);
-      if (level == 0) start_what_fits();
-      step_all();
-      if (active_.empty() && (waiting_.empty() || stop_ != 0)) break;
-      ::poll(nullptr, 0, poll_milliseconds);  // a signal ends the wait
+    try {
+      run_all();
+    } catch (const db::StorageError& error) {
+      stopped_by(error.what());
+    } catch (const std::system_error& error) {
+      stopped_by(error.what());
     }
-    result_.interrupted = result_.interrupted || !waiting_.empty();
+    result_.interrupted = result_.interrupted || (stop_ != 0 && !waiting_.empty());
     return result_;
   }
 
  private:
-  void tell_stopping(int level) {
-    if (active_.empty() || level <= told_level_) return;
-    told_level_ = level;
-    workplace_.status.message(level == 1 ? "stopping: what runs is being ended; once more ends it at once"
-                                         : "stopping at once");
-  }
+  const SweepOptions& options() const { return workplace_.options; }
+  int level() const { return std::max(stop_.load(), failed_fast_ ? 1 : 0); }
 
-  void start_what_fits() {
-    while (!waiting_.empty()) {
-      const PlannedRun& next = plan_.runs[waiting_.front()];
-      const auto devices = leased(next);
-      if (!devices) return;
-      waiting_.pop_front();
-      active_.push_back(std::make_unique<Attempt>(next, *devices, exclusive_host_, workplace_));
+  void run_all() {
+    while (true) {
+      const int now = level();
+      if (now != 0) tell_stopping(now);
+      for (const auto& active : active_) active.attempt->stop(now);
+      if (now == 0) start_what_fits();
+      const bool any_ended = step_all();
+      if (active_.empty() && (waiting_.empty() || level() != 0)) break;
+      if (!any_ended) wait();
     }
   }
 
-  // The devices of its ranks, where all of them are free now; shifted onto free ones where runs share the
-  // host.
-  std::optional<std::vector<Device>> leased(const PlannedRun& run) const {
-    if (active_.empty()) return run.devices;
-    if (exclusive_host_) return std::nullopt;
-    const std::vector<Device> free = free_devices();
-    const std::size_t wanted = distinct_devices(run.devices);
-    if (free.size() < wanted) return std::nullopt;
-    return place_ranks(run.run.strategy, {free.begin(), free.begin() + static_cast<std::ptrdiff_t>(wanted)});
+  // Ranks are ended at once: on a disk that takes nothing they can record nothing.
+  void stopped_by(const std::string& what) {
+    active_.clear();
+    result_.stopped_by = what;
   }
 
-  std::vector<Device> free_devices() const {
-    std::set<std::string> taken;
-    for (const auto& attempt : active_)
-      for (const Device& device : attempt->devices()) taken.insert(device.name);
-    std::vector<Device> free;
-    for (const Device& device : plan_.devices)
-      if (taken.count(device.name) == 0) free.push_back(device);
-    return free;
+  void tell_stopping(int level) {
+    if (active_.empty() || level <= told_level_) return;
+    told_level_ = level;
+    workplace_.status.message(failed_fast_ ? "a run has failed: what runs is being ended"
+                              : level == 1 ? "stopping: what runs is being ended; once more ends it at once"
+                                           : "stopping at once");
   }
 
-  void step_all() {
-    for (auto& attempt : active_)
-      if (!attempt->step()) end(std::exchange(attempt, nullptr));
-    active_.erase(std::remove(active_.begin(), active_.end(), nullptr), active_.end());
+  void start_what_fits() {
+    while (!waiting_.empty() && (!exclusive_host_ || active_.empty())) {
+      const auto granted = grant();
+      if (!granted) return;
+      const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                      [&](const Waiting& each) { return each.run == granted->run; });
+      const Waiting next = *found;
+      waiting_.erase(found);
+      const PlannedRun& planned = plan_.runs[next.run];
+      active_.push_back({next, std::make_unique<Attempt>(planned, devices_of(planned, granted->devices),
+                                                         exclusive_host_, workplace_)});
+    }
   }
 
-  void end(std::unique_ptr<Attempt> attempt) {
-    const RunOutcome& outcome = attempt->outcome();
-    const PlannedRun& planned = attempt->planned();
+  std::optional<DevicePool::Grant> grant() {
+    std::vector<DevicePool::Request> requests;
+    const auto now = Clock::now();
+    for (const Waiting& each : waiting_) {
+      if (each.not_before > now) continue;
+      requests.push_back({each.run, distinct_devices(plan_.runs[each.run].devices)});
+      if (exclusive_host_ || requests.size() > look_ahead) break;
+    }
+    return pool_.grant(requests);
+  }
+
+  std::vector<Device> devices_of(const PlannedRun& run, const DevicePool::Devices& places) const {
+    if (exclusive_host_) return run.devices;
+    std::vector<Device> devices;
+    for (const std::size_t place : places) devices.push_back(plan_.devices[place]);
+    return place_ranks(run.run.strategy, devices);
+  }
+
+  bool step_all() {
+    bool any_ended = false;
+    for (auto active = active_.begin(); active != active_.end();) {
+      if (active->attempt->step()) {
+        ++active;
+        continue;
+      }
+      any_ended = true;
+      const Active ended = std::move(*active);
+      active = active_.erase(active);
+      pool_.release(ended.waited.run);
+      end(ended);
+    }
+    return any_ended;
+  }
+
+  // Until a rank ends, a signal comes, or it is time to look at the spools.
+  void wait() const {
+    std::vector<int> fds;
+    for (const auto& active : active_) active.attempt->add_end_fds(fds);
+    std::vector<pollfd> polled;
+    for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
+    ::poll(polled.data(), polled.size(), poll_milliseconds);
+  }
+
+  void end(const Active& ended) {
+    RunOutcome outcome = ended.attempt->outcome();
+    const PlannedRun& planned = ended.attempt->planned();
     if (outcome.kind == RunOutcome::Kind::finished) ++result_.finished;
-    if (outcome.kind == RunOutcome::Kind::interrupted) result_.interrupted = true;
-    if (outcome.kind == RunOutcome::Kind::failed)
-      result_.failures.push_back(
-          {planned.key, experiments::label(planned.run), outcome.first_error, outcome.log});
+    if (outcome.kind == RunOutcome::Kind::interrupted && stop_ != 0) result_.interrupted = true;
+    if (outcome.kind == RunOutcome::Kind::interrupted && failed_fast_) ++result_.not_started;
+    if (outcome.kind == RunOutcome::Kind::failed) outcome.retry_seconds = retried(ended.waited);
     workplace_.status.run_ended(planned, outcome);
+    if (outcome.kind != RunOutcome::Kind::failed || outcome.retry_seconds) return;
+    result_.failures.push_back(
+        {planned.key, experiments::label(planned.run), outcome.first_error, outcome.log});
+    give_up_where_too_many_failed();
   }
+
+  // Seconds until it is tried again; nothing where it is not.
+  std::optional<double> retried(Waiting failed) {
+    if (failed.failed_tries >= options().max_retries || level() != 0) return std::nullopt;
+    const double seconds =
+        std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries), longest_backoff_seconds);
+    ++failed.failed_tries;
+    failed.not_before =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    waiting_.push_front(failed);
+    return seconds;
+  }
+
+  void give_up_where_too_many_failed() {
+    const auto failures = static_cast<int>(result_.failures.size());
+    const bool too_many = options().max_failures > 0 && failures >= options().max_failures;
+    if (options().fail_fast) failed_fast_ = true;
+    if (!too_many && !failed_fast_) return;
+    result_.not_started += static_cast<int>(waiting_.size());
+    waiting_.clear();
+  }
+
+  static constexpr std::size_t look_ahead = 1000;  // waiting runs that are asked whether they fit
 
   const Plan& plan_;
   bool exclusive_host_;
   Workplace workplace_;
   const std::atomic<int>& stop_;
-  std::deque<std::size_t> waiting_;
-  std::vector<std::unique_ptr<Attempt>> active_;
+  DevicePool pool_;
+  std::list<Waiting> waiting_;
+  std::list<Active> active_;
+  bool failed_fast_ = false;
   int told_level_ = 0;
   SweepResult result_;
 };
@@ -117,10 +208,8 @@ SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& pla
                       const std::atomic<int>& stop, const SweepOptions& options) {
   const Subreaper subreaper;
   db::Ingest ingest(database);
-  recover(yard, database, ingest, [&](const std::string& text) { status.message(text); });
   StoreProcess store(programs.store, yard.root() / "store.log", launcher);
-  const Workplace workplace{yard,     experiment.name, database, ingest, programs,
-                            launcher, store,           status,   options};
+  const Workplace workplace{yard, experiment.name, ingest, programs, launcher, store, status, options};
   status.sweep_started(plan);
   SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
   status.sweep_ended();

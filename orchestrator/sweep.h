@@ -27,17 +27,26 @@ struct SweepResult {
   int finished = 0;
   int skipped = 0;  // were finished before
   std::vector<Failure> failures;
-  bool interrupted = false;
+  int not_started = 0;       // given up after so many failures
+  std::string stopped_by;    // what the disk did not take: it ended the sweep; empty where it did
+  bool interrupted = false;  // by a signal
 };
 
 struct SweepOptions {
   double grace_seconds = 2.5;  // between SIGTERM and SIGKILL
   double peer_seconds = 1;     // a dead rank's peers, which may notice themselves, get SIGTERM after this
+  double progress_timeout_seconds = 1800;  // a run without any progress for so long has failed; 0 = never
+  int max_retries = 0;                     // of each run that fails
+  double backoff_seconds = 1;  // before the first retry, doubled before each further one; at most a minute
+  int max_failures = 0;        // runs that failed, after which no further one is started; 0 = no limit
+  bool fail_fast = false;      // the first failed run ends all others
 };
 
-// Before it: the journal entry is appended and ingested. `stop` is set by a signal handler (1: in order; 2:
-// at once). The yard must be locked by the caller. Attempts that a killed orchestrator left behind are first
-// marked interrupted (and what is still alive of them is ended).
+// Before it: the journal entry is appended and ingested, what a killed orchestrator left is recovered
+// (`recovery.h`), and only then the plan is made: else a run that had finished would be trained twice. `stop`
+// is set by a signal handler (1: in order; 2: at once). The yard must be locked by the caller. Where the disk
+// is full or fails, all runs are ended and the result says so; what was recorded stays, and the same sweep
+// goes on later.
 SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options = {});

@@ -27,7 +27,7 @@ std::optional<double> seconds_left(double fraction, double elapsed, std::optiona
 
 RunTimes::RunTimes(const Plan& plan) {
   for (const PlannedRun& run : plan.runs) {
-    if (run.state == PlanState::finished) continue;
+    if (!plan.waits(run)) continue;
     Kind& kind = kinds_[kind_of(run.run)];
     kind.known = run.expected_seconds;
     ++kind.waiting;
@@ -36,6 +36,10 @@ RunTimes::RunTimes(const Plan& plan) {
 
 void RunTimes::started(const PlannedRun& run) {
   --kinds_[kind_of(run.run)].waiting;
+}
+
+void RunTimes::waits_again(const PlannedRun& run) {
+  ++kinds_[kind_of(run.run)].waiting;
 }
 
 void RunTimes::ended(const PlannedRun& run, double seconds) {

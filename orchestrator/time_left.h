@@ -24,6 +24,7 @@ class RunTimes {
   RunTimes() = default;
   explicit RunTimes(const Plan& plan);
   void started(const PlannedRun& run);                // it no longer waits
+  void waits_again(const PlannedRun& run);            // it failed and is tried once more
   void ended(const PlannedRun& run, double seconds);  // a finished one
   std::optional<double> expected(const PlannedRun& run) const;
   std::optional<double> waiting_seconds()

@@ -208,7 +208,8 @@ TEST_CASE("what a kind of strategy does not have, and what does not fit, has its
 TEST_CASE("a name of a strategy that has no kind, or the wrong one, has its place and its reason") {
   const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
-        "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a kind, " + all + ")");
+        "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command, or a kind, " +
+            all + ")");
   CHECK(problem_of(start + "[strategy.mine]\nkind = \"dpd\"") ==
         "f.toml:5:8: error: kind must be " + all + ", is \"dpd\"; did you mean \"ddp\"?");
   CHECK(

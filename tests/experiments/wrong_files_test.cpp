@@ -88,13 +88,15 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
       {start + "[model.mlp]\n\"a\\nb\" = 1",
        "f.toml:5:1: error: \"a\\nb\" is not a key of [model.mlp]" + advice},
       {start + "[strategy.sngle]",
-       "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a kind, one of "
+       "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a command, or a kind, "
+       "one of "
        "\"single\", "
        "\"ddp\", \"mp\", \"pipeline\", \"mp-ddp\"); did you mean \"single\"?"},
       {start + "[strategy.ddp]\ncommand = [\"x\"]",
-       "f.toml:5:1: error: \"command\" is not a key of [strategy.ddp]" + advice},
+       "f.toml:4:11: error: strategy \"ddp\" is a kind of trainyard's; give a command a name of its own"},
       {start + "[machine]\nspool = \"/x\"",
-       "f.toml:5:1: error: \"spool\" is not a key of [machine]; known are devices, exclusive"},
+       "f.toml:5:1: error: \"spool\" is not a key of [machine]; known are devices, exclusive, "
+       "progress_timeout"},
       {start + "precision = [1]\n", "f.toml:4:1: error: \"precision\" is not a key of [matrix]" + advice},
   });
 }

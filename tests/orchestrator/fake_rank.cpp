@@ -5,6 +5,10 @@
 //   leave        exit 0 without `end`                     hang         wait for ever (a rendezvous that never
 //   comes) deaf         as hang, and ignore SIGTERM              torn         half a record, then hang
 //   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
+//   kill-after-N SIGKILL itself after N records of the first attempt, else finish
+//   blame        wait until another rank has died, then blame it and exit 3
+//   crawl        two steps of progress, then hang         crawl-home   ten steps of 0.1 s each, then finish
+//   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
 //   grandchild   start a process in a session of its own that stays, then finish
 #include <cmath>
 #include <csignal>
@@ -63,6 +67,29 @@ nlohmann::ordered_json metrics(const std::string& phase, double loss, double cor
           {{"phase", phase}, {"name", "correct"}, {"sum", correct}, {"weight", weight}}};
 }
 
+// Its spool; the process ends itself after `last` records.
+class Records : public experiments::RecordWriter {
+ public:
+  Records(const experiments::Launch& launch, int rank, const std::string& what)
+      : RecordWriter(launch.records / experiments::rank_records_name(rank), launch.key, launch.attempt,
+                     rank) {
+    const std::string limit = "kill-after-";
+    if (launch.attempt == 1 && what.starts_with(limit)) last_ = std::stoi(what.substr(limit.size()));
+    end_if_last();
+  }
+  void append(const std::string& type, const nlohmann::ordered_json& body) {
+    RecordWriter::append(type, body);
+    --last_;
+    end_if_last();
+  }
+
+ private:
+  void end_if_last() const {
+    if (last_ == 0) raise(SIGKILL);
+  }
+  int last_ = -1;  // for ever
+};
+
 // Where a rank stands in the mesh of its run.
 struct Place {
   std::int64_t replica = 0, stage = 0, stages = 1;
@@ -74,7 +101,7 @@ Place place_of(const experiments::Launch& launch, int rank) {
   return {rank / stages, rank % stages, stages};
 }
 
-void write_start(experiments::RecordWriter& records, const Place& place, int world_size) {
+void write_start(Records& records, const Place& place, int world_size) {
   records.append("start", {{"versions", {{"trainyard", "0.1.0"}, {"libtorch", "2.13.0"}}},
                            {"device", "cpu:0"},
                            {"host", "here"},
@@ -87,7 +114,7 @@ void write_start(experiments::RecordWriter& records, const Place& place, int wor
                            {"samples", {{"train", 80}, {"validation", 10}, {"test", 10}}}});
 }
 
-void write_training(experiments::RecordWriter& records, std::int64_t epochs, const Place& place) {
+void write_training(Records& records, std::int64_t epochs, const Place& place) {
   const auto none = nlohmann::ordered_json::array();
   for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
     auto all = metrics("train", 40, 60, 80);
@@ -108,7 +135,7 @@ void write_training(experiments::RecordWriter& records, std::int64_t epochs, con
   records.append("test", {{"seconds", 0.125}, {"metrics", place.last() ? metrics("test", 5, 9, 10) : none}});
 }
 
-void write_end(experiments::RecordWriter& records) {
+void write_end(Records& records) {
   records.append("end", {{"status", "finished"}, {"setup_seconds", 0.5}, {"total_seconds", 4}});
 }
 
@@ -126,6 +153,27 @@ void start_grandchild(const std::filesystem::path& file) {
   }
 }
 
+// Steps of 0.1 s each.
+void crawl(const std::filesystem::path& folder, int rank, std::uint64_t steps) {
+  experiments::ProgressWriter progress(folder / experiments::rank_progress_name(rank));
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    progress.write(
+        {.phase = experiments::Phase::train, .epoch = 1, .epochs = 2, .step = step, .steps = steps});
+  }
+}
+
+int die() {
+  std::cerr << "starting\nRuntimeError: the cat sat on the keyboard\nbye" << std::endl;
+  return 3;
+}
+
+int blame_a_peer() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::cerr << "RuntimeError: Connection closed by peer" << std::endl;
+  return 3;
+}
+
 [[noreturn]] void hang(const std::filesystem::path& folder, int rank) {
   std::ofstream(folder / ("hanging-" + std::to_string(rank))) << getpid() << std::endl;
   wait_for_ever();
@@ -133,8 +181,7 @@ void start_grandchild(const std::filesystem::path& file) {
 
 int train(const experiments::Launch& launch, int rank, int world_size) {
   const std::string what = behaviour(rank);
-  experiments::RecordWriter records(launch.records / experiments::rank_records_name(rank), launch.key,
-                                    launch.attempt, rank);
+  Records records(launch, rank, what);
   const Place place = place_of(launch, rank);
   if (place.replica == 0)
     experiments::ProgressWriter(launch.records / experiments::rank_progress_name(rank))
@@ -154,10 +201,15 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
         << R"({"v":1,"run":")";
     hang(launch.records, rank);
   }
-  if (what == "die") {
-    std::cerr << "starting\nRuntimeError: the cat sat on the keyboard\nbye" << std::endl;
-    return 3;
+  if (what == "die") return die();
+  if (what == "second" && launch.attempt == 1) return die();
+  if (what == "seed-0-dies") {
+    if (launch.run.seed == 0) return die();
+    hang(launch.records, rank);
   }
+  if (what == "blame") return blame_a_peer();
+  if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 2 : 10);
+  if (what == "crawl") hang(launch.records, rank);
   if (what == "fail") {
     records.append("end", {{"status", "failed"},
                            {"setup_seconds", 0.5},

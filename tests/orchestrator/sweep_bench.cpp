@@ -11,6 +11,7 @@
 #include "experiments/record.h"
 #include "models/catalogue.h"
 #include "orchestrator/journal.h"
+#include "orchestrator/recovery.h"
 
 namespace trainyard::orchestrator {
 
@@ -52,6 +53,7 @@ void RememberingStatus::run_progress(const PlannedRun&, const experiments::Progr
 void RememberingStatus::run_ended(const PlannedRun& run, const RunOutcome& outcome) {
   events.push_back("end " + experiments::label(run.run));
   outcomes[experiments::label(run.run)] = outcome;
+  if (on_end) on_end(outcome);
 }
 
 experiments::Run mlp_run(const std::string& strategy, std::int64_t replicas, std::uint64_t seed) {
@@ -108,6 +110,7 @@ Plan SweepBench::plan() const {
 
 SweepResult SweepBench::sweep() {
   const auto launcher = local_launcher();
+  recover(yard, database, [&](const std::string& text) { status.message(text); });
   return run_sweep(experiment, plan(), yard, database, programs, *launcher, status, stop, options);
 }
 

@@ -37,6 +37,7 @@ struct RememberingStatus : Status {
   std::vector<experiments::Progress> progress;
   std::vector<std::string> messages;
   std::function<void()> on_progress;
+  std::function<void(const RunOutcome&)> on_end;
 };
 
 experiments::Run mlp_run(const std::string& strategy, std::int64_t replicas, std::uint64_t seed);

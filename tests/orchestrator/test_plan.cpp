@@ -26,13 +26,59 @@ std::vector<std::string> labels(const Plan& plan, const std::vector<std::size_t>
 
 }  // namespace
 
-TEST_CASE("arms of the same seed are run next to each other, whatever axis the file varies first") {
+TEST_CASE("arms of a pair are run next to each other, whatever axis the file varies first") {
+  std::vector<experiments::Run> runs;
+  for (const char* strategy : {"single", "ddp", "mp"})
+    for (std::uint64_t seed = 0; seed < 8; ++seed) runs.push_back(mlp_run(strategy, 1, seed));
+  const auto plan = make_plan(experiment_of(std::move(runs)), two_devices(), {}, nullptr);
+  const auto order = execution_order(plan);
+  REQUIRE(order.size() == 24);
+  for (std::size_t i = 0; i < order.size(); ++i) CHECK(plan.runs[order[i]].run.seed == i / 3);
+}
+
+TEST_CASE("the order of a pair's arms is drawn from data_seed: the same again, and none is always first") {
+  std::vector<experiments::Run> runs;
+  for (const char* strategy : {"single", "ddp"})
+    for (std::uint64_t seed = 0; seed < 200; ++seed) runs.push_back(mlp_run(strategy, 1, seed));
+  auto experiment = experiment_of(std::move(runs));
+  const auto ordered = [&](std::uint64_t data_seed) {
+    experiment.data_seed = data_seed;
+    return make_plan(experiment, two_devices(), {}, nullptr).order;
+  };
+  const auto singles_first = [&](const std::vector<std::size_t>& order) {
+    int first = 0;
+    for (std::size_t i = 0; i < order.size(); i += 2) first += order[i] < 200 ? 1 : 0;
+    return first;
+  };
+  CHECK(ordered(0) == ordered(0));
+  CHECK(ordered(0) != ordered(1));
+  // Of 200 fair coins 60 to 140 are heads but once in 10^8.
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    CHECK(singles_first(ordered(seed)) > 60);
+    CHECK(singles_first(ordered(seed)) < 140);
+  }
+}
+
+TEST_CASE("what is compared makes the pairs: arms that differ in another axis stand apart") {
+  std::vector<experiments::Run> runs;
+  for (const std::int64_t epochs : {1, 2})
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
+      runs.push_back(mlp_run("single", 1, seed));
+      runs.back().epochs = epochs;
+      runs.back().axes["epochs"] = epochs;
+    }
+  auto experiment = experiment_of(std::move(runs));
+  experiment.compare.push_back({});
+  experiment.compare[0].axis = "epochs";
+  const auto plan = make_plan(experiment, two_devices(), {}, nullptr);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(plan.runs[plan.order[i]].run.seed == i / 2);
+}
+
+TEST_CASE("the declared order is the file's") {
   const auto plan = make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("single", 1, 1),
                                              mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)}),
-                              two_devices(), {}, nullptr);
-  CHECK(labels(plan, execution_order(plan)) == std::vector<std::string>{"mlp single seed 0", "mlp ddp seed 0",
-                                                                        "mlp single seed 1",
-                                                                        "mlp ddp seed 1"});
+                              two_devices(), {}, nullptr, {.order = Order::declared});
+  CHECK(execution_order(plan) == std::vector<std::size_t>{0, 1, 2, 3});
 }
 
 TEST_CASE("finished runs are not run again, but keep their arms where they were") {
@@ -43,6 +89,15 @@ TEST_CASE("finished runs are not run again, but keep their arms where they were"
   CHECK(plan.to_run() == 2);
   CHECK(labels(plan, execution_order(plan)) ==
         std::vector<std::string>{"mlp ddp seed 0", "mlp single seed 1"});
+}
+
+TEST_CASE("what was done elsewhere is run again, unless it may be reused") {
+  auto plan = make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("single", 1, 1)}), two_devices(), {},
+                        nullptr);
+  plan.runs[0].state = PlanState::done_elsewhere;
+  CHECK(plan.to_run() == 2);
+  plan.reuse = true;
+  CHECK(labels(plan, execution_order(plan)) == std::vector<std::string>{"mlp single seed 1"});
 }
 
 TEST_CASE("single has exactly the cores that one rank of ddp has") {

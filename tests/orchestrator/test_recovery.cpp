@@ -8,6 +8,7 @@
 #include "db/database.h"
 #include "experiments/launch.h"
 #include "experiments/record_writer.h"
+#include "orchestrator/leftovers.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -36,8 +37,11 @@ void sweep_and_kill(SweepBench& bench, int ranks) {
   ::waitpid(orchestrator, nullptr, 0);
 }
 
-// An attempt as a killed orchestrator leaves it: a run file, and `pids` launched.
-experiments::Launch abandoned_attempt(const SweepBench& bench, const std::vector<int>& pids) {
+constexpr const char* token = "0123456789abcdef0123456789abcdef";
+
+// An attempt as a killed orchestrator leaves it: a run file, and these processes launched.
+experiments::Launch abandoned_attempt(const SweepBench& bench, const std::vector<ProcessMark>& launched,
+                                      const std::string& boot = boot_id()) {
   experiments::Launch launch;
   launch.key = bench.key(0);
   launch.records = bench.attempt(0);
@@ -50,15 +54,21 @@ experiments::Launch abandoned_attempt(const SweepBench& bench, const std::vector
   experiments::write_launch(launch);
   experiments::RecordWriter records(launch.records / experiments::orchestrator_records_name, launch.key, 1,
                                     std::nullopt);
-  records.append("leased", {{"devices", launch.devices}});
-  records.append("launched", {{"pids", pids}});
+  records.append("leased", {{"devices", launch.devices}, {"token", token}, {"boot_id", boot}});
+  std::vector<int> pids;
+  std::vector<std::uint64_t> ticks;
+  for (const auto& mark : launched) {
+    pids.push_back(mark.pid);
+    ticks.push_back(mark.start_ticks);
+  }
+  records.append("launched", {{"pids", pids}, {"start_ticks", ticks}});
   return launch;
 }
 
-// A process that stays, with `run_file` in its environment; this one's child, so that it can be reaped.
+// A process that stays, with these in its environment; this one's child, so that it can be reaped.
 class Stranger {
  public:
-  explicit Stranger(const std::string& run_file) : pid_(::fork()) {
+  Stranger(const std::string& run_file, const char* its_token) : pid_(::fork()) {
     if (pid_ != 0) {
       // its environment is the new one only after exec
       REQUIRE(
@@ -67,6 +77,7 @@ class Stranger {
     }
     ::setsid();
     ::setenv("TRAINYARD_RUN", run_file.c_str(), 1);
+    if (its_token != nullptr) ::setenv(token_variable, its_token, 1);
     ::execlp("sleep", "sleep", "1000", nullptr);
     ::_exit(1);
   }
@@ -103,17 +114,60 @@ TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same 
   CHECK(bench.status.messages[0].find("mlp ddp seed 0: attempt 1 was interrupted") == 0);
 }
 
-TEST_CASE("a process that a killed orchestrator launched is ended only where it has that run file") {
+TEST_CASE("of what a killed orchestrator left only its own processes are ended") {
   SweepBench bench({mlp_run("single", 1, 0)});
   const std::string run_file = (bench.attempt(0) / "run.json").string();
-  const Stranger ours(run_file);
-  const Stranger reused("/elsewhere/run.json");  // the pid was launched once and belongs to somebody else now
-  const Stranger by_hand(run_file);              // somebody repeats the rank by hand: never launched by us
-  abandoned_attempt(bench, {ours.pid(), reused.pid()});
+  const Stranger grandchild(run_file, token);       // never recorded, but it inherited the token
+  const Stranger without_environment("", nullptr);  // recorded, and has dropped its environment
+  const Stranger reused("/elsewhere/run.json",
+                        nullptr);             // its pid was launched once, with another start time
+  const Stranger by_hand(run_file, nullptr);  // somebody repeats the rank by hand
+  const auto mark = [](const Stranger& of) { return *mark_of(of.pid()); };
+  abandoned_attempt(bench, {mark(without_environment), {reused.pid(), mark(reused).start_ticks - 1}});
   CHECK(bench.sweep().finished == 1);
-  CHECK_FALSE(alive(ours.pid()));
+  CHECK_FALSE(alive(grandchild.pid()));
+  CHECK_FALSE(alive(without_environment.pid()));
   CHECK(alive(reused.pid()));
   CHECK(alive(by_hand.pid()));
+  CHECK(bench.status_of(0, 1) == "interrupted");
+}
+
+TEST_CASE("a pid and start time of before the host was started again are nobody's") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  const Stranger stranger("", nullptr);
+  abandoned_attempt(bench, {*mark_of(stranger.pid())}, "00000000-0000-0000-0000-000000000000");
+  CHECK(bench.sweep().finished == 1);
+  CHECK(alive(stranger.pid()));
+}
+
+TEST_CASE("a run file of another run, a link and a pipe in the yard are left alone") {
+  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
+  bench.journal();
+  const auto launch = abandoned_attempt(bench, {});
+  std::filesystem::create_directories(bench.yard.run("aaaaaaaaaaaa"));
+  std::filesystem::rename(launch.records,
+                          bench.yard.attempt("aaaaaaaaaaaa", 1));  // says it is of another run
+  const auto outside = bench.folder.path / "outside";
+  std::filesystem::create_directories(outside / "attempt-1");
+  std::ofstream(outside / "attempt-1" / "run.json") << "{}";
+  std::filesystem::create_directory_symlink(outside, bench.yard.run("bbbbbbbbbbbb"));
+  CHECK(bench.sweep().finished == 2);
+  REQUIRE(bench.status.messages.size() == 1);
+  CHECK(bench.status.messages[0].find("its run file is of another run or attempt") != std::string::npos);
+  CHECK(bench.status_of(0) == "finished");
+  CHECK(record_types(bench.yard.attempt("aaaaaaaaaaaa", 1) / "orchestrator.records.jsonl").size() == 2);
+}
+
+TEST_CASE("an orchestrator's spool with a damaged record is cut there, kept whole beside it, and goes on") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  const auto launch = abandoned_attempt(bench, {});
+  const auto spool = launch.records / "orchestrator.records.jsonl";
+  std::string text = text_of(spool);
+  text[text.find("pids")] ^= 1;
+  std::ofstream(spool) << text;
+  CHECK(bench.sweep().finished == 1);
+  CHECK(record_types(spool) == std::vector<std::string>{"leased", "cause"});
+  CHECK(text_of(launch.records / "orchestrator.records.jsonl.damaged") == text);
   CHECK(bench.status_of(0, 1) == "interrupted");
 }
 

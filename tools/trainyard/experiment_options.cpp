@@ -24,12 +24,14 @@ std::string devices_text(const orchestrator::PlannedRun& run) {
   return text + (run.devices_shared ? " (shared)" : "");
 }
 
-std::string state_text(orchestrator::PlanState state) {
+std::string state_text(const orchestrator::Plan& plan, orchestrator::PlanState state) {
   switch (state) {
     case orchestrator::PlanState::finished:
       return "finished";
     case orchestrator::PlanState::done_elsewhere:
-      return "to run (done elsewhere)";
+      return plan.reuse ? "reused (done elsewhere)" : "to run (done elsewhere)";
+    case orchestrator::PlanState::left_out:
+      return "left out";
     case orchestrator::PlanState::to_run:
       break;
   }
@@ -60,6 +62,27 @@ void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
                   "only runs with this value: --where model=mlp; repeat for more names or values")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  command
+      .add_option("--exclude-where", options.selection.exclude_where,
+                  "leave out runs with this value: --exclude-where model=mlp,seed=3 (both); repeat for more")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--order",
+          [&options](const std::string& text) {
+            options.order = text == "declared" ? orchestrator::Order::declared : orchestrator::Order::paired;
+          },
+          "paired: arms of a pair next to each other, in an order drawn from data_seed; declared: as in the "
+          "file")
+      ->check(CLI::IsMember({"paired", "declared"}))
+      ->default_str("paired");
+  command.add_flag(
+      "--reuse", options.reuse,
+      "take the metrics of runs done elsewhere; times are compared only within one host and release");
 }
 
 void add_place_options(CLI::App& command, ExperimentOptions& options) {
@@ -89,10 +112,9 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
                   .rows = {},
                   .right = {false, false, false, false, true}};
   for (const auto& run : plan.runs)
-    table.rows.push_back({run.key, experiments::label(run.run), devices_text(run), state_text(run.state),
-                          run.state == orchestrator::PlanState::finished || !run.expected_seconds
-                              ? std::string()
-                              : duration_text(*run.expected_seconds)});
+    table.rows.push_back(
+        {run.key, experiments::label(run.run), devices_text(run), state_text(plan, run.state),
+         !plan.waits(run) || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
   return aligned(table) + stages_lines(plan) +
          fmt::format("\n{}: {} runs, {} finished, {} to run{}; yard {}\n", experiment.name, plan.runs.size(),

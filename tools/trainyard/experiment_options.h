@@ -23,10 +23,13 @@ struct ExperimentOptions {
   experiments::Selection selection;
   std::optional<std::filesystem::path> data;
   std::optional<std::filesystem::path> yard;
+  orchestrator::PlanOptions plan;
 };
 
-// FILE, --set, --where.
+// FILE, --set, --where, --exclude-where.
 void add_experiment_options(CLI::App& command, ExperimentOptions& options);
+// --order, --reuse.
+void add_order_option(CLI::App& command, orchestrator::PlanOptions& options);
 // --data, --yard.
 void add_place_options(CLI::App& command, ExperimentOptions& options);
 

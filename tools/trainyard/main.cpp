@@ -2,6 +2,7 @@
 // verb.
 #include <exception>
 #include <iostream>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -18,8 +19,8 @@ constexpr const char* about =
     "writes a commented experiment file, trains it, and leaves a database and a report in ./yard.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
-  for (auto* add : {add_new, add_list, add_data, add_check, add_plan, add_run, add_status, add_show,
-                    add_report, add_compare, add_export, add_sql})
+  for (auto* add : {add_new, add_list, add_data, add_check, add_plan, add_run, add_resume, add_status,
+                    add_show, add_logs, add_report, add_compare, add_export, add_sql, add_rm, add_db})
     add(program, invocation);
 }
 
@@ -47,6 +48,10 @@ int main(int argc, char** argv) {
   } catch (const trainyard::UserError& error) {
     std::cerr << "trainyard: " << error.what() << '\n';
     return trainyard::tools::wrong_usage;
+  } catch (const std::system_error& error) {  // a disk that is full, a folder that cannot be written
+    std::cerr << "trainyard: " << error.what()
+              << "; what was recorded so far is safe, the same command continues\n";
+    return trainyard::tools::run_failed;
   } catch (const std::exception& error) {
     std::cerr << "trainyard: internal error: " << error.what()
               << "; what was recorded so far is safe, the same command continues\n";

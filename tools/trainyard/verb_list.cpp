@@ -116,7 +116,10 @@ TextTable strategies_table() {
 
 constexpr const char* strategies_note =
     "\nThe numbers are defaults; [strategy.NAME] changes them. A NAME of your own says which kind it is:\n"
-    "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n";
+    "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n"
+    "or has a command: then its ranks are a program of yours (docs/record-protocol.md):\n"
+    "  [strategy.mine]\n  command = [\"python3\", \"train.py\", \"--lr\", \"{learning_rate}\"]\n"
+    "  files = [\"train.py\"]\n  replicas = 2\n";
 
 // What a file may write; long lists of names have a page of their own.
 std::string allowed_of(const experiments::Key& key) {

@@ -20,7 +20,7 @@ int plan_experiment(const ExperimentOptions& options) {
   std::optional<db::Database> database;
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
-                                            database ? &*database : nullptr);
+                                            database ? &*database : nullptr, options.plan);
   std::cout << plan_text(*experiment, plan, yard) << outlook_text(*experiment);
   for (const auto& warning : outlook_warnings(*experiment)) std::cerr << "warning: " << warning << '\n';
   return done;
@@ -33,6 +33,7 @@ void add_plan(CLI::App& program, Invocation& invocation) {
       "planned seeds can resolve");
   auto options = std::make_shared<ExperimentOptions>();
   add_experiment_options(*command, *options);
+  add_order_option(*command, options->plan);
   add_place_options(*command, *options);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return plan_experiment(*options); }; });

@@ -56,6 +56,12 @@ void print_attempt(const db::Attempt& attempt, std::int64_t ranks) {
 
 // The records of a rank run by hand go to a folder of their own: those of the attempt stay as they are.
 void print_by_hand(const db::Attempt& attempt, std::int64_t ranks) {
+  const auto& strategy = attempt.launch.at("work").at("strategy");
+  if (strategy.contains("command")) {  // a program of the user's, who knows how to start it
+    std::cout << fmt::format("\ncommand of each rank, in {}: {}\n", strategy.value("folder", std::string()),
+                             strategy.at("command").dump());
+    return;
+  }
   const auto programs = orchestrator::find_programs();
   const auto run_file = (std::filesystem::path(attempt.directory) / experiments::run_file_name).string();
   if (ranks == 1) {

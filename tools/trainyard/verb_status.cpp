@@ -1,11 +1,18 @@
 // trainyard status: what this yard holds and how far it is; can be asked while a sweep runs.
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <map>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "db/queries.h"
+#include "experiments/progress.h"
+#include "experiments/record_writer.h"
+#include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
 #include "tools/trainyard/text_table.h"
@@ -16,8 +23,15 @@ namespace {
 struct StatusOptions {
   std::string experiment;
   bool all_runs = false;
+  bool watch = false;
   std::optional<std::filesystem::path> yard;
 };
+
+// `stamp`: nanoseconds of the monotonic clock.
+double seconds_since(std::uint64_t stamp) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now - std::chrono::nanoseconds(stamp)).count();
+}
 
 constexpr const char* states[] = {"planned", "running", "finished", "failed", "interrupted"};
 
@@ -52,6 +66,32 @@ TextTable runs_table(const std::vector<db::RunSummary>& runs) {
   return table;
 }
 
+// How far each run under way has come, from the progress files of its ranks.
+TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard,
+                         const std::vector<db::RunSummary>& runs) {
+  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "silent s"},
+                  .rows = {},
+                  .right = {false, true, true, true, true, true}};
+  for (const auto& run : runs) {
+    if (run.status != "running") continue;
+    const auto attempts = db::attempts_of_run(database, run.run_key);
+    if (attempts.empty()) continue;
+    const int attempt = attempts.back().attempt;
+    const auto rank = static_cast<int>(run.stages) - 1;  // the others know no loss
+    const auto progress = experiments::read_progress(yard.attempt(run.run_key, attempt) /
+                                                     experiments::rank_progress_name(rank));
+    auto& row = table.rows.emplace_back(std::vector<std::string>{
+        fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
+        std::to_string(attempt), "", "", "", ""});
+    if (!progress) continue;
+    row[2] = fmt::format("{}/{}", progress->epoch, progress->epochs);
+    row[3] = fmt::format("{}/{}", progress->step, progress->steps);
+    row[4] = number_text(progress->loss, 4);
+    row[5] = number_text(seconds_since(progress->stamp), 0);
+  }
+  return table;
+}
+
 int status(const StatusOptions& options) {
   const auto database = open_yard(options.yard);
   const auto chosen = experiment_named(database, options.experiment);
@@ -59,10 +99,26 @@ int status(const StatusOptions& options) {
   std::cout << aligned(experiments_table(db::run_summaries(database), names)) << '\n';
   auto runs = db::run_summaries(database, chosen);
   if (!options.all_runs) std::erase_if(runs, [](const auto& run) { return run.status == "finished"; });
+  const auto progress = progress_table(database, orchestrator::yard_from(options.yard), runs);
+  if (!progress.rows.empty()) std::cout << aligned(progress) << '\n';
   if (runs.empty())
     std::cout << chosen << ": every run is finished; --runs lists them\n";
   else
     std::cout << chosen << ":\n" << aligned(runs_table(runs));
+  return done;
+}
+
+constexpr auto watch_interval = std::chrono::seconds(2);
+
+// Until it is interrupted, or nobody reads any more.
+int watch(const StatusOptions& options) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  while (std::cout) {
+    if (terminal) std::cout << "\033[H\033[2J";
+    status(options);
+    std::cout << (terminal ? "" : "\n") << std::flush;
+    std::this_thread::sleep_for(watch_interval);
+  }
   return done;
 }
 
@@ -74,8 +130,11 @@ void add_status(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   command->add_flag("--runs", options->all_runs, "list finished runs too");
+  command->add_flag("--watch", options->watch, "again every 2 s, until Ctrl-C");
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return status(*options); }; });
+  command->callback([options, &invocation] {
+    invocation.action = [options] { return options->watch ? watch(*options) : status(*options); };
+  });
 }
 
 }  // namespace trainyard::tools

@@ -1,0 +1,34 @@
+// Looking after a yard's database: is it sound, does it say what the files beside it say, a copy of it, and
+// all of it again from those files. Used by `trainyard db` and before a sweep.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "db/database.h"
+
+namespace trainyard::db {
+
+// What is wrong with the database: pages, indices and references as SQLite sees them. Empty where it is
+// sound.
+std::vector<std::string> damage(const Database& database);
+
+// Tables in which the database and one made again from the yard's files differ, with the numbers of rows that
+// only one of them has. Empty where they say the same. Nothing may write to the yard meanwhile.
+std::vector<std::string> differences_from_files(const std::filesystem::path& yard, const Database& database);
+
+// A consistent copy of one moment, also while a sweep writes. UserError where `to` is there already.
+void back_up(const Database& database, const std::filesystem::path& to);
+
+// Makes the database of the yard again from journal and spools, beside the old one, and puts it in its place
+// when it is whole; the old file is kept as results.db.before-rebuild. The yard must be locked.
+Replay rebuild(const std::filesystem::path& yard);
+
+// Opens the yard's database for writing. One without a journal entry (it was moved away, or its writer was
+// killed at the very beginning) gets all that the files hold; where it lacks entries of the journal (its
+// writer was killed between the two), it gets those. The yard must be locked. UserError on a network file
+// system.
+Database open_yard_for_writing(const std::filesystem::path& yard);
+
+}  // namespace trainyard::db

@@ -1,0 +1,35 @@
+// Foreign arms: strategies whose ranks are a program of the user's. `[strategy.NAME] command = […]` is its
+// command line, argument by argument and never a shell's; `{learning_rate}` in an argument stands for the
+// run's value of that name, `{{` for a brace. `files` are hashed into the run's key.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/file.h"
+#include "experiments/problems.h"
+#include "experiments/toml_tree.h"
+
+namespace trainyard::experiments {
+
+// What a table says; places for later problems.
+struct ForeignTable {
+  std::vector<std::string> command;
+  std::vector<std::string> files;
+  Location at;
+};
+
+// Takes `command` and `files` out of the members of `where`; nothing where there is no command. Reports what
+// is wrong with them.
+std::optional<ForeignTable> read_foreign(const Item::Table& table, const std::string& where,
+                                         Problems& problems);
+
+// Puts the run's values into its command. A name that the run has no value of is reported.
+void fill_command(const ForeignTable& foreign, Run& run, Problems& problems);
+
+// Hashes the declared files of all runs, beside the experiment's file; UserError names one that cannot be
+// read.
+void resolve_files(Experiment& experiment);
+
+}  // namespace trainyard::experiments

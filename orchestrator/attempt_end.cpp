@@ -1,0 +1,91 @@
+// How an attempt went: finished, failed and by whose fault, or interrupted.
+#include <algorithm>
+#include <tuple>
+
+#include "orchestrator/attempt.h"
+#include "orchestrator/leftovers.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+// What ranks say when a peer has gone: a consequence, not a cause.
+bool blames_a_peer(const std::string& error) {
+  for (const char* text :
+       {"losed by peer", "reset by peer", "onnection refused", "roken pipe", "imed out", "imeout"})
+    if (error.find(text) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+// All ranks are gone: nothing of the attempt may stay, then how it went.
+void Attempt::finish() {
+  ranks_.clear();
+  own_store_.reset();
+  if (const int left = end_children_with(token_); left > 0)
+    workplace_.status.message(experiments::label(planned_.run) + ": ended " + std::to_string(left) +
+                              (left == 1 ? " process" : " processes") + " that its ranks had left behind");
+  collector_.collect();
+  if (collector_.finished())
+    outcome_.kind = RunOutcome::Kind::finished;
+  else if (!launch_error_.empty())
+    fail(std::nullopt, launch_error_);
+  else if (!deaths_.empty())
+    fail(cause().rank, first_error(cause()));
+  else if (!hang_error_.empty())
+    fail(life_.first_silent(), hang_error_);
+  else
+    interrupt();
+  collector_.collect();
+  outcome_.seconds = seconds();
+  outcome_.test_accuracy = collector_.test_accuracy();
+  outcome_.test_loss = collector_.test_loss();
+  tell_messages();
+  over_ = true;
+}
+
+void Attempt::fail(std::optional<int> rank, const std::string& error) {
+  outcome_.kind = RunOutcome::Kind::failed;
+  outcome_.first_error = error;
+  nlohmann::ordered_json body{{"outcome", "failed"}};
+  if (rank) body["of_rank"] = *rank;
+  body["error"] = error;
+  if (rank) {
+    outcome_.log = log(*rank).string();
+    body["log"] = experiments::rank_log_name(*rank);
+    for (const Death& death : deaths_)
+      if (death.rank != *rank)
+        body["consequences"].push_back({{"of_rank", death.rank}, {"error", first_error(death)}});
+  }
+  record("cause", body);
+  records_->sync();
+}
+
+void Attempt::interrupt() {
+  outcome_.kind = RunOutcome::Kind::interrupted;
+  outcome_.first_error = ending_why_;
+  record("cause", {{"outcome", "interrupted"}, {"error", ending_why_}});
+  records_->sync();
+}
+
+std::string Attempt::first_error(const Death& death) const {
+  if (const auto said = collector_.error(death.rank)) return *said;
+  const std::string by_signal = death.status.signal != 0 ? " (" + to_text(death.status) + ")" : "";
+  if (const auto line = last_error_line(log(death.rank))) return *line + by_signal;
+  const std::string rank = "rank " + std::to_string(death.rank);
+  if (death.status.clean()) return rank + " ended without saying that it has finished";
+  return rank + ": " + to_text(death.status);
+}
+
+// Of the ranks that died, the one that did not die of another's death: a signal before an exit code, an error
+// of its own before one about a peer, then the first that was seen.
+const Attempt::Death& Attempt::cause() const {
+  const auto order = [this](const Death& death) {
+    return std::make_tuple(death.status.signal == 0, blames_a_peer(first_error(death)));
+  };
+  return *std::min_element(deaths_.begin(), deaths_.end(),
+                           [&](const Death& a, const Death& b) { return order(a) < order(b); });
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,124 @@
+// Programs of the user's as arms: whatever honours the launch and record contracts is one.
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "contains.h"
+#include "db/database.h"
+#include "db/queries.h"
+#include "program.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The ```python block of docs/record-protocol.md.
+std::string documented_example() {
+  const std::string page = text_of(std::filesystem::path(TRAINYARD_SOURCE) / "docs/record-protocol.md");
+  const std::string fence = "```python\n";
+  const auto begin = page.find(fence);
+  REQUIRE(begin != std::string::npos);
+  return page.substr(begin + fence.size(), page.find("```", begin + fence.size()) - begin - fence.size());
+}
+
+std::string foreign_file(const std::string& command, int replicas, const std::string& more = "") {
+  return "name = \"foreign\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"mine\"]\nseed = [3]\n[defaults]\n"
+         "dataset = \"synthetic-digits\"\nepochs = 3\nlearning_rate = 0.5\n[strategy.mine]\ncommand = " +
+         command + "\nreplicas = " + std::to_string(replicas) + "\n" + more;
+}
+
+// A shell script that trains nothing and says that it has finished.
+constexpr const char* trivial = R"sh(#!/bin/sh
+echo "arguments: $*"
+dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}
+printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
+  "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
+)sh";
+
+}  // namespace
+
+TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn, with records, metrics and epochs") {
+  const Scratch scratch;
+  const auto program = scratch.write("train.py", documented_example());
+  scratch.write("foreign.toml",
+                foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}"])", 2,
+                             "files = [\"train.py\"]\n"));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  const auto epochs = db::epoch_averages(database, "foreign");
+  REQUIRE(epochs.size() == 3);
+  CHECK(epochs[2].train_loss < epochs[0].train_loss);
+  CHECK(epochs[2].train_accuracy > 0.9);  // which side of a plane a point is on
+  CHECK(db::epoch_replicas(database, "foreign").size() == 6);
+
+  const auto key = db::run_summaries(database).front().run_key;
+  std::ofstream(program, std::ios::app) << "# changed\n";
+  const auto plan = run_trainyard(scratch.path(), {"plan", "foreign.toml"});
+  CHECK_FALSE(contains(plan.out, key));
+  CHECK(contains(plan.out, "1 to run"));
+}
+
+TEST_CASE("arguments are given as they stand, whatever a shell would make of them") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  scratch.write(
+      "foreign.toml",
+      foreign_file(R"(["/bin/sh", "program.sh", "$(touch hacked); `touch hacked` && rm -rf *", "a b", "{{}",
+                                 "{model}/{seed}"])",
+                   1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
+  const auto logs = run_trainyard(scratch.path(), {"logs", "last"});
+  CHECK(logs.out == "arguments: $(touch hacked); `touch hacked` && rm -rf * a b {} mlp/3\n");
+}
+
+TEST_CASE(
+    "resume goes on without the file; a removed run is out of the results, and trained anew when asked") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  const auto file = scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report", "--set", "epochs=7"}).code ==
+          0);
+  std::filesystem::remove(file);
+  const auto again = run_trainyard(scratch.path(), {"resume", "--no-report"});
+  CHECK(again.code == 0);
+  CHECK(contains(again.out, "0 runs finished, 1 were finished before"));  // epochs=7 is asked for again
+
+  const auto removed = run_trainyard(scratch.path(), {"rm", "last", "--files"});
+  CHECK(contains(removed.out, "(1 attempt) and its files"));
+  CHECK(contains(run_trainyard(scratch.path(), {"db", "check"}).out, "sound, and the same as the files say"));
+  const auto resumed = run_trainyard(scratch.path(), {"resume", "foreign", "--no-report"});
+  CHECK_MESSAGE(contains(resumed.out, "1 runs finished, 0 were finished before"),
+                (resumed.out + resumed.err));
+  CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "attempt 2: finished"));
+  const auto status = run_trainyard(scratch.path(), {"status", "--runs"});
+  CHECK(contains(status.out, "finished"));
+}
+
+TEST_CASE("a database is checked, copied and made again from the files") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 2));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(run_trainyard(scratch.path(), {"db", "backup", "copy.db"}).code == 0);
+  CHECK(std::filesystem::file_size(scratch.path() / "copy.db") > 4096);
+  std::ofstream(scratch.path() / "yard/results.db", std::ios::in | std::ios::out).seekp(5000)
+      << std::string(20'000, 'x');
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code != 0);
+  const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
+  CHECK_MESSAGE(rebuilt.code == 0, rebuilt.err);
+  CHECK(contains(rebuilt.out, "from 6 records"));  // leased, launched, two exited and two ends
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}

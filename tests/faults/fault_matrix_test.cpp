@@ -1,0 +1,89 @@
+// The fault matrix: whatever happens to an orchestrator, a rank or a spool, the same command finishes the
+// sweep with the results of an undisturbed one, leaves no process and trains nothing twice. It counts the
+// faults. All of them with TRAINYARD_FAULTS=all; else a part that takes seconds, another one at each place.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "db/maintenance.h"
+#include "experiments/record_writer.h"
+#include "faulty_sweep.h"
+
+using namespace trainyard;
+using namespace trainyard::faults;
+
+namespace {
+
+void expect_survived(FaultySweep& sweep, const std::string& what) {
+  ++tally().tried;
+  const Ended successor = sweep.run();
+  const std::string wrong =
+      successor.code != 0 ? "the successor ended with " + std::to_string(successor.code) : sweep.difference();
+  if (wrong.empty()) ++tally().survived;
+  CHECK_MESSAGE(wrong.empty(), (what + ": " + wrong));
+}
+
+}  // namespace
+
+TEST_CASE("an orchestrator that is killed at any write, sync, rename or commit loses nothing") {
+  FaultySweep sweep;
+  sweep.forget();
+  const long calls = sweep.run().calls;
+  REQUIRE(calls > 40);
+  for (long at = 1; at <= calls; at += stride(6)) {
+    sweep.forget();
+    sweep.run(Fault::killed, at);
+    expect_survived(sweep, "killed at call " + std::to_string(at));
+  }
+}
+
+TEST_CASE("a disk that is full, broken or read-only stops the sweep with a reason, and nothing is lost") {
+  FaultySweep sweep;
+  sweep.forget();
+  const long calls = sweep.run().calls;
+  for (const Fault fault : {Fault::full, Fault::broken, Fault::read_only})
+    for (long at = 1 + static_cast<long>(fault); at <= calls; at += stride(29)) {
+      sweep.forget();
+      const Ended ended = sweep.run(fault, at);
+      const std::string what = std::string(name_of(fault)) + " from call " + std::to_string(at) + " on";
+      CHECK_MESSAGE(!ended.killed, what);
+      CHECK_MESSAGE(ended.code <= 2, what);  // it says what is wrong; an internal error would be 3
+      expect_survived(sweep, what);
+    }
+}
+
+TEST_CASE("a rank that is killed after any record costs an attempt and nothing else") {
+  FaultySweep sweep;
+  sweep.bench().options.max_retries = 1;
+  sweep.bench().options.backoff_seconds = 0;
+  for (const char* rank : {"0", "1"})
+    for (int records = 0; records <= 4; ++records) {
+      sweep.forget();
+      sweep.bench().tell(rank, "kill-after-" + std::to_string(records));
+      expect_survived(sweep, std::string("rank ") + rank + " killed after " + std::to_string(records));
+      sweep.bench().tell(rank, "finish");
+    }
+}
+
+TEST_CASE("of two orchestrators that start at once one is refused, and the sweep is trained once") {
+  FaultySweep sweep;
+  for (int round = 0; round < 3; ++round) {
+    sweep.forget();
+    const pid_t first = sweep.start(Fault::none, 0, 0), second = sweep.start(Fault::none, 0, 0);
+    const int codes[] = {sweep.wait(first).code, sweep.wait(second).code};
+    CHECK(std::min(codes[0], codes[1]) == 0);
+    CHECK((std::max(codes[0], codes[1]) == 2 || std::max(codes[0], codes[1]) == 0));  // 0: it came afterwards
+    expect_survived(sweep, "two at once");
+  }
+}
+
+TEST_CASE("a clock that is set back by a day between two attempts changes no result") {
+  FaultySweep sweep;
+  sweep.forget();
+  const long calls = sweep.run().calls;
+  for (const long at : {calls / 3, calls / 2, calls - 3}) {
+    sweep.forget();
+    sweep.run(Fault::killed, at, 86'400);
+    expect_survived(sweep, "clock set back, killed at call " + std::to_string(at));
+  }
+}

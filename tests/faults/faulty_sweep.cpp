@@ -1,0 +1,140 @@
+#include "faulty_sweep.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "db/maintenance.h"
+#include "models/error.h"
+#include "orchestrator/journal.h"
+#include "orchestrator/recovery.h"
+
+namespace trainyard::faults {
+
+using namespace orchestrator;
+
+namespace {
+
+// What must be the same whatever happened: results, not times, and not how many attempts they took.
+constexpr const char* result_queries[] = {
+    "SELECT run_key, experiment, strategy, status, epochs_done, test_accuracy FROM run_summary ORDER BY 1, 2",
+    "SELECT run_key, epoch, train_loss, train_accuracy, validation_loss, validation_accuracy FROM "
+    "epoch_average "
+    "ORDER BY 1, 2",
+    "SELECT run_key, epoch, rank, train_loss FROM epoch_rank ORDER BY 1, 2, 3",
+    "SELECT run_key, train_loss, validation_loss, test_loss, test_accuracy FROM final_metrics ORDER BY 1",
+    "SELECT run_key, COUNT(*) AS finished_attempts FROM attempt_status WHERE status = 'finished' GROUP BY 1",
+    "SELECT run_key, 'still running' FROM attempt_status WHERE status = 'running'"};
+
+// Processes of any kind whose run file lies below the folder.
+bool any_rank_below(const fs::path& folder) {
+  const std::string wanted = "TRAINYARD_RUN=" + folder.string();
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
+    const std::string environment = text_of(entry.path() / "environ");
+    if (environment.find(wanted) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+long stride(long of_many) {
+  const char* text = std::getenv("TRAINYARD_FAULTS");
+  return text != nullptr && std::string(text) == "all" ? 1 : of_many;
+}
+
+Tally& tally() {
+  static Tally all;
+  static const struct Printer {
+    ~Printer() { std::cout << "faults tried " << all.tried << ", survived " << all.survived << std::endl; }
+  } printer;
+  return all;
+}
+
+FaultySweep::FaultySweep()
+    : bench_({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)}),
+      machine_(machine_circumstances(bench_.programs)),
+      calls_(static_cast<long*>(
+          ::mmap(nullptr, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+  forget();
+  run();
+  undisturbed_ = results();
+}
+
+void FaultySweep::forget() {
+  fs::remove_all(yard());
+}
+
+int FaultySweep::sweep_in_child() {
+  const YardLock lock(bench_.yard, "a sweep with faults");
+  auto database = db::open_yard_for_writing(yard());
+  const auto entry = run_entry(bench_.experiment);
+  append_to_journal(bench_.yard.journal(), entry);
+  db::Ingest(database).journal_entry(entry);
+  recover(bench_.yard, database, [](const std::string&) {});
+  const auto plan = make_plan(bench_.experiment, bench_.devices, machine_, &database);
+  const auto launcher = local_launcher();
+  RememberingStatus status;
+  const auto result = run_sweep(bench_.experiment, plan, bench_.yard, database, bench_.programs, *launcher,
+                                status, bench_.stop, bench_.options);
+  if (!result.stopped_by.empty()) return 1;
+  return result.failures.empty() && !result.interrupted ? 0 : 3;
+}
+
+pid_t FaultySweep::start(Fault fault, long at_call, long clock_shift) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  int code = 3;
+  arm(fault, at_call, yard().string());
+  shift_clock(clock_shift);
+  try {
+    code = sweep_in_child();
+  } catch (const db::StorageError&) {
+    code = 1;
+  } catch (const std::system_error&) {
+    code = 1;
+  } catch (const UserError&) {
+    code = 2;
+  } catch (const std::exception& error) {
+    std::cerr << "a sweep with faults: " << error.what() << std::endl;
+  }
+  *calls_ = calls();
+  ::_exit(code);
+}
+
+Ended FaultySweep::wait(pid_t pid) {
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return {WIFSIGNALED(status), WIFEXITED(status) ? WEXITSTATUS(status) : -1, *calls_};
+}
+
+Ended FaultySweep::run(Fault fault, long at_call, long clock_shift) {
+  return wait(start(fault, at_call, clock_shift));
+}
+
+std::vector<std::string> FaultySweep::results() const {
+  const auto database = db::Database::open_read_only(yard() / "results.db");
+  std::vector<std::string> rows;
+  for (const char* query : result_queries)
+    for (const auto& row : db::select(database, query).rows) rows.push_back(nlohmann::json(row).dump());
+  return rows;
+}
+
+std::string FaultySweep::difference() const {
+  if (!becomes_true(5, [&] { return !any_rank_below(yard()); })) return "a process is left";
+  const auto rows = results();
+  for (std::size_t i = 0; i < std::max(rows.size(), undisturbed_.size()); ++i) {
+    const std::string expected = i < undisturbed_.size() ? undisturbed_[i] : "nothing";
+    const std::string found = i < rows.size() ? rows[i] : "nothing";
+    if (expected != found) return "expected " + expected + ", found " + found;
+  }
+  const auto other = db::differences_from_files(yard(), db::Database::open_read_only(yard() / "results.db"));
+  return other.empty() ? "" : "the files say something else: " + other.front();
+}
+
+}  // namespace trainyard::faults

@@ -1,0 +1,55 @@
+// A small sweep (a run of one rank, a run of two), run in a process of its own by the whole way of `trainyard
+// run`: lock, database, journal, plan, sweep. What it leaves can be compared with an undisturbed one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fault_layer.h"
+#include "sweep_bench.h"
+
+namespace trainyard::faults {
+
+namespace fs = std::filesystem;
+
+struct Ended {
+  bool killed = false;
+  int code = 0;    // 0 all finished, 1 stopped and said why, 2 refused, 3 anything else
+  long calls = 0;  // counted by the fault layer
+};
+
+class FaultySweep {
+ public:
+  FaultySweep();
+  const fs::path& yard() const { return bench_.yard.root(); }
+  orchestrator::SweepBench& bench() { return bench_; }
+  void forget();  // empties the yard
+
+  Ended run(Fault fault = Fault::none, long at_call = 0, long clock_shift = 0);
+  pid_t start(Fault fault, long at_call, long clock_shift);  // and does not wait
+  Ended wait(pid_t pid);
+
+  // Why what the yard holds is not what an undisturbed sweep leaves; empty where it is.
+  std::string difference() const;
+
+ private:
+  int sweep_in_child();
+  std::vector<std::string> results() const;
+
+  orchestrator::SweepBench bench_;
+  experiments::Circumstances machine_;
+  long* calls_;  // shared with the children
+  std::vector<std::string> undisturbed_;
+};
+
+// Of a kind of fault each one is tried with TRAINYARD_FAULTS=all, else one of so many.
+long stride(long of_many);
+
+// How many faults were tried and survived; printed at the end of the program.
+struct Tally {
+  long tried = 0, survived = 0;
+};
+Tally& tally();
+
+}  // namespace trainyard::faults

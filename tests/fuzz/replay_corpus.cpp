@@ -1,0 +1,26 @@
+// Feeds every file of a folder to a fuzz target, without libFuzzer: what was once found, and what is likely
+// to hurt, is tried by every compiler and in every test run.
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
+
+int main(int argc, char** argv) {
+  int inputs = 0;
+  for (int i = 1; i < argc; ++i)
+    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
+      std::cout << entry.path().filename().string()
+                << std::endl;  // the last one printed is the one that hurt
+      std::ifstream in(entry.path(), std::ios::binary);
+      const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+      LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+      ++inputs;
+    }
+  std::cout << inputs << " inputs" << std::endl;
+  return inputs > 0 ? 0 : 1;
+}

@@ -1,0 +1,142 @@
+#include "tools/trainyard/run_experiment.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "db/maintenance.h"
+#include "db/queries.h"
+#include "orchestrator/data_profiles.h"
+#include "orchestrator/journal.h"
+#include "orchestrator/recovery.h"
+#include "reports/report.h"
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/experiment_options.h"
+#include "tools/trainyard/stop_signal.h"
+
+namespace trainyard::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json asked_json(const Asked& asked) {
+  nlohmann::json json = {{"folder", fs::absolute(asked.experiment.file).parent_path().string()},
+                         {"set", asked.selection.set},
+                         {"where", asked.selection.where},
+                         {"exclude_where", asked.selection.exclude_where}};
+  if (asked.data) json["data"] = fs::absolute(*asked.data).string();
+  return json;
+}
+
+void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Database& database) {
+  const auto names = db::experiment_names(database);
+  const bool again = std::find(names.begin(), names.end(), asked.experiment.name) != names.end();
+  const auto known = again ? db::latest_plan(database, asked.experiment.name).data_profiles
+                           : std::vector<experiments::ProfiledData>{};
+  const auto entry = orchestrator::run_entry(
+      asked.experiment, orchestrator::data_profiles(asked.experiment, known), asked_json(asked));
+  orchestrator::append_to_journal(yard.journal(), entry);
+  db::Ingest(database).journal_entry(entry);
+}
+
+orchestrator::Plan plan_of(const Asked& asked, const Machine& machine, const SweepChoices& choices,
+                           const db::Database& database) {
+  auto plan = orchestrator::make_plan(asked.experiment, machine.devices, machine.circumstances, &database,
+                                      choices.plan);
+  if (!choices.failed_only) return plan;
+  const auto failed = db::keys_with_status(database, "failed");
+  for (auto& run : plan.runs)
+    if (plan.waits(run) && !failed.contains(run.key)) run.state = orchestrator::PlanState::left_out;
+  return plan;
+}
+
+orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& plan,
+                                const orchestrator::Yard& yard, db::Database& database,
+                                const orchestrator::Programs& programs, orchestrator::SweepOptions options) {
+  options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
+  const StopSignal stop;
+  const auto launcher = orchestrator::local_launcher();
+  const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
+                                            : orchestrator::plain_status(std::cout);
+  return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, *launcher, *status,
+                                 stop.count(), options);
+}
+
+void print_result(const orchestrator::SweepResult& result) {
+  std::cout << result.finished << " runs finished, " << result.skipped << " were finished before, "
+            << result.failures.size() << " failed\n";
+  for (const auto& failure : result.failures)
+    std::cerr << "failed: " << failure.label << " (" << failure.key << "): " << failure.first_error
+              << "\n        log " << failure.log << '\n';
+  if (result.not_started > 0)
+    std::cerr << "given up: " << result.not_started
+              << " runs were not trained after these failures; `trainyard resume` continues\n";
+  if (!result.stopped_by.empty())
+    std::cerr
+        << "stopped: " << result.stopped_by
+        << "\n        what was recorded is intact; with space on the disk `trainyard resume` continues\n";
+  else if (result.interrupted)
+    std::cerr << "interrupted: what was finished is kept, the same command continues\n";
+}
+
+void make_report(const db::Database& database, const experiments::Experiment& experiment,
+                 const orchestrator::Yard& yard) {
+  const auto data = reports::gather(database, experiment.name);
+  const auto content = reports::compose(data);
+  const auto written = reports::write_report(content, yard.report(experiment.name));
+  std::cout << '\n'
+            << reports::verdict_table_text(content) << "\nreport: " << written.front().string() << '\n';
+}
+
+// False where a finished run is not as the file expects.
+bool as_expected(const db::Database& database, const experiments::Experiment& experiment) {
+  if (experiment.expect.empty()) return true;
+  const auto missed = reports::missed_expectations(database, experiment.name);
+  for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
+  return missed.empty();
+}
+
+}  // namespace
+
+void add_sweep_options(CLI::App& command, SweepChoices& choices) {
+  add_order_option(command, choices.plan);
+  command.add_flag("--failed", choices.failed_only, "only runs that have failed");
+  command.add_option("--max-retries", choices.sweep.max_retries, "how often a run that fails is tried again")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  command
+      .add_option("--backoff", choices.sweep.backoff_seconds,
+                  "seconds before the first retry; doubled before each further one")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  command.add_flag("--fail-fast", choices.sweep.fail_fast, "the first failed run ends the sweep");
+  command
+      .add_option("--max-failures", choices.sweep.max_failures,
+                  "start no further run after so many have failed (0: no limit)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command.add_flag("--no-report", choices.no_report, "leave the report to `trainyard report`");
+}
+
+int run_experiment(Asked asked, const SweepChoices& choices) {
+  const auto yard = orchestrator::yard_from(asked.yard);
+  experiments::resolve_data(asked.experiment, experiments::data_search(asked.data));
+  const auto machine = machine_for(asked.experiment);
+  const orchestrator::YardLock lock(yard, asked.command);
+  auto database = db::open_yard_for_writing(yard.root());
+  enter_in_journal(asked, yard, database);
+  orchestrator::recover(yard, database, [](const std::string& text) { std::cout << text << '\n'; });
+  const auto plan = plan_of(asked, machine, choices, database);
+  const auto result = sweep(asked, plan, yard, database, machine.programs, choices.sweep);
+  print_result(result);
+  if (!result.stopped_by.empty()) return run_failed;
+  if (result.interrupted) return interrupted;
+  const bool anything = result.finished + result.skipped > 0;
+  if (anything && !choices.no_report) make_report(database, asked.experiment, yard);
+  const bool reached = !anything || as_expected(database, asked.experiment);
+  return result.failures.empty() && result.not_started == 0 && reached ? done : run_failed;
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,78 @@
+// trainyard rm RUN…: take runs out of the results. The journal keeps a tombstone, so that a rebuilt database
+// leaves them out too; their files stay unless asked for.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "db/maintenance.h"
+#include "db/queries.h"
+#include "orchestrator/attempt_number.h"
+#include "orchestrator/journal.h"
+#include "orchestrator/yard.h"
+#include "tools/trainyard/command.h"
+#include "tools/trainyard/open_yard.h"
+
+namespace trainyard::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RmOptions {
+  std::vector<std::string> runs;
+  bool files = false;
+  std::optional<fs::path> yard;
+};
+
+// The last attempt of each that the database or the files know.
+std::map<std::string, int> attempts_of(const std::vector<std::string>& runs, const orchestrator::Yard& yard,
+                                       const db::Database& database) {
+  std::map<std::string, int> last;
+  for (const auto& text : runs) {
+    const auto key = run_named(database, text);
+    const auto attempts = db::attempts_of_run(database, key);
+    last[key] =
+        std::max(attempts.empty() ? 0 : attempts.back().attempt, orchestrator::last_attempt(yard.run(key)));
+  }
+  return last;
+}
+
+// The folders of the attempts stay, empty: their numbers are not used again.
+void remove_files(const orchestrator::Yard& yard, const std::string& key, int attempts) {
+  for (int attempt = 1; attempt <= attempts; ++attempt) {
+    const fs::path folder = yard.attempt(key, attempt);
+    if (!fs::is_directory(fs::symlink_status(folder))) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
+  }
+}
+
+int rm(const RmOptions& options) {
+  const auto yard = orchestrator::yard_from(options.yard);
+  (void)open_yard(options.yard);  // says what to do where there is none
+  const orchestrator::YardLock lock(yard, "trainyard rm");
+  auto database = db::open_yard_for_writing(yard.root());
+  const auto attempts = attempts_of(options.runs, yard, database);
+  const auto entry = orchestrator::rm_entry(attempts);
+  orchestrator::append_to_journal(yard.journal(), entry);
+  db::Ingest(database).journal_entry(entry);
+  for (const auto& [key, last] : attempts) {
+    if (options.files) remove_files(yard, key, last);
+    std::cout << "removed " << key << " (" << last << (last == 1 ? " attempt)" : " attempts)")
+              << (options.files ? " and its files" : "; its files stay in " + yard.run(key).string()) << '\n';
+  }
+  return done;
+}
+
+}  // namespace
+
+void add_rm(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand("rm", "take runs out of the results; `run` trains them anew");
+  auto options = std::make_shared<RmOptions>();
+  command->add_option("RUN", options->runs, "keys, unique prefixes of them, or `last`")->required();
+  command->add_flag("--files", options->files, "delete their files too");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return rm(*options); }; });
+}
+
+}  // namespace trainyard::tools
