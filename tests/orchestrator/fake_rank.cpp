@@ -7,7 +7,7 @@
 //   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
 //   kill-after-N SIGKILL itself after N records of the first attempt, else finish
 //   blame        wait until another rank has died, then blame it and exit 3
-//   crawl        two steps of progress, then hang         crawl-home   25 steps of 0.1 s each, then finish
+//   crawl        20 steps of 0.1 s each, then hang        crawl-home   25 of them, then finish
 //   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
 //   grandchild   start a process in a session of its own that stays, then finish
 #include <cmath>
@@ -208,7 +208,7 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
     hang(launch.records, rank);
   }
   if (what == "blame") return blame_a_peer();
-  if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 2 : 25);
+  if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 20 : 25);
   if (what == "crawl") hang(launch.records, rank);
   if (what == "fail") {
     records.append("end", {{"status", "failed"},
