@@ -45,32 +45,6 @@ std::vector<EpochRow> epochs(const Database& database, const char* sql, const st
   });
 }
 
-FinalMetrics final_metrics_of(RowReader row) {
-  FinalMetrics final;
-  final.run_key = row.text();
-  final.model = row.text();
-  final.strategy = row.text();
-  final.seed = row.integer();
-  final.train_loss = row.number();
-  final.train_accuracy = row.number();
-  final.validation_loss = row.number();
-  final.validation_accuracy = row.number();
-  final.test_loss = row.number();
-  final.test_accuracy = row.number();
-  final.epoch_train_seconds = row.number();
-  final.total_validation_seconds = row.number();
-  final.train_perplexity = row.number();
-  final.validation_perplexity = row.number();
-  final.test_perplexity = row.number();
-  final.train_psnr = row.number();
-  final.validation_psnr = row.number();
-  final.test_psnr = row.number();
-  final.test_bleu = row.number();
-  final.epochs = row.integer();
-  final.times_count = row.flag();
-  return final;
-}
-
 constexpr std::array part_names{"data",   "forward",   "backward", "exposed_communication",
                                 "bubble", "optimizer", "other"};
 
@@ -120,32 +94,6 @@ std::vector<EpochRow> epochs_of_run(const Database& database, const std::string&
                                               ORDER BY m.first_journal_id LIMIT 1)
     ORDER BY e.epoch)sql",
                 run_key);
-}
-
-std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
-             f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds,
-             f.total_validation_seconds, f.train_perplexity, f.validation_perplexity, f.test_perplexity,
-             f.train_psnr, f.validation_psnr, f.test_psnr, f.test_bleu,
-             COALESCE(n.epochs, 0), a.times_count
-      FROM task_final_metrics f
-      JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
-      JOIN counted_attempt c ON c.run_key = f.run_key
-      JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
-      LEFT JOIN (SELECT run_key, COUNT(*) AS epochs FROM run_epoch GROUP BY run_key) n ON n.run_key = f.run_key
-      WHERE f.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
-    Bound rows(statement, experiment);
-    Axes axes(database.connection());
-    std::vector<FinalMetrics> found;
-    while (rows.next()) {
-      FinalMetrics final = final_metrics_of(RowReader(rows.row()));
-      final.axes = axes.of(final.run_key, final.strategy);
-      found.push_back(std::move(final));
-    }
-    return found;
-  });
 }
 
 // A run's middle: between its first and last epoch, where set-up is over and the end not near.

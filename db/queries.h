@@ -147,7 +147,6 @@ struct FinalMetrics {
   double test_bleu = not_defined;                                                           // fraction
   std::int64_t epochs = 0;
   bool times_count = true;  // host to itself, devices not shared
-  std::map<std::string, models::Value> axes;
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 

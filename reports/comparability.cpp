@@ -15,7 +15,7 @@ using experiments::StatedTerms;
 bool is_foreign(const db::RunEvidence& evidence) {
   const auto kinds = experiments::strategy_kinds();
   const auto found = std::ranges::find(kinds, evidence.strategy_kind, &experiments::StrategyKind::name);
-  return found == kinds.end() || evidence.strategy_kind == "command";
+  return found == kinds.end() || evidence.strategy_kind == "foreign";
 }
 
 std::string joined_values(const std::set<std::string>& texts) {

@@ -171,7 +171,10 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
   std::vector<std::string>& differs = comparison.compare.differs;
   differs.insert(differs.end(), options.differs.begin(), options.differs.end());
   for (const Group* group : {&a, &b})
-    for (const GroupValue& condition : group->conditions) differs.push_back(condition.name);
+    for (const GroupValue& condition : group->conditions) {
+      differs.push_back(condition.name);
+      std::erase(comparison.compare.pair, condition.name);  // seed=0 against seed=1 are no pairs
+    }
   // what a group names tells no cells apart
   std::erase_if(data.plan.varied, [&](const std::string& name) {
     return names(a, name) || names(b, name) || !a.run_key.empty() || !b.run_key.empty();

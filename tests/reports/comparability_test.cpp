@@ -127,7 +127,7 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) {
     db::RunEvidence& evidence = evidence_of(data, "ddp", seed);
-    evidence.strategy_kind = "command";
+    evidence.strategy_kind = "foreign";
     evidence.ranks.front().start = {{"epochs", 6}};
   }
   const Verdict verdict = verdict_on(data, "train-seconds");

@@ -105,7 +105,6 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
   final.epoch_train_seconds = last.train_seconds;
   final.total_validation_seconds = last.validation_seconds * epochs;
   final.epochs = epochs;
-  final.axes = run.axes;
   data.finals.push_back(std::move(final));
 }
 

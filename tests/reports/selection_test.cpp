@@ -61,7 +61,7 @@ TEST_CASE("several experiments are one report; what tells their runs apart becom
     run.run_key = "b" + old.substr(1);
     run.axes["batch"] = std::int64_t{64};
     for (db::FinalMetrics& final : second.finals)
-      if (final.run_key == old) final.run_key = run.run_key, final.axes = run.axes;
+      if (final.run_key == old) final.run_key = run.run_key;
     for (std::vector<db::EpochRow>* rows : {&second.averages, &second.replicas})
       for (db::EpochRow& row : *rows)
         if (row.run_key == old) row.run_key = run.run_key;
