@@ -33,7 +33,10 @@ Figure class_figure(const experiments::ProfiledData& data, const std::string& sl
   for (std::size_t i = 0; i < train.size(); ++i) {
     const std::string name = std::to_string(i);
     const Point count{0, static_cast<double>(train[i]), std::nan(""), std::nan(""), 1};
-    figure.series.push_back({slug + " class " + name, "class " + name, name, "grey", 0, {}, count});
+    const std::string label = "class " + name;
+    std::string key = slug;
+    key.append(" ").append(label);
+    figure.series.push_back({key, label, name, "grey", 0, {}, count});
     figure.data.rows.push_back({static_cast<std::int64_t>(i), train[i], validation[i], test[i]});
   }
   const auto sum = [](const std::vector<std::int64_t>& counts) {

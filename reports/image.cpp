@@ -81,9 +81,11 @@ std::string pdf_of(const std::string& svg, const std::string& created, const std
   std::string bytes;
   const Owned<cairo_surface_t> surface(cairo_pdf_surface_create_for_stream(
       append, &bytes, drawing.width() * points_per_unit, drawing.height() * points_per_unit));
-  // Without dates of its own a PDF would say when it was written, and never be the same twice.
-  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, created.c_str());
-  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_MOD_DATE, created.c_str());
+  // Without a date of its own a PDF would say when it was written, and never be the same twice. cairo takes
+  // no parts of a second.
+  const std::string date = created.substr(0, std::string("2026-11-20T09:30:12").size()) + "Z";
+  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, date.c_str());
+  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_MOD_DATE, date.c_str());
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
   drawing.draw_on(surface.get(), points_per_unit);
   cairo_surface_finish(surface.get());

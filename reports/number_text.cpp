@@ -44,7 +44,6 @@ int decimals_of(const Verdict& verdict) {
     case Scale::log_ratio:
       return decimals_for(half * 10, 1, 2);
     case Scale::points:
-      return decimals_for(half, 2, 3);
     case Scale::decibels:
       return decimals_for(half, 2, 3);
     case Scale::absolute:
@@ -93,7 +92,7 @@ std::string for_table(double value, int digits) {
 }
 
 std::string effect_text(const Verdict& verdict) {
-  const std::string number = signed_fixed(change_of(verdict, 0.95).value, decimals_of(verdict));
+  std::string number = signed_fixed(change_of(verdict, 0.95).value, decimals_of(verdict));
   switch (verdict.scale) {
     case Scale::log_ratio:
       return number + " %";

@@ -69,7 +69,7 @@ std::vector<std::string> published_notes(const ReportData& data) {
     std::string hardware;
     std::set<std::string> kinds;
     for (const auto& [arm, name] : source.hardware) {
-      hardware += (hardware.empty() ? "" : ", ") + arm + " on " + name;
+      hardware.append(hardware.empty() ? "" : ", ").append(arm).append(" on ").append(name);
       kinds.insert(name);
     }
     std::string note =

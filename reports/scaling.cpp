@@ -171,6 +171,7 @@ std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cel
       together[packed.at_once].push_back(packed.epoch_train_seconds);
   }
   std::vector<MachineLimit> limits;
+  limits.reserve(together.size());
   for (auto& [runs, seconds] : together) limits.push_back({runs, runs * median(alone) / median(seconds)});
   return limits;
 }

@@ -132,8 +132,8 @@ double draw_caption(Markup& out, const Figure& figure, double y) {
       word += character;
       continue;
     }
-    if (text_width(line + " " + word, 10.5) > width) flush();
-    line += (line.empty() ? "" : " ") + word;
+    if (text_width(line, 10.5) + text_width(" ", 10.5) + text_width(word, 10.5) > width) flush();
+    line.append(line.empty() ? "" : " ").append(word);
     word.clear();
   }
   flush();

@@ -74,9 +74,12 @@ void add_lines(Json& specification, const Figure& figure) {
       {"color", scale["color"]}};
   Json low = value_axis(figure, "low");
   Json mean = value_axis(figure, "mean");
+  Json band{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
+            {"encoding", {{"y", low}, {"y2", {{"field", "high"}}}}}};
+  // An interval of few seeds may reach below zero, where a logarithmic axis has no place.
+  if (figure.y.log) band["transform"] = Json::array({{{"filter", "datum.low > 0"}}});
   specification["layer"] =
-      Json::array({{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
-                    {"encoding", {{"y", low}, {"y2", {{"field", "high"}}}}}},
+      Json::array({band,
                    {{"mark", {{"type", "line"}, {"point", figure.markers}, {"clip", true}}},
                     {"encoding", {{"y", mean}, {"strokeDash", scale["strokeDash"]}}}}});
 }

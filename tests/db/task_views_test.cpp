@@ -65,7 +65,7 @@ FinalMetrics finals_of(const std::string& task, double train, double validation,
       spool.next("test", {{"seconds", 0.5}, {"metrics", {metric("test", "loss", 40 * test, 40)}}}));
   yard.ingest.record(spool.next("end", end_body("finished", 6)));
   const EpochRow epoch = epoch_averages(yard.database, "sweep").at(0);
-  const FinalMetrics final = yard.final();
+  FinalMetrics final = yard.final();
   CHECK(std::isnan(epoch.train_perplexity) == std::isnan(final.train_perplexity));
   CHECK(std::isnan(epoch.validation_psnr) == std::isnan(final.validation_psnr));
   return final;

@@ -144,7 +144,8 @@ TEST_CASE("seconds per epoch are the median after the first; of fewer than 3 non
       {{9, 5, 1, 3, 100}, 4},   // even: mean of the two in the middle
       {{1, 7, 7, 7, 8, 6}, 7},  // ties
   };
-  for (const auto& [seconds, expected] : cases) {
+  for (const auto& [given, expected] : cases) {
+    const auto& seconds = given;  // a binding cannot be captured
     Yard yard;
     const auto run = make_run("mlp", 1, 0, static_cast<std::int64_t>(seconds.size()));
     yard.plan({run});
@@ -225,6 +226,7 @@ TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
   yard.ingest.record(last.next("end", end_body("finished", 9)));
   const auto epochs = epoch_averages(yard.database, "sweep");
   std::vector<double> seconds;
+  seconds.reserve(epochs.size());
   for (const EpochRow& epoch : epochs) seconds.push_back(epoch.train_seconds);
   CHECK(seconds == std::vector<double>{101, 102, 203, 204, 405, 406});
   CHECK(epoch_replicas(yard.database, "sweep").size() == 6);

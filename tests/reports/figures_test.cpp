@@ -186,6 +186,8 @@ TEST_CASE("a Vega-Lite specification is JSON with the numbers of the figure, six
   CHECK(first["mean"].get<double>() ==
         doctest::Approx(figure.series.front().points.front().mean).epsilon(1e-5));
   CHECK(first["mean"].dump().size() <= 8);
+  const nlohmann::json band = nlohmann::json::parse(vega_lite(figure))["layer"][0];
+  CHECK(band["transform"][0]["filter"] == "datum.low > 0");  // the axis is logarithmic
 }
 
 TEST_CASE("CSV is quoted, formulas are defused, numbers stay numbers") {

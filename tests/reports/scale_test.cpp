@@ -13,6 +13,7 @@ namespace {
 
 std::vector<std::string> labels(const std::vector<Tick>& all) {
   std::vector<std::string> result;
+  result.reserve(all.size());
   for (const Tick& tick : all) result.push_back(tick.label);
   return result;
 }

@@ -173,7 +173,7 @@ nlohmann::json Browser::call(const std::string& method, const nlohmann::json& pa
 nlohmann::json Browser::next_message() {
   for (;;) {
     if (const std::size_t end = received_.find('\0'); end != std::string::npos) {
-      const nlohmann::json message = nlohmann::json::parse(received_.substr(0, end));
+      nlohmann::json message = nlohmann::json::parse(received_.substr(0, end));
       received_.erase(0, end + 1);
       return message;
     }
