@@ -44,12 +44,11 @@ Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool ho
 }
 
 Attempt::~Attempt() {
-  if (!ranks_.empty()) end_at_once();
+  if (gang_) end_at_once();
 }
 
 void Attempt::end_at_once() {
-  ranks_.clear();
-  own_store_.reset();
+  gang_.reset();
   end_children_with(token_);
 }
 
@@ -64,7 +63,7 @@ void Attempt::start() {
     launch_ranks();
   } catch (const UserError& error) {
     launch_error_ = error.what();
-    ranks_.clear();
+    ended_.clear();
   }
 }
 
@@ -78,8 +77,7 @@ void Attempt::record(const std::string& type, const nlohmann::ordered_json& body
 }
 
 void Attempt::add_end_fds(std::vector<int>& fds) const {
-  for (const Rank& rank : ranks_)
-    if (!rank.ended && rank.process->end_fd() >= 0) fds.push_back(rank.process->end_fd());
+  if (gang_) gang_->add_end_fds(fds);
 }
 
 bool Attempt::step() {
@@ -88,17 +86,18 @@ bool Attempt::step() {
   follow();
   look_for_life();
   enforce();
-  if (all_ended()) finish();
+  if (const auto end = gang_end()) finish(*end);
   return !over_;
 }
 
 void Attempt::poll_ranks() {
   std::vector<Death> ended;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (ranks_[rank].ended) continue;
-    ranks_[rank].ended = ranks_[rank].process->poll();
-    if (!ranks_[rank].ended) continue;
-    const ExitStatus& status = *ranks_[rank].ended;
+  for (std::size_t rank = 0; rank < ended_.size(); ++rank) {
+    if (ended_[rank]) continue;
+    ended_[rank] = gang_->poll(static_cast<int>(rank));
+    if (!ended_[rank]) continue;
+    const ExitStatus& status = *ended_[rank];
+    if (status.lost) continue;
     record("exited", {{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}});
     ended.push_back({static_cast<int>(rank), status});
   }
@@ -178,13 +177,18 @@ void Attempt::enforce() {
 }
 
 void Attempt::signal_all(int number, const std::string& why) {
-  for (Rank& rank : ranks_)
-    if (!rank.ended) rank.process->signal(number);
+  gang_->signal(number);
   record("signalled", {{"signal", number}, {"why", why}});
 }
 
 bool Attempt::all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.ended.has_value(); });
+  return std::all_of(ended_.begin(), ended_.end(), [](const auto& ended) { return ended.has_value(); });
+}
+
+// Nothing while a rank runs or anything is left of the gang.
+std::optional<GangEnd> Attempt::gang_end() {
+  if (!gang_) return GangEnd{GangEnd::Kind::not_started, launch_error_};
+  return all_ended() ? gang_->end() : std::nullopt;
 }
 
 }  // namespace trainyard::orchestrator

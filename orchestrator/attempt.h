@@ -20,7 +20,6 @@
 #include "orchestrator/plan.h"
 #include "orchestrator/programs.h"
 #include "orchestrator/status.h"
-#include "orchestrator/store.h"
 #include "orchestrator/sweep.h"
 #include "orchestrator/yard.h"
 
@@ -33,7 +32,6 @@ struct Workplace {
   db::Ingest& ingest;
   const Programs& programs;
   Launcher& launcher;
-  StoreProcess& store;
   Status& status;
   const SweepOptions& options;
 };
@@ -57,10 +55,6 @@ class Attempt {
  private:
   using Clock = std::chrono::steady_clock;
 
-  struct Rank {
-    std::unique_ptr<RankProcess> process;
-    std::optional<ExitStatus> ended;
-  };
   // A rank that ended badly before anyone told it to end, in order of being seen.
   struct Death {
     int rank = 0;
@@ -70,11 +64,10 @@ class Attempt {
   static AttemptPlace new_place(const Yard& yard, const PlannedRun& planned);  // makes the attempt's folder
   nlohmann::json write_run_file() const;
   experiments::Launch launch() const;
-  RankCommand command(int rank, const StoreAddress& store) const;
+  RankCommand rank_command(int rank) const;
   void start();
   void end_at_once();
   void launch_ranks();
-  StoreAddress store_address();
   bool foreign() const;  // its ranks are a program of the user's
   void record(const std::string& type, const nlohmann::ordered_json& body);
   void poll_ranks();
@@ -86,7 +79,8 @@ class Attempt {
   void enforce();
   void signal_all(int number, const std::string& why);
   bool all_ended() const;
-  void finish();
+  std::optional<GangEnd> gang_end();
+  void finish(const GangEnd& end);
   void fail(std::optional<int> rank, const std::string& error);
   void interrupt();
   std::string first_error(const Death& death) const;
@@ -104,8 +98,8 @@ class Attempt {
   Clock::time_point started_ = Clock::now();
   Collector collector_;
   std::optional<experiments::RecordWriter> records_;
-  std::optional<StoreProcess> own_store_;  // outlives the ranks
-  std::vector<Rank> ranks_;
+  std::unique_ptr<Gang> gang_;                    // null where it could not be launched
+  std::vector<std::optional<ExitStatus>> ended_;  // by rank
   std::vector<Death> deaths_;
   std::string launch_error_, hang_error_;
   LifeSigns life_;

@@ -20,17 +20,16 @@ bool blames_a_peer(const std::string& error) {
 }  // namespace
 
 // All ranks are gone: nothing of the attempt may stay, then how it went.
-void Attempt::finish() {
-  ranks_.clear();
-  own_store_.reset();
+void Attempt::finish(const GangEnd& end) {
+  gang_.reset();
   if (const int left = end_children_with(token_); left > 0)
     workplace_.status.message(experiments::label(planned_.run) + ": ended " + std::to_string(left) +
                               (left == 1 ? " process" : " processes") + " that its ranks had left behind");
   collector_.collect();
   if (collector_.finished())
     outcome_.kind = RunOutcome::Kind::finished;
-  else if (!launch_error_.empty())
-    fail(std::nullopt, launch_error_);
+  else if (end.kind == GangEnd::Kind::not_started)
+    fail(std::nullopt, end.why);
   else if (!deaths_.empty())
     fail(cause().rank, first_error(cause()));
   else if (!hang_error_.empty())

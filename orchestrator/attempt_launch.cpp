@@ -8,20 +8,6 @@ namespace trainyard::orchestrator {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-// With the start times, a successor can tell these processes from later ones of the same pids.
-nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
-  nlohmann::ordered_json start_ticks = nlohmann::ordered_json::array();
-  for (const int pid : pids) {
-    const auto mark = mark_of(pid);
-    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it is gone already
-  }
-  return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
-}
-
-}  // namespace
-
 AttemptPlace Attempt::new_place(const Yard& yard, const PlannedRun& planned) {
   fs::create_directories(yard.run(planned.key));
   const int attempt = last_attempt(yard.run(planned.key)) + 1;
@@ -56,46 +42,25 @@ experiments::Launch Attempt::launch() const {
 }
 
 void Attempt::launch_ranks() {
-  const StoreAddress store = store_address();
-  std::vector<int> pids;
-  for (int rank = 0; rank < place_.world_size; ++rank) {
-    ranks_.push_back({workplace_.launcher.launch(command(rank, store)), std::nullopt});
-    pids.push_back(ranks_.back().process->pid());
-  }
-  record("launched", marks_of(pids));
-}
-
-// A foreign program does not keep its keys apart from those of other runs: it has a store of its own. A
-// single rank needs none; a foreign one that wants one all the same makes it itself, on a free port.
-StoreAddress Attempt::store_address() {
-  if (place_.world_size == 1) return {"127.0.0.1", "0"};
-  if (!foreign()) return workplace_.store.address();
-  own_store_.emplace(workplace_.programs.store, place_.directory / "store.log", workplace_.launcher);
-  return own_store_->address();
+  GangCommand command{
+      place_.directory, place_.key + "/" + std::to_string(place_.attempt), token_, foreign(), {}};
+  for (int rank = 0; rank < place_.world_size; ++rank) command.ranks.push_back(rank_command(rank));
+  gang_ = workplace_.launcher.launch(command);
+  ended_.resize(command.ranks.size());
+  record("launched", gang_->marks());
 }
 
 bool Attempt::foreign() const {
   return !planned_.run.strategy.command.empty();
 }
 
-RankCommand Attempt::command(int rank, const StoreAddress& store) const {
-  const std::string ranks = std::to_string(place_.world_size);
-  const Device& device = devices_.at(static_cast<std::size_t>(rank));
-  const bool single = place_.world_size == 1;
+RankCommand Attempt::rank_command(int rank) const {
   return {.argv = foreign() ? planned_.run.strategy.command
                             : std::vector<std::string>{workplace_.programs.runner.string()},
-          .environment = {{"RANK", std::to_string(rank)},
-                          {"LOCAL_RANK", std::to_string(rank)},
-                          {"WORLD_SIZE", ranks},
-                          {"LOCAL_WORLD_SIZE", ranks},
-                          {"MASTER_ADDR", store.host},
-                          {"MASTER_PORT", store.port},
-                          {"TORCHELASTIC_RUN_ID", place_.key + "/" + std::to_string(place_.attempt)},
-                          {"TORCHELASTIC_USE_AGENT_STORE", foreign() && single ? "False" : "True"},
-                          {"OMP_NUM_THREADS", std::to_string(planned_.circumstances.threads_per_rank)},
+          .environment = {{"OMP_NUM_THREADS", std::to_string(planned_.circumstances.threads_per_rank)},
                           {"TRAINYARD_RUN", run_file_.string()},
                           {token_variable, token_}},
-          .cores = device.cores,
+          .cores = devices_.at(static_cast<std::size_t>(rank)).cores,
           .log = log(rank),
           .folder = planned_.run.strategy.folder};
 }

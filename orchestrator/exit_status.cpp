@@ -1,7 +1,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "orchestrator/launcher.h"
+#include "orchestrator/process.h"
 
 namespace trainyard::orchestrator {
 

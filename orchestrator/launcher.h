@@ -1,58 +1,77 @@
-// Starts the processes of a run and says when they end: the seam between supervision and the operating system
-// (or a cluster). `launchers` is the table of those there are; tests use fakes.
+// Starts the ranks of an attempt and says when they end: the seam between supervision and the operating
+// system or a cluster. `launchers` is the table of those there are.
 #pragma once
 
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "experiments/file.h"
+#include "orchestrator/process.h"
+#include "orchestrator/programs.h"
+#include "orchestrator/yard.h"
+
 namespace trainyard::orchestrator {
 
-struct RankCommand {
-  std::vector<std::string> argv;
-  std::map<std::string, std::string> environment;  // added to this process's own
-  std::vector<int> cores;                          // CPU affinity; empty = inherited
-  std::filesystem::path log;                       // stdout and stderr, appended
-  std::filesystem::path folder = {};               // it starts there; empty = inherited
+// All ranks of one attempt. Their commands lack what the launcher adds: torchrun's variables.
+struct GangCommand {
+  std::filesystem::path directory;  // the attempt's
+  std::string run_id;               // "<key>/<attempt>"
+  std::string token;                // in the environment of each of its processes, see leftovers.h
+  bool foreign = false;             // its ranks are a program of the user's, which gets a store of its own
+  std::vector<RankCommand> ranks;
 };
 
-struct ExitStatus {
-  int code = 0;    // exit code, or −1
-  int signal = 0;  // the signal that ended it, or 0
-  bool clean() const { return code == 0 && signal == 0; }
+// How it went, seen from outside.
+struct GangEnd {
+  enum class Kind {
+    ranks,       // they ended by themselves, or were told to by us
+    taken_away,  // cancelled, preempted, its node failed: no rank's fault; the run is tried again
+    not_started  // it could not be launched
+  };
+  Kind kind = Kind::ranks;
+  std::string why;  // where it was not the ranks'
 };
-std::string to_text(const ExitStatus& status);  // "exit code 3", "killed by signal 9 (SIGKILL)"
 
-// One process of a rank, in its own session and process group; it dies with this process. Destroying a live
-// one kills its whole group.
-class RankProcess {
+// The ranks that were launched together. Destroying it ends what is alive of it.
+class Gang {
  public:
-  virtual ~RankProcess() = default;
-  virtual int pid() const = 0;
-  virtual std::optional<ExitStatus> poll() = 0;  // nothing while it runs; never blocks
-  virtual void signal(int number) = 0;           // to the whole group
-  // Readable once it has ended, for poll(2): what waits need not ask again and again. −1 where there is none.
-  virtual int end_fd() const { return -1; }
+  virtual ~Gang() = default;
+  virtual std::optional<ExitStatus> poll(int rank) = 0;  // nothing while it runs; never blocks
+  virtual void signal(int number) = 0;                   // to all that run: SIGTERM or SIGKILL
+  // Nothing before every rank has ended and nothing is left of it.
+  virtual std::optional<GangEnd> end() = 0;
+  virtual bool waiting() { return false; }  // in a queue: no rank runs yet
+  virtual void add_end_fds(std::vector<int>&) const {}
+  virtual nlohmann::ordered_json marks() const = 0;  // how a successor finds it: members of `launched`
 };
 
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  virtual std::unique_ptr<RankProcess> launch(
-      const RankCommand& command) = 0;  // UserError where it cannot start
+  virtual std::unique_ptr<Gang> launch(const GangCommand& command) = 0;  // UserError where it cannot start
 };
 
-std::unique_ptr<Launcher> local_launcher();
+// What a launcher is made from.
+struct LauncherSetting {
+  const experiments::Machine& machine;
+  const Programs& programs;
+  const Yard& yard;
+};
+
+std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard);
 
 // What can start a run's ranks, by name.
 struct LauncherKind {
   std::string name;
   std::string about;
-  std::unique_ptr<Launcher> (*make)();
+  std::unique_ptr<Launcher> (*make)(const LauncherSetting& setting);
 };
 std::span<const LauncherKind> launchers();
 

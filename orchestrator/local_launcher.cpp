@@ -1,221 +1,115 @@
-// Processes on this host, by fork and exec.
-//
-// Not Boost.Process v2: the launcher of 1.81 leaves the child through exit() where exec fails (which flushes
-// and destroys what belongs to the parent), closes only descriptors above its own pipe, drops the error of
-// its error_code overload, and wants an Asio executor although nothing here waits asynchronously. What a rank
-// needs is a list of settings between fork and exec, below.
-//
-// The kernel sends the death signal when the *thread* that forked ends: launch from the main thread only.
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <system_error>
-#include <thread>
+// Ranks as processes of this host. One store serves all runs; a foreign program does not keep its keys apart
+// from those of other runs, so it has a store of its own.
+#include <nlohmann/json.hpp>
 
-#include <fcntl.h>
-#include <linux/close_range.h>
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "models/error.h"
 #include "orchestrator/launcher.h"
+#include "orchestrator/leftovers.h"
+#include "orchestrator/store.h"
 
 namespace trainyard::orchestrator {
 
 namespace {
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-  void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
+// With the start times, a successor can tell these processes from later ones of the same pids.
+nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
+  nlohmann::ordered_json start_ticks = nlohmann::ordered_json::array();
+  for (const int pid : pids) {
+    const auto mark = mark_of(pid);
+    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it is gone already
   }
+  return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
+}
+
+std::map<std::string, std::string> torchrun_environment(const GangCommand& gang, std::size_t rank,
+                                                        const StoreAddress& store) {
+  const std::string ranks = std::to_string(gang.ranks.size());
+  const bool own_rendezvous = gang.foreign && gang.ranks.size() == 1;
+  return {{"RANK", std::to_string(rank)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"WORLD_SIZE", ranks},
+          {"LOCAL_WORLD_SIZE", ranks},
+          {"MASTER_ADDR", store.host},
+          {"MASTER_PORT", store.port},
+          {"TORCHELASTIC_RUN_ID", gang.run_id},
+          {"TORCHELASTIC_USE_AGENT_STORE", own_rendezvous ? "False" : "True"}};
+}
+
+class LocalGang : public Gang {
+ public:
+  explicit LocalGang(std::optional<StoreProcess> store) : own_store_(std::move(store)) {}
+
+  void start(const GangCommand& gang, const StoreAddress& store) {
+    std::vector<int> pids;
+    for (std::size_t rank = 0; rank < gang.ranks.size(); ++rank) {
+      RankCommand command = gang.ranks[rank];
+      command.environment.merge(torchrun_environment(gang, rank, store));
+      ranks_.push_back({start_process(command), std::nullopt});
+      pids.push_back(ranks_.back().process->pid());
+    }
+    marks_ = marks_of(pids);
+  }
+
+  std::optional<ExitStatus> poll(int number) override {
+    Rank& rank = ranks_.at(static_cast<std::size_t>(number));
+    if (!rank.ended) rank.ended = rank.process->poll();
+    return rank.ended;
+  }
+
+  void signal(int number) override {
+    for (Rank& rank : ranks_)
+      if (!rank.ended) rank.process->signal(number);
+  }
+
+  std::optional<GangEnd> end() override {
+    for (const Rank& rank : ranks_)
+      if (!rank.ended) return std::nullopt;
+    return GangEnd{};
+  }
+
+  void add_end_fds(std::vector<int>& fds) const override {
+    for (const Rank& rank : ranks_)
+      if (!rank.ended && rank.process->end_fd() >= 0) fds.push_back(rank.process->end_fd());
+  }
+
+  nlohmann::ordered_json marks() const override { return marks_; }
 
  private:
-  int fd_;
-};
-
-// Everything the child touches, made before the fork: between fork and exec nothing may allocate.
-struct Prepared {
-  std::vector<std::string> environment;
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  cpu_set_t cores;
-  bool pinned = false;
-  std::string folder;
-  FileDescriptor input, log, error_in, error_out;
-  pid_t parent = ::getpid();
-};
-
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& added) {
-  std::map<std::string, std::string> all;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text(*entry);
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  for (const auto& [name, value] : added) all[name] = value;
-  std::vector<std::string> environment;
-  environment.reserve(all.size());
-  for (const auto& [name, value] : all) environment.push_back(std::string(name).append("=").append(value));
-  return environment;
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
-[[noreturn]] void cannot_start(const RankCommand& command, const std::string& step, int error) {
-  throw UserError("cannot start " + command.argv.front() + ": " + step + ": " +
-                  std::generic_category().message(error));
-}
-
-void prepare(const RankCommand& command, Prepared& prepared) {
-  prepared.environment = merged_environment(command.environment);
-  prepared.argv = pointers(command.argv);
-  prepared.envp = pointers(prepared.environment);
-  CPU_ZERO(&prepared.cores);
-  for (const int core : command.cores) CPU_SET(core, &prepared.cores);
-  prepared.pinned = !command.cores.empty();
-  prepared.folder = command.folder.string();
-  prepared.input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  prepared.log.reset(::open(command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (prepared.log.get() < 0) cannot_start(command, "log " + command.log.string(), errno);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot_start(command, "pipe", errno);
-  prepared.error_in.reset(ends[0]);
-  prepared.error_out.reset(ends[1]);
-}
-
-enum class Step : int { parent_gone, affinity, redirect, folder, execute };
-constexpr std::array<const char*, 5> step_names{"its parent is gone", "pinning it to its cores",
-                                                "redirecting its output", "entering its folder",
-                                                "executing it"};
-struct ChildError {
-  Step step;
-  int error;
-};
-
-void default_signals() {
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-// In the child. Returns only when a step failed.
-Step become_rank(const Prepared& prepared) {
-  ::setsid();  // a group of its own: the terminal's Ctrl-C reaches the orchestrator only
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != prepared.parent) return Step::parent_gone;  // it died before the line above
-  if (prepared.pinned && ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores) != 0)
-    return Step::affinity;
-  default_signals();
-  if (::dup2(prepared.input.get(), STDIN_FILENO) < 0 || ::dup2(prepared.log.get(), STDOUT_FILENO) < 0 ||
-      ::dup2(prepared.log.get(), STDERR_FILENO) < 0)
-    return Step::redirect;
-  if (!prepared.folder.empty() && ::chdir(prepared.folder.c_str()) != 0) return Step::folder;
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  ::execvpe(prepared.argv.front(), prepared.argv.data(), prepared.envp.data());
-  return Step::execute;
-}
-
-// What the child reported before it ended; nothing where exec closed the pipe.
-std::optional<ChildError> read_error(int fd) {
-  ChildError error{};
-  ssize_t size = 0;
-  do {
-    size = ::read(fd, &error, sizeof error);
-  } while (size < 0 && errno == EINTR);
-  if (size != static_cast<ssize_t>(sizeof error)) return std::nullopt;
-  return error;
-}
-
-// The leader is reaped by the destructor only: until then its pid, which names the group, belongs to nobody
-// else.
-class LocalProcess : public RankProcess {
- public:
-  explicit LocalProcess(pid_t pid)
-      : pid_(pid), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}  // close-on-exec
-  ~LocalProcess() override {
-    ::kill(-pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    reap_group();
-  }
-  LocalProcess(const LocalProcess&) = delete;
-  LocalProcess& operator=(const LocalProcess&) = delete;
-
-  int pid() const override { return pid_; }
-
-  std::optional<ExitStatus> poll() override {
-    siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
-      return std::nullopt;
-    if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
-    return ExitStatus{-1, info.si_status};
-  }
-
-  void signal(int number) override { ::kill(-pid_, number); }
-  int end_fd() const override { return end_.get(); }
-
- private:
-  // Its killed grandchildren become ours where this process is a subreaper: wait for them, a second at most.
-  void reap_group() const {
-    for (int tries = 0; tries < 200 && ::kill(-pid_, 0) == 0; ++tries) {
-      while (::waitpid(-pid_, nullptr, WNOHANG) > 0) {
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  }
-
-  pid_t pid_;
-  FileDescriptor end_;
+  struct Rank {
+    std::unique_ptr<RankProcess> process;
+    std::optional<ExitStatus> ended;
+  };
+  std::optional<StoreProcess> own_store_;  // outlives the ranks
+  std::vector<Rank> ranks_;
+  nlohmann::ordered_json marks_;
 };
 
 class LocalLauncher : public Launcher {
  public:
-  std::unique_ptr<RankProcess> launch(const RankCommand& command) override {
-    Prepared prepared;
-    prepare(command, prepared);
-    const pid_t pid = ::fork();
-    if (pid < 0) cannot_start(command, "fork", errno);
-    if (pid == 0) {
-      const ChildError error{become_rank(prepared), errno};
-      [[maybe_unused]] const auto written = ::write(prepared.error_out.get(), &error, sizeof error);
-      ::_exit(127);
-    }
-    auto process = std::make_unique<LocalProcess>(pid);
-    prepared.error_out.reset();
-    if (const auto error = read_error(prepared.error_in.get()))
-      cannot_start(command, step_names.at(static_cast<std::size_t>(error->step)), error->error);
-    return process;
+  LocalLauncher(const Programs& programs, const Yard& yard)
+      : program_(programs.store), store_(programs.store, yard.root() / "store.log") {}
+
+  // A single rank needs no store; a foreign one that wants one all the same makes it itself, on a free port.
+  std::unique_ptr<Gang> launch(const GangCommand& command) override {
+    const bool alone = command.ranks.size() == 1;
+    std::optional<StoreProcess> own;
+    if (!alone && command.foreign) own.emplace(program_, command.directory / "store.log");
+    const StoreAddress address = alone             ? StoreAddress{"127.0.0.1", "0"}
+                                 : own.has_value() ? own->address()
+                                                   : store_.address();
+    auto gang = std::make_unique<LocalGang>(std::move(own));
+    gang->start(command, address);
+    return gang;
   }
+
+ private:
+  std::filesystem::path program_;
+  StoreProcess store_;
 };
 
 }  // namespace
 
-std::unique_ptr<Launcher> local_launcher() {
-  return std::make_unique<LocalLauncher>();
-}
-
-std::span<const LauncherKind> launchers() {
-  static const std::array<LauncherKind, 1> rows{{{"local", "processes on this host", local_launcher}}};
-  return rows;
+std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard) {
+  return std::make_unique<LocalLauncher>(programs, yard);
 }
 
 }  // namespace trainyard::orchestrator

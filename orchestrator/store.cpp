@@ -29,8 +29,8 @@ std::optional<StoreAddress> parse_store_address(const std::string& output) {
   return std::nullopt;
 }
 
-StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log, Launcher& launcher)
-    : program_(std::move(program)), log_(std::move(log)), launcher_(launcher) {}
+StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log)
+    : program_(std::move(program)), log_(std::move(log)) {}
 
 StoreAddress StoreProcess::address() {
   if (!process_ || process_->poll()) start();
@@ -40,7 +40,7 @@ StoreAddress StoreProcess::address() {
 void StoreProcess::start() {
   process_.reset();
   std::filesystem::remove(log_);  // an address of an earlier store must not be read
-  process_ = launcher_.launch({.argv = {program_.string()}, .environment = {}, .cores = {}, .log = log_});
+  process_ = start_process({.argv = {program_.string()}, .environment = {}, .cores = {}, .log = log_});
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
     if (const auto found = parse_store_address(whole_file(log_))) {

@@ -4,9 +4,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "orchestrator/launcher.h"
+#include "orchestrator/process.h"
 
 namespace trainyard::orchestrator {
 
@@ -21,7 +22,7 @@ std::optional<StoreAddress> parse_store_address(const std::string& output);
 class StoreProcess {
  public:
   // `log` takes the store's output, which is where its address is read.
-  StoreProcess(std::filesystem::path program, std::filesystem::path log, Launcher& launcher);
+  StoreProcess(std::filesystem::path program, std::filesystem::path log);
   StoreAddress address();  // UserError where the store does not start
 
  private:
@@ -29,7 +30,6 @@ class StoreProcess {
 
   std::filesystem::path program_;
   std::filesystem::path log_;
-  Launcher& launcher_;
   std::unique_ptr<RankProcess> process_;
   StoreAddress address_;
 };

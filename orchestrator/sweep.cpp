@@ -13,7 +13,6 @@
 #include "orchestrator/attempt.h"
 #include "orchestrator/leftovers.h"
 #include "orchestrator/schedule.h"
-#include "orchestrator/store.h"
 
 namespace trainyard::orchestrator {
 
@@ -208,8 +207,7 @@ SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& pla
                       const std::atomic<int>& stop, const SweepOptions& options) {
   const Subreaper subreaper;
   db::Ingest ingest(database);
-  StoreProcess store(programs.store, yard.root() / "store.log", launcher);
-  const Workplace workplace{yard, experiment.name, ingest, programs, launcher, store, status, options};
+  const Workplace workplace{yard, experiment.name, ingest, programs, launcher, status, options};
   status.sweep_started(plan);
   SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
   status.sweep_ended();

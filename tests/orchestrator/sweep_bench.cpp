@@ -109,7 +109,7 @@ Plan SweepBench::plan() const {
 }
 
 SweepResult SweepBench::sweep() {
-  const auto launcher = local_launcher();
+  const auto launcher = local_launcher(programs, yard);
   recover(yard, database, [&](const std::string& text) { status.message(text); });
   return run_sweep(experiment, plan(), yard, database, programs, *launcher, status, stop, options);
 }

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "models/error.h"
-#include "orchestrator/launcher.h"
 #include "orchestrator/leftovers.h"
+#include "orchestrator/process.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -30,7 +30,7 @@ RankCommand shell(const TemporaryFolder& folder, const std::string& script) {
 
 TEST_CASE("a process has its environment, its output goes to its log, its exit code comes back") {
   const TemporaryFolder folder;
-  const auto process = local_launcher()->launch(shell(folder, "echo $GREETING; echo trouble >&2; exit 3"));
+  const auto process = start_process(shell(folder, "echo $GREETING; echo trouble >&2; exit 3"));
   const auto status = wait_for(*process);
   REQUIRE(status);
   CHECK(status->code == 3);
@@ -42,7 +42,7 @@ TEST_CASE("a process has its environment, its output goes to its log, its exit c
 TEST_CASE("a log is appended to") {
   const TemporaryFolder folder;
   for (int i = 0; i < 2; ++i) {
-    const auto process = local_launcher()->launch(shell(folder, "echo again"));
+    const auto process = start_process(shell(folder, "echo again"));
     REQUIRE(wait_for(*process));
   }
   CHECK(text_of(folder.path / "log") == "again\nagain\n");
@@ -50,7 +50,7 @@ TEST_CASE("a log is appended to") {
 
 TEST_CASE("the end by a signal is told by its number and name") {
   const TemporaryFolder folder;
-  const auto process = local_launcher()->launch(shell(folder, "sleep 100 & wait"));
+  const auto process = start_process(shell(folder, "sleep 100 & wait"));
   CHECK_FALSE(process->poll());
   process->signal(SIGKILL);
   const auto status = wait_for(*process);
@@ -68,7 +68,7 @@ TEST_CASE(
                        "cut -d' ' -f5,6 /proc/$$/stat; ls /proc/$$/fd | sort -n | tr '\\n' ' '");
   command.cores = {core};
   std::signal(SIGUSR1, SIG_IGN);
-  const auto process = local_launcher()->launch(command);
+  const auto process = start_process(command);
   std::signal(SIGUSR1, SIG_DFL);
   REQUIRE(wait_for(*process));
   const std::string log = text_of(folder.path / "log");
@@ -84,8 +84,8 @@ TEST_CASE(
 TEST_CASE("destroying a process ends its whole group") {
   const Subreaper subreaper;  // else a container's init may never reap the child
   const TemporaryFolder folder;
-  auto process = local_launcher()->launch(
-      shell(folder, "sleep 100 & echo $! > " + (folder.path / "child").string() + "; wait"));
+  auto process =
+      start_process(shell(folder, "sleep 100 & echo $! > " + (folder.path / "child").string() + "; wait"));
   REQUIRE(becomes_true(5, [&] { return text_of(folder.path / "child").ends_with("\n"); }));
   const int child = pid_in(folder.path / "child");
   CHECK(alive(child));
@@ -97,14 +97,14 @@ TEST_CASE("a program that is not there is the user's error and is named") {
   const TemporaryFolder folder;
   RankCommand command{
       .argv = {"/nowhere/runner"}, .environment = {}, .cores = {}, .log = folder.path / "log"};
-  CHECK_THROWS_WITH_AS(local_launcher()->launch(command), doctest::Contains("/nowhere/runner"), UserError);
+  CHECK_THROWS_WITH_AS(start_process(command), doctest::Contains("/nowhere/runner"), UserError);
 }
 
 TEST_CASE("cores that are not there are an error before the program runs") {
   const TemporaryFolder folder;
   auto command = shell(folder, "echo ran");
   command.cores = {1023};
-  CHECK_THROWS_WITH_AS(local_launcher()->launch(command), doctest::Contains("pinning"), UserError);
+  CHECK_THROWS_WITH_AS(start_process(command), doctest::Contains("pinning"), UserError);
   CHECK(text_of(folder.path / "log").empty());
 }
 
@@ -112,8 +112,8 @@ TEST_CASE("a process dies with the one that launched it") {
   const TemporaryFolder folder;
   const pid_t parent = ::fork();
   if (parent == 0) {
-    const auto process = local_launcher()->launch(
-        shell(folder, "echo $$ > " + (folder.path / "pid").string() + "; exec sleep 100"));
+    const auto process =
+        start_process(shell(folder, "echo $$ > " + (folder.path / "pid").string() + "; exec sleep 100"));
     while (true) ::pause();
   }
   REQUIRE(becomes_true(5, [&] { return text_of(folder.path / "pid").ends_with("\n"); }));

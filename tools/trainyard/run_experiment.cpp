@@ -57,7 +57,7 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
                                 const orchestrator::Programs& programs, orchestrator::SweepOptions options) {
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
   const StopSignal stop;
-  const auto launcher = orchestrator::local_launcher();
+  const auto launcher = orchestrator::local_launcher(programs, yard);
   const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
                                             : orchestrator::plain_status(std::cout);
   return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, *launcher, *status,
