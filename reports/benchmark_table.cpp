@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reports/number_text.h"
+
 namespace trainyard::reports {
 
 namespace {
@@ -35,6 +37,15 @@ BenchmarkRow row_for(const CellVerdicts& judged, const std::string& arm) {
   return row;
 }
 
+std::string percent_text(const BenchmarkRow& row, const char* metric) {
+  const auto found = row.percent.find(metric);
+  if (found == row.percent.end()) return "–";
+  const Percent& percent = found->second;
+  if (!percent.interval) return fixed(percent.value, 1);
+  return fixed(percent.value, 1) + " [" + fixed(percent.interval->low, 1) + ", " +
+         fixed(percent.interval->high, 1) + "]";
+}
+
 }  // namespace
 
 bool is_parameter_study(const Comparison& comparison) {
@@ -58,6 +69,21 @@ std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison) {
     rows.insert(rows.end(), arms.begin(), arms.end());
   }
   return rows;
+}
+
+std::string benchmark_caption(const Comparison& comparison) {
+  return "Percent of the benchmark: " + comparison.compare.axis + " " + comparison.compare.baseline +
+         " is 100; with 95 % intervals.";
+}
+
+Table benchmark_text(const Comparison& comparison) {
+  Table table;
+  if (!is_parameter_study(comparison)) return table;
+  table.columns = {"Model", comparison.compare.axis, "Time per epoch", "Accuracy", "Loss"};
+  for (const BenchmarkRow& row : benchmark_table(comparison))
+    table.rows.push_back({row.cell, row.value, percent_text(row, "train-seconds"),
+                          percent_text(row, "validation-accuracy"), percent_text(row, "validation-loss")});
+  return table;
 }
 
 }  // namespace trainyard::reports

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reports/content.h"
+#include "reports/table.h"
 
 namespace trainyard::reports {
 
@@ -30,5 +31,11 @@ bool is_parameter_study(const Comparison& comparison);
 // baseline's mean. Cells in the order of the comparison, the baseline first in each; values that cannot be
 // compared are left out.
 std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison);
+
+// "Percent of the benchmark: batch 128 is 100; with 95 % intervals."
+std::string benchmark_caption(const Comparison& comparison);
+
+// The same as text, "150.0 [148.1, 151.9]"; without rows for what is no parameter study.
+Table benchmark_text(const Comparison& comparison);
 
 }  // namespace trainyard::reports

@@ -36,9 +36,9 @@ int decimals_for(double width, int least, int most) {
   return std::clamp(1 - static_cast<int>(std::floor(std::log10(width))), least, most);
 }
 
-// Decimals of a change: the interval's half width decides, the unit limits.
+// Decimals of a change: the interval's half width decides where there is one, the unit limits.
 int decimals_of(const Verdict& verdict) {
-  const Interval interval = change_of(verdict, 0.95).interval;
+  const Interval interval = verdict.estimate ? change_of(verdict, 0.95).interval : Interval{};
   const double half = (interval.high - interval.low) / 2;
   switch (verdict.scale) {
     case Scale::log_ratio:
@@ -92,7 +92,10 @@ std::string for_table(double value, int digits) {
 }
 
 std::string effect_text(const Verdict& verdict) {
-  std::string number = signed_fixed(change_of(verdict, 0.95).value, decimals_of(verdict));
+  if (!verdict.estimate && !verdict.difference) return "–";
+  const double change =
+      verdict.estimate ? change_of(verdict, 0.95).value : as_change(verdict.scale, *verdict.difference);
+  const std::string number = signed_fixed(change, decimals_of(verdict));
   switch (verdict.scale) {
     case Scale::log_ratio:
       return number + " %";
@@ -107,6 +110,7 @@ std::string effect_text(const Verdict& verdict) {
 }
 
 std::string interval_text(const Verdict& verdict, double level) {
+  if (!verdict.estimate) return "–";
   const Interval interval = change_of(verdict, level).interval;
   const int decimals = decimals_of(verdict);
   return "[" + signed_fixed(interval.low, decimals) + ", " + signed_fixed(interval.high, decimals) + "]";

@@ -24,9 +24,9 @@ std::string signed_fixed(double value, int decimals);  // "+0.5", "−0.3", "0.0
 // Four significant digits for tables: "0.2341", "41.09", "1371"; "–" for NaN.
 std::string for_table(double value, int digits = 4);
 
-// "−43.2 %", "+0.10 pp", "+0.0012 absolute".
+// "−43.2 %", "+0.10 pp", "+0.0012 absolute"; "–" without pairs.
 std::string effect_text(const Verdict& verdict);
-// "[−43.6, −42.8]": the interval of this level, without its unit.
+// "[−43.6, −42.8]": the interval of this level, without its unit; "–" where there is none.
 std::string interval_text(const Verdict& verdict, double level = 0.95);
 // "a factor of 1.05", "±0.5 pp", "±0.005".
 std::string margin_text(const Verdict& verdict);

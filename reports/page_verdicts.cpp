@@ -2,8 +2,10 @@
 // stands in a table of its own. Below them the published shape and all numbers.
 #include <algorithm>
 
+#include "reports/benchmark_table.h"
 #include "reports/number_text.h"
 #include "reports/page.h"
+#include "reports/table_text.h"
 #include "reports/verdict_cell.h"
 
 namespace trainyard::reports {
@@ -99,6 +101,24 @@ Markup published(const Comparison& comparison) {
   return out;
 }
 
+// Nothing where it is no parameter study.
+Markup benchmark(const Comparison& comparison) {
+  const Table table = benchmark_text(comparison);
+  Markup out;
+  if (table.rows.empty()) return out;
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "shape"}});
+  out.leaf("caption", {}, benchmark_caption(comparison)).open("thead").open("tr");
+  for (const std::string& name : table.columns) out.leaf("th", {{"scope", "col"}}, name);
+  out.close().close().open("tbody");
+  for (const std::vector<TableValue>& row : table.rows) {
+    out.open("tr");
+    for (const TableValue& value : row) out.leaf("td", {}, shown(value));
+    out.close();
+  }
+  out.close().close().close();
+  return out;
+}
+
 std::string remarks(const Verdict& verdict) {
   std::string text = verdict.reason;
   if (const std::string speed = speed_text(verdict);
@@ -117,9 +137,9 @@ void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verd
   out.open("tr").leaf("td", {}, judged.cell.label).leaf("td", {}, verdict.arm);
   out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, look_of(verdict.word).text);
   out.leaf("td", {{"class", "n"}}, std::to_string(verdict.n));
-  out.leaf("td", {{"class", "n"}}, verdict.estimate ? effect_text(verdict) : "–");
-  out.leaf("td", {{"class", "n"}}, verdict.estimate ? interval_text(verdict, 0.95) : "–");
-  out.leaf("td", {{"class", "n"}}, verdict.estimate ? interval_text(verdict, 0.90) : "–");
+  out.leaf("td", {{"class", "n"}}, effect_text(verdict));
+  out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.95));
+  out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.90));
   out.leaf("td", {{"class", "n"}}, margin_text(verdict));
   out.leaf("td", {{"class", "n"}}, verdict.tested ? p_text(verdict.adjusted_p) : "–");
   out.leaf("td", {{"class", "why"}}, remarks(verdict)).close().line();
@@ -161,7 +181,8 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   add_head(out, comparison.compare);
   for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first);
   out.close().close();
-  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison)).add(published(comparison)).close();
+  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison));
+  out.add(published(comparison)).add(benchmark(comparison)).close();
   return out;
 }
 

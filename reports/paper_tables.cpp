@@ -2,8 +2,9 @@
 
 #include <cmath>
 
+#include "reports/benchmark_table.h"
 #include "reports/number_text.h"
-#include "reports/scale.h"
+#include "reports/verdict_records.h"
 
 namespace trainyard::reports {
 
@@ -29,7 +30,7 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
   const PublishedTable published = published_table(comparison);
   PaperTable paper;
   paper.slug = slug_for("verdicts", content, comparison);
-  paper.columns = "lp{0.26\\linewidth}p{0.26\\linewidth}p{0.26\\linewidth}";
+  paper.columns = "@{}lp{0.25\\linewidth}p{0.25\\linewidth}p{0.25\\linewidth}@{}";
   paper.caption = "What each " + comparison.compare.axis +
                   " does to accuracy and loss of validation and to training time per epoch, against " +
                   comparison.compare.baseline + "." +
@@ -42,15 +43,12 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
   return paper;
 }
 
-std::vector<TableValue> effect_row(const CellVerdicts& judged, const Verdict& verdict) {
-  const bool known = verdict.estimate.has_value();
-  return {judged.cell.label,
-          verdict.arm,
-          find_metric(verdict.metric).title,
+std::vector<TableValue> effect_row(const Verdict& verdict) {
+  return {find_metric(verdict.metric).title,
           text_of(verdict.word),
-          known ? effect_text(verdict) : "–",
-          known ? interval_text(verdict, 0.95) : "–",
-          known ? interval_text(verdict, 0.90) : "–",
+          effect_text(verdict),
+          interval_text(verdict, 0.95),
+          interval_text(verdict, 0.90),
           verdict.tested ? p_text(verdict.adjusted_p) : "–",
           std::int64_t{verdict.n}};
 }
@@ -58,37 +56,36 @@ std::vector<TableValue> effect_row(const CellVerdicts& judged, const Verdict& ve
 PaperTable effects(const Content& content, const Comparison& comparison) {
   PaperTable paper;
   paper.slug = slug_for("effects", content, comparison);
-  paper.columns = "lllllllrr";
-  paper.breaks = true;
+  paper.columns = "@{}lllrrrr@{}";
+  paper.long_table = true;
   paper.caption = "All effects against " + comparison.compare.baseline +
                   ", with 95 % and 90 % intervals; p after Holm's correction; n: pairs.";
-  paper.table.columns = {"Model",         "Arm",           "Metric", "Verdict", "Effect",
-                         "95 % interval", "90 % interval", "p",      "n"};
+  paper.table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
   for (const CellVerdicts& judged : comparison.cells) {
-    for (const Verdict& verdict : judged.verdicts) paper.table.rows.push_back(effect_row(judged, verdict));
+    std::string heading;
+    for (const Verdict& verdict : judged.verdicts) {
+      const std::string arm = judged.cell.label + ": " + verdict.arm;
+      if (arm != heading) paper.table.rows.push_back({heading = arm});
+      paper.table.rows.push_back(effect_row(verdict));
+    }
   }
   return paper;
 }
 
-const char* unit_of(Scale scale) {
-  switch (scale) {
-    case Scale::log_ratio:
-      return "percent";
-    case Scale::points:
-      return "percentage points";
-    case Scale::decibels:
-      return "dB";
-    case Scale::absolute:
-      return "units of loss";
-  }
-  return "";
+PaperTable percent_of_benchmark(const Content& content, const Comparison& comparison) {
+  PaperTable paper;
+  paper.slug = slug_for("benchmark", content, comparison);
+  paper.columns = "@{}llrrr@{}";
+  paper.caption = benchmark_caption(comparison);
+  paper.table = benchmark_text(comparison);
+  return paper;
 }
 
 std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdicts& judged,
                                    const Verdict& verdict) {
   std::vector<TableValue> row{
-      comparison.compare.axis, comparison.compare.baseline, judged.cell.label,     verdict.arm,
-      verdict.metric,          text_of(verdict.word),       unit_of(verdict.scale)};
+      comparison.compare.axis, comparison.compare.baseline, judged.cell.label,       verdict.arm,
+      verdict.metric,          text_of(verdict.word),       unit_name(verdict.scale)};
   const double none = std::nan("");
   const bool known = verdict.estimate.has_value();
   const Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
@@ -109,6 +106,7 @@ std::vector<PaperTable> paper_tables(const Content& content) {
   for (const Comparison& comparison : content.comparisons) {
     papers.push_back(published_shape(content, comparison));
     papers.push_back(effects(content, comparison));
+    if (is_parameter_study(comparison)) papers.push_back(percent_of_benchmark(content, comparison));
   }
   return papers;
 }

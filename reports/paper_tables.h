@@ -10,14 +10,15 @@
 namespace trainyard::reports {
 
 struct PaperTable {
-  std::string slug;     // file name: "verdicts"
-  std::string caption;  // plain text
-  std::string columns;  // of a LaTeX tabular
-  bool breaks = false;  // long: may go over pages
+  std::string slug;         // file name: "verdicts"
+  std::string caption;      // plain text
+  std::string columns;      // of a LaTeX tabular
+  bool long_table = false;  // many rows: small print, over pages
   Table table;
 };
 
-// For each comparison the table in the published shape and every effect with its intervals, as text.
+// For each comparison the table in the published shape, every effect with its intervals and, of a parameter
+// study, the percent of its benchmark, as text.
 std::vector<PaperTable> paper_tables(const Content& content);
 
 // Every verdict of every comparison with its numbers: effects and intervals in `unit`, p after Holm.

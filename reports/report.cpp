@@ -73,7 +73,7 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
     for (const PaperTable& paper : paper_tables(content))
       writer.write(
           "tables/" + paper.slug + ".tex",
-          latex_table(paper.table, {paper.columns, paper.caption, "tab:" + paper.slug, paper.breaks}));
+          latex_table(paper.table, {paper.columns, paper.caption, "tab:" + paper.slug, paper.long_table}));
   }
   if (formats.count("csv") == 0) return;
   writer.write("tables/verdicts.csv", csv_text(verdict_numbers(content)));

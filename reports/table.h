@@ -11,6 +11,7 @@ namespace trainyard::reports {
 
 using TableValue = std::variant<std::string, std::int64_t, double>;  // NaN: no value
 
+// A row of one text in a table of several columns heads the rows below it.
 struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<TableValue>> rows;

@@ -44,6 +44,10 @@ std::string replaced(std::string_view text,
   return out;
 }
 
+bool is_heading(const std::vector<TableValue>& row, const Table& table) {
+  return row.size() == 1 && table.columns.size() > 1;
+}
+
 std::string joined(const std::vector<std::string>& cells, const char* separator) {
   std::string line;
   for (const std::string& cell : cells) line += (line.empty() ? "" : separator) + cell;
@@ -64,6 +68,20 @@ std::vector<std::string> escaped_row(const std::vector<TableValue>& row, const E
 
 std::string latex_row(const std::vector<TableValue>& row) {
   return joined(escaped_row(row, latex_escaped), " & ") + " \\\\\n";
+}
+
+std::string latex_body(const Table& table) {
+  std::string text;
+  for (const std::vector<TableValue>& row : table.rows) {
+    if (is_heading(row, table)) {
+      text += std::string(&row == &table.rows.front() ? "" : "\\addlinespace\n") + "\\multicolumn{" +
+              std::to_string(table.columns.size()) + "}{l}{" + latex_escaped(shown(row.front())) +
+              "} \\\\*\n";
+    } else {
+      text += latex_row(row);
+    }
+  }
+  return text;
 }
 
 std::string latex_head(const Table& table) {
@@ -117,12 +135,17 @@ std::string markdown_table(const Table& table) {
   };
   add(escaped_row({table.columns.begin(), table.columns.end()}, markdown_escaped));
   add(std::vector<std::string>(table.columns.size(), "---"));
-  for (const std::vector<TableValue>& row : table.rows) add(escaped_row(row, markdown_escaped));
+  for (const std::vector<TableValue>& row : table.rows) {
+    std::vector<std::string> cells = escaped_row(row, markdown_escaped);
+    if (is_heading(row, table)) cells.front() = "**" + cells.front() + "**";
+    cells.resize(table.columns.size(), " ");
+    add(cells);
+  }
   return text;
 }
 
 std::string latex_escaped(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 29> pairs{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 30> pairs{
       {{"\n", " "},         {"\\", "\\textbackslash{}"},
        {"{", "\\{"},        {"}", "\\}"},
        {"&", "\\&"},        {"%", "\\%"},
@@ -137,19 +160,19 @@ std::string latex_escaped(std::string_view text) {
        {"≥", "$\\ge$"},     {"δ", "$\\delta$"},
        {"α", "$\\alpha$"},  {"–", "--"},
        {"«", "``"},         {"»", "''"},
-       {"…", "\\dots{}"}}};
+       {"…", "\\dots{}"},   {"≈", "$\\approx$"}}};
   return replaced(text, pairs);
 }
 
 std::string latex_table(const Table& table, const LatexOptions& options) {
   const std::string caption =
       "\\caption{" + latex_escaped(options.caption) + "}\\label{" + options.label + "}";
-  std::string rows;
-  for (const std::vector<TableValue>& row : table.rows) rows += latex_row(row);
-  if (options.breaks)
-    return "% needs \\usepackage{booktabs,longtable}\n\\begin{longtable}{" + options.columns + "}\n" +
-           caption + " \\\\\n" + latex_head(table) + "\\endhead\n\\bottomrule\n\\endfoot\n" + rows +
-           "\\end{longtable}\n";
+  const std::string rows = latex_body(table);
+  if (options.long_table)
+    return "% needs \\usepackage{booktabs,longtable}\n{\\scriptsize\\setlength{\\tabcolsep}{2pt}"
+           "\\setlength{\\LTcapwidth}{\\linewidth}\n\\begin{longtable}{" +
+           options.columns + "}\n" + caption + " \\\\\n" + latex_head(table) +
+           "\\endhead\n\\bottomrule\n\\endfoot\n" + rows + "\\end{longtable}}\n";
   return "% needs \\usepackage{booktabs}\n\\begin{table}\n\\centering\n" + caption + "\n\\begin{tabular}{" +
          options.columns + "}\n" + latex_head(table) + rows + "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
 }

@@ -19,10 +19,10 @@ std::string csv_text(const Table& table);
 std::string markdown_table(const Table& table);
 
 struct LatexOptions {
-  std::string columns;  // of the tabular: "llp{0.2\\linewidth}"
-  std::string caption;  // plain text
-  std::string label;    // "tab:verdicts"
-  bool breaks = false;  // longtable: over pages
+  std::string columns;      // of the tabular: "llp{0.2\\linewidth}"
+  std::string caption;      // plain text
+  std::string label;        // "tab:verdicts"
+  bool long_table = false;  // small print, over pages
 };
 std::string latex_table(const Table& table, const LatexOptions& options);
 

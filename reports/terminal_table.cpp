@@ -72,35 +72,26 @@ std::string verdict_lines(const Comparison& comparison) {
       {"model", comparison.compare.axis, "metric", "verdict", "effect", "95 % interval", "n"}};
   for (const CellVerdicts& judged : comparison.cells) {
     for (const Verdict& verdict : judged.verdicts) {
-      const bool known = verdict.estimate.has_value();
       std::string metric = verdict.metric;
       std::ranges::replace(metric, '-', ' ');
-      rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word),
-                      known ? effect_text(verdict) : "–", known ? interval_text(verdict) : "–",
-                      std::to_string(verdict.n)});
+      rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word), effect_text(verdict),
+                      interval_text(verdict), std::to_string(verdict.n)});
     }
   }
   return aligned(rows, {false, false, false, false, true, true, true}, 22);
 }
 
-std::string percent_text(const BenchmarkRow& row, const char* metric) {
-  const auto found = row.percent.find(metric);
-  if (found == row.percent.end()) return "–";
-  const Percent& percent = found->second;
-  if (!percent.interval) return fixed(percent.value, 1);
-  return fixed(percent.value, 1) + " [" + fixed(percent.interval->low, 1) + ", " +
-         fixed(percent.interval->high, 1) + "]";
-}
-
 // Only of parameter studies; empty for others.
 std::string benchmark_lines(const Comparison& comparison) {
-  if (!is_parameter_study(comparison)) return "";
+  const Table table = benchmark_text(comparison);
+  if (table.rows.empty()) return "";
   std::vector<Row> rows{
       {"percent of benchmark", comparison.compare.axis, "time per epoch", "accuracy", "loss"}};
-  for (const BenchmarkRow& row : benchmark_table(comparison))
-    rows.push_back({row.cell, row.value, percent_text(row, "train-seconds"),
-                    percent_text(row, "validation-accuracy"), percent_text(row, "validation-loss")});
-  return rows.size() == 1 ? "" : aligned(rows, {false, false, true, true, true}, 30) + "\n";
+  for (const std::vector<TableValue>& cells : table.rows) {
+    Row& row = rows.emplace_back();
+    for (const TableValue& cell : cells) row.push_back(std::get<std::string>(cell));
+  }
+  return aligned(rows, {false, false, true, true, true}, 30) + "\n";
 }
 
 // Names of one field of the published table, broken into lines of a column.

@@ -1,27 +1,17 @@
 #include "reports/verdict_records.h"
 
 #include "reports/differences.h"
+#include "reports/number_text.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-const char* unit_name(Scale scale) {
-  switch (scale) {
-    case Scale::log_ratio:
-      return "percent";
-    case Scale::points:
-      return "percentage points";
-    case Scale::decibels:
-      return "dB";
-    case Scale::absolute:
-      return "units of loss";
-  }
-  return "";
-}
-
 void add_numbers(const Verdict& verdict, VerdictRecord& record) {
   record.unit = unit_name(verdict.scale);
+  record.effect_text = effect_text(verdict);
+  record.ci95_text = interval_text(verdict, 0.95);
+  record.ci90_text = interval_text(verdict, 0.90);
   if (verdict.difference) record.effect = as_change(verdict.scale, *verdict.difference);
   if (verdict.estimate) {
     const Change change = change_of(verdict, 0.95);
@@ -39,6 +29,20 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
 }
 
 }  // namespace
+
+const char* unit_name(Scale scale) {
+  switch (scale) {
+    case Scale::log_ratio:
+      return "percent";
+    case Scale::points:
+      return "percentage points";
+    case Scale::decibels:
+      return "dB";
+    case Scale::absolute:
+      return "units of loss";
+  }
+  return "";
+}
 
 std::string remarks_of(const Verdict& verdict) {
   std::string text = verdict.reason;

@@ -23,13 +23,19 @@ struct VerdictRecord {
   std::string unit;              // "percent", "percentage points", "dB", "units of loss"
   std::optional<Interval> ci95;  // of the shift
   std::optional<Interval> ci90;  // of the equivalence
-  std::optional<double> p;       // after Holm; where it was tested
-  std::optional<double> level;   // what p is held against
+  std::string effect_text;       // "−43.2 %", "–"
+  std::string ci95_text;         // "[−43.6, −42.8]", "–"
+  std::string ci90_text;
+  std::optional<double> p;      // after Holm; where it was tested
+  std::optional<double> level;  // what p is held against
   int n = 0;
   std::optional<int> seeds_needed;  // a planning value
   bool cannot_be_resolved = false;  // not even by a hundred seeds
   bool verified = true;
 };
+
+// "percent", "percentage points", "dB", "units of loss".
+const char* unit_name(Scale scale);
 
 std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
 

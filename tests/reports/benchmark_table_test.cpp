@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "invented.h"
+#include "reports/markdown_report.h"
+#include "reports/page.h"
+#include "reports/paper_tables.h"
 #include "reports/terminal_table.h"
 
 namespace trainyard::reports {
@@ -59,6 +62,10 @@ TEST_CASE("a parameter study is shown in percent of its benchmark") {
   const std::string text = terminal_table(compose(data));
   CHECK(text.find("percent of benchmark") != std::string::npos);
   CHECK(text.find("200.0") != std::string::npos);
+  const Content content = compose(data);
+  CHECK(page_html(content).find("Percent of the benchmark: batch 128 is 100") != std::string::npos);
+  CHECK(markdown_report(content, {}).find("| MLP | 32 | 200.0 \\[") != std::string::npos);
+  CHECK(paper_tables(content).back().slug == "benchmark");
 }
 
 TEST_CASE("strategies are no parameter study") {

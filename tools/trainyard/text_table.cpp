@@ -51,42 +51,6 @@ std::string markdown_row(const std::vector<std::string>& cells) {
   return line + '\n';
 }
 
-// What TeX would take for its own, and signs that not every font of it has.
-std::string latex_cell(const std::string& text) {
-  static const std::pair<std::string_view, std::string_view> replaced[] = {{"\\", "\\textbackslash{}"},
-                                                                           {"&", "\\&"},
-                                                                           {"%", "\\%"},
-                                                                           {"$", "\\$"},
-                                                                           {"#", "\\#"},
-                                                                           {"_", "\\_"},
-                                                                           {"{", "\\{"},
-                                                                           {"}", "\\}"},
-                                                                           {"~", "\\textasciitilde{}"},
-                                                                           {"^", "\\textasciicircum{}"},
-                                                                           {"<", "\\textless{}"},
-                                                                           {">", "\\textgreater{}"},
-                                                                           {"\u2212", "$-$"},
-                                                                           {"–", "--"},
-                                                                           {"≈", "$\\approx$"},
-                                                                           {"\n", " "}};
-  std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto* found = std::find_if(std::begin(replaced), std::end(replaced), [&](const auto& each) {
-      return text.compare(i, each.first.size(), each.first) == 0;
-    });
-    const bool plain = found == std::end(replaced);
-    result += plain ? std::string_view(text).substr(i, 1) : found->second;
-    i += plain ? 1 : found->first.size();
-  }
-  return result;
-}
-
-std::string latex_row(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const auto& cell : cells) line += (&cell == &cells.front() ? "" : " & ") + latex_cell(cell);
-  return line + " \\\\\n";
-}
-
 std::string cell_text(const nlohmann::json& value) {
   if (value.is_null()) return "";
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -129,15 +93,6 @@ std::string markdown(const TextTable& table) {
   text += '\n';
   for (const auto& row : table.rows) text += markdown_row(row);
   return text;
-}
-
-std::string latex(const TextTable& table) {
-  std::string columns;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) columns += aligned_right(table, i) ? 'r' : 'l';
-  std::string text =
-      "\\begin{tabular}{" + columns + "}\n\\toprule\n" + latex_row(table.columns) + "\\midrule\n";
-  for (const auto& row : table.rows) text += latex_row(row);
-  return text + "\\bottomrule\n\\end{tabular}\n";
 }
 
 std::string csv_line(const std::vector<nlohmann::json>& cells) {

@@ -1,4 +1,4 @@
-// A table of text cells and its ways of being printed: aligned for a terminal, Markdown, LaTeX, and (from
+// A table of text cells and its ways of being printed: aligned for a terminal, Markdown, and (from
 // typed rows) CSV, JSON and JSON Lines. Used by every verb that lists something.
 #pragma once
 
@@ -18,7 +18,6 @@ struct TextTable {
 // Columns padded to their widest cell (counted in code points), two spaces between, no trailing blanks.
 std::string aligned(const TextTable& table);
 std::string markdown(const TextTable& table);  // pipes in cells escaped
-std::string latex(const TextTable& table);     // a tabular with the lines of booktabs
 
 // RFC 4180, but lines end as shells expect (\n). A text cell that a spreadsheet would run as a formula
 // (begins with = + - @, tab or return) gets a leading apostrophe.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/number_text.h"
+#include "reports/table_text.h"
 #include "tools/trainyard/text_table.h"
 
 namespace trainyard::tools {
@@ -19,24 +20,17 @@ double rounded(double value) {
   return std::strtod(reports::plain_number(value).c_str(), nullptr);
 }
 
-std::string interval(const std::optional<reports::Interval>& ends) {
-  if (!ends) return "–";
-  return "[" + reports::plain_number(ends->low, 3) + ", " + reports::plain_number(ends->high, 3) + "]";
-}
-
 std::string seeds(const VerdictRecord& record) {
   if (record.cannot_be_resolved) return "> 100";
   return record.seeds_needed ? "≈ " + std::to_string(*record.seeds_needed) : "–";
 }
 
-std::string short_unit(const std::string& unit) {
-  if (unit == "percent") return " %";
-  return unit == "percentage points" ? " pp" : " " + unit;
+std::string verdict_text(const VerdictRecord& record) {
+  return text_of(record.verdict) + (record.verified ? "" : " (NOT VERIFIED)");
 }
 
-std::string effect(const VerdictRecord& record) {
-  if (!record.effect) return "–";
-  return (*record.effect > 0 ? "+" : "") + reports::plain_number(*record.effect, 3) + short_unit(record.unit);
+std::string p_text(const VerdictRecord& record) {
+  return record.p ? reports::p_text(*record.p) : "–";
 }
 
 TextTable table_of(const std::vector<VerdictRecord>& records) {
@@ -45,11 +39,9 @@ TextTable table_of(const std::vector<VerdictRecord>& records) {
                   .rows = {},
                   .right = {false, false, false, false, true, true, true, true, true, true}};
   for (const auto& record : records)
-    table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric,
-                          text_of(record.verdict) + (record.verified ? "" : " (NOT VERIFIED)"),
-                          effect(record), interval(record.ci95), interval(record.ci90),
-                          record.p ? reports::p_text(*record.p) : "–", std::to_string(record.n),
-                          seeds(record)});
+    table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric, verdict_text(record),
+                          record.effect_text, record.ci95_text, record.ci90_text, p_text(record),
+                          std::to_string(record.n), seeds(record)});
   return table;
 }
 
@@ -72,7 +64,20 @@ std::string as_markdown(const std::vector<VerdictRecord>& records) {
 }
 
 std::string as_latex(const std::vector<VerdictRecord>& records) {
-  return latex(table_of(records));
+  reports::Table table;
+  table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
+  std::string heading;
+  for (const auto& record : records) {
+    const std::string arm = record.label + ": " + record.arm + " against " + record.baseline;
+    if (arm != heading) table.rows.push_back({heading = arm});
+    table.rows.push_back({record.phase + " " + record.metric, verdict_text(record), record.effect_text,
+                          record.ci95_text, record.ci90_text, p_text(record), std::int64_t{record.n}});
+  }
+  return reports::latex_table(table, {.columns = "@{}lllrrrr@{}",
+                                      .caption = "Effects with 95 % and 90 % intervals; p after Holm's "
+                                                 "correction; n: pairs.",
+                                      .label = "tab:compare",
+                                      .long_table = true});
 }
 
 Json json_interval(const std::optional<reports::Interval>& ends) {
