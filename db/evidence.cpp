@@ -70,25 +70,4 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
   });
 }
 
-std::vector<Probe> probes(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT x.run_key, x.rank, x.body
-      FROM experiment_run m
-      JOIN counted_attempt c ON c.run_key = m.run_key
-      JOIN extra_record x ON x.run_key = c.run_key AND x.attempt = c.attempt
-      WHERE m.experiment = ? AND x.type = 'probe'
-      ORDER BY m.first_journal_id, m.position, x.rank, x.seq)sql");
-    std::vector<Probe> found;
-    Bound rows(statement, experiment);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      const std::string key = row.text();
-      const std::int64_t rank = row.integer();
-      found.push_back({key, rank, json_of(row.text())});
-    }
-    return found;
-  });
-}
-
 }  // namespace trainyard::db

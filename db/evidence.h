@@ -33,12 +33,4 @@ struct RunEvidence {
 };
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment);
 
-// `probe` records of the attempts that count: what a rank had after a step.
-struct Probe {
-  std::string run_key;
-  std::int64_t rank = 0;
-  nlohmann::json body;
-};
-std::vector<Probe> probes(const Database& database, const std::string& experiment);
-
 }  // namespace trainyard::db

@@ -36,10 +36,11 @@ struct RecordRows::Kind {
 };
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
-  static constexpr std::array<Kind, 10> kinds{{
+  static constexpr std::array<Kind, 11> kinds{{
       {"start", Kind::Writer::rank, &RecordRows::start},
       {"epoch", Kind::Writer::rank, &RecordRows::epoch},
       {"test", Kind::Writer::rank, &RecordRows::test},
+      {"probe", Kind::Writer::rank, &RecordRows::probe},
       {"end", Kind::Writer::rank, &RecordRows::end},
       {"message", Kind::Writer::both, &RecordRows::message},
       {"leased", Kind::Writer::orchestrator, &RecordRows::event},
@@ -54,7 +55,8 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
 }
 
 RecordRows::RecordRows(SQLite::Database& connection)
-    : savepoint_(connection, "SAVEPOINT one_record"),
+    : probes_(connection),
+      savepoint_(connection, "SAVEPOINT one_record"),
       roll_back_(connection, "ROLLBACK TO one_record"),
       find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
       find_spool_(connection, "SELECT next_seq FROM spool WHERE run_key = ? AND attempt = ? AND rank = ?"),
@@ -200,6 +202,10 @@ void RecordRows::test(const Record& record, Members& members) {
   const auto seconds = members.number("seconds");
   metrics(record, after_training, members);
   execute(put_test_, record.run, record.attempt, *record.rank, seconds, members.rest());
+}
+
+void RecordRows::probe(const Record& record, Members& members) {
+  probes_.take(record, members);
 }
 
 void RecordRows::message(const Record& record, Members& members) {

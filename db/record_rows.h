@@ -11,6 +11,7 @@
 
 #include "db/database.h"
 #include "db/members.h"
+#include "db/probe_rows.h"
 #include "experiments/record.h"
 
 namespace trainyard::db {
@@ -33,11 +34,13 @@ class RecordRows {
   void epoch(const experiments::Record& record, Members& members);
   void test(const experiments::Record& record, Members& members);
   void message(const experiments::Record& record, Members& members);
+  void probe(const experiments::Record& record, Members& members);
   void end(const experiments::Record& record, Members& members);
   void event(const experiments::Record& record, Members& members);
   void metrics(const experiments::Record& record, std::int64_t epoch, Members& members);
   void extra(const experiments::Record& record, const std::optional<std::string>& problem);
 
+  ProbeRows probes_;
   SQLite::Statement savepoint_;
   SQLite::Statement roll_back_;
   SQLite::Statement find_attempt_;

@@ -113,6 +113,7 @@ json to_json(const Launch& launch) {
                  {"cores", launch.cores},
                  {"host_exclusive", launch.host_exclusive},
                  {"devices_shared", launch.devices_shared},
+                 {"probe", launch.probe},
                  {"circumstances", to_json(launch.circumstances)},
                  {"circumstances_hash", circumstances_hash(launch.circumstances)},
                  {"world_size", launch.run.strategy.world_size()},
@@ -133,6 +134,7 @@ Launch launch_from_json(const json& object) try {
   object.at("cores").get_to(launch.cores);
   object.at("host_exclusive").get_to(launch.host_exclusive);
   object.at("devices_shared").get_to(launch.devices_shared);
+  launch.probe = object.value("probe", false);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
   object.at("created").get_to(launch.created);
   return launch;

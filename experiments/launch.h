@@ -39,12 +39,14 @@ struct Launch {
   std::vector<std::vector<int>> cores;  // of each rank: CPU numbers it is pinned to; empty = not pinned
   bool host_exclusive = true;           // no other timed run beside it: its times count in verdicts
   bool devices_shared = false;          // more ranks than devices: its times are marked
+  bool probe = false;  // two steps are held against the virtual mesh first: runner/parity_gate.h
   Circumstances circumstances;
   std::string created;  // UTC
 };
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
-// host_exclusive, devices_shared, circumstances, circumstances_hash, world_size, created.
+// host_exclusive, devices_shared, probe (absent: false), circumstances, circumstances_hash, world_size,
+// created.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
 void write_launch(const Launch& launch);                    // atomically, as records/run.json, fsynced

@@ -62,7 +62,7 @@ std::optional<Progress> decoded(const Bytes& bytes) {
   const auto phase = get<std::uint32_t>(bytes, 4);
   if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
   if (get<std::uint32_t>(bytes, checksum_offset) != checksum(bytes)) return std::nullopt;
-  if (phase > static_cast<std::uint32_t>(Phase::done)) return std::nullopt;
+  if (phase > static_cast<std::uint32_t>(Phase::probe)) return std::nullopt;
   return Progress{.phase = static_cast<Phase>(phase),
                   .epoch = get<std::uint32_t>(bytes, 8),
                   .epochs = get<std::uint32_t>(bytes, 12),

@@ -10,7 +10,7 @@
 
 namespace trainyard::experiments {
 
-enum class Phase : std::uint32_t { setup = 0, train = 1, validation = 2, test = 3, done = 4 };
+enum class Phase : std::uint32_t { setup = 0, train = 1, validation = 2, test = 3, done = 4, probe = 5 };
 
 struct Progress {
   Phase phase = Phase::setup;

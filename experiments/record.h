@@ -3,6 +3,10 @@
 //
 // Members of each: `v, run, attempt, rank, seq, type, time, elapsed_seconds`, then those of its type, then
 // `crc` (optional when reading, for foreign programs). `rank` is absent in the orchestrator's own file.
+//
+// `probe` (runner/parity_gate.h) has `step, loss, reference_loss, gradient_norm` and `layers`, a list of
+// `{path, gradient_norm, difference, parameter_hash}` in the order of the layers; `reference_loss` and
+// `difference` are those of replica 0 alone.
 #pragma once
 
 #include <cstdint>

@@ -32,6 +32,7 @@ experiments::Launch Attempt::launch() const {
   launch.run = planned_.run;
   launch.host_exclusive = host_exclusive_;
   launch.devices_shared = planned_.devices_shared;
+  launch.probe = planned_.probe;
   launch.circumstances = planned_.circumstances;
   launch.created = experiments::utc_now();
   for (const Device& device : devices_) {

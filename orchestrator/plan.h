@@ -27,6 +27,7 @@ struct PlannedRun {
   std::vector<Device> devices;  // of each rank
   bool devices_shared = false;  // more ranks than devices
   experiments::Circumstances circumstances;
+  bool probe = false;                      // two of its steps are held against the virtual mesh first
   std::optional<double> expected_seconds;  // from finished runs of the same kind
 };
 

@@ -12,6 +12,7 @@
 
 #include "orchestrator/attempt.h"
 #include "orchestrator/leftovers.h"
+#include "orchestrator/probes.h"
 #include "orchestrator/schedule.h"
 
 namespace trainyard::orchestrator {
@@ -202,10 +203,11 @@ class Sweep {
 
 }  // namespace
 
-SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
+SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options) {
   const Subreaper subreaper;
+  choose_probes(plan, database);
   db::Ingest ingest(database);
   const Workplace workplace{yard, experiment.name, ingest, programs, launcher, status, options};
   status.sweep_started(plan);

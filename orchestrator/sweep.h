@@ -47,7 +47,7 @@ struct SweepOptions {
 // is set by a signal handler (1: in order; 2: at once). The yard must be locked by the caller. Where the disk
 // is full or fails, all runs are ended and the result says so; what was recorded stays, and the same sweep
 // goes on later.
-SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
+SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options = {});
 

@@ -60,6 +60,8 @@ std::string phase_text(const experiments::Progress& progress) {
   switch (progress.phase) {
     case experiments::Phase::setup:
       return "starting";
+    case experiments::Phase::probe:
+      return count_of("parity step", progress.step, progress.steps);
     case experiments::Phase::train:
       return count_of("step", progress.step, progress.steps);
     case experiments::Phase::validation:

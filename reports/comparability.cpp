@@ -153,6 +153,10 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
     std::erase_if(result.declared,
                   [](const std::string& text) { return text.starts_with("initial weights"); });
   result.broken = broken_by_probes(data, arm);
+  if (result.broken.empty()) {
+    const std::string of_baseline = broken_by_probes(data, cell.baseline);
+    if (!of_baseline.empty()) result.broken = "the baseline: " + of_baseline;
+  }
   return result;
 }
 

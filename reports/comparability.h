@@ -29,4 +29,7 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
 // known.
 std::string broken_by_probes(const ReportData& data, const Arm& arm);
 
+// Names of the arms and baselines of which no run was probed: "MLP ddp".
+std::vector<std::string> not_probed(const ReportData& data, const std::vector<Cell>& cells);
+
 }  // namespace trainyard::reports

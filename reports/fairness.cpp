@@ -179,6 +179,17 @@ Statement machines(const ReportData& data) {
           "Runs had different machines or releases: times are compared only between equal ones."};
 }
 
+// The parity gate: that what was timed trains what one device would. What it finds wrong is said of each arm.
+Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
+  const std::vector<std::string> unknown = not_probed(data, cells);
+  if (unknown.empty())
+    return {Bearing::fair,
+            "Before it was timed, the first steps of each arm were compared with one process that does its "
+            "work in turn."};
+  return {Bearing::note, "Not probed: " + joined(Texts(unknown.begin(), unknown.end())) +
+                             ": whether each trains what one device would is not known."};
+}
+
 void missing_runs(const ReportData& data, std::vector<Statement>& statements) {
   for (const db::RunSummary& run : data.runs) {
     if (run.status != "failed") continue;
@@ -207,7 +218,7 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
                                            const std::vector<Cell>& cells) {
   std::vector<Statement> statements{
       batches(cells, compare), pairing(cells, compare), warm_up(cells), marked_times(cells), cores(cells),
-      machines(data)};
+      machines(data),          parity(data, cells)};
   changed_training(cells, statements);
   stand_ins(cells, statements);
   missing_runs(data, statements);

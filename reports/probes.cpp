@@ -2,7 +2,6 @@
 // norm of its reduced gradient, how far that is from the reference's (‖Δ‖), and a hash of the parameters.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "reports/comparability.h"
@@ -23,19 +22,12 @@ struct LayerProbe {
   json values;
 };
 
-// An object by path, or a list of objects with a `path`; in the order of the chain.
+// In the order of the chain.
 std::vector<LayerProbe> layers_of(const json& body) {
   std::vector<LayerProbe> layers;
   const auto found = body.find("layers");
   if (found == body.end()) return layers;
-  if (found->is_array()) {
-    for (const json& layer : *found)
-      if (layer.is_object()) layers.push_back({layer.value("path", ""), layer});
-    return layers;
-  }
-  for (const auto& [path, layer] : found->items())
-    if (layer.is_object()) layers.push_back({path, layer});
-  std::ranges::stable_sort(layers, {}, [](const LayerProbe& layer) { return std::atoi(layer.path.c_str()); });
+  for (const json& layer : *found) layers.push_back({layer.at("path").get<std::string>(), layer});
   return layers;
 }
 
@@ -57,17 +49,12 @@ std::string after_step(const json& body) {
 }
 
 std::string other_gradient(const json& body) {
-  const std::vector<LayerProbe> layers = layers_of(body);
-  double squares = 0;
-  for (const LayerProbe& layer : layers) {
-    const double norm = number_member(layer.values, "gradient_norm");
-    if (!std::isnan(norm)) squares += norm * norm;
-  }
-  for (const LayerProbe& layer : layers) {
+  const double whole = number_member(body, "gradient_norm");  // of all stages
+  for (const LayerProbe& layer : layers_of(body)) {
     const double norm = number_member(layer.values, "gradient_norm");
     const double distance = number_member(layer.values, "difference");
     // a distance that is no number is found by the loss, or by a norm that is none
-    if (distance > gradient_tolerance * norm + whole_gradient_tolerance * std::sqrt(squares))
+    if (distance > gradient_tolerance * norm + whole_gradient_tolerance * (std::isnan(whole) ? 0 : whole))
       return "the gradient of layer " + layer.path + " is not the reference's" + after_step(body);
   }
   return "";
@@ -114,6 +101,20 @@ std::string broken_by_probes(const ReportData& data, const Arm& arm) {
     }
   }
   return "";
+}
+
+std::vector<std::string> not_probed(const ReportData& data, const std::vector<Cell>& cells) {
+  std::vector<std::string> names;
+  const auto probed = [&](const Observation& run) { return data.probes.contains(run.run->run_key); };
+  const auto look_at = [&](const Cell& cell, const Arm& arm) {
+    if (!arm.runs.empty() && std::ranges::none_of(arm.runs, probed))
+      names.push_back(cell.label + " " + arm.value);
+  };
+  for (const Cell& cell : cells) {
+    look_at(cell, cell.baseline);
+    for (const Arm& arm : cell.arms) look_at(cell, arm);
+  }
+  return names;
 }
 
 }  // namespace trainyard::reports

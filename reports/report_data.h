@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "db/evidence.h"
+#include "db/probes.h"
 #include "db/queries.h"
 #include "experiments/launch.h"
 

@@ -56,6 +56,21 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, std
        {"initial_weights", initial_weights}});
 }
 
+void RankRecords::probe(const ProbedStep& outcome) {
+  Json layers = Json::array();
+  for (const ProbedLayer& layer : outcome.layers) {
+    layers.push_back({{"path", layer.path}, {"gradient_norm", layer.gradient_norm}});
+    if (layer.difference) layers.back()["difference"] = *layer.difference;
+    layers.back()["parameter_hash"] = layer.parameter_hash;
+  }
+  Json body{{"step", outcome.step}, {"loss", outcome.loss}};
+  if (outcome.reference_loss) body["reference_loss"] = *outcome.reference_loss;
+  body["gradient_norm"] = outcome.gradient_norm;
+  body["layers"] = std::move(layers);
+  writer_.append("probe", body);
+  progress(experiments::Phase::probe, 0, outcome.step, probed_steps, nullptr, true);
+}
+
 void RankRecords::epoch(const EpochOutcome& outcome) {
   Json metrics = metrics_of(outcome.train, "train");
   for (const Json& metric : metrics_of(outcome.validation, "validation")) metrics.push_back(metric);

@@ -11,6 +11,7 @@
 #include "experiments/record_writer.h"
 #include "runner/mesh.h"
 #include "runner/metrics.h"
+#include "runner/parity_gate.h"
 #include "runner/time_parts.h"
 
 namespace trainyard::runner {
@@ -38,6 +39,7 @@ class RankRecords {
 
   void start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
              const SampleCounts& samples, int threads, const ParameterHashes& initial_weights);
+  void probe(const ProbedStep& outcome);
   void epoch(const EpochOutcome& outcome);  // and makes all records so far durable
   void test(double seconds, const MetricSums& sums);
   void message(const std::string& level, const std::string& text);  // level: "info", "warning", "error"

@@ -9,6 +9,7 @@
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
 #include "runner/parameter_check.h"
+#include "runner/parity_gate.h"
 #include "runner/process.h"
 #include "runner/strategy.h"
 #include "runner/trainer.h"
@@ -103,16 +104,21 @@ void check_enough(const SplitData& train, const Mesh& mesh) {
 }  // namespace
 
 void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
-  const experiments::Run& run = launch.run;
   records.progress(Phase::setup, 0, 0, 0, nullptr, true);
 
   // 1. The process groups.
   const int threads = settle(launch, environment.rank, records);
-  const Mesh mesh = mesh_of(run.strategy, environment.world_size);
-  const Connections ranks = connect(environment, mesh);
+  const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
+  train(launch, connect(environment, mesh), threads, records);
+}
+
+void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
+  const experiments::Run& run = launch.run;
+  const Mesh& mesh = ranks.mesh;
 
   // 2. The layers of this rank's stage, the same in every replica; 4. their optimizer, and the task's loss.
-  Trainer trainer(run, input_of(run.data), ranks);
+  const models::InputShape input = input_of(run.data);
+  Trainer trainer(run, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
@@ -122,6 +128,11 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   check_enough(*data.train, mesh);
   records.start(launch, mesh, trainer.network().parameter_count(),
                 {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights);
+
+  if (launch.probe) {
+    records.progress(Phase::probe, 0, 0, probed_steps, nullptr, true);
+    probe_parity(run, input, *data.train, ranks, [&](const ProbedStep& outcome) { records.probe(outcome); });
+  }
 
   // 5. Train and evaluate each epoch.
   WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "experiments/launch.h"
+#include "runner/connections.h"
 #include "runner/environment.h"
 #include "runner/rank_records.h"
 
@@ -11,5 +12,8 @@ namespace trainyard::runner {
 // Trains, evaluates and tests. Throws UserError for a launch that this program cannot run, CommunicationError
 // where a peer has gone; the caller then records the failure and leaves without touching the group again.
 void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records);
+
+// The same for a rank that is connected already and computes with `threads`; LibTorch is told so before.
+void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records);
 
 }  // namespace trainyard::runner

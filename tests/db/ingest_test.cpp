@@ -158,7 +158,7 @@ TEST_CASE("behind a missing record nothing is taken until it comes") {
 TEST_CASE("unknown types and members are kept as they came") {
   Launched yard;
   Spool zero(yard.run, 1, 0);
-  yard.ingest.record(zero.next("probe", {{"step", 7}, {"layers", {{"0", 0.5}}}}));
+  yard.ingest.record(zero.next("checkpoint", {{"step", 7}, {"layers", {{"0", 0.5}}}}));
   json epoch = epoch_body(1, 1.5, 0.25, {metric("train", "loss", 10, 4)});
   epoch["temperature"] = 61.5;
   epoch["seconds"]["checkpoint"] = 0.5;
@@ -168,7 +168,7 @@ TEST_CASE("unknown types and members are kept as they came") {
   start["versions"]["nccl"] = "2.29.7";
   yard.ingest.record(zero.next("start", start));
   CHECK(yard.rows("SELECT type, problem, json_extract(body, '$.layers') FROM extra_record") ==
-        std::vector<std::string>{R"(["probe",null,"{\"0\":0.5}"])"});
+        std::vector<std::string>{R"(["checkpoint",null,"{\"0\":0.5}"])"});
   CHECK(json::parse(select(yard.database, "SELECT extra FROM epoch").rows[0][0].get<std::string>()) ==
         json{{"temperature", 61.5},
              {"seconds", {{"checkpoint", 0.5}}},

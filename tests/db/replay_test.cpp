@@ -46,7 +46,7 @@ struct Busy : LiveYard {
       epoch(two, 0, number);
       one.collect();
     }
-    three.rank(0).append("probe", body({{"step", 1}}));
+    three.rank(0).append("checkpoint", body({{"step", 1}}));
     epoch(three, 0, 1);
     journal(run_entry("second", {ddp, planned}, "2026-11-20T08:10:00.000Z"));
     end(three, 1, "failed", "out of memory");

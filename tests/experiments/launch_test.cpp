@@ -42,6 +42,7 @@ Launch example_launch(const std::filesystem::path& records) {
   launch.devices = {"cpu:0", "cpu:1"};
   launch.cores = {{0}, {1}};
   launch.devices_shared = true;
+  launch.probe = true;
   launch.circumstances = example_circumstances();
   launch.created = "2026-11-20T09:30:12.345Z";
   return launch;
@@ -83,6 +84,13 @@ TEST_CASE("run.json has the members that foreign programs rely on") {
   CHECK(json.at("world_size") == 2);
   CHECK(json.at("work").at("model") == "mlp");
   CHECK(json.at("circumstances_hash") == circumstances_hash(example_circumstances()));
+}
+
+TEST_CASE("a run.json of before there were probes asks for none") {
+  auto json = to_json(example_launch("/records"));
+  CHECK(launch_from_json(json).probe);
+  json.erase("probe");
+  CHECK_FALSE(launch_from_json(json).probe);
 }
 
 TEST_CASE("a damaged run.json is an error that names the file and what is wrong") {

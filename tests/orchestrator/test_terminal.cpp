@@ -54,6 +54,12 @@ TEST_CASE("a frame shows epoch, step, loss, accuracy, rate and time left of the 
               "3/20 runs       ━━━━━━──────────────────  1 failed  elapsed 0:12  left 1:30"});
 }
 
+TEST_CASE("a run that the parity gate looks at says so") {
+  TerminalView probed = view();
+  probed.runs[0].progress = {.phase = experiments::Phase::probe, .epochs = 10, .step = 1, .steps = 2};
+  CHECK(draw(probed, 120, false)[0].find("epoch  0/10  parity step 1/2") != std::string::npos);
+}
+
 TEST_CASE("colours change no column") {
   const auto plain = draw(view(), 120, false);
   const auto coloured = draw(view(), 120, true);

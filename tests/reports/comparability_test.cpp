@@ -140,17 +140,20 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
   CHECK(verdict_on(data, "train-seconds").reason == "epochs 6 against 8");
 }
 
+nlohmann::json layer(const std::string& path, double difference, const std::string& hash) {
+  return {{"path", path}, {"gradient_norm", 0.5}, {"difference", difference}, {"parameter_hash", hash}};
+}
+
 db::Probe probe(const ReportData& data, std::int64_t rank, double difference, const std::string& hash) {
   const std::string& key = data.runs.back().run_key;  // ddp
-  return {
-      key,
-      rank,
-      {{"step", 1},
-       {"loss", 2.3},
-       {"layers",
-        {{"0.weight", {{"gradient_norm", 1.0}, {"difference", 1e-6}, {"parameter_hash", "aa"}}},
-         {"2.weight", {{"gradient_norm", 0.5}, {"difference", difference}, {"parameter_hash", hash}}},
-         {"10.weight", {{"gradient_norm", 0.5}, {"difference", difference}, {"parameter_hash", hash}}}}}}};
+  return {key,
+          rank,
+          {{"step", 1},
+           {"loss", 2.3},
+           {"gradient_norm", 1.25},
+           {"layers",
+            {layer("0.weight", 1e-6, "aa"), layer("2.weight", difference, hash),
+             layer("10.weight", difference, hash)}}}};
 }
 
 TEST_CASE("an arm whose gradients are not the reference's is BROKEN, with the first layer") {
@@ -176,6 +179,23 @@ TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not sy
   }));
   const PublishedTable table = published_table(content.comparisons.front());
   CHECK(table.rows.back().second.at(MetricKind::time) == std::vector<std::string>{"MLP BROKEN"});
+}
+
+TEST_CASE("the report says whether each arm was probed, and names those that were not") {
+  ReportData data = with_evidence();
+  const auto said = [&](Bearing bearing, const std::string& beginning) {
+    const Content content = compose(data);
+    return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
+      return statement.bearing == bearing && statement.text.starts_with(beginning);
+    });
+  };
+  const std::string all = "Before it was timed, the first steps of each arm were compared";
+  CHECK(said(Bearing::note, "Not probed: MLP ddp, MLP single:"));
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb")};
+  CHECK(said(Bearing::note, "Not probed: MLP single:"));
+  CHECK_FALSE(said(Bearing::fair, all));
+  data.probes[run_of(data, "mlp", "single", 0).run_key] = {probe(data, 0, 0, "bb")};
+  CHECK(said(Bearing::fair, all));
 }
 
 void set_losses(ReportData& data, const std::string& strategy, double loss, double accuracy, double step) {

@@ -2,10 +2,10 @@
 // synchronised are those of one batch.
 #include <mutex>
 
+#include "runner/virtual_mesh.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/parity_cases.h"
 #include "tests/runner/replicas.h"
-#include "tests/runner/virtual_mesh.h"
 
 namespace {
 

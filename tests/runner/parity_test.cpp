@@ -1,16 +1,18 @@
 // The parity table: every model under every strategy is the training that it claims to be. Ranks are held
-// against the virtual mesh (tests/runner/virtual_mesh.h): in float64 over 10 steps, in float32 in the first
+// against the virtual mesh (runner/virtual_mesh.h): in float64 over 10 steps, in float32 in the first
 // step, where rounding cannot have grown yet. Each test case is an entry of ctest.
 #include <cmath>
 #include <map>
 #include <mutex>
 
+#include <ATen/Parallel.h>
+
 #include "models/catalogue.h"
 #include "runner/parameter_check.h"
+#include "runner/virtual_mesh.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/parity_cases.h"
 #include "tests/runner/replicas.h"
-#include "tests/runner/virtual_mesh.h"
 
 namespace {
 
@@ -58,6 +60,7 @@ void put(Tensors& into, const networks::Network& network, const std::vector<at::
 
 Trained train_virtually(const ParityModel& model, const experiments::Run& run, const Mesh& mesh,
                         std::int64_t micro_batches, int steps, at::ScalarType dtype) {
+  at::set_num_threads(1);  // as ranks have; more only wait for one another in tensors this small
   VirtualMesh virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
   const auto data = data_of(model, samples, dtype, virtual_mesh.network().channels_last);
   const Steps all(*data, run.seed);

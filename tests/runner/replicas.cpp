@@ -11,6 +11,7 @@
 
 #include "models/catalogue.h"
 #include "runner/gloo_communicator.h"
+#include "runner/training.h"
 
 namespace trainyard::runner::testing {
 
@@ -24,7 +25,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& rank) {
   run_mesh({ranks, 1}, [&](const Connections& connections) { rank(*connections.replicas); });
 }
 
-void run_mesh(const Mesh& mesh, const std::function<void(const Connections&)>& rank) {
+void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank) {
   at::set_num_threads(1);
   const Store store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
@@ -46,6 +47,15 @@ void run_mesh(const Mesh& mesh, const std::function<void(const Connections&)>& r
   }
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
+}
+
+void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare) {
+  const experiments::Strategy& strategy = launch.run.strategy;
+  run_mesh({static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)}, [&](Connections& ranks) {
+    if (prepare) prepare(ranks);
+    RankRecords records(launch, ranks.position.replica * ranks.mesh.stages + ranks.position.stage);
+    train(launch, ranks, 1, records);
+  });
 }
 
 models::Images random_images(const models::ImageShape& shape, std::int64_t samples, std::int64_t classes) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/launch.h"
 #include "experiments/run.h"
 #include "runner/communicator.h"
 #include "runner/connections.h"
@@ -17,7 +18,10 @@ namespace trainyard::runner::testing {
 void run_ranks(int ranks, const std::function<void(Communicator&)>& rank);
 
 // The same for the ranks of a mesh.
-void run_mesh(const Mesh& mesh, const std::function<void(const Connections&)>& rank);
+void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank);
+
+// Trains `launch` as trainyard-runner would, one thread a rank; `prepare` may change how a rank is connected.
+void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare = {});
 
 // `samples` images of random pixels and labels, a pure function of its arguments.
 models::Images random_images(const models::ImageShape& shape, std::int64_t samples,
