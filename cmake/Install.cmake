@@ -1,9 +1,9 @@
 # Where things go: cmake --install build/release --prefix DIR
 #
-# The three programs stand side by side, as in the build tree: `trainyard` finds the other two beside itself. Those that
+# The programs stand side by side, as in the build tree: `trainyard` finds the others beside itself. Those that
 # link LibTorch find it where it was built against (their INSTALL_RPATH), so that environment must stay.
 include(GNUInstallDirs)
-foreach(program trainyard trainyard-runner trainyard-store)
+foreach(program trainyard trainyard-rank trainyard-runner trainyard-store)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   endif()

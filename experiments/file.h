@@ -14,6 +14,7 @@
 
 #include "experiments/compare.h"
 #include "experiments/expect.h"
+#include "experiments/machine.h"
 #include "experiments/published.h"
 #include "experiments/run.h"
 #include "models/error.h"
@@ -29,13 +30,6 @@ struct Problem {
   bool warning = false;
 };
 std::string to_text(const Problem& problem);  // "file:line:column: error: message"
-
-struct Machine {
-  std::optional<int> devices;  // empty = "auto": min(2, cores)
-  bool exclusive_host = true;  // `exclusive = "host"`; false: "devices"
-  // A run without any progress for so long has failed; 0: it may stand still for ever.
-  double progress_timeout_seconds = 1800;
-};
 
 struct Experiment {
   std::string name;

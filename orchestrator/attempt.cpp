@@ -22,21 +22,21 @@ std::chrono::steady_clock::duration duration(double seconds) {
 }  // namespace
 
 Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool host_exclusive,
-                 Workplace workplace)
+                 Workplace workplace, std::optional<int> adopts)
     : planned_(planned),
       devices_(std::move(devices)),
       host_exclusive_(host_exclusive),
       workplace_(workplace),
-      place_(new_place(workplace.yard, planned)),
+      place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace.yard, planned)),
       run_file_(place_.directory / experiments::run_file_name),
       token_(new_token()),
-      collector_(place_, write_run_file(), workplace.ingest),
+      collector_(place_, adopts ? old_run_file() : write_run_file(), workplace.ingest),
       life_(place_.directory, place_.world_size, started_),
       next_follow_(started_ + follow_interval),
       next_progress_(started_),
       next_look_(started_) {
   try {
-    start();
+    adopts ? adopt_ranks() : start();
   } catch (...) {
     end_at_once();
     throw;
@@ -97,8 +97,7 @@ void Attempt::poll_ranks() {
     ended_[rank] = gang_->poll(static_cast<int>(rank));
     if (!ended_[rank]) continue;
     const ExitStatus& status = *ended_[rank];
-    if (status.lost) continue;
-    record("exited", {{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}});
+    if (!status.lost) record("exited", {{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}});
     ended.push_back({static_cast<int>(rank), status});
   }
   if (ended.empty()) return;
@@ -108,7 +107,7 @@ void Attempt::poll_ranks() {
 
 void Attempt::note_death(int rank, const ExitStatus& status) {
   if (collector_.finished(rank) || terminated_ || killed_) return;
-  deaths_.push_back({rank, status});
+  if (!status.lost) deaths_.push_back({rank, status});
   if (!terminate_at_ && !all_ended())
     end_ranks("rank " + std::to_string(rank) + " has ended before the run did",
               workplace_.options.peer_seconds);
@@ -138,7 +137,8 @@ void Attempt::follow() {
 void Attempt::look_for_life() {
   const double timeout = workplace_.options.progress_timeout_seconds;
   const auto now = Clock::now();
-  if (timeout <= 0 || now < next_look_ || terminate_at_) return;
+  if (timeout <= 0 || now < next_look_ || terminate_at_ || !gang_) return;
+  if (gang_->waiting()) life_ = LifeSigns(place_.directory, place_.world_size, now);
   next_look_ = now + std::min(Clock::duration(look_interval), duration(timeout / 4));
   life_.look(now);
   if (life_.silent_seconds(now) < timeout) return;

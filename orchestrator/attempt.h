@@ -39,8 +39,9 @@ struct Workplace {
 class Attempt {
  public:
   // `devices`: of each rank, as leased. Writes run.json and launches; a rank that cannot be started makes it
-  // fail.
-  Attempt(const PlannedRun& planned, std::vector<Device> devices, bool host_exclusive, Workplace workplace);
+  // fail. `adopts`: goes on with that attempt, which an earlier orchestrator launched and left.
+  Attempt(const PlannedRun& planned, std::vector<Device> devices, bool host_exclusive, Workplace workplace,
+          std::optional<int> adopts = {});
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
@@ -62,12 +63,15 @@ class Attempt {
   };
 
   static AttemptPlace new_place(const Yard& yard, const PlannedRun& planned);  // makes the attempt's folder
+  static AttemptPlace old_place(const Yard& yard, const PlannedRun& planned, int attempt);
+  nlohmann::json old_run_file() const;
   nlohmann::json write_run_file() const;
   experiments::Launch launch() const;
   RankCommand rank_command(int rank) const;
   void start();
   void end_at_once();
   void launch_ranks();
+  void adopt_ranks();
   bool foreign() const;  // its ranks are a program of the user's
   void record(const std::string& type, const nlohmann::ordered_json& body);
   void poll_ranks();
@@ -82,7 +86,7 @@ class Attempt {
   std::optional<GangEnd> gang_end();
   void finish(const GangEnd& end);
   void fail(std::optional<int> rank, const std::string& error);
-  void interrupt();
+  void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;
   const Death& cause() const;
   std::filesystem::path log(int rank) const;

@@ -26,16 +26,21 @@ void Attempt::finish(const GangEnd& end) {
     workplace_.status.message(experiments::label(planned_.run) + ": ended " + std::to_string(left) +
                               (left == 1 ? " process" : " processes") + " that its ranks had left behind");
   collector_.collect();
+  outcome_.taken_away = end.kind == GangEnd::Kind::taken_away && !collector_.finished() && !stopped_;
   if (collector_.finished())
     outcome_.kind = RunOutcome::Kind::finished;
   else if (end.kind == GangEnd::Kind::not_started)
+    fail(std::nullopt, end.why);
+  else if (end.kind == GangEnd::Kind::taken_away && !stopped_)
+    interrupt(end.why);
+  else if (end.kind == GangEnd::Kind::out_of_time && !stopped_)
     fail(std::nullopt, end.why);
   else if (!deaths_.empty())
     fail(cause().rank, first_error(cause()));
   else if (!hang_error_.empty())
     fail(life_.first_silent(), hang_error_);
   else
-    interrupt();
+    interrupt(ending_why_);
   collector_.collect();
   outcome_.seconds = seconds();
   outcome_.test_accuracy = collector_.test_accuracy();
@@ -61,10 +66,10 @@ void Attempt::fail(std::optional<int> rank, const std::string& error) {
   records_->sync();
 }
 
-void Attempt::interrupt() {
+void Attempt::interrupt(const std::string& why) {
   outcome_.kind = RunOutcome::Kind::interrupted;
-  outcome_.first_error = ending_why_;
-  record("cause", {{"outcome", "interrupted"}, {"error", ending_why_}});
+  outcome_.first_error = why;
+  record("cause", {{"outcome", "interrupted"}, {"error", why}});
   records_->sync();
 }
 

@@ -36,6 +36,7 @@ experiments::Launch Attempt::launch() const {
   launch.circumstances = planned_.circumstances;
   launch.created = experiments::utc_now();
   for (const Device& device : devices_) {
+    if (device.cores.empty()) continue;  // the launcher's to place
     launch.devices.push_back(device.name);
     launch.cores.push_back(device.cores);
   }
@@ -49,6 +50,26 @@ void Attempt::launch_ranks() {
   gang_ = workplace_.launcher.launch(command);
   ended_.resize(command.ranks.size());
   record("launched", gang_->marks());
+}
+
+AttemptPlace Attempt::old_place(const Yard& yard, const PlannedRun& planned, int attempt) {
+  return {yard.attempt(planned.key, attempt), planned.key, attempt, static_cast<int>(planned.devices.size())};
+}
+
+nlohmann::json Attempt::old_run_file() const {
+  return experiments::to_json(experiments::read_launch(run_file_));
+}
+
+// What the earlier orchestrator wrote is ingested again with the rest: replaying changes nothing.
+void Attempt::adopt_ranks() {
+  records_.emplace(place_.directory / experiments::orchestrator_records_name, place_.key, place_.attempt,
+                   std::nullopt);
+  workplace_.status.run_started(planned_, place_.attempt);
+  workplace_.status.message(experiments::label(planned_.run) + ": attempt " + std::to_string(place_.attempt) +
+                            " is still under way and is gone on with");
+  gang_ = workplace_.launcher.adopt(place_.directory);
+  ended_.resize(static_cast<std::size_t>(place_.world_size));
+  record("adopted", gang_->marks());
 }
 
 bool Attempt::foreign() const {

@@ -101,6 +101,11 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
   return devices;
 }
 
+std::vector<Device> launcher_slots(const experiments::Machine& machine) {
+  const int slots = machine.one_at_a_time() ? 1 : machine.jobs;
+  return std::vector<Device>(static_cast<std::size_t>(slots), Device{machine.launcher, {}});
+}
+
 std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
   check_mesh(strategy, devices);
   const bool own = strategy.world_size() <= static_cast<std::int64_t>(devices.size());

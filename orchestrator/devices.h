@@ -25,6 +25,9 @@ std::vector<int> usable_cores();
 // cores than devices, with the number there are.
 std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<int> wanted);
 
+// What a run leases where its ranks run elsewhere: as many as may be under way at a time, without cores.
+std::vector<Device> launcher_slots(const experiments::Machine& machine);
+
 // So many processes a core are never wanted: they would only fill the memory.
 inline constexpr std::int64_t max_ranks_per_core = 16;
 

@@ -31,9 +31,10 @@ struct GangCommand {
 // How it went, seen from outside.
 struct GangEnd {
   enum class Kind {
-    ranks,       // they ended by themselves, or were told to by us
-    taken_away,  // cancelled, preempted, its node failed: no rank's fault; the run is tried again
-    not_started  // it could not be launched
+    ranks,        // they ended by themselves, or were told to by us
+    taken_away,   // cancelled, preempted, its node failed: no rank's fault; the run is tried again
+    out_of_time,  // its time limit ended it
+    not_started   // it could not be launched
   };
   Kind kind = Kind::ranks;
   std::string why;  // where it was not the ranks'
@@ -55,7 +56,10 @@ class Gang {
 class Launcher {
  public:
   virtual ~Launcher() = default;
+  virtual void prepare() {}  // before the first run: UserError where none could be launched
   virtual std::unique_ptr<Gang> launch(const GangCommand& command) = 0;  // UserError where it cannot start
+  // The gang of an attempt that an earlier orchestrator launched and that was alive just now.
+  virtual std::unique_ptr<Gang> adopt(const std::filesystem::path& attempt_folder);
 };
 
 // What a launcher is made from.
@@ -74,5 +78,6 @@ struct LauncherKind {
   std::unique_ptr<Launcher> (*make)(const LauncherSetting& setting);
 };
 std::span<const LauncherKind> launchers();
+std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting);  // the one that [machine] names
 
 }  // namespace trainyard::orchestrator

@@ -1,14 +1,27 @@
 #include <array>
 
+#include "models/error.h"
 #include "orchestrator/launcher.h"
+#include "orchestrator/slurm_launcher.h"
 
 namespace trainyard::orchestrator {
 
 std::span<const LauncherKind> launchers() {
-  static const std::array<LauncherKind, 1> rows{
+  static const std::array<LauncherKind, 2> rows{
       {{"local", "processes on this host",
-        [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.yard); }}}};
+        [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.yard); }},
+       {"slurm", "jobs of Slurm, one a run", slurm_launcher}}};
   return rows;
+}
+
+std::unique_ptr<Gang> Launcher::adopt(const std::filesystem::path& attempt_folder) {
+  throw InternalError("a launcher without jobs was to adopt " + attempt_folder.string());
+}
+
+std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
+  for (const LauncherKind& kind : launchers())
+    if (kind.name == setting.machine.launcher) return kind.make(setting);
+  throw UserError("launcher \"" + setting.machine.launcher + "\" is not there yet");
 }
 
 }  // namespace trainyard::orchestrator

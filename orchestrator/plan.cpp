@@ -45,12 +45,17 @@ std::size_t distinct_devices(const std::vector<Device>& devices) {
 namespace {
 
 PlannedRun placed(const experiments::Run& run, const std::vector<Device>& devices,
-                  const experiments::Circumstances& machine) {
+                  const experiments::Circumstances& machine, bool placed_by_launcher) {
   PlannedRun planned;
   planned.run = run;
   planned.key = experiments::run_key(run);
-  planned.devices = place_ranks(run.strategy, devices);
   planned.circumstances = machine;
+  if (placed_by_launcher) {
+    planned.devices.assign(static_cast<std::size_t>(run.strategy.world_size()), devices.front());
+    planned.circumstances.threads_per_rank = static_cast<int>(run.threads.value_or(machine.threads_per_rank));
+    return planned;
+  }
+  planned.devices = place_ranks(run.strategy, devices);
   const auto ranks = static_cast<double>(planned.devices.size());
   const auto used = static_cast<double>(distinct_devices(planned.devices));
   planned.devices_shared = ranks > used;
@@ -135,7 +140,11 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   Plan plan;
   plan.devices = devices;
   plan.reuse = options.reuse;
-  for (const auto& run : experiment.runs) plan.runs.push_back(placed(run, devices, machine));
+  const experiments::Machine& where = experiment.machine;
+  plan.placed_by_launcher = !where.on_this_host();
+  plan.one_at_a_time = where.one_at_a_time();
+  for (const auto& run : experiment.runs)
+    plan.runs.push_back(placed(run, devices, machine, plan.placed_by_launcher));
   if (database != nullptr) {
     mark_finished(plan.runs, *database);
     expect_seconds(plan.runs, *database);

@@ -28,6 +28,7 @@ struct PlannedRun {
   bool devices_shared = false;  // more ranks than devices
   experiments::Circumstances circumstances;
   bool probe = false;                      // two of its steps are held against the virtual mesh first
+  std::optional<int> adopts;               // an attempt of an earlier sweep that is still under way
   std::optional<double> expected_seconds;  // from finished runs of the same kind
 };
 
@@ -36,6 +37,8 @@ struct Plan {
   std::vector<std::size_t> order;                  // in which they are run: indices of all of them
   std::vector<Device> devices;                     // all there are to lease
   bool reuse = false;                              // what was done elsewhere is not run again
+  bool one_at_a_time = true;                       // no run starts beside another
+  bool placed_by_launcher = false;                 // ranks have no devices of this host; a run takes one slot
   bool waits(const PlannedRun& run) const;         // it is to be run
   std::size_t to_run() const;                      // number of those
   std::optional<double> expected_seconds() const;  // of all to run; empty where one kind is unknown

@@ -72,7 +72,7 @@ Programs find_programs() {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   const std::array<fs::path, 2> folders{here, (here / "../libexec/trainyard").lexically_normal()};
   for (const auto& folder : folders) {
-    Programs programs{folder / "trainyard-runner", folder / "trainyard-store"};
+    Programs programs{folder / "trainyard-runner", folder / "trainyard-store", folder / "trainyard-rank"};
     if (executable(programs.runner) && executable(programs.store)) return programs;
   }
   throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
@@ -90,6 +90,15 @@ experiments::Circumstances machine_circumstances(const Programs& programs) {
           .release = text("trainyard") + " " + text("build_type"),
           .libtorch = text("libtorch"),
           .nccl = text("nccl")};
+}
+
+experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {
+  here.host = machine.launcher;
+  for (const std::string& part : {machine.partition, machine.hosts})
+    if (!part.empty()) here.host += ":" + part;
+  here.processor = "as the launcher chose";
+  here.threads_per_rank = machine.cpus_per_task;
+  return here;
 }
 
 }  // namespace trainyard::orchestrator

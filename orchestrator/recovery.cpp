@@ -37,7 +37,7 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
 std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database& database) {
   const auto settled = db::settled_attempts(database);
   std::vector<Unfinished> unfinished;
-  for (const auto& run_folder : folders_in(yard.root() / "runs"))
+  for (const auto& run_folder : folders_in(yard.runs()))
     for (const auto& folder : folders_in(run_folder)) {
       const auto number = attempt_number(folder.filename());
       const std::string key = run_folder.filename();
@@ -136,9 +136,16 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
 
 }  // namespace
 
-void recover(const Yard& yard, db::Database& database, const std::function<void(const std::string&)>& tell) {
+std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
+                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<bool(const fs::path&)>& alive) {
+  std::vector<LiveAttempt> live;
   db::Ingest ingest(database);
   for (const auto& unfinished : unfinished_attempts(yard, database)) {
+    if (alive && alive(unfinished.directory)) {
+      live.push_back({unfinished.key, unfinished.attempt});
+      continue;
+    }
     try {
       recover_attempt(unfinished, ingest, tell);
     } catch (const db::StorageError&) {
@@ -149,6 +156,7 @@ void recover(const Yard& yard, db::Database& database, const std::function<void(
       tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
     }
   }
+  return live;
 }
 
 }  // namespace trainyard::orchestrator

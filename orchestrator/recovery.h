@@ -2,8 +2,10 @@
 // written but not ingested, processes that outlived it.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "db/database.h"
 #include "orchestrator/yard.h"
@@ -14,6 +16,14 @@ namespace trainyard::orchestrator {
 // ends what is alive of it (see `leftovers.h`), and, where its ranks did not all finish, marks it
 // interrupted. The yard must be locked. `tell` hears one line for each. StorageError where the database
 // cannot take it.
-void recover(const Yard& yard, db::Database& database, const std::function<void(const std::string&)>& tell);
+//
+// An attempt that is `alive` all the same (see adoption.h) is left alone, and returned.
+struct LiveAttempt {
+  std::string key;
+  int attempt = 0;
+};
+std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
+                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<bool(const std::filesystem::path&)>& alive = {});
 
 }  // namespace trainyard::orchestrator

@@ -21,7 +21,8 @@ struct RunOutcome {
   std::optional<double> test_loss;
   std::string first_error;              // of the failing rank
   std::string log;                      // its log file
-  std::optional<double> retry_seconds;  // it failed and is started again after so long
+  bool taken_away = false;              // with its job or host, by no fault of its own
+  std::optional<double> retry_seconds;  // it is started again after so long
 };
 
 class Status {

@@ -23,11 +23,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int poll_milliseconds = 20;
 constexpr double longest_backoff_seconds = 60;
+constexpr int most_times_taken_away = 5;
+constexpr auto again_after = std::chrono::seconds(1);
 
 // A run that waits for its devices, or for its next try.
 struct Waiting {
   std::size_t run = 0;  // its place in the plan
   int failed_tries = 0;
+  int times_taken_away = 0;
+  std::optional<int> adopts;  // an attempt that is under way already
   Clock::time_point not_before;
 };
 
@@ -46,7 +50,10 @@ class Sweep {
         workplace_(workplace),
         stop_(stop),
         pool_(plan.devices.size()) {
-    for (const std::size_t index : execution_order(plan)) waiting_.push_back({index, 0, {}});
+    for (const std::size_t index : execution_order(plan)) {
+      const auto adopts = plan.runs[index].adopts;
+      waiting_.insert(adopts ? waiting_.begin() : waiting_.end(), {index, 0, 0, adopts, {}});
+    }
     result_.skipped =
         static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
           return !plan.waits(run) && run.state != PlanState::left_out;
@@ -96,7 +103,7 @@ class Sweep {
   }
 
   void start_what_fits() {
-    while (!waiting_.empty() && (!exclusive_host_ || active_.empty())) {
+    while (!waiting_.empty() && (!plan_.one_at_a_time || active_.empty())) {
       const auto granted = grant();
       if (!granted) return;
       const auto found = std::find_if(waiting_.begin(), waiting_.end(),
@@ -105,7 +112,7 @@ class Sweep {
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
       active_.push_back({next, std::make_unique<Attempt>(planned, devices_of(planned, granted->devices),
-                                                         exclusive_host_, workplace_)});
+                                                         exclusive_host_, workplace_, next.adopts)});
     }
   }
 
@@ -115,13 +122,13 @@ class Sweep {
     for (const Waiting& each : waiting_) {
       if (each.not_before > now) continue;
       requests.push_back({each.run, distinct_devices(plan_.runs[each.run].devices)});
-      if (exclusive_host_ || requests.size() > look_ahead) break;
+      if (plan_.one_at_a_time || requests.size() > look_ahead) break;
     }
     return pool_.grant(requests);
   }
 
   std::vector<Device> devices_of(const PlannedRun& run, const DevicePool::Devices& places) const {
-    if (exclusive_host_) return run.devices;
+    if (plan_.one_at_a_time || plan_.placed_by_launcher) return run.devices;
     std::vector<Device> devices;
     for (const std::size_t place : places) devices.push_back(plan_.devices[place]);
     return place_ranks(run.run.strategy, devices);
@@ -158,12 +165,28 @@ class Sweep {
     if (outcome.kind == RunOutcome::Kind::finished) ++result_.finished;
     if (outcome.kind == RunOutcome::Kind::interrupted && stop_ != 0) result_.interrupted = true;
     if (outcome.kind == RunOutcome::Kind::interrupted && failed_fast_) ++result_.not_started;
-    if (outcome.kind == RunOutcome::Kind::failed) outcome.retry_seconds = retried(ended.waited);
+    if (outcome.taken_away && level() == 0) outcome = started_again(ended.waited, outcome);
+    if (outcome.kind == RunOutcome::Kind::failed && !outcome.taken_away)
+      outcome.retry_seconds = retried(ended.waited);
     workplace_.status.run_ended(planned, outcome);
     if (outcome.kind != RunOutcome::Kind::failed || outcome.retry_seconds) return;
     result_.failures.push_back(
         {planned.key, experiments::label(planned.run), outcome.first_error, outcome.log});
     give_up_where_too_many_failed();
+  }
+
+  // No fault of the run: it costs none of its retries. What is taken away again and again has failed.
+  RunOutcome started_again(Waiting taken, RunOutcome outcome) {
+    if (++taken.times_taken_away >= most_times_taken_away) {
+      outcome.kind = RunOutcome::Kind::failed;
+      outcome.first_error += "; this has happened " + std::to_string(most_times_taken_away) + " times";
+      return outcome;
+    }
+    taken.adopts.reset();
+    taken.not_before = Clock::now() + again_after;
+    waiting_.push_front(taken);
+    outcome.retry_seconds = std::chrono::duration<double>(again_after).count();
+    return outcome;
   }
 
   // Seconds until it is tried again; nothing where it is not.
@@ -172,6 +195,7 @@ class Sweep {
     const double seconds =
         std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries), longest_backoff_seconds);
     ++failed.failed_tries;
+    failed.adopts.reset();
     failed.not_before =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     waiting_.push_front(failed);

@@ -11,6 +11,8 @@
 
 #include "experiments/record.h"
 #include "models/error.h"
+#include "orchestrator/gang_file.h"
+#include "orchestrator/whole_file.h"
 
 namespace trainyard::orchestrator {
 
@@ -18,6 +20,33 @@ namespace fs = std::filesystem;
 
 Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) {
   if (!root_.has_filename()) root_ = root_.parent_path();  // "yard/" is the same yard as "yard"
+  runs_ = root_ / "runs";
+  std::error_code none;
+  if (const fs::path target = fs::read_symlink(runs_, none); !none) runs_ = target;
+}
+
+Yard with_spool(const Yard& yard, const fs::path& spool) {
+  const fs::path link = yard.root() / "runs", runs = fs::absolute(spool).lexically_normal() / "runs";
+  if (yard.runs() == runs) return yard;
+  if (yard.runs() != link || (fs::exists(link) && !fs::is_empty(link)))
+    throw UserError("yard " + yard.root().string() + " has its runs in " + yard.runs().string() +
+                        ", and [machine] wants them in " + runs.string(),
+                    "choose another yard with --yard, or leave `spool` as it was");
+  try {
+    fs::create_directories(runs);
+  } catch (const fs::filesystem_error& error) {
+    throw UserError("cannot create " + runs.string() + ": " + error.code().message(),
+                    "see `spool` in [machine]");
+  }
+  const fs::path owner = spool / "yard";
+  const std::string known = whole_file(owner), own = yard.root().string() + "\n";
+  if (!known.empty() && known != own)
+    throw UserError("the spool " + spool.string() + " belongs to yard " + known.substr(0, known.find('\n')),
+                    "give each yard a `spool` of its own");
+  write_whole_file(owner, own);
+  fs::remove(link);
+  fs::create_directory_symlink(runs, link);
+  return Yard(yard.root());
 }
 
 fs::path Yard::attempt(const std::string& key, int attempt) const {

@@ -15,13 +15,19 @@ class Yard {
   std::filesystem::path database() const { return root_ / "results.db"; }
   std::filesystem::path journal() const { return root_ / "journal.jsonl"; }
   std::filesystem::path report(const std::string& experiment) const { return root_ / "reports" / experiment; }
-  std::filesystem::path run(const std::string& key) const { return root_ / "runs" / key; }
+  // `runs/`, or the folder on a shared file system that it is a link to.
+  const std::filesystem::path& runs() const { return runs_; }
+  std::filesystem::path run(const std::string& key) const { return runs_ / key; }
   std::filesystem::path attempt(const std::string& key, int attempt) const;
   bool exists() const;  // has a database
 
  private:
-  std::filesystem::path root_;
+  std::filesystem::path root_, runs_;
 };
+
+// Lets the yard's runs/ lie in `spool`/runs, and gives that folder to this yard alone. The yard as it is
+// then; UserError where it has runs of its own already, or the folder is another yard's.
+Yard with_spool(const Yard& yard, const std::filesystem::path& spool);
 
 // --yard, else TRAINYARD_HOME, else ./yard.
 Yard yard_from(const std::optional<std::filesystem::path>& from_command_line);

@@ -32,7 +32,9 @@ int settle(const experiments::Launch& launch, int rank, RankRecords& records) {
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
   }
-  const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : available_cores();
+  const bool placed_here = index < launch.cores.size();  // else by a cluster, which need not bind to cores
+  const int own = placed_here ? available_cores() : launch.circumstances.threads_per_rank;
+  const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
   return threads;

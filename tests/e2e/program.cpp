@@ -104,6 +104,14 @@ std::vector<pid_t> ranks_below(const fs::path& folder) {
   return found;
 }
 
+std::string documented_example() {
+  const std::string page = content(fs::path(TRAINYARD_SOURCE) / "docs/record-protocol.md");
+  const std::string fence = "```python\n";
+  const auto begin = page.find(fence);
+  if (begin == std::string::npos) throw std::runtime_error("docs/record-protocol.md has no example");
+  return page.substr(begin + fence.size(), page.find("```", begin + fence.size()) - begin - fence.size());
+}
+
 std::string real_data() {
   const char* variable = std::getenv("TRAINYARD_DATA");
   const fs::path folder = variable != nullptr ? variable : "../shared/data";

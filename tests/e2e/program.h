@@ -61,6 +61,9 @@ std::vector<pid_t> ranks_below(const std::filesystem::path& folder);
 template <class Condition>
 bool within(double seconds, Condition condition);
 
+// The ```python block of docs/record-protocol.md.
+std::string documented_example();
+
 // The folder of real data sets, or empty (and a message) where there is none.
 std::string real_data();
 

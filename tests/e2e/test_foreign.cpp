@@ -1,6 +1,5 @@
 // Programs of the user's as arms: whatever honours the launch and record contracts is one.
 #include <fstream>
-#include <sstream>
 
 #include <doctest/doctest.h>
 
@@ -13,22 +12,6 @@ using namespace trainyard;
 using namespace trainyard::e2e;
 
 namespace {
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-// The ```python block of docs/record-protocol.md.
-std::string documented_example() {
-  const std::string page = text_of(std::filesystem::path(TRAINYARD_SOURCE) / "docs/record-protocol.md");
-  const std::string fence = "```python\n";
-  const auto begin = page.find(fence);
-  REQUIRE(begin != std::string::npos);
-  return page.substr(begin + fence.size(), page.find("```", begin + fence.size()) - begin - fence.size());
-}
 
 std::string foreign_file(const std::string& command, int replicas, const std::string& more = "") {
   return "name = \"foreign\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"mine\"]\nseed = [3]\n[defaults]\n"

@@ -95,8 +95,20 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
       {start + "[strategy.ddp]\ncommand = [\"x\"]",
        "f.toml:4:11: error: strategy \"ddp\" is a kind of trainyard's; give a command a name of its own"},
       {start + "[machine]\nspool = \"/x\"",
-       "f.toml:5:1: error: \"spool\" is not a key of [machine]; known are devices, exclusive, "
-       "progress_timeout"},
+       "f.toml:5:1: error: spool is for launcher = \"slurm\" or \"mpi\", and the launcher here is \"local\""},
+      {start + "[machine]\nlaunchr = \"slurm\"",
+       "f.toml:5:1: error: \"launchr\" is not a key of [machine]; did you mean \"launcher\"?"},
+      {start + "[machine]\nlauncher = \"slurm\"\npartition = \"--wrap=x\"",
+       "f.toml:6:13: error: partition must be a text, is \"--wrap=x\""},
+      {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"--mem=4G\", \"--job-na=x\"]",
+       "f.toml:6:24: error: --job-name is trainyard's own to set; leave it out of options"},
+      {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"rm -rf\"]",
+       "f.toml:6:11: error: options must be a list of texts, each \"--name\" or \"--name=value\", is a list"},
+      {start + "[machine]\nlauncher = \"slurm\"\ntime_limit = \"soon\"",
+       "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", is \"soon\""},
+      {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
+       "f.toml:6:1: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
+       "between runs"},
       {start + "precision = [1]\n", "f.toml:4:1: error: \"precision\" is not a key of [matrix]" + advice},
   });
 }

@@ -101,6 +101,11 @@ Machine machine_for(const experiments::Experiment& experiment) {
   Machine machine;
   machine.programs = orchestrator::find_programs();
   machine.circumstances = orchestrator::machine_circumstances(machine.programs);
+  if (!experiment.machine.on_this_host()) {
+    machine.devices = orchestrator::launcher_slots(experiment.machine);
+    machine.circumstances = orchestrator::elsewhere(machine.circumstances, experiment.machine);
+    return machine;
+  }
   machine.devices = orchestrator::divide_cores(orchestrator::usable_cores(), experiment.machine.devices);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
   return machine;

@@ -8,6 +8,7 @@
 
 #include "db/maintenance.h"
 #include "db/queries.h"
+#include "orchestrator/adoption.h"
 #include "orchestrator/data_profiles.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/recovery.h"
@@ -54,13 +55,13 @@ orchestrator::Plan plan_of(const Asked& asked, const Machine& machine, const Swe
 
 orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& plan,
                                 const orchestrator::Yard& yard, db::Database& database,
-                                const orchestrator::Programs& programs, orchestrator::SweepOptions options) {
+                                const orchestrator::Programs& programs, orchestrator::Launcher& launcher,
+                                orchestrator::SweepOptions options) {
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
   const StopSignal stop;
-  const auto launcher = orchestrator::local_launcher(programs, yard);
   const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
                                             : orchestrator::plain_status(std::cout);
-  return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, *launcher, *status,
+  return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, launcher, *status,
                                  stop.count(), options);
 }
 
@@ -121,15 +122,24 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
 }
 
 int run_experiment(Asked asked, const SweepChoices& choices) {
-  const auto yard = orchestrator::yard_from(asked.yard);
+  auto yard = orchestrator::yard_from(asked.yard);
   experiments::resolve_data(asked.experiment, experiments::data_search(asked.data));
   const auto machine = machine_for(asked.experiment);
   const orchestrator::YardLock lock(yard, asked.command);
   auto database = db::open_yard_for_writing(yard.root());
+  const std::string& spool = asked.experiment.machine.spool;
+  if (!spool.empty())
+    yard = orchestrator::with_spool(yard, fs::absolute(asked.experiment.file).parent_path() / spool);
+  const auto launcher = orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard});
   enter_in_journal(asked, yard, database);
-  orchestrator::recover(yard, database, [](const std::string& text) { std::cout << text << '\n'; });
-  const auto plan = plan_of(asked, machine, choices, database);
-  const auto result = sweep(asked, plan, yard, database, machine.programs, choices.sweep);
+  orchestrator::Adoption adoption(asked.experiment.machine.launcher);
+  const auto alive = orchestrator::recover(
+      yard, database, [](const std::string& text) { std::cout << text << '\n'; },
+      [&](const fs::path& attempt) { return adoption.alive(attempt); });
+  auto plan = plan_of(asked, machine, choices, database);
+  orchestrator::adopt(plan, alive);
+  if (plan.to_run() > 0) launcher->prepare();
+  const auto result = sweep(asked, plan, yard, database, machine.programs, *launcher, choices.sweep);
   print_result(result);
   if (!result.stopped_by.empty()) return run_failed;
   if (result.interrupted) return interrupted;

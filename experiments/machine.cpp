@@ -1,0 +1,41 @@
+#include "experiments/machine.h"
+
+#include <array>
+
+namespace trainyard::experiments {
+
+std::span<const MachineKey> machine_keys() {
+  static const std::array<MachineKey, 17> rows{{
+      {"launcher", "one of \"local\", \"slurm\", \"mpi\"", "\"local\"", "",
+       "what starts the ranks: this host, jobs of Slurm, or mpirun"},
+      {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
+       "equal shares of this host's cores; auto: min(2, cores)"},
+      {"exclusive", "one of \"host\", \"devices\"", "\"host\"", "",
+       "a timed run has its hosts to itself; \"devices\" packs runs and marks their times"},
+      {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", "",
+       "a run without any progress for so long has failed"},
+      {"spool", "a folder", "", "slurm mpi",
+       "folder that all hosts share: holds runs/ in place of the yard's own; the database stays in the yard"},
+      {"allocation", "one of \"job\", \"shared\"", "", "slurm",
+       "a job for each run, or one allocation for all of them; default: shared where trainyard itself runs "
+       "inside one, else job"},
+      {"jobs", "an integer >= 1", "100", "slurm", "most jobs in the queue at a time"},
+      {"partition", "a text", "", "slurm", "sbatch --partition"},
+      {"account", "a text", "", "slurm", "sbatch --account"},
+      {"qos", "a text", "", "slurm", "sbatch --qos"},
+      {"time_limit", "\"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\"", "", "slurm",
+       "of each job, as sbatch --time takes it"},
+      {"signal_before", "an integer of seconds in 0 … 65535", "120", "slurm",
+       "ranks are told to end so long before the time limit"},
+      {"nodes", "an integer >= 1", "", "slurm", "hosts that a run is spread over, as far as it has ranks"},
+      {"cpus_per_task", "an integer >= 1", "1", "slurm mpi",
+       "cores, and so threads, of each rank (`threads` of a run is stronger)"},
+      {"gpus_per_task", "an integer >= 1", "", "slurm", "sbatch --gpus-per-task"},
+      {"hosts", "a file", "", "mpi", "host file of mpirun: a host a line"},
+      {"options", "a list of texts, each \"--name\" or \"--name=value\"", "[]", "slurm mpi",
+       "further options of sbatch or mpirun"},
+  }};
+  return rows;
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,35 @@
+// Attempts of an orchestrator that has ended, whose ranks go on without it: jobs of a cluster. A successor
+// adopts them; it must neither end them nor start their runs again.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "orchestrator/plan.h"
+#include "orchestrator/recovery.h"
+#include "orchestrator/slurm_queue.h"
+
+namespace trainyard::orchestrator {
+
+class Adoption {
+ public:
+  // `launcher`: that of the sweep that begins.
+  explicit Adoption(std::string launcher);
+  ~Adoption();
+  Adoption(const Adoption&) = delete;
+  Adoption& operator=(const Adoption&) = delete;
+
+  // Whether the attempt in this folder is queued or runs. Where not, none of its tasks can start any more.
+  // UserError where the cluster does not answer, or the attempt lives and `launcher` cannot adopt it.
+  bool alive(const std::filesystem::path& attempt_folder);
+
+ private:
+  std::string launcher_;
+  std::unique_ptr<SlurmQueue> queue_;  // asked once, when the first job is met
+};
+
+// Runs of the plan whose attempts live go on with them.
+void adopt(Plan& plan, const std::vector<LiveAttempt>& alive);
+
+}  // namespace trainyard::orchestrator

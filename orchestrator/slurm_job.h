@@ -1,0 +1,57 @@
+// One job of Slurm's, from its submission to its end: a state machine that `step` drives. Its name is ours
+// and says whether it was submitted: a submission whose answer was lost is looked up before it is repeated.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/slurm_queue.h"
+
+namespace trainyard::orchestrator {
+
+class SlurmJob {
+ public:
+  enum class Stage { submitting, queued, running, over, refused };
+
+  // `submit`: the arguments of sbatch. Empty: it is in the queue already, and `queue` has just been asked.
+  SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string> submit);
+  ~SlurmJob();
+  SlurmJob(const SlurmJob&) = delete;
+  SlurmJob& operator=(const SlurmJob&) = delete;
+
+  void step();
+  Stage stage() const { return stage_; }
+  const std::string& id() const { return id_; }
+  // Once it is over or refused: what Slurm says of it. "cancelled", "NODE_FAIL (NodeDown)".
+  const std::string& why() const { return why_; }
+  bool lost() const { return lost_; }            // ended by nobody's wish
+  bool cancelled() const { return cancelled_; }  // by somebody
+  bool timed_out() const { return timed_out_; }  // at its time limit
+
+  void signal(int number);  // to what runs of it; ends it where it still waits. SIGKILL ends all of it
+  void cancel();            // all of it, waiting or not
+  void let_go() { stage_ = Stage::over; }  // it is about to end by itself
+
+ private:
+  using Clock = SlurmQueue::Clock;
+  void submit();
+  void submitted(const ClientAnswer& answer);
+  void look();
+  void note_end(const SlurmState& job);
+  void tell(std::vector<std::string> arguments);
+
+  SlurmQueue& queue_;
+  std::string name_;
+  std::vector<std::string> submit_;
+  Stage stage_ = Stage::submitting;
+  std::string id_, why_;
+  bool lost_ = false, cancelled_ = false, timed_out_ = false, ran_ = false;
+  std::optional<int> signal_later_;  // asked for before it was submitted
+  std::unique_ptr<ClientCommand> sbatch_;
+  std::vector<std::unique_ptr<ClientCommand>> telling_;
+  Clock::time_point known_since_, try_again_, give_up_;
+};
+
+}  // namespace trainyard::orchestrator

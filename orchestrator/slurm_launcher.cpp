@@ -1,0 +1,224 @@
+#include "orchestrator/slurm_launcher.h"
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/sha256.h"
+#include "orchestrator/leftovers.h"
+#include "orchestrator/slurm_job.h"
+#include "orchestrator/task_gang.h"
+#include "orchestrator/whole_file.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The only shell text there is: everything that varies comes as arguments.
+constexpr const char* script_text = "#!/bin/sh\nexec srun \"$@\"\n";
+constexpr auto files_patience = std::chrono::seconds(30);  // until a job's file shows up here
+
+class SlurmGang : public TaskGang {
+ public:
+  SlurmGang(SlurmQueue& queue, const GangFile& gang, std::vector<std::string> submit)
+      : TaskGang(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
+        name_(gang.job),
+        queue_(queue),
+        job_(queue, gang.job, std::move(submit)) {}
+
+  bool waiting() override {
+    return job_.stage() == SlurmJob::Stage::submitting || job_.stage() == SlurmJob::Stage::queued;
+  }
+  nlohmann::ordered_json marks() const override { return {{"launcher", "slurm"}, {"job_name", name_}}; }
+
+ protected:
+  std::optional<Over> over() override {
+    const auto stage = job_.stage();
+    if (stage != SlurmJob::Stage::over && stage != SlurmJob::Stage::refused) return std::nullopt;
+    const bool by_others = job_.lost() || (job_.cancelled() && !told_);
+    const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
+    return Over{stage == SlurmJob::Stage::refused, by_others, job_.timed_out(), id + job_.why()};
+  }
+  void step() override {
+    queue_.step();
+    job_.step();
+  }
+  void signal_job(int number) override {
+    told_ = true;
+    job_.signal(number);
+  }
+  void wants_to_know() override { queue_.soon(); }
+  void let_go() override { job_.let_go(); }
+
+ private:
+  std::string name_;
+  SlurmQueue& queue_;
+  SlurmJob job_;
+  bool told_ = false;
+};
+
+class SlurmLauncher : public Launcher {
+ public:
+  explicit SlurmLauncher(const LauncherSetting& setting)
+      : machine_(setting.machine),
+        programs_(setting.programs),
+        script_(setting.yard.root() / "slurm-job.sh"),
+        runs_(setting.yard.runs()) {}
+
+  std::unique_ptr<Gang> launch(const GangCommand& command) override {
+    const GangFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store, command};
+    write_gang_file(gang);
+    return std::make_unique<SlurmGang>(
+        queue_, gang,
+        sbatch_arguments(machine_, gang.job, command.directory, static_cast<int>(command.ranks.size()),
+                         script_, {programs_.task.string(), command.directory.string()}));
+  }
+
+  std::unique_ptr<Gang> adopt(const fs::path& attempt_folder) override {
+    const auto gang = read_gang_file(attempt_folder);
+    if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
+    return std::make_unique<SlurmGang>(queue_, *gang, std::vector<std::string>{});
+  }
+
+  void prepare() override;
+
+ private:
+  void probe();
+  void wait_for_probe(SlurmJob& job, const fs::path& answer);
+
+  experiments::Machine machine_;
+  Programs programs_;
+  fs::path script_, runs_;
+  SlurmQueue queue_;
+};
+
+void add(std::vector<std::string>& arguments, const char* option, const std::string& value) {
+  if (!value.empty()) arguments.push_back(std::string(option) + "=" + value);
+}
+
+}  // namespace
+
+std::string slurm_job_name(const fs::path& attempt_folder, const std::string& run_id) {
+  std::string name = "trainyard-" + run_id + "-" + models::sha256_hex(attempt_folder.string()).substr(0, 8);
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, const std::string& job_name,
+                                          const fs::path& folder, int ranks, const fs::path& script,
+                                          const std::vector<std::string>& task) {
+  const std::string cores = "--cpus-per-task=" + std::to_string(machine.cpus_per_task);
+  // relative to the folder: in a path, sbatch would replace what follows a %
+  std::vector<std::string> arguments{"--parsable",
+                                     "--no-requeue",
+                                     "--export=ALL",
+                                     "--job-name=" + job_name,
+                                     "--output=slurm.log",
+                                     "--chdir=" + folder.string(),
+                                     cores,
+                                     "--ntasks=" + std::to_string(ranks)};
+  if (machine.nodes) add(arguments, "--nodes", std::to_string(std::min(*machine.nodes, ranks)));
+  if (machine.gpus_per_task) add(arguments, "--gpus-per-task", std::to_string(*machine.gpus_per_task));
+  if (machine.exclusive_host) arguments.emplace_back("--exclusive");
+  add(arguments, "--partition", machine.partition);
+  add(arguments, "--account", machine.account);
+  add(arguments, "--qos", machine.qos);
+  add(arguments, "--time", machine.time_limit);
+  if (!machine.time_limit.empty())
+    add(arguments, "--signal", "USR1@" + std::to_string(machine.signal_before_seconds));
+  arguments.insert(arguments.end(), machine.options.begin(), machine.options.end());
+  arguments.push_back(script.string());
+  // srun does not take the cores from the job, and would end all tasks some time after the first one
+  arguments.insert(arguments.end(), {cores, "--kill-on-bad-exit=0", "--wait=0", "--input=none"});
+  arguments.insert(arguments.end(), task.begin(), task.end());
+  return arguments;
+}
+
+namespace {
+
+// The last words of a job's own output: what srun or the node had to say.
+std::string last_words(const fs::path& log) {
+  const auto lines = lines_of(whole_file(log));
+  return lines.empty() ? "" : ": " + lines.back();
+}
+
+void SlurmLauncher::prepare() {
+  fs::create_directories(runs_);
+  write_whole_file(script_, script_text);
+  queue_.ask_now(std::chrono::seconds(60));
+  const fs::path seen = script_.parent_path() / "slurm-sees-spool";  // by an earlier sweep of this yard
+  if (whole_file(seen) == runs_.string() + "\n") return;
+  probe();
+  write_whole_file(seen, runs_.string() + "\n");
+}
+
+// A job that writes a file where the runs will lie.
+void SlurmLauncher::probe() {
+  const std::string name = new_token().substr(0, 12);
+  const fs::path asked = runs_ / ("asked-" + name), answer = runs_ / ("probe-" + name),
+                 log = runs_ / "slurm.log";
+  write_whole_file(asked, "\n");
+  experiments::Machine machine = machine_;
+  machine.exclusive_host = false;
+  SlurmJob job(queue_, "trainyard-probe-" + name,
+               sbatch_arguments(
+                   machine, "trainyard-probe-" + name, runs_, 1, script_,
+                   {programs_.task.string(), "--probe", runs_.string(), name, programs_.runner.string()}));
+  const auto remove_all = [&] {
+    std::error_code ignored;
+    for (const auto& file : {asked, answer, log}) fs::remove(file, ignored);
+  };
+  try {
+    wait_for_probe(job, answer);
+  } catch (...) {
+    remove_all();
+    throw;
+  }
+  remove_all();
+}
+
+void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
+  using Clock = std::chrono::steady_clock;
+  const char* advice = "let `spool` in [machine] name a folder that this host and all nodes share";
+  auto over_since = Clock::time_point::max();
+  while (true) {
+    queue_.step();
+    queue_.soon();
+    job.step();
+    fresh_listing(runs_);
+    const auto said = nlohmann::json::parse(whole_file(answer), nullptr, false);
+    if (said.is_object()) {
+      const std::string host = said.value("host", "a node");
+      if (!said.value("sees", false))
+        throw UserError(
+            "a job on " + host + " does not see a file that was written here, in " + runs_.string(), advice);
+      if (!said.value("runs", false))
+        throw UserError("a job on " + host + " cannot run " + programs_.runner.string(),
+                        "install trainyard where all nodes see it");
+      job.let_go();
+      return;
+    }
+    if (job.stage() == SlurmJob::Stage::refused)
+      throw UserError(job.why(), "mend [machine] of the experiment file");
+    if (job.stage() == SlurmJob::Stage::over && over_since == Clock::time_point::max())
+      over_since = Clock::now();
+    if (over_since != Clock::time_point::max() && Clock::now() - over_since > files_patience)
+      throw UserError("a job of Slurm was to write into " + runs_.string() + ", and nothing came here (" +
+                          job.why() + last_words(runs_ / "slurm.log") + ")",
+                      advice);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting) {
+  return std::make_unique<SlurmLauncher>(setting);
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,24 @@
+// Ranks as tasks of Slurm: a job for each run. A job is known by its name, which follows from run, attempt
+// and yard, so that an orchestrator that was started again finds its jobs in the queue and goes on with them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orchestrator/launcher.h"
+
+namespace trainyard::orchestrator {
+
+// "trainyard-<key>-<attempt>-<digits of the attempt's folder>".
+std::string slurm_job_name(const std::filesystem::path& attempt_folder, const std::string& run_id);
+
+// Arguments of sbatch for a run of so many ranks: options, the script, and what it gives to srun. No shell
+// reads any of them.
+std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, const std::string& job_name,
+                                          const std::filesystem::path& folder, int ranks,
+                                          const std::filesystem::path& script,
+                                          const std::vector<std::string>& task);
+
+std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting);
+
+}  // namespace trainyard::orchestrator

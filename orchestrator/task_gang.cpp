@@ -1,0 +1,78 @@
+#include "orchestrator/task_gang.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+constexpr auto between_looks = std::chrono::milliseconds(100);
+constexpr auto late_files = std::chrono::seconds(5);  // a network file system may show them so much later
+constexpr const char* at_its_limit = "its time limit was reached";
+
+}  // namespace
+
+TaskGang::TaskGang(std::filesystem::path attempt_folder, int world_size)
+    : folder_(std::move(attempt_folder)), world_size_(world_size) {}
+
+void TaskGang::look() {
+  const auto now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + between_looks;
+  step();
+  const auto names = fresh_listing(folder_);
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const std::string name = "rank-" + std::to_string(rank) + ".exit";
+    if (exits_.contains(rank) || std::find(names.begin(), names.end(), name) == names.end()) continue;
+    const auto exit = read_rank_exit(folder_, rank);
+    if (!exit) continue;
+    if (exit->told != 0 && !told_by_us_ && told_by_others_ == 0) told_by_others_ = exit->told;
+    exits_.emplace(rank, *exit);
+  }
+  const auto job = over();
+  if (job && over_since_ == Clock::time_point::max()) over_since_ = job->refused ? now - late_files : now;
+}
+
+std::optional<ExitStatus> TaskGang::poll(int rank) {
+  look();
+  const auto exit = exits_.find(rank);
+  if (exit != exits_.end()) {
+    ExitStatus status = exit->second.status;
+    status.lost = !status.clean() && told_by_others_ != 0 && exit->second.told != 0;
+    if (!status.clean()) wants_to_know();
+    return status;
+  }
+  if (over_since_ == Clock::time_point::max() || Clock::now() - over_since_ < late_files) return std::nullopt;
+  return lost_[rank] = {-1, 0, true};
+}
+
+bool TaskGang::all_clean() const {
+  return static_cast<int>(exits_.size()) == world_size_ &&
+         std::all_of(exits_.begin(), exits_.end(),
+                     [](const auto& exit) { return exit.second.status.clean(); });
+}
+
+std::optional<GangEnd> TaskGang::end() {
+  using Kind = GangEnd::Kind;
+  if (all_clean()) {
+    let_go();
+    return GangEnd{};
+  }
+  look();
+  const auto job = over();
+  if (!job) return std::nullopt;
+  if (job->refused) return GangEnd{Kind::not_started, job->why};
+  if (job->timed_out || told_by_others_ == SIGUSR1) return GangEnd{Kind::out_of_time, at_its_limit};
+  if (job->taken_away) return GangEnd{Kind::taken_away, job->why};
+  if (told_by_others_ != 0) return GangEnd{Kind::taken_away, "somebody ended its ranks: " + job->why};
+  if (!lost_.empty() && !told_by_us_) return GangEnd{Kind::taken_away, job->why};
+  return GangEnd{};
+}
+
+void TaskGang::signal(int number) {
+  told_by_us_ = true;
+  signal_job(number);
+}
+
+}  // namespace trainyard::orchestrator

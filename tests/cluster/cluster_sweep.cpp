@@ -1,0 +1,63 @@
+#include "cluster_sweep.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "db/database.h"
+#include "db/queries.h"
+
+namespace trainyard::cluster {
+
+namespace {
+
+constexpr const char* views[] = {
+    "SELECT run_key, experiment, model, strategy, seed, status, epochs_done, test_accuracy FROM run_summary "
+    "ORDER BY 1",
+    "SELECT run_key, epoch, train_loss, train_accuracy, validation_loss, validation_accuracy FROM "
+    "epoch_average "
+    "ORDER BY 1, 2",
+    "SELECT run_key, epoch, rank, train_loss FROM epoch_rank ORDER BY 1, 2, 3",
+    "SELECT run_key, train_loss, validation_loss, test_loss, test_accuracy FROM final_metrics ORDER BY 1",
+    "SELECT run_key, COUNT(*) FROM attempt_status WHERE status = 'finished' GROUP BY 1 ORDER BY 1",
+    "SELECT run_key, 'still running' FROM attempt_status WHERE status = 'running'"};
+
+}  // namespace
+
+std::string sleeping_program(double seconds) {
+  return R"sh(#!/bin/sh
+dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}
+echo "$key $attempt $RANK" >> starts
+sleep )sh" +
+         std::to_string(seconds) + R"sh(
+printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
+  "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
+)sh";
+}
+
+std::string sleeping_file(int seeds, int replicas, const std::string& machine) {
+  return "name = \"sleepers\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"sleep\"]\nseed = { count = " +
+         std::to_string(seeds) +
+         " }\n[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\n[strategy.sleep]\n"
+         "command = [\"/bin/sh\", \"sleep.sh\", \"$(touch hacked)\", \"; touch hacked #\"]\nreplicas = " +
+         std::to_string(replicas) + "\n[machine]\n" + machine;
+}
+
+std::vector<std::string> rows_of(const std::filesystem::path& yard) {
+  const auto database = db::Database::open_read_only(yard / "results.db");
+  std::vector<std::string> rows;
+  for (const char* view : views)
+    for (const auto& row : db::select(database, view).rows) rows.push_back(nlohmann::json(row).dump());
+  return rows;
+}
+
+std::vector<std::string> starts(const std::filesystem::path& folder) {
+  std::vector<std::string> lines;
+  std::ifstream stream(folder / "starts");
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace trainyard::cluster

@@ -1,0 +1,190 @@
+#include "real_slurm.h"
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "orchestrator/client_command.h"
+#include "orchestrator/whole_file.h"
+
+namespace trainyard::cluster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+fs::path program(const std::string& name) {
+  for (const char* folder : {"/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/sbin", "/bin"})
+    if (fs::exists(fs::path(folder) / name)) return fs::path(folder) / name;
+  return "";
+}
+
+constexpr const char* configuration = R"(ClusterName=trainyard
+SlurmctldHost=localhost
+SlurmctldPort=@PORT0@
+SlurmUser=@USER@
+SlurmdUser=@USER@
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=@FOLDER@/munge/socket
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+StateSaveLocation=@FOLDER@/state
+SlurmdSpoolDir=@FOLDER@/spool-%n
+SlurmctldPidFile=@FOLDER@/controller.pid
+SlurmdPidFile=@FOLDER@/%n.pid
+SlurmctldLogFile=@FOLDER@/controller.log
+SlurmdLogFile=@FOLDER@/%n.log
+SchedulerParameters=sched_min_interval=10000,batch_sched_delay=0,sched_interval=1,bf_interval=1
+KillWait=2
+InactiveLimit=0
+NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=@PORT1@ CPUs=2
+NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port=@PORT2@ CPUs=2
+PartitionName=main Nodes=n1,n2 Default=YES MaxTime=UNLIMITED State=UP OverSubscribe=NO
+)";
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+}  // namespace
+
+RealSlurm::RealSlurm() {
+  fs::permissions(folder_.path(), fs::perms(0755));  // munged wants to know that nobody else can write there
+  fs::create_directories(folder_.path() / "munge");
+  fs::create_directories(folder_.path() / "state");
+  for (const char* node : {"n1", "n2"})
+    fs::create_directories(folder_.path() / (std::string("spool-") + node));
+  std::ofstream key(folder_.path() / "munge/key", std::ios::binary);
+  for (int i = 0; i < 128; ++i) key << static_cast<char>(std::random_device()());
+  key.close();
+  fs::permissions(folder_.path() / "munge/key", fs::perms(0600));
+  write_configuration();
+  ::setenv("SLURM_CONF", (folder_.path() / "slurm.conf").c_str(), 1);
+  const std::string munge = (folder_.path() / "munge").string();
+  munged_ = daemon({"munged", "--foreground", "--num-threads=2", "--key-file=" + munge + "/key",
+                    "--socket=" + munge + "/socket", "--pid-file=" + munge + "/pid",
+                    "--log-file=" + munge + "/log", "--seed-file=" + munge + "/seed"},
+                   "munged");
+  if (!e2e::within(10, [&] { return fs::exists(munge + "/socket"); }))
+    throw std::runtime_error("munged: " + orchestrator::whole_file(folder_.path() / "munged.out"));
+  start_controller();
+  for (const char* node : {"n1", "n2"}) nodes_.push_back(daemon({"slurmd", "-D", "-N", node}, node));
+  if (!e2e::within(20, [&] { return client({"sinfo", "-h", "-N", "-o", "%T"}) == "idle\nidle\n"; }))
+    throw std::runtime_error("Slurm does not start: " + client({"sinfo", "-N", "-l"}) +
+                             orchestrator::whole_file(folder_.path() / "controller.out"));
+}
+
+RealSlurm::~RealSlurm() {
+  try {
+    client({"scancel", "--user=" + std::to_string(::getuid())});
+    becomes_empty(5);
+  } catch (const std::exception&) {  // what is left is ended below
+  }
+  nodes_.clear();
+  controller_.reset();
+  end_leftovers();
+  munged_.reset();
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+void RealSlurm::write_configuration() {
+  std::string text = configuration;
+  for (const char* port : {"@PORT0@", "@PORT1@", "@PORT2@"})
+    text = replaced(text, port, std::to_string(free_port()));
+  text = replaced(text, "@FOLDER@", folder_.path().string());
+  text = replaced(text, "@USER@", ::getpwuid(::getuid())->pw_name);
+  folder_.write("slurm.conf", text);
+}
+
+std::unique_ptr<orchestrator::RankProcess> RealSlurm::daemon(const std::vector<std::string>& argv,
+                                                             const std::string& name) {
+  orchestrator::RankCommand command{
+      .argv = argv, .environment = {}, .cores = {}, .log = folder_.path() / (name + ".out")};
+  command.argv.front() = program(argv.front()).string();
+  return orchestrator::start_process(command);
+}
+
+void RealSlurm::stop_controller() {
+  controller_->signal(SIGTERM);  // it saves its state
+  e2e::within(10, [&] { return controller_->poll().has_value(); });
+  controller_.reset();
+}
+
+void RealSlurm::start_controller() {
+  controller_ = daemon({"slurmctld", "-D"}, "controller");
+}
+
+std::string RealSlurm::client(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> argv = arguments;
+  argv.front() = program(argv.front()).string();
+  const auto answer = orchestrator::ClientCommand(argv).wait(std::chrono::seconds(10));
+  return answer ? answer->text : "no answer";
+}
+
+bool RealSlurm::becomes_empty(double seconds) const {
+  return e2e::within(seconds, [&] { return client({"squeue", "-h"}).empty(); });
+}
+
+// Of slurmd's own helpers and the jobs' processes: all have inherited the configuration's name.
+void RealSlurm::end_leftovers() const {
+  const std::string wanted = "SLURM_CONF=" + folder_.path().string();
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos || std::stoi(name) == ::getpid()) continue;
+    if (orchestrator::whole_file(entry.path() / "environ").find(wanted) != std::string::npos)
+      ::kill(std::stoi(name), SIGKILL);
+  }
+}
+
+bool installed(const std::vector<std::string>& programs) {
+  std::string missing;
+  for (const auto& name : programs)
+    if (program(name).empty()) missing += " " + name;
+  if (missing.empty()) return true;
+  if (std::getenv("CI") != nullptr)
+    FAIL_CHECK("not installed:" << missing);
+  else
+    MESSAGE("skipped: not installed:" << missing);
+  return false;
+}
+
+RealSlurm* slurm() {
+  if (!installed({"munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel"})) return nullptr;
+  static RealSlurm started;
+  return &started;
+}
+
+}  // namespace trainyard::cluster
