@@ -183,9 +183,8 @@ void SlurmLauncher::probe() {
 }
 
 void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
-  using Clock = std::chrono::steady_clock;
   const char* advice = "let `spool` in [machine] name a folder that this host and all nodes share";
-  auto over_since = Clock::time_point::max();
+  auto over_since = SlurmQueue::Clock::time_point::max();
   while (true) {
     queue_.step();
     queue_.soon();
@@ -205,9 +204,10 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
     }
     if (job.stage() == SlurmJob::Stage::refused)
       throw UserError(job.why(), "mend [machine] of the experiment file");
-    if (job.stage() == SlurmJob::Stage::over && over_since == Clock::time_point::max())
-      over_since = Clock::now();
-    if (over_since != Clock::time_point::max() && Clock::now() - over_since > files_patience)
+    if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
+      over_since = SlurmQueue::Clock::now();
+    if (over_since != SlurmQueue::Clock::time_point::max() &&
+        SlurmQueue::Clock::now() - over_since > files_patience)
       throw UserError("a job of Slurm was to write into " + runs_.string() + ", and nothing came here (" +
                           job.why() + last_words(runs_ / "slurm.log") + ")",
                       advice);
