@@ -1,5 +1,7 @@
 #include "runner/communicator.h"
 
+#include <ATen/ATen.h>
+
 #include "models/error.h"
 
 namespace trainyard::runner {
@@ -15,6 +17,7 @@ class SingleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  const char* transport() const override { return "none"; }
   std::unique_ptr<Work> all_reduce(const at::Tensor&) override { return std::make_unique<Done>(); }
   std::unique_ptr<Work> send(const at::Tensor&, int, int) override { throw alone(); }
   std::unique_ptr<Work> receive(const at::Tensor&, int, int) override { throw alone(); }
@@ -28,6 +31,10 @@ class SingleCommunicator final : public Communicator {
 };
 
 }  // namespace
+
+at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
+  return at::zeros({count}, dtype);
+}
 
 std::unique_ptr<Communicator> single_communicator() {
   return std::make_unique<SingleCommunicator>();

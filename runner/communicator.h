@@ -1,8 +1,10 @@
 // What ranks say to one another: the seam between training and the transport. Every rank of a communicator
 // calls the same collective functions in the same order; sends and receives are between two ranks, matched by
-// tag and, for one tag, in order. `single_communicator` is a group of one, `gloo_communicator` one over TCP.
+// tag and, for one tag, in order. `single_communicator` is a group of one, `shared_memory_communicator` one
+// of ranks on one host, `gloo_communicator` one over TCP.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 
@@ -29,6 +31,9 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  virtual const char* transport() const = 0;  // "gloo"; for the records
+  // Zeros [count] in memory from where `all_reduce` is fastest. They outlive the communicator.
+  virtual at::Tensor allocate(std::int64_t count, at::ScalarType dtype);
   // Replaces `tensor` (dense) by the sum over all ranks.
   virtual std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) = 0;
   // Sends `tensor` (contiguous, not empty), receives into it: both return at once. There may be any number of

@@ -2,7 +2,20 @@
 
 #include <string>
 
+#include "runner/shared_memory_communicator.h"
+
 namespace trainyard::runner {
+
+namespace {
+
+// Memory that the ranks share where they are on one host and can, else TCP.
+std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GlooGroup& group) {
+  if (group.size == 1) return single_communicator();
+  auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
+  return shared ? std::move(shared) : gloo_communicator(store, name, group);
+}
+
+}  // namespace
 
 void Connections::barrier() const {
   stages
@@ -18,8 +31,7 @@ Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_hos
                     std::chrono::milliseconds timeout) {
   const Position at = mesh.position(rank);
   const auto dimension = [&](const std::string& name, int own, int size) {
-    if (size == 1) return single_communicator();
-    return gloo_communicator(store, name, {own, size, one_host, timeout});
+    return meet(store, name, {own, size, one_host, timeout});
   };
   return {mesh, at, dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas),
           dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages)};

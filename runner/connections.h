@@ -18,6 +18,8 @@ struct Connections {
   std::unique_ptr<Communicator> replicas;
   std::unique_ptr<Communicator> stages;
 
+  // "shared memory", "gloo"; "none" of a single rank.
+  const char* transport() const { return (mesh.replicas > 1 ? replicas : stages)->transport(); }
   bool last_stage() const { return position.stage == mesh.stages - 1; }
   void barrier() const;  // of all ranks
 };

@@ -50,6 +50,7 @@ class GlooCommunicator final : public Communicator {
 
   int rank() const override { return group_->getRank(); }
   int size() const override { return group_->getSize(); }
+  const char* transport() const override { return "gloo"; }
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     std::vector<at::Tensor> tensors{tensor};
     return start("all-reduce", [&] { return group_->allreduce(tensors); });

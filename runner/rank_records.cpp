@@ -35,8 +35,9 @@ RankRecords::RankRecords(const experiments::Launch& launch, int rank)
       writer_(launch.records / experiments::rank_records_name(rank), launch.key, launch.attempt, rank),
       progress_(launch.records / experiments::rank_progress_name(rank)) {}
 
-void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
-                        const SampleCounts& samples, int threads, const ParameterHashes& initial_weights) {
+void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
+                        std::int64_t parameters, const SampleCounts& samples, int threads,
+                        const ParameterHashes& initial_weights) {
   setup_seconds_ = seconds_since_start();
   const Versions built = versions();
   const Position position = mesh.position(rank_);
@@ -51,6 +52,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, std
        {"world_size", mesh.world_size()},
        {"replica", position.replica},
        {"stage", position.stage},
+       {"transport", transport},
        {"parameters", parameters},
        {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
        {"initial_weights", initial_weights}});

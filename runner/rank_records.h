@@ -37,8 +37,10 @@ class RankRecords {
  public:
   RankRecords(const experiments::Launch& launch, int rank);
 
-  void start(const experiments::Launch& launch, const Mesh& mesh, std::int64_t parameters,
-             const SampleCounts& samples, int threads, const ParameterHashes& initial_weights);
+  // `transport`: how its gradients travel, Communicator::transport.
+  void start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
+             std::int64_t parameters, const SampleCounts& samples, int threads,
+             const ParameterHashes& initial_weights);
   void probe(const ProbedStep& outcome);
   void epoch(const EpochOutcome& outcome);  // and makes all records so far durable
   void test(double seconds, const MetricSums& sums);

@@ -112,7 +112,7 @@ class BucketReducer final : public Reducer {
     Bucket& bucket = buckets_[index];
     std::int64_t size = 0;
     for (const std::size_t i : bucket.members) size += parameters_[i].value.numel();
-    bucket.flat = at::zeros({size}, parameters_[bucket.members.front()].value.options().requires_grad(false));
+    bucket.flat = communicator_.allocate(size, parameters_[bucket.members.front()].value.scalar_type());
     std::int64_t offset = 0;
     for (const std::size_t i : bucket.members) {
       const at::Tensor& value = parameters_[i].value;

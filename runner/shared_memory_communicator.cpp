@@ -1,0 +1,277 @@
+#include "runner/shared_memory_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <map>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include "models/error.h"
+#include "runner/shared_group.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+// A rank's numbers in memory that others see; a tensor that lies elsewhere has a copy there meanwhile.
+struct Shared {
+  at::Tensor tensor;
+  std::uint64_t offset = 0;
+  bool copied = false;
+};
+
+struct Pending {
+  Collective kind = Collective::none;
+  int root = 0;
+  Shared own;
+};
+
+struct Expected {
+  at::Tensor tensor;
+  std::int64_t tag = 0;
+  bool arrived = false;
+};
+
+class SharedMemoryCommunicator final : public Communicator {
+ public:
+  explicit SharedMemoryCommunicator(std::unique_ptr<SharedGroup> group)
+      : group_(std::move(group)), sent_(size(), 0), read_(size(), 0), expected_(size()) {}
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  const char* transport() const override { return "shared memory"; }
+
+  at::Tensor allocate(std::int64_t count, at::ScalarType dtype) override {
+    const auto bytes = static_cast<std::size_t>(count) * c10::elementSize(dtype);
+    std::byte* place = group_->data(rank(), group_->blocks().take(bytes));
+    std::memset(place, 0, bytes);
+    // The tensor keeps the memory, not the group.
+    return at::from_blob(
+        place, {count}, [memory = group_->memory()](void*) {}, dtype);
+  }
+
+  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    const std::uint64_t number = begin({Collective::all_reduce, 0, share(tensor)}, tensor);
+    advance();
+    return std::make_unique<CollectiveWork>(*this, number);
+  }
+  void broadcast(const at::Tensor& tensor, int root) override {
+    complete("broadcast",
+             begin({Collective::broadcast, root, rank() == root ? share(tensor) : Shared{tensor}}, tensor));
+  }
+  void barrier() override { complete("barrier", begin({Collective::barrier, 0, {}}, {})); }
+
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    take_back_what_was_read();
+    const std::uint64_t number = ++sent_[static_cast<std::size_t>(to)];
+    Message& message = group_->message(rank(), to, number);
+    group_->wait("sending to a stage", [&]() -> std::optional<int> {
+      const bool free = number <= messages_under_way || message.taken.load() == number - messages_under_way;
+      return free ? std::nullopt : std::optional(to);
+    });
+    message.tag = tag;
+    message.bytes = tensor.nbytes();
+    message.offset = group_->blocks().take(tensor.nbytes());
+    std::memcpy(group_->data(rank(), message.offset), tensor.const_data_ptr(), tensor.nbytes());
+    letters_.push_back({&message, number, message.offset});
+    message.sent.store(number, std::memory_order_release);
+    group_->ring();
+    return std::make_unique<Sent>();
+  }
+
+  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
+    auto& expected = expected_[static_cast<std::size_t>(from)];
+    return std::make_unique<ReceiveWork>(*this, from, expected.insert(expected.end(), {tensor, tag, false}));
+  }
+
+ private:
+  class CollectiveWork final : public Work {
+   public:
+    CollectiveWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    void wait() override { owner_.complete("all-reduce", number_); }
+
+   private:
+    SharedMemoryCommunicator& owner_;
+    std::uint64_t number_;
+  };
+  class Sent final : public Work {
+   public:
+    void wait() override {}  // it was copied
+  };
+  class ReceiveWork final : public Work {
+   public:
+    ReceiveWork(SharedMemoryCommunicator& owner, int from, std::list<Expected>::iterator expected)
+        : owner_(owner), from_(from), expected_(expected) {}
+    void wait() override { owner_.take(from_, expected_); }
+
+   private:
+    SharedMemoryCommunicator& owner_;
+    int from_;
+    std::list<Expected>::iterator expected_;
+  };
+  struct Letter {
+    Message* message;
+    std::uint64_t number;
+    std::uint64_t offset;
+  };
+
+  Shared share(const at::Tensor& tensor) {
+    if (!tensor.is_non_overlapping_and_dense())
+      throw InternalError("a tensor with holes cannot be exchanged by ranks");
+    if (const auto offset = group_->own_offset(tensor.const_data_ptr(), tensor.nbytes()))
+      return {tensor, *offset, false};
+    Shared shared{tensor, group_->blocks().take(tensor.nbytes()), true};
+    std::memcpy(group_->data(rank(), shared.offset), tensor.const_data_ptr(), tensor.nbytes());
+    return shared;
+  }
+
+  // Brings this rank's contribution; its number.
+  std::uint64_t begin(Pending pending, const at::Tensor& tensor) {
+    const std::uint64_t number = ++begun_;
+    if (number > collectives_under_way) {
+      // its place must no longer be read by anybody
+      group_->wait("a collective", [&] { return missing_in(number - collectives_under_way); });
+    }
+    group_->contribution(rank(), number) = {
+        pending.kind, tensor.defined() ? static_cast<std::int32_t>(tensor.scalar_type()) : 0,
+        tensor.defined() ? tensor.numel() : 0, pending.own.offset};
+    pending_.emplace(number, std::move(pending));
+    group_->begun(rank()).store(number, std::memory_order_release);
+    group_->ring();
+    return number;
+  }
+
+  // A rank that has not done its part of collective `number`.
+  std::optional<int> missing_in(std::uint64_t number) {
+    if (const auto late = advance(); late && done_ < number) return late;
+    for (int r = 0; r < size(); ++r)
+      if (group_->done(r).load(std::memory_order_acquire) < number) return r;
+    return std::nullopt;
+  }
+
+  // Does this rank's part of all collectives that every rank has begun, in order; the rank that is late for
+  // the next of them.
+  std::optional<int> advance() {
+    while (done_ < begun_) {
+      for (int r = 0; r < size(); ++r)
+        if (group_->begun(r).load(std::memory_order_acquire) <= done_) return r;
+      do_part(done_ + 1);
+      group_->done(rank()).store(++done_, std::memory_order_release);
+      group_->ring();
+    }
+    return std::nullopt;
+  }
+
+  void do_part(std::uint64_t number) {
+    const Contribution& own = group_->contribution(rank(), number);
+    for (int r = 0; r < size(); ++r)
+      if (!group_->contribution(r, number).same_shape(own))
+        throw InternalError("ranks " + std::to_string(rank()) + " and " + std::to_string(r) +
+                            " exchange different tensors");
+    const Pending& pending = pending_.at(number);
+    if (own.kind == Collective::all_reduce) add_up_own_slice(number);
+    if (own.kind == Collective::broadcast && rank() != pending.root) {
+      const Contribution& root = group_->contribution(pending.root, number);
+      std::memcpy(pending.own.tensor.mutable_data_ptr(), group_->data(pending.root, root.offset),
+                  pending.own.tensor.nbytes());
+    }
+  }
+
+  // In pieces that stay in a core's cache between adding and writing.
+  void add_up_own_slice(std::uint64_t number) {
+    constexpr std::int64_t line = 64;
+    constexpr std::int64_t piece = 1 << 15;
+    const at::AutoDispatchBelowADInplaceOrView plain;
+    const std::int64_t count = group_->contribution(rank(), number).count;
+    const auto edge = [&](int r) { return r == size() ? count : count * r / size() / line * line; };
+    for (std::int64_t begin = edge(rank()); begin < edge(rank() + 1); begin += piece) {
+      const std::int64_t numbers = std::min(piece, edge(rank() + 1) - begin);
+      const at::Tensor sum = numbers_of(0, number, begin, numbers);
+      for (int r = 1; r < size(); ++r) sum.add_(numbers_of(r, number, begin, numbers));
+      for (int r = 1; r < size(); ++r) numbers_of(r, number, begin, numbers).copy_(sum);
+    }
+  }
+
+  at::Tensor numbers_of(int r, std::uint64_t number, std::int64_t begin, std::int64_t numbers) const {
+    const Contribution& from = group_->contribution(r, number);
+    const auto dtype = static_cast<at::ScalarType>(from.dtype);
+    const auto start = static_cast<std::uint64_t>(begin) * c10::elementSize(dtype);
+    return at::from_blob(group_->data(r, from.offset + start), {numbers}, dtype);
+  }
+
+  void complete(const char* deed, std::uint64_t number) {
+    group_->wait(deed, [&] { return missing_in(number); });
+    const Pending pending = std::move(pending_.extract(number).mapped());
+    if (!pending.own.copied) return;
+    if (pending.kind == Collective::all_reduce)
+      std::memcpy(pending.own.tensor.mutable_data_ptr(), group_->data(rank(), pending.own.offset),
+                  pending.own.tensor.nbytes());
+    group_->blocks().give_back(pending.own.offset);
+  }
+
+  void take(int from, std::list<Expected>::iterator expected) {
+    group_->wait("receiving from a stage", [&]() -> std::optional<int> {
+      hand_out(from);
+      return expected->arrived ? std::nullopt : std::optional(from);
+    });
+    expected_[static_cast<std::size_t>(from)].erase(expected);
+  }
+
+  // Copies each message that is there to the first receive of its tag.
+  void hand_out(int from) {
+    std::uint64_t& read = read_[static_cast<std::size_t>(from)];
+    bool all_before_taken = true;
+    for (std::uint64_t number = read + 1;; ++number) {
+      Message& message = group_->message(from, rank(), number);
+      if (message.sent.load(std::memory_order_acquire) != number) return;
+      if (message.taken.load() != number && !hand_out(from, message, number)) all_before_taken = false;
+      if (all_before_taken) read = number;
+    }
+  }
+
+  bool hand_out(int from, Message& message, std::uint64_t number) {
+    auto& expected = expected_[static_cast<std::size_t>(from)];
+    const auto first = std::ranges::find_if(
+        expected, [&](const Expected& one) { return !one.arrived && one.tag == message.tag; });
+    if (first == expected.end()) return false;
+    if (first->tensor.nbytes() != message.bytes)
+      throw InternalError("rank " + std::to_string(from) + " sent " + std::to_string(message.bytes) +
+                          " bytes where " + std::to_string(first->tensor.nbytes()) + " were expected");
+    std::memcpy(first->tensor.mutable_data_ptr(), group_->data(from, message.offset), message.bytes);
+    first->arrived = true;
+    message.taken.store(number);
+    group_->ring();
+    return true;
+  }
+
+  void take_back_what_was_read() {
+    std::erase_if(letters_, [&](const Letter& letter) {
+      if (letter.message->taken.load() < letter.number) return false;
+      group_->blocks().give_back(letter.offset);
+      return true;
+    });
+  }
+
+  std::unique_ptr<SharedGroup> group_;
+  std::uint64_t begun_ = 0;  // collectives
+  std::uint64_t done_ = 0;
+  std::map<std::uint64_t, Pending> pending_;
+  std::vector<std::uint64_t> sent_;  // messages to each rank
+  std::vector<std::uint64_t> read_;  // from each rank: all up to here were taken
+  std::vector<std::list<Expected>> expected_;
+  std::vector<Letter> letters_;  // sent and perhaps not yet read
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
+                                                         const GlooGroup& group) {
+  auto shared = SharedGroup::meet(store, name, group);
+  if (!shared) return nullptr;
+  return std::make_unique<SharedMemoryCommunicator>(std::move(shared));
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,228 @@
+// Both transports do the same: sums against those of one process, messages by tag, peers that go.
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "models/error.h"
+#include "runner/gloo_communicator.h"
+#include "runner/shared_memory_communicator.h"
+#include "tests/runner/doctest_beside_torch.h"
+
+namespace trainyard::runner {
+namespace {
+
+struct Transport {
+  const char* name;
+  std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const GlooGroup&);
+};
+constexpr Transport transports[]{{"gloo", gloo_communicator}, {"shared memory", shared_memory_communicator}};
+
+using Rank = std::function<void(Communicator&)>;
+
+// `rank` on `size` threads at once; what each threw, empty where nothing.
+std::vector<std::string> errors_of(const Transport& transport, int size, const Rank& rank,
+                                   std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  const Store store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::string> errors(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r) {
+    threads.emplace_back([&, r] {
+      try {
+        const auto communicator = transport.meet(store, "test", {r, size, true, timeout});
+        rank(*communicator);
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(r)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+// doctest's checks are not for threads of older versions: a rank says what is wrong by throwing.
+void expect(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+void run(const Transport& transport, int size, const Rank& rank) {
+  CAPTURE(transport.name);
+  CAPTURE(size);
+  for (const std::string& error : errors_of(transport, size, rank)) CHECK(error == "");
+}
+
+// Numbers whose sums are exact in every type.
+at::Tensor numbers_of(int rank, std::int64_t count, at::ScalarType dtype) {
+  return (at::arange(count) * (rank + 1) % 13).to(dtype);
+}
+
+at::Tensor sum_of(int ranks, std::int64_t count, at::ScalarType dtype) {
+  at::Tensor sum = at::zeros({count}, dtype);
+  for (int r = 0; r < ranks; ++r) sum += numbers_of(r, count, dtype);
+  return sum;
+}
+
+TEST_CASE("an all-reduce gives every rank the sum, whatever the size, the type and the number of ranks") {
+  for (const Transport& transport : transports) {
+    for (const int size : {2, 3, 5}) {
+      run(transport, size, [&](Communicator& communicator) {
+        for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kLong}) {
+          for (const std::int64_t count : {1, 63, 64, 129, 100'003}) {
+            const at::Tensor own = numbers_of(communicator.rank(), count, dtype);
+            communicator.all_reduce(own)->wait();
+            expect(own.equal(sum_of(size, count, dtype)), "sum of " + std::to_string(count));
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE("memory of the communicator is reduced in place, any number of buckets at a time") {
+  for (const Transport& transport : transports) {
+    run(transport, 3, [](Communicator& communicator) {
+      std::vector<at::Tensor> buckets;
+      for (int b = 0; b < 40; ++b) buckets.push_back(communicator.allocate(1000 + b, at::kFloat));
+      for (int step = 0; step < 50; ++step) {
+        std::vector<std::unique_ptr<Communicator::Work>> works;
+        for (const at::Tensor& bucket : buckets) {
+          bucket.copy_(numbers_of(communicator.rank() + step, bucket.numel(), at::kFloat));
+          works.push_back(communicator.all_reduce(bucket));
+        }
+        for (const auto& work : works) work->wait();
+        for (const at::Tensor& bucket : buckets) {
+          at::Tensor sum = at::zeros_like(bucket);
+          for (int r = 0; r < 3; ++r) sum += numbers_of(r + step, bucket.numel(), at::kFloat);
+          expect(bucket.equal(sum), "step " + std::to_string(step));
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("shared memory sums in the order of the ranks: the same bits on each of them") {
+  run(transports[1], 3, [](Communicator& communicator) {
+    const auto noise = [](int rank) {
+      return (at::arange(5000, at::kFloat) * (0.1F + static_cast<float>(rank))).sin();
+    };
+    const at::Tensor own = noise(communicator.rank());
+    communicator.all_reduce(own)->wait();
+    expect(own.equal((noise(0) + noise(1)) + noise(2)), "sum in order");
+  });
+}
+
+TEST_CASE("a broadcast gives all ranks the root's numbers, and its memory may be used again at once") {
+  for (const Transport& transport : transports) {
+    run(transport, 4, [](Communicator& communicator) {
+      for (int root = 0; root < 4; ++root) {
+        for (int again = 0; again < 20; ++again) {
+          const at::Tensor own = at::full({777}, communicator.rank() * 100 + again, at::kLong);
+          communicator.broadcast(own, root);
+          expect(own.eq(root * 100 + again).all().item<bool>(), "broadcast");
+          own.fill_(-1);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("no rank leaves a barrier before all have come") {
+  for (const Transport& transport : transports) {
+    std::atomic<int> come = 0;
+    run(transport, 4, [&](Communicator& communicator) {
+      for (int round = 1; round <= 50; ++round) {
+        ++come;
+        communicator.barrier();
+        expect(come >= 4 * round, "barrier");
+        communicator.barrier();
+      }
+    });
+  }
+}
+
+TEST_CASE("messages meet receives of their tag, in order for one tag, beside collective calls") {
+  for (const Transport& transport : transports) {
+    run(transport, 2, [](Communicator& communicator) {
+      const int peer = 1 - communicator.rank();
+      constexpr int messages = 100;
+      std::vector<at::Tensor> received;
+      std::vector<std::unique_ptr<Communicator::Work>> works;
+      for (int i = 0; i < messages; ++i) received.push_back(at::empty({50 + i % 2}, at::kLong));
+      for (int i = 0; i < messages; ++i)
+        works.push_back(communicator.receive(received[static_cast<std::size_t>(i)], peer, i % 2));
+      // those of tag 1 first
+      for (const int tag : {1, 0})
+        for (int i = tag; i < messages; i += 2)
+          works.push_back(communicator.send(at::full({50 + tag}, i, at::kLong), peer, tag));
+      const at::Tensor sum = at::ones({10});
+      communicator.all_reduce(sum)->wait();
+      expect(sum.eq(2).all().item<bool>(), "sum");
+      for (auto work = works.rbegin(); work != works.rend(); ++work) (*work)->wait();
+      for (int i = 0; i < messages; ++i)
+        expect(received[static_cast<std::size_t>(i)].eq(i).all().item<bool>(),
+               "message " + std::to_string(i));
+    });
+  }
+}
+
+TEST_CASE("more messages than there are places for wait until some were read") {
+  run(transports[1], 2, [](Communicator& communicator) {
+    for (int i = 0; i < 1000; ++i) {
+      const at::Tensor tensor = at::full({3}, i, at::kLong);
+      if (communicator.rank() == 0)
+        communicator.send(tensor, 1, 0)->wait();
+      else
+        communicator.receive(tensor.zero_(), 0, 0)->wait();
+      expect(tensor.eq(i).all().item<bool>(), "message " + std::to_string(i));
+    }
+  });
+}
+
+TEST_CASE("a rank that has gone is noticed by those that wait for it") {
+  for (const Transport& transport : transports) {
+    CAPTURE(transport.name);
+    const auto errors = errors_of(transport, 3, [](Communicator& communicator) {
+      const at::Tensor tensor = at::ones({100});
+      communicator.all_reduce(tensor)->wait();
+      if (communicator.rank() == 1) throw std::runtime_error("gone");
+      communicator.all_reduce(tensor)->wait();
+    });
+    CHECK(errors[1] == "gone");
+    for (const std::size_t r : {0U, 2U}) CHECK(errors[r].find("all-reduce failed") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that does not come within the time limit is named") {
+  const auto errors = errors_of(
+      transports[1], 2,
+      [](Communicator& communicator) {
+        if (communicator.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+        communicator.barrier();
+      },
+      std::chrono::milliseconds(100));
+  CHECK(errors[0] == "rank 0: barrier failed: rank 1 did not answer in time");
+}
+
+TEST_CASE("ranks that exchange different tensors are told so") {
+  const auto errors = errors_of(transports[1], 2, [](Communicator& communicator) {
+    communicator.all_reduce(at::ones({10 + communicator.rank()}))->wait();
+  });
+  CHECK(errors[0].find("exchange different tensors") != std::string::npos);
+  CHECK(errors[1].find("exchange different tensors") != std::string::npos);
+}
+
+TEST_CASE("numbers of the communicator's memory outlive it") {
+  at::Tensor kept;
+  run(transports[1], 2, [&](Communicator& communicator) {
+    const at::Tensor own = communicator.allocate(10, at::kFloat).fill_(3);
+    communicator.all_reduce(own)->wait();
+    if (communicator.rank() == 0) kept = own;
+  });
+  CHECK(kept.eq(6).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace trainyard::runner
