@@ -112,10 +112,11 @@ class Task {
     return exit.status.code < 0 ? 143 : exit.status.code;
   }
 
-  // They may need the store to their end.
+  // They may need the store to their end. Where the folder is removed, nobody needs anything any more.
   void wait_for_peers() const {
     for (int peer = 1; peer < place_.world_size; ++peer)
-      while (told == 0 && ::getppid() == parent_ && !read_rank_exit(folder_, peer)) {
+      while (told == 0 && ::getppid() == parent_ && !read_rank_exit(folder_, peer) &&
+             read_rank_exit(folder_, place_.rank)) {
         fresh_listing(folder_);
         std::this_thread::sleep_for(long_nap);
       }

@@ -46,6 +46,10 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
+static std::string again_text(const RunOutcome& outcome) {
+  return outcome.retry_seconds ? "; again in " + duration_text(*outcome.retry_seconds) : "";
+}
+
 std::string outcome_text(const RunOutcome& outcome) {
   const std::string time = duration_text(outcome.seconds);
   switch (outcome.kind) {
@@ -58,10 +62,10 @@ std::string outcome_text(const RunOutcome& outcome) {
       return text;
     }
     case RunOutcome::Kind::failed:
-      return "failed after " + time + ": " + outcome.first_error +
-             (outcome.retry_seconds ? "; again in " + duration_text(*outcome.retry_seconds) : "");
+      return "failed after " + time + ": " + outcome.first_error + again_text(outcome);
     case RunOutcome::Kind::interrupted:
-      return "interrupted after " + time;
+      return "interrupted after " + time +
+             (outcome.taken_away ? ": " + outcome.first_error + again_text(outcome) : "");
   }
   return "";
 }

@@ -1,0 +1,144 @@
+// What can befall jobs, nodes and the controller: a sweep ends with the rows of an undisturbed one, or says
+// why not.
+#include <fstream>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "cluster_sweep.h"
+#include "contains.h"
+#include "orchestrator/client_command.h"
+#include "real_slurm.h"
+
+using namespace trainyard;
+using namespace trainyard::cluster;
+using e2e::run_trainyard;
+using e2e::Scratch;
+using e2e::within;
+
+namespace {
+
+constexpr const char* as_jobs = "launcher = \"slurm\"\nexclusive = \"devices\"\n";
+
+// Numbers of the jobs that run, `wanted` at least.
+std::vector<std::string> running_jobs(const RealSlurm& cluster, std::size_t wanted) {
+  std::vector<std::string> ids;
+  within(20, [&] {
+    ids = orchestrator::lines_of(cluster.client({"squeue", "-h", "--states=RUNNING", "--format=%i"}));
+    return ids.size() >= wanted;
+  });
+  REQUIRE(ids.size() >= wanted);
+  return ids;
+}
+
+void check_nothing_left(const RealSlurm& cluster, const Scratch& scratch) {
+  CHECK(cluster.becomes_empty(10));
+  CHECK(within(5, [&] { return e2e::ranks_below(scratch.path()).empty(); }));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a job cancelled, a node drained, one that fails and a controller that is away cost attempts, not "
+    "results") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  scratch.write("sleep.sh", sleeping_program(0));
+  scratch.write("here.toml", sleeping_file(5, 2, "exclusive = \"devices\"\n"));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
+  scratch.write("sleep.sh", sleeping_program(2));
+  std::filesystem::remove(scratch.path() / "starts");
+
+  scratch.write("sweep.toml",
+                sleeping_file(5, 2, std::string(as_jobs) + "options = [\"--ntasks-per-node=2\"]\n"));
+  e2e::Trainyard sweep(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  REQUIRE(within(20, [&] { return starts(scratch.path()).size() >= 4; }));
+  const auto jobs = running_jobs(*cluster, 2);
+  std::string node = cluster->client({"squeue", "-h", "--jobs=" + jobs[1], "--format=%N"}).substr(0, 2);
+  cluster->client({"scancel", jobs[0]});
+  cluster->client({"scontrol", "update", "nodename=" + node, "state=down", "reason=test"});
+  REQUIRE(within(20, [&] { return starts(scratch.path()).size() >= 6; }));
+  cluster->client({"scontrol", "update", "nodename=" + node, "state=resume"});
+  cluster->client({"scontrol", "update", "nodename=n1", "state=drain", "reason=test"});
+  cluster->stop_controller();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  cluster->start_controller();
+  cluster->client({"scontrol", "update", "nodename=n1", "state=resume"});
+  const auto output = sweep.wait();
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK(contains(output.out, "its Slurm job " + jobs[0] + ": CANCELLED"));
+  CHECK(contains(output.out, "NODE_FAIL"));
+  CHECK(rows_of(scratch.path() / "yard") == rows_of(scratch.path() / "here"));
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  check_nothing_left(*cluster, scratch);
+}
+
+TEST_CASE("a run that stands still is ended with its job, and so is one that its time limit ends") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  scratch.write("sleep.sh", sleeping_program(100));
+  scratch.write("hangs.toml", sleeping_file(1, 2, std::string(as_jobs) + "progress_timeout = 2\n"));
+  const auto hung = run_trainyard(scratch.path(), {"run", "hangs.toml", "--no-report"});
+  CHECK(hung.code == 1);
+  CHECK_MESSAGE(contains(hung.err, "no progress for 2 s"), (hung.out + hung.err));
+  check_nothing_left(*cluster, scratch);
+
+  scratch.write("limit.toml", sleeping_file(1, 2, std::string(as_jobs) + "time_limit = \"10:00\"\n"));
+  e2e::Trainyard sweep(scratch.path(), {"run", "limit.toml", "--no-report", "--yard", "limit"});
+  REQUIRE(within(20, [&] { return starts(scratch.path()).size() == 4; }));
+  cluster->client(
+      {"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});  // as Slurm itself does before the limit
+  const auto ended = sweep.wait();
+  CHECK(ended.code == 1);
+  CHECK_MESSAGE(contains(ended.err, "its time limit was reached"), (ended.out + ended.err));
+  check_nothing_left(*cluster, scratch);
+}
+
+TEST_CASE("Ctrl-C ends the jobs of a sweep, those that wait too, and the same command goes on") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  scratch.write("sleep.sh", sleeping_program(100));
+  scratch.write("sweep.toml", sleeping_file(2, 4, as_jobs));
+  {
+    e2e::Trainyard sweep(scratch.path(), {"run", "sweep.toml", "--no-report"});
+    REQUIRE(within(20, [&] { return starts(scratch.path()).size() >= 4; }));
+    sweep.signal(SIGINT);
+    CHECK(sweep.wait().code == 130);
+  }
+  check_nothing_left(*cluster, scratch);
+  scratch.write("sleep.sh", sleeping_program(0));
+  CHECK(run_trainyard(scratch.path(), {"resume", "--no-report"}).code == 0);
+  CHECK(starts(scratch.path()).size() == 4 + 2 * 4);
+}
+
+TEST_CASE("a rank that dies is named as the cause, its peer ends with it, and nothing is left of the job") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  scratch.write("sleep.sh",
+                "#!/bin/sh\n[ $RANK = 1 ] && { echo 'error: the loss is not a number' >&2; exit 3; }\n"
+                "sleep 100 &\nwait\n");
+  scratch.write("sweep.toml", sleeping_file(1, 2, std::string(as_jobs) + "nodes = 2\n"));
+  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err, "error: the loss is not a number"), (output.out + output.err));
+  CHECK(contains(output.err, "rank-1.log"));
+  check_nothing_left(*cluster, scratch);
+}
+
+TEST_CASE("what Slurm refuses is told in its own words, before anything has run") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  scratch.write("sleep.sh", sleeping_program(0));
+  scratch.write("sweep.toml",
+                sleeping_file(1, 1, std::string(as_jobs) + "partition = \"nowhere; touch hacked\"\n"));
+  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  CHECK(output.code == 2);
+  CHECK_MESSAGE(contains(output.err, "invalid partition specified"), output.err);
+  CHECK(starts(scratch.path()).empty());
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
+}
