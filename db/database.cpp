@@ -91,8 +91,9 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
 void check_up_to_date(SQLite::Database& connection, const std::filesystem::path& file) {
   const int version = connection.execAndGet("PRAGMA user_version").getInt();
   if (version == schema_version) return;
-  throw UserError(version == 0 ? std::string("is empty") : "has the older schema " + std::to_string(version),
-                  "the next `trainyard run` in this yard brings it up to date", {.file = file.string()});
+  throw OlderSchemaError(
+      version == 0 ? std::string("is empty") : "has the older schema " + std::to_string(version),
+      "the next `trainyard run` in this yard brings it up to date", {.file = file.string()});
 }
 
 void check_exists(const std::filesystem::path& file) {

@@ -30,6 +30,12 @@ class StorageError : public UserError {
   using UserError::UserError;
 };
 
+// The file is of an earlier release; opened for writing it is brought forward.
+class OlderSchemaError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 // An open connection; used by one thread at a time. Both openers throw UserError where the file is no
 // database, not one of trainyard, or of a later release.
 class Database {

@@ -3,12 +3,14 @@
 #include <array>
 #include <cstdio>
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
 
 #include "../db/yard.h"
 #include "contains.h"
+#include "db/schema.h"
 
 using namespace trainyard;
 using namespace trainyard::db::testing;
@@ -78,6 +80,18 @@ TEST_CASE("compare prints what the experiment's file compares, as JSON with numb
   CHECK(time["ci95"][0].get<double>() < time["ci90"][0].get<double>());
   CHECK(time["p"].get<double>() < 0.04);
   CHECK(contains(time["reason"].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
+}
+
+TEST_CASE("a yard of an earlier release is read as one of today") {
+  const TemporaryFolder folder;
+  {
+    SQLite::Database old(folder / "results.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    old.exec(std::string(db::migrations().front()));
+    old.exec("PRAGMA user_version = 1; PRAGMA application_id = " + std::to_string(db::application_id));
+  }
+  const Outcome said =
+      trainyard_says("sql 'SELECT COUNT(*) AS n FROM run_summary' --yard '" + folder.path().string() + "'");
+  CHECK_MESSAGE(said.code == 0, said.out);
 }
 
 TEST_CASE("compare exits with 3 where a metric deteriorates and that is asked for") {

@@ -14,6 +14,12 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
   if (!place.exists())
     throw UserError("no results in " + place.root().string(),
                     "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");
+  try {
+    return db::Database::open_read_only(place.database());
+  } catch (const db::OlderSchemaError&) {
+    const orchestrator::YardLock lock(place, "trainyard, which brings the database up to date");
+    db::Database::open_for_writing(place.database());
+  }
   return db::Database::open_read_only(place.database());
 }
 

@@ -9,7 +9,7 @@
 
 namespace trainyard::tools {
 
-// UserError that says how to make one where there is none.
+// Of an earlier release it is brought forward first. UserError that says how to make one where there is none.
 db::Database open_yard(const std::optional<std::filesystem::path>& yard);
 
 // The experiment that `name` says, or the one run last; UserError lists the known ones.
