@@ -23,6 +23,7 @@ RunSummary summary_of(RowReader row) {
   run.dataset = row.text();
   run.data_source = row.text();
   run.strategy = row.text();
+  run.kind = row.text();
   run.replicas = row.integer();
   run.stages = row.integer();
   run.seed = row.integer();
@@ -98,10 +99,11 @@ Attempt attempt_of(RowReader row) {
 std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, s.replicas, s.stages, s.seed,
+      SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.seed,
              s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan
       FROM run_summary s
+      JOIN run r ON r.run_key = s.run_key
       LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment
       WHERE ?1 = '' OR s.experiment = ?1
       ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql");

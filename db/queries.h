@@ -34,6 +34,7 @@ struct RunSummary {
   std::string dataset;      // asked for
   std::string data_source;  // read: differs where a stand-in was used
   std::string strategy;     // label in the experiment
+  std::string kind;         // of the strategy: "ddp"
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
   std::int64_t seed = 0;

@@ -47,7 +47,7 @@ class Check {
       refuse("vocabulary_max_size", "texts", kind);
     }
     if (run_.data.dataset != "folder") refuse("image_size", "the data set \"folder\"", kind);
-    if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.replicas)
+    if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.sharing_replicas())
       problems_.error(settings_.place("train_samples"),
                       std::to_string(*run_.data.train_samples) + " train_samples are too few for " +
                           std::to_string(run_.strategy.replicas) + " replicas; each needs one at least");
@@ -65,7 +65,7 @@ class Check {
   // Each replica, micro-batch and turn of accumulation takes a sample at least.
   void batch() {
     const std::int64_t parts =
-        run_.strategy.replicas * run_.strategy.micro_batches * run_.gradient_accumulation;
+        run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
     if (parts <= run_.global_batch) return;
     std::string text = "a batch of " + std::to_string(run_.global_batch) + " is too small for " +
                        std::to_string(run_.strategy.replicas) +
@@ -78,7 +78,7 @@ class Check {
   }
 
   void sampler() {
-    if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.replicas == 0) return;
+    if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.sharing_replicas() == 0) return;
     const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
     problems_.error(settings_.place(name),
                     "a batch of " + std::to_string(run_.global_batch) + " does not divide by " +

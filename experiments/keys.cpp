@@ -213,7 +213,7 @@ std::span<const StrategyKind> strategy_kinds() {
   static const StrategyKind::Range one{};
   static const StrategyKind::Range two_or_more{.fallback = 2, .minimum = 2, .maximum = 1024};
   static const StrategyKind::Range micro_batches{.fallback = 4, .minimum = 1, .maximum = 65536};
-  static const std::array<StrategyKind, 5> rows{{
+  static const std::array<StrategyKind, 6> rows{{
       {.name = "single",
        .about = "one rank, the whole batch: the baseline",
        .replicas = one,
@@ -244,6 +244,13 @@ std::span<const StrategyKind> strategy_kinds() {
        .stages = two_or_more,
        .micro_batches = micro_batches,
        .schedule = "1f1b"},
+      {.name = "independent",
+       .about = "what single does, several times at once, none waiting for another: the machine's own limit, "
+                "drawn beside speed-up",
+       .replicas = two_or_more,
+       .stages = one,
+       .micro_batches = one,
+       .schedule = ""},
   }};
   return rows;
 }

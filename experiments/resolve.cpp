@@ -63,7 +63,7 @@ void resolve_batch(const RunSettings& settings, Run& run) {
   const Batch batch = batch_of(settings.value("batch"));
   run.batch_size = batch.size;
   run.batch_per = batch.per;
-  run.global_batch = batch.per == "replica" ? batch.size * run.strategy.replicas : batch.size;
+  run.global_batch = batch.per == "replica" ? batch.size * run.strategy.sharing_replicas() : batch.size;
 }
 
 std::string resolve_save(const RunSettings& settings) {
@@ -88,7 +88,7 @@ Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
   run.learning_rate_scaling = settings.text("learning_rate_scaling");
   run.augmentation = settings.text("augmentation");
   run.batch_norm = settings.text("batch_norm");
-  run.save = resolve_save(settings);
+  if (!run.strategy.independent()) run.save = resolve_save(settings);  // its ranks have one folder
   run.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   run.threads = settings.optional_integer("threads");
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);

@@ -50,7 +50,7 @@ class Finder {
 
  private:
   void check_enough(const Run& run, std::int64_t samples) const {
-    if (samples >= run.strategy.replicas) return;
+    if (samples >= run.strategy.sharing_replicas()) return;
     throw UserError("the run \"" + label(run) + "\" has " + std::to_string(samples) +
                         " training samples of " + run.data.source + ", fewer than its " +
                         std::to_string(run.strategy.replicas) + " replicas",

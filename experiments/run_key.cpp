@@ -44,7 +44,7 @@ std::string canonical_text(const json& value) {
 // How a batch is given is part of the work. One replica does the same either way, unless the matrix asks for
 // both.
 json batch_work(const Run& run) {
-  if (run.batch_per == "global" || (run.strategy.replicas == 1 && !run.axes.contains("batch")))
+  if (run.batch_per == "global" || (run.strategy.sharing_replicas() == 1 && !run.axes.contains("batch")))
     return {{"per", "global"}, {"size", run.global_batch}};
   return {{"per", run.batch_per}, {"size", run.batch_size}};
 }
@@ -107,7 +107,7 @@ std::string canonical_work(const Run& run) {
                {"seed", run.seed},         {"strategy", strategy_work(run.strategy, whole.at("strategy"))}};
   if (run.gradient_accumulation != 1) work["gradient_accumulation"] = run.gradient_accumulation;
   // Of one replica nothing is padded, but where the matrix asks for both samplers each has its run.
-  if (run.sampler != "exact" && (run.strategy.replicas > 1 || run.axes.contains("sampler")))
+  if (run.sampler != "exact" && (run.strategy.sharing_replicas() > 1 || run.axes.contains("sampler")))
     work["sampler"] = run.sampler;
   if (run.augmentation != "none") work["augmentation"] = run.augmentation;
   if (run.batch_norm != "local") work["batch_norm"] = run.batch_norm;

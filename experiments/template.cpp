@@ -20,7 +20,7 @@ data_seed = 0                       # split and generated data; the same for all
 
 [matrix]                            # lists of alternatives: every combination is a run
 model    = ["mlp"]
-strategy = ["single", "ddp"]        # also "mp", "pipeline", "mp-ddp", and names of your own: see below
+strategy = ["single", "ddp"]        # also "mp", "pipeline", "mp-ddp", "independent", and names of your own
 seed     = { count = 3 }            # 0, 1, 2; five or more find «no change» far more often
 # learning_rate = [0.1, 0.05]       # any key can be an axis
 # zip = [{ learning_rate = [0.1, 0.05], batch = [256, 128] }]   # these go together

@@ -16,6 +16,11 @@ std::string arm_of(experiments::Run run) {
   return experiments::run_key(run);
 }
 
+// No program of the user's, and nothing that only does what another arm does.
+bool can_be_probed(const experiments::Strategy& strategy) {
+  return strategy.command.empty() && !strategy.independent();
+}
+
 }  // namespace
 
 void choose_probes(Plan& plan, const db::Database& database) {
@@ -29,7 +34,7 @@ void choose_probes(Plan& plan, const db::Database& database) {
       arms.insert(arm_of(run.run));
   }
   for (PlannedRun& run : plan.runs)
-    run.probe = plan.waits(run) && run.run.strategy.command.empty() && arms.insert(arm_of(run.run)).second;
+    run.probe = plan.waits(run) && can_be_probed(run.run.strategy) && arms.insert(arm_of(run.run)).second;
 }
 
 }  // namespace trainyard::orchestrator

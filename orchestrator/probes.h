@@ -7,7 +7,8 @@
 
 namespace trainyard::orchestrator {
 
-// Sets `probe` of the runs that wait. A program of the user's cannot be probed.
+// Sets `probe` of the runs that wait. A program of the user's cannot be probed; independent runs are
+// single ones.
 void choose_probes(Plan& plan, const db::Database& database);
 
 }  // namespace trainyard::orchestrator

@@ -83,10 +83,15 @@ class CellBuilder {
     if (const auto found = data_.launched.find(run.run_key); found != data_.launched.end()) {
       observation.launched = &found->second;
     }
-    arm_for(cell_for(run), value_of(run, compare_.axis)).runs.push_back(observation);
+    Cell& cell = cell_for(run);
+    const std::string value = value_of(run, compare_.axis);
+    const bool limit = compare_.axis == "strategy" && run.kind == "independent" && value != compare_.baseline;
+    Arm& arm = limit ? arm_in(cell.limits, value) : arm_for(cell, value);
+    arm.runs.push_back(observation);
   }
 
   std::vector<Cell> result() {
+    std::erase_if(cells_, [](const Cell& cell) { return cell.baseline.runs.empty() && cell.arms.empty(); });
     std::set<std::string> used;
     for (Cell& cell : cells_) {
       keep_latest(cell);
@@ -115,12 +120,14 @@ class CellBuilder {
   }
 
   static Arm& arm_for(Cell& cell, const std::string& value) {
-    if (value == cell.baseline.value) return cell.baseline;
-    for (Arm& arm : cell.arms) {
-      if (arm.value == value) return arm;
-    }
-    cell.arms.push_back({value, {}});
-    return cell.arms.back();
+    return value == cell.baseline.value ? cell.baseline : arm_in(cell.arms, value);
+  }
+
+  static Arm& arm_in(std::vector<Arm>& arms, const std::string& value) {
+    const auto found = std::ranges::find(arms, value, &Arm::value);
+    if (found != arms.end()) return *found;
+    arms.push_back({value, {}});
+    return arms.back();
   }
 
   std::size_t last_entry(const Arm& arm) const {
@@ -143,9 +150,11 @@ class CellBuilder {
   void keep_latest(Cell& cell) const {
     std::size_t latest = last_entry(cell.baseline);
     for (const Arm& arm : cell.arms) latest = std::max(latest, last_entry(arm));
-    std::erase_if(cell.arms, [&](const Arm& arm) { return toml_of(last_entry(arm)) != toml_of(latest); });
     keep_latest_work(cell.baseline);
-    for (Arm& arm : cell.arms) keep_latest_work(arm);
+    for (std::vector<Arm>* arms : {&cell.arms, &cell.limits}) {
+      std::erase_if(*arms, [&](const Arm& arm) { return toml_of(last_entry(arm)) != toml_of(latest); });
+      for (Arm& arm : *arms) keep_latest_work(arm);
+    }
   }
 
   // Planned again with other epochs, say: what the arm was before is another training.

@@ -34,6 +34,8 @@ struct Cell {
   std::string slug;                                          // unique and safe as a file name and an anchor
   Arm baseline;
   std::vector<Arm> arms;
+  std::vector<Arm>
+      limits;  // where strategies are compared: independent runs at once, which no verdict judges
 };
 
 std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare);

@@ -203,7 +203,9 @@ void missing_runs(const ReportData& data, std::vector<Statement>& statements) {
 std::string mesh_text(const db::RunSummary& run) {
   if (run.replicas * run.stages <= 1) return "";
   std::string text;
-  if (run.replicas > 1) text = counted(static_cast<std::size_t>(run.replicas), "replica");
+  if (run.replicas > 1)
+    text = counted(static_cast<std::size_t>(run.replicas), run.kind == "independent" ? "run" : "replica");
+  if (run.kind == "independent") return text + " at once";
   if (run.stages <= 1) return text;
   text += (text.empty() ? "" : " × ") + counted(static_cast<std::size_t>(run.stages), "stage");
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;

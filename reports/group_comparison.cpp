@@ -113,6 +113,9 @@ bool names(const Group& group, const std::string& name) {
 const experiments::Compare* planned_comparison(const ReportData& data, const Group& a, const Group& b) {
   if (a.conditions.size() != 1 || b.conditions.size() != 1 || a.conditions[0].name != b.conditions[0].name)
     return nullptr;
+  // independent runs are no arm of the file's comparison
+  for (const db::RunSummary& run : data.runs)
+    if (run.kind == "independent" && holds(b, run)) return nullptr;
   for (const experiments::Compare& compare : data.plan.compare)
     if (compare.axis == a.conditions[0].name && compare.baseline == a.conditions[0].value) return &compare;
   return nullptr;

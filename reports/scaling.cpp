@@ -12,6 +12,8 @@ namespace trainyard::reports {
 
 namespace {
 
+constexpr const char* limit_name = "independent runs at once";
+
 struct ScaledArm {
   const Arm* arm = nullptr;
   int devices = 1;
@@ -33,13 +35,18 @@ std::map<std::string, double> seconds_by_pair(const Arm& arm) {
   return seconds;
 }
 
-ScaledArm scaled(const Arm& baseline, const Arm& arm) {
+// ln of the baseline's time over the arm's, of each pair.
+std::vector<double> log_ratios(const Arm& baseline, const Arm& arm) {
   const std::map<std::string, double> before = seconds_by_pair(baseline);
   std::vector<double> logarithms;
   for (const auto& [pair, seconds] : seconds_by_pair(arm)) {
     const auto partner = before.find(pair);
     if (partner != before.end()) logarithms.push_back(std::log(partner->second / seconds));
   }
+  return logarithms;
+}
+
+ScaledArm scaled(const Arm& baseline, const Arm& arm) {
   ScaledArm result;
   result.arm = &arm;
   for (const Observation& observation : arm.runs) {
@@ -47,7 +54,7 @@ ScaledArm scaled(const Arm& baseline, const Arm& arm) {
     result.shares_devices =
         result.shares_devices || (observation.launched != nullptr && observation.launched->devices_shared);
   }
-  const Point mean = mean_point(result.devices, logarithms);
+  const Point mean = mean_point(result.devices, log_ratios(baseline, arm));
   result.speed_up = {mean.x, std::exp(mean.mean), std::exp(mean.low), std::exp(mean.high), mean.n};
   return result;
 }
@@ -83,7 +90,7 @@ std::vector<Guide> guides_of(const std::vector<MachineLimit>& limits, double fir
   if (last > first)
     guides.push_back(
         {"ideal", "ideal", {{first, efficiency ? 100 : 1}, {last, efficiency ? 100 : last / first}}});
-  Guide machine{"independent runs at once", "limit", {}};
+  Guide machine{limit_name, "limit", {}};
   if (!limits.empty()) machine.points.emplace_back(1, efficiency ? 100 : 1);
   for (const MachineLimit& limit : limits)
     machine.points.emplace_back(limit.runs, limit.speed_up * (efficiency ? 100.0 / limit.runs : 1));
@@ -96,7 +103,7 @@ std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<Mac
       "Median epoch of the baseline over that of the arm, mean over pairs with 95 % t interval.";
   if (limits.empty())
     text +=
-        " The machine's own limit was not measured: no independent runs side by side are in the database.";
+        " The machine's own limit was not measured; a strategy of kind independent in the matrix does that.";
   for (const MachineLimit& limit : limits)
     text += " " + std::to_string(limit.runs) + " independent runs at once reach " + fixed(limit.speed_up, 2) +
             " together.";
@@ -107,7 +114,8 @@ std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<Mac
   return text;
 }
 
-Table table_of(const std::vector<ScaledArm>& arms, double baseline_devices) {
+Table table_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits,
+               double baseline_devices) {
   Table table;
   table.columns = {"arm", "devices", "speed-up", "low 95 %", "high 95 %", "efficiency %", "pairs"};
   for (const ScaledArm& arm : arms) {
@@ -115,6 +123,9 @@ Table table_of(const std::vector<ScaledArm>& arms, double baseline_devices) {
     table.rows.push_back({arm.arm->value, std::int64_t{arm.devices}, point.mean, point.low, point.high,
                           100 * point.mean * baseline_devices / arm.devices, std::int64_t{point.n}});
   }
+  for (const MachineLimit& limit : limits)
+    table.rows.push_back({limit_name, std::int64_t{limit.runs}, limit.speed_up, limit.low, limit.high,
+                          100 * limit.speed_up / limit.runs, std::int64_t{limit.pairs}});
   return table;
 }
 
@@ -126,14 +137,14 @@ std::string sql_of(const Cell& cell) {
   };
   add(cell.baseline);
   for (const Arm& arm : cell.arms) add(arm);
+  for (const Arm& arm : cell.limits) add(arm);
   return "SELECT DISTINCT strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE run_key IN (" + keys +
          ")\nORDER BY strategy, seed";
 }
 
-// Like the baseline's runs in all that decides how long a step takes.
+// Like the baseline's runs in all that decides how long a step takes, but `free`.
 bool is_like(const std::map<std::string, models::Value>& one,
-             const std::map<std::string, models::Value>& other) {
-  static const std::set<std::string> free{"seed", "epochs"};
+             const std::map<std::string, models::Value>& other, const std::set<std::string>& free) {
   const auto same_in = [&](const auto& these, const auto& those) {
     return std::ranges::all_of(these, [&](const auto& axis) {
       const auto found = those.find(axis.first);
@@ -150,6 +161,43 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+std::map<int, MachineLimit> packed_limits(const ReportData& data, const Cell& cell) {
+  std::vector<double> alone;
+  for (const auto& [pair, seconds] : seconds_by_pair(cell.baseline)) alone.push_back(seconds);
+  std::map<int, std::vector<double>> together;  // epoch seconds by number of runs at once
+  if (alone.empty()) return {};
+  const Observation& first = cell.baseline.runs.front();
+  for (const db::PackedRun& packed : data.packed) {
+    if (packed.at_once > 1 && packed.circumstances_hash == first.run->circumstances_hash &&
+        is_like(packed.axes, first.run->axes, {"seed", "epochs"}))
+      together[packed.at_once].push_back(packed.epoch_train_seconds);
+  }
+  std::map<int, MachineLimit> limits;
+  for (auto& [runs, seconds] : together) limits[runs] = {runs, runs * median(alone) / median(seconds)};
+  return limits;
+}
+
+// Without pairs where the runs are others than the baseline's, were elsewhere, or shared a device.
+MachineLimit independent_limit(const Arm& baseline, const Arm& arm) {
+  MachineLimit limit;
+  if (baseline.runs.empty()) return limit;
+  const db::RunSummary& first = *baseline.runs.front().run;
+  for (const Observation& observation : arm.runs) {
+    const db::RunSummary& run = *observation.run;
+    const bool shared = observation.launched != nullptr && observation.launched->devices_shared;
+    const bool planned = run.circumstances_hash.empty();
+    if (shared || !is_like(run.axes, first.axes, {"seed", "epochs", "strategy", "replicas"})) return limit;
+    if (!planned && run.circumstances_hash != first.circumstances_hash) return limit;
+    limit.runs = static_cast<int>(run.replicas);
+  }
+  const Point ratio = mean_point(limit.runs, log_ratios(baseline, arm));
+  limit.speed_up = limit.runs * std::exp(ratio.mean);
+  limit.low = limit.runs * std::exp(ratio.low);
+  limit.high = limit.runs * std::exp(ratio.high);
+  limit.pairs = ratio.n;
+  return limit;
+}
+
 }  // namespace
 
 int devices_of(const Observation& observation) {
@@ -160,20 +208,15 @@ int devices_of(const Observation& observation) {
 }
 
 std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cell) {
-  std::vector<double> alone;
-  for (const auto& [pair, seconds] : seconds_by_pair(cell.baseline)) alone.push_back(seconds);
-  std::map<int, std::vector<double>> together;  // epoch seconds by number of runs at once
-  if (alone.empty()) return {};
-  const Observation& first = cell.baseline.runs.front();
-  for (const db::PackedRun& packed : data.packed) {
-    if (packed.at_once > 1 && packed.circumstances_hash == first.run->circumstances_hash &&
-        is_like(packed.axes, first.run->axes))
-      together[packed.at_once].push_back(packed.epoch_train_seconds);
+  std::map<int, MachineLimit> limits = packed_limits(data, cell);
+  for (const Arm& arm : cell.limits) {
+    const MachineLimit limit = independent_limit(cell.baseline, arm);
+    if (limit.pairs > 0) limits[limit.runs] = limit;
   }
-  std::vector<MachineLimit> limits;
-  limits.reserve(together.size());
-  for (auto& [runs, seconds] : together) limits.push_back({runs, runs * median(alone) / median(seconds)});
-  return limits;
+  std::vector<MachineLimit> found;
+  found.reserve(limits.size());
+  for (const auto& [runs, limit] : limits) found.push_back(limit);
+  return found;
 }
 
 std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const Palette& palette) {
@@ -200,7 +243,7 @@ std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const
     figure.caption = efficiency ? "Speed-up in percent of the ideal, mean over pairs with 95 % t interval."
                                 : caption_of(arms, limits);
     figure.sql = sql_of(cell);
-    figure.data = table_of(arms, first);
+    figure.data = table_of(arms, limits, first);
     figures.push_back(std::move(figure));
   }
   return figures;

@@ -2,6 +2,7 @@
 // give.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "reports/cells.h"
@@ -15,10 +16,13 @@ namespace trainyard::reports {
 struct MachineLimit {
   int runs = 0;  // at once
   double speed_up = 0;
+  double low = NAN, high = NAN;  // 95 % t interval over pairs, where there are any
+  int pairs = 0;                 // 0: from runs of a packed sweep, medians against each other
 };
 
-// From runs like the cell's baseline (seed and epochs may differ) that were trained side by side, each on
-// devices of its own; none where the database has no such runs.
+// By number of runs, from runs that are like the cell's baseline in all but seed and epochs and had devices
+// of their own: those of a strategy of kind `independent`, by pair; else single ones that a sweep packed side
+// by side. Empty where the database has neither.
 std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cell);
 
 // Distinct devices of a run; its ranks where that is unknown.

@@ -49,7 +49,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
        {"host", host_name()},
        {"threads", threads},
        {"pid", getpid()},
-       {"world_size", mesh.world_size()},
+       {"world_size", launch.run.strategy.world_size()},
        {"replica", position.replica},
        {"stage", position.stage},
        {"transport", transport},

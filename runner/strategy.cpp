@@ -12,9 +12,10 @@ namespace trainyard::runner {
 
 namespace {
 
-constexpr std::array strategies{Strategy{"single", false, false}, Strategy{"ddp", true, false},
-                                Strategy{"mp", false, true}, Strategy{"pipeline", false, true},
-                                Strategy{"mp-ddp", true, true}};
+constexpr std::array strategies{
+    Strategy{"single", false, false}, Strategy{"ddp", true, false},
+    Strategy{"mp", false, true},      Strategy{"pipeline", false, true},
+    Strategy{"mp-ddp", true, true},   Strategy{"independent", true, false, false}};
 
 std::string mesh_text(const experiments::Strategy& strategy) {
   return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages";

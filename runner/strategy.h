@@ -14,6 +14,7 @@ struct Strategy {
   const char* kind;
   bool replicas;  // may have several
   bool stages;
+  bool connected = true;  // else each rank trains by itself
 };
 
 // UserError for an unknown kind, with those that exist.

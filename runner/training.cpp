@@ -111,7 +111,10 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   // 1. The process groups.
   const int threads = settle(launch, environment.rank, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  train(launch, connect(environment, mesh), threads, records);
+  const Connections ranks = connect(environment, mesh);
+  if (find_strategy(launch.run.strategy.kind).connected) return train(launch, ranks, threads, records);
+  ranks.barrier();  // at once, and then none waits for another
+  train(launch, unconnected(), threads, records);
 }
 
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {

@@ -44,6 +44,33 @@ double least_largest(const std::vector<double>& costs, std::int64_t parts) {
 
 }  // namespace
 
+TEST_CASE("independent runs are single ones: no batch is shared, and no weights are kept") {
+  const Experiment experiment = loaded(start + R"(strategy = ["single", "ddp", "independent"]
+[defaults]
+batch = { size = 3, per = "replica" }
+train_samples = 6
+save = "last"
+[strategy.ddp]
+replicas = 2
+[strategy.independent]
+replicas = 4
+)");
+  REQUIRE(experiment.runs.size() == 3);
+  const Run& single = experiment.runs[0];
+  const Run& independent = experiment.runs[2];
+  CHECK(experiment.runs[1].global_batch == 6);
+  CHECK(independent.global_batch == 3);
+  CHECK(independent.strategy.world_size() == 4);
+  CHECK(single.save == "last");
+  CHECK(independent.save.empty());  // four ranks would write one file
+  CHECK(run_key(independent) != run_key(single));
+  // A batch of 3 is enough for 4 runs: none takes a part of it.
+  CHECK(problems_of(start +
+                    "strategy = [\"single\", \"independent\"]\n[defaults]\nbatch = 3\ntrain_samples = 3\n"
+                    "[strategy.independent]\nreplicas = 4\n")
+            .empty());
+}
+
 TEST_CASE("every kind of strategy has its mesh and schedule") {
   const Experiment experiment =
       loaded(start + "strategy = [\"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\"]\n");
@@ -206,7 +233,7 @@ TEST_CASE("what a kind of strategy does not have, and what does not fit, has its
 }
 
 TEST_CASE("a name of a strategy that has no kind, or the wrong one, has its place and its reason") {
-  const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\"";
+  const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command, or a kind, " +
             all + ")");

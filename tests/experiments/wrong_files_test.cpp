@@ -91,7 +91,7 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
        "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a command, or a kind, "
        "one of "
        "\"single\", "
-       "\"ddp\", \"mp\", \"pipeline\", \"mp-ddp\"); did you mean \"single\"?"},
+       "\"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"); did you mean \"single\"?"},
       {start + "[strategy.ddp]\ncommand = [\"x\"]",
        "f.toml:4:11: error: strategy \"ddp\" is a kind of trainyard's; give a command a name of its own"},
       {start + "[machine]\nspool = \"/x\"",

@@ -70,7 +70,8 @@ TEST_CASE("matrices that cannot be expanded") {
       {name + "[defaults]\nepochs = 1",
        "f.toml:1:1: error: the experiment has no runs; [matrix] lists alternatives, as in model = [\"mlp\"]"},
       {start + "strategy = [\"fsdp\"]",
-       "f.toml:4:13: error: there is no strategy \"fsdp\"; known are single, ddp, mp, pipeline, mp-ddp"},
+       "f.toml:4:13: error: there is no strategy \"fsdp\"; known are single, ddp, mp, pipeline, mp-ddp, "
+       "independent"},
       {start + "seed = 3", "f.toml:4:8: error: seed must be a list of alternatives or { count = n }, is 3"},
       {start + "seed = { count = 0 }", "f.toml:4:18: error: count must be an integer in [1, 100000], is 0"},
       {start + "seed = {}", "f.toml:4:8: error: seed must be a list of seeds or { count = n }"},
@@ -135,7 +136,7 @@ TEST_CASE("combinations that cannot be trained") {
        "f.toml:6:12: error: replicas of strategy \"ddp\" must be >= 2, is 1"},
       {start + "strategy = [\"single\"]\nreplicas = [2]",
        "f.toml:5:13: error: replicas of strategy \"single\" must be 1, is 2; kinds with replicas are ddp, "
-       "mp-ddp"},
+       "mp-ddp, independent"},
       {start + "strategy = [\"ddp\"]\nbatch = [1]",
        "f.toml:5:10: error: a batch of 1 is too small for 2 replicas; each needs a sample at least"},
       {start + "strategy = [\"ddp\"]\nreplicas = [200]",

@@ -37,6 +37,12 @@ TEST_CASE("the first seed of each arm and cell is probed, wherever it stands") {
   CHECK(probed(bench) == Labels{"mlp ddp seed 0", "mlp single seed 0", experiments::label(other)});
 }
 
+TEST_CASE("independent runs do what single ones do, and are not probed") {
+  experiments::Run run = mlp_run("independent", 2, 0);
+  run.strategy.kind = "independent";
+  CHECK(probed(SweepBench({run})).empty());
+}
+
 TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds rely on what it found") {
   SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0)});
   bench.journal();

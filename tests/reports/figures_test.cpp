@@ -77,6 +77,41 @@ TEST_CASE(
   CHECK(std::ranges::any_of(figure.guides, [](const Guide& guide) { return guide.colour == "limit"; }));
 }
 
+TEST_CASE("independent runs at once are the machine's limit, and no arm") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "independent"}});
+  for (db::RunSummary& run : data.runs)
+    if (run.strategy == "independent") {
+      run.kind = run.strategy;
+      run.replicas = 2;
+    }
+  const std::vector<double> alone{100, 102, 98, 101, 99};
+  const auto set = [&](const char* strategy, double factor) {
+    set_final(data, "mlp", strategy, &db::FinalMetrics::epoch_train_seconds,
+              [&](int seed) { return factor * alone.at(static_cast<std::size_t>(seed)); });
+  };
+  set("single", 1);
+  set("independent", 1.25);  // each takes a quarter longer beside the other
+  Content content = compose(data);
+  const Cell& cell = content.figures.front().cell;
+  REQUIRE(cell.arms.size() == 1);
+  CHECK(cell.arms.front().value == "ddp");
+  const std::vector<MachineLimit> limits = machine_limits(data, cell);
+  REQUIRE(limits.size() == 1);
+  CHECK(limits.front().runs == 2);
+  CHECK(limits.front().speed_up == doctest::Approx(2 / 1.25));
+  CHECK(limits.front().pairs == 5);
+  const Figure& figure = figure_named(content, "mlp-speed-up");
+  CHECK(std::ranges::any_of(figure.guides,
+                            [](const Guide& guide) { return guide.label == "independent runs at once"; }));
+  CHECK(contains(figure.caption, "2 independent runs at once reach 1.60 together"));
+  for (const Verdict& verdict : content.comparisons.front().cells.front().verdicts)
+    CHECK(verdict.arm == "ddp");
+
+  run_of(data, "mlp", "independent", 3).axes["batch"] = std::int64_t{999};  // other work than the baseline's
+  content = compose(data);
+  CHECK(machine_limits(data, content.figures.front().cell).empty());
+}
+
 TEST_CASE("a sentence says what an arm loses against its share of the baseline's time") {
   // An epoch of 2 s, 1.195 s on two devices where 1 s is ideal: of 0.195 s lost 0.12 s wait for gradients and
   // 0.05 s are the optimizer that each replica runs whole.

@@ -58,6 +58,7 @@ std::vector<PlannedArm> planned_arms(const Experiment& experiment, const Compare
     const Places places = places_of(run, experiment, compare);
     if (places.arm == compare.baseline) baselines[places.cell].insert(places.pair);
     if (places.arm.empty() || places.arm == compare.baseline) continue;
+    if (compare.axis == "strategy" && run.strategy.independent()) continue;  // no verdict judges it
     auto found = std::ranges::find_if(
         arms, [&](const PlannedArm& one) { return one.cell == places.cell && one.arm == places.arm; });
     if (found == arms.end()) found = arms.insert(arms.end(), {places.cell, places.arm, &run, {}});
