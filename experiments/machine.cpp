@@ -32,8 +32,8 @@ std::span<const MachineKey> machine_keys() {
        "cores, and so threads, of each rank (`threads` of a run is stronger)"},
       {"gpus_per_task", "an integer >= 1", "", "slurm", "sbatch --gpus-per-task"},
       {"hosts", "a file", "", "mpi", "host file of mpirun: a host a line"},
-      {"options", "a list of texts, each \"--name\" or \"--name=value\"", "[]", "slurm mpi",
-       "further options of sbatch or mpirun"},
+      {"options", "a list of texts", "[]", "slurm mpi",
+       "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, as they stand"},
   }};
   return rows;
 }

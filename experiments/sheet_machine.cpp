@@ -77,9 +77,7 @@ bool read_options(const Item& item, Machine& machine) {
   if (item.list() == nullptr) return false;
   for (const Item& each : *item.list()) {
     const std::string* text = each.text();
-    if (text == nullptr || text->size() < 3 || !text->starts_with("--") ||
-        text->find('\0') != std::string::npos)
-      return false;
+    if (text == nullptr || text->empty() || text->find('\0') != std::string::npos) return false;
     machine.options.push_back(*text);
   }
   return true;
@@ -130,30 +128,46 @@ std::string launchers_text(const MachineKey& key) {
   return space == std::string::npos ? text : text.replace(space, 1, "\" or \"");
 }
 
-// Keys that mean nothing under the launcher that was chosen, and options that trainyard needs for itself.
+// What trainyard says itself; Slurm also takes beginnings of names.
+bool reserved(const std::string& option, const std::string& launcher) {
+  static constexpr std::array<const char*, 13> of_sbatch{
+      "--job-name", "--output", "--error",  "--chdir", "--wrap",   "--array", "--parsable",
+      "--requeue",  "--export", "--signal", "--wait",  "--ntasks", "--input"};
+  static constexpr std::array<const char*, 8> of_mpirun{"-n",     "-np",   "--n",        "--np",
+                                                        "--host", "-host", "--hostfile", "-hostfile"};
+  const std::string name = option.substr(0, option.find('='));
+  if (launcher == "mpi") return std::find(of_mpirun.begin(), of_mpirun.end(), name) != of_mpirun.end();
+  return std::any_of(of_sbatch.begin(), of_sbatch.end(),
+                     [&](const char* own) { return std::string(own).starts_with(name); });
+}
+
+void check_options(const Item& list, const Machine& machine, Problems& problems) {
+  if (list.list() == nullptr) return;
+  for (const Item& item : *list.list()) {
+    if (item.text() == nullptr) continue;
+    if (machine.launcher == "slurm" && (item.text()->size() < 3 || !item.text()->starts_with("--")))
+      problems.error(item.at,
+                     "an option of sbatch must be \"--name\" or \"--name=value\", is " + description(item));
+    else if (reserved(*item.text(), machine.launcher))
+      problems.error(item.at, description(item) + " is trainyard's own to set; leave it out of options");
+  }
+}
+
+// Keys that mean nothing under the launcher that was chosen.
 void check_together(const Item::Table& table, const Machine& machine, Problems& problems) {
-  static constexpr std::array<const char*, 16> reserved{
-      "--job-name", "--output", "--error", "--chdir",  "--wrap",  "--array", "--parsable", "--requeue",
-      "--export",   "--signal", "--wait",  "--ntasks", "--input", "--np",    "--hostfile", "--host"};
   for (const Member& member : table) {
     const MachineKey* key = machine_key(member.name);
     if (key == nullptr) continue;
     if (!key->launchers.empty() && key->launchers.find(machine.launcher) == std::string::npos)
       problems.error(member.at, member.name + " is for launcher = " + launchers_text(*key) +
                                     ", and the launcher here is \"" + machine.launcher + "\"");
-    if (member.name != "options" || member.value.list() == nullptr) continue;
-    for (const Item& item : *member.value.list())
-      for (const char* name : reserved)
-        if (item.text() != nullptr &&
-            std::string(name).starts_with(item.text()->substr(0, item.text()->find('='))))
-          problems.error(item.at, std::string(name) + " is trainyard's own to set; leave it out of options");
+    else if (member.name == "options")
+      check_options(member.value, machine, problems);
+    if (member.name == "exclusive" && machine.launcher == "mpi" && !machine.exclusive_host)
+      problems.error(member.value.at,
+                     "exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share "
+                     "hosts between runs");
   }
-  if (machine.launcher == "mpi" && !machine.exclusive_host)
-    for (const Member& member : table)
-      if (member.name == "exclusive")
-        problems.error(member.at,
-                       "exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
-                       "between runs");
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ margins  = { time = 1.05, loss = { ratio = 1.02, absolute = 0.005 }, accuracy_po
 [machine]
 devices   = "auto"                  # min(2, cores); a device is an equal share of the cores
 exclusive = "host"                  # one timed run at a time; "devices" packs runs and marks their times
+# launcher = "slurm"                # jobs of a cluster in place of this host; `trainyard list keys` has its keys
 )";
 
 }  // namespace

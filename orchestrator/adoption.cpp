@@ -20,7 +20,11 @@ Adoption::~Adoption() = default;
 
 bool Adoption::alive(const std::filesystem::path& attempt_folder) {
   const auto gang = read_gang_file(attempt_folder);
-  if (!gang || gang->launcher != "slurm" || all_ranks_ended(*gang)) return false;
+  if (!gang || all_ranks_ended(*gang)) return false;
+  if (gang->launcher != "slurm") {  // its launcher died with the orchestrator
+    abandon(attempt_folder);
+    return false;
+  }
   if (!queue_) {
     queue_ = std::make_unique<SlurmQueue>();
     queue_->ask_now(std::chrono::seconds(60));

@@ -67,9 +67,11 @@ struct LauncherSetting {
   const experiments::Machine& machine;
   const Programs& programs;
   const Yard& yard;
+  std::filesystem::path folder = {};  // of the experiment file
 };
 
 std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard);
+std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
 
 // What can start a run's ranks, by name.
 struct LauncherKind {

@@ -7,10 +7,11 @@
 namespace trainyard::orchestrator {
 
 std::span<const LauncherKind> launchers() {
-  static const std::array<LauncherKind, 2> rows{
+  static const std::array<LauncherKind, 3> rows{
       {{"local", "processes on this host",
         [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.yard); }},
-       {"slurm", "jobs of Slurm, one a run", slurm_launcher}}};
+       {"slurm", "jobs of Slurm, one a run", slurm_launcher},
+       {"mpi", "mpirun, on the hosts of a host file", mpi_launcher}}};
   return rows;
 }
 
@@ -21,7 +22,7 @@ std::unique_ptr<Gang> Launcher::adopt(const std::filesystem::path& attempt_folde
 std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
   for (const LauncherKind& kind : launchers())
     if (kind.name == setting.machine.launcher) return kind.make(setting);
-  throw UserError("launcher \"" + setting.machine.launcher + "\" is not there yet");
+  throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
 }  // namespace trainyard::orchestrator

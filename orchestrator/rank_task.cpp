@@ -141,6 +141,7 @@ std::string reason_to_refuse(const fs::path& folder, int rank) {
 
 int run_rank_task(const fs::path& attempt_folder) {
   note_signals();
+  ::unsetenv(token_variable);  // of the ranks alone: the store must outlive what is ended with them
   const Subreaper subreaper;
   auto gang = read_gang_file(attempt_folder);
   if (!gang) throw UserError("there is no gang.json to read in " + attempt_folder.string());

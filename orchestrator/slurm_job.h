@@ -28,6 +28,7 @@ class SlurmJob {
   const std::string& why() const { return why_; }
   bool lost() const { return lost_; }            // ended by nobody's wish
   bool cancelled() const { return cancelled_; }  // by somebody
+  bool completed() const { return why_.starts_with("COMPLETED"); }
   bool timed_out() const { return timed_out_; }  // at its time limit
 
   void signal(int number);  // to what runs of it; ends it where it still waits. SIGKILL ends all of it

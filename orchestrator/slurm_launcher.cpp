@@ -22,6 +22,7 @@ namespace {
 // The only shell text there is: everything that varies comes as arguments.
 constexpr const char* script_text = "#!/bin/sh\nexec srun \"$@\"\n";
 constexpr auto files_patience = std::chrono::seconds(30);  // until a job's file shows up here
+constexpr auto failed_patience = std::chrono::seconds(5);  // where the job has failed anyway
 
 class SlurmGang : public TaskGang {
  public:
@@ -113,12 +114,13 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
                                           const fs::path& folder, int ranks, const fs::path& script,
                                           const std::vector<std::string>& task) {
   const std::string cores = "--cpus-per-task=" + std::to_string(machine.cpus_per_task);
-  // relative to the folder: in a path, sbatch would replace what follows a %
+  std::string log = (folder / "slurm.log").string();  // in its name sbatch replaces what follows a %
+  for (auto at = log.find('%'); at != std::string::npos; at = log.find('%', at + 2)) log.insert(at, 1, '%');
   std::vector<std::string> arguments{"--parsable",
                                      "--no-requeue",
                                      "--export=ALL",
                                      "--job-name=" + job_name,
-                                     "--output=slurm.log",
+                                     "--output=" + log,
                                      "--chdir=" + folder.string(),
                                      cores,
                                      "--ntasks=" + std::to_string(ranks)};
@@ -207,7 +209,7 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
     if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
       over_since = SlurmQueue::Clock::now();
     if (over_since != SlurmQueue::Clock::time_point::max() &&
-        SlurmQueue::Clock::now() - over_since > files_patience)
+        SlurmQueue::Clock::now() - over_since > (job.completed() ? files_patience : failed_patience))
       throw UserError("a job of Slurm was to write into " + runs_.string() + ", and nothing came here (" +
                           job.why() + last_words(runs_ / "slurm.log") + ")",
                       advice);

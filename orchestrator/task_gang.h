@@ -32,6 +32,7 @@ class TaskGang : public Gang {
   virtual void signal_job(int number) = 0;
   virtual void wants_to_know() {}  // the job will soon be over
   virtual void let_go() {}         // all ranks have ended well: the job ends by itself
+  bool none_ended() const { return exits_.empty(); }
 
  private:
   using Clock = std::chrono::steady_clock;

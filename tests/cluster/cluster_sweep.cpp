@@ -44,6 +44,27 @@ std::string sleeping_file(int seeds, int replicas, const std::string& machine) {
          std::to_string(replicas) + "\n[machine]\n" + machine;
 }
 
+std::string mixed_file(const std::string& machine) {
+  return R"(name = "mixed"
+[matrix]
+model = ["mlp"]
+strategy = ["single", "ddp", "mine"]
+seed = [3]
+[defaults]
+dataset = "synthetic-digits"
+train_samples = 500
+epochs = 2
+learning_rate = 0.1
+[strategy.ddp]
+replicas = 2
+[strategy.mine]
+command = [")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}"]
+files = ["train.py"]
+replicas = 2
+[machine]
+)" + machine;
+}
+
 std::vector<std::string> rows_of(const std::filesystem::path& yard) {
   const auto database = db::Database::open_read_only(yard / "results.db");
   std::vector<std::string> rows;

@@ -16,6 +16,14 @@ std::string sleeping_program(double seconds);
 // An experiment of arms that are that program, `replicas` ranks each.
 std::string sleeping_file(int seeds, int replicas, const std::string& machine);
 
+// A program whose rank 1 dies with an error while the others wait for ever.
+inline constexpr const char* dying_program =
+    "#!/bin/sh\n[ $RANK = 1 ] && { echo 'error: the loss is not a number' >&2; exit 3; }\nsleep 100 "
+    "&\nwait\n";
+
+// An experiment of mlp on one rank and on two, and of the documented PyTorch program (train.py) on two.
+std::string mixed_file(const std::string& machine);
+
 // The rows of a yard's views, times and numbers of attempts aside.
 std::vector<std::string> rows_of(const std::filesystem::path& yard);
 

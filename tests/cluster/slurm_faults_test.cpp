@@ -118,9 +118,7 @@ TEST_CASE("a rank that dies is named as the cause, its peer ends with it, and no
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
-  scratch.write("sleep.sh",
-                "#!/bin/sh\n[ $RANK = 1 ] && { echo 'error: the loss is not a number' >&2; exit 3; }\n"
-                "sleep 100 &\nwait\n");
+  scratch.write("sleep.sh", dying_program);
   scratch.write("sweep.toml", sleeping_file(1, 2, std::string(as_jobs) + "nodes = 2\n"));
   const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
   CHECK(output.code == 1);
@@ -141,4 +139,41 @@ TEST_CASE("what Slurm refuses is told in its own words, before anything has run"
   CHECK_MESSAGE(contains(output.err, "invalid partition specified"), output.err);
   CHECK(starts(scratch.path()).empty());
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
+}
+
+TEST_CASE(
+    "a spool that nodes do not see is an error before anything has run, and a spool that they see holds the "
+    "runs") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  const auto spool = scratch.path() / "50% %j spool";
+  std::filesystem::create_directory(spool);
+  scratch.write("sleep.sh", sleeping_program(0));
+  scratch.write("sweep.toml", sleeping_file(1, 1, std::string(as_jobs) + "spool = \"50% %j spool\"\n"));
+  // the folder is another one for this process and what it starts, and the old one for the nodes
+  const auto hidden =
+      run_trainyard(scratch.path(),
+                    {"--mount", "/bin/sh", "-c",
+                     "mount -t tmpfs none \"$1\" || exit 77; exec \"$0\" run sweep.toml --no-report",
+                     TRAINYARD_PROGRAM, spool.string()},
+                    {}, "/usr/bin/unshare");
+  if (hidden.code == 77 || hidden.code == 1) {
+    MESSAGE("skipped: no file system may be mounted here: " << hidden.err);
+  } else {
+    CHECK(hidden.code == 2);
+    CHECK_MESSAGE(contains(hidden.err, "nothing came here"), (hidden.out + hidden.err));
+    CHECK(contains(hidden.err, "let `spool` in [machine] name a folder"));
+    CHECK(starts(scratch.path()).empty());
+    std::filesystem::remove_all(scratch.path() / "yard");
+  }
+  const auto seen = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  CHECK_MESSAGE(seen.code == 0, (seen.out + seen.err));
+  CHECK(std::filesystem::is_symlink(scratch.path() / "yard/runs"));
+  const auto rows = rows_of(scratch.path() / "yard");
+  CHECK(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  CHECK(rows_of(scratch.path() / "yard") == rows);
+  const auto other = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report", "--yard", "other"});
+  CHECK(other.code == 2);
+  CHECK_MESSAGE(contains(other.err, "belongs to yard"), other.err);
 }

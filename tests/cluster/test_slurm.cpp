@@ -12,28 +12,6 @@ using e2e::Scratch;
 
 namespace {
 
-// mlp on one rank and on two, and a program of the user's on two.
-std::string mixed_file(const std::string& machine) {
-  return R"(name = "mixed"
-[matrix]
-model = ["mlp"]
-strategy = ["single", "ddp", "mine"]
-seed = [3]
-[defaults]
-dataset = "synthetic-digits"
-train_samples = 500
-epochs = 2
-learning_rate = 0.1
-[strategy.ddp]
-replicas = 2
-[strategy.mine]
-command = [")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}"]
-files = ["train.py"]
-replicas = 2
-[machine]
-)" + machine;
-}
-
 constexpr const char* two_nodes = "launcher = \"slurm\"\nnodes = 2\nexclusive = \"devices\"\n";
 
 }  // namespace

@@ -17,6 +17,7 @@ TEST_CASE("the shipped files are right") {
   };
   for (const Shipped& shipped : {Shipped{"demo", "demo", 20, 1},
                                  {"mnist", "mnist", 6, 1},
+                                 {"cluster", "cluster", 20, 1},
                                  {"six-models", "six models", 96, 1},
                                  {"published-study", "published study", 105, 2},
                                  {"published-study-fair", "published study fair", 105, 2},

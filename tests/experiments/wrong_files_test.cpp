@@ -101,13 +101,17 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
       {start + "[machine]\nlauncher = \"slurm\"\npartition = \"--wrap=x\"",
        "f.toml:6:13: error: partition must be a text, is \"--wrap=x\""},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"--mem=4G\", \"--job-na=x\"]",
-       "f.toml:6:24: error: --job-name is trainyard's own to set; leave it out of options"},
+       "f.toml:6:24: error: \"--job-na=x\" is trainyard's own to set; leave it out of options"},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"rm -rf\"]",
-       "f.toml:6:11: error: options must be a list of texts, each \"--name\" or \"--name=value\", is a list"},
+       "f.toml:6:12: error: an option of sbatch must be \"--name\" or \"--name=value\", is \"rm -rf\""},
+      {start + "[machine]\nlauncher = \"mpi\"\noptions = [\"-np\", \"3\"]",
+       "f.toml:6:12: error: \"-np\" is trainyard's own to set; leave it out of options"},
+      {start + "[machine]\nlauncher = \"mpi\"\noptions = [1]",
+       "f.toml:6:11: error: options must be a list of texts, is [1]"},
       {start + "[machine]\nlauncher = \"slurm\"\ntime_limit = \"soon\"",
        "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", is \"soon\""},
       {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
-       "f.toml:6:1: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
+       "f.toml:6:13: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
        "between runs"},
       {start + "precision = [1]\n", "f.toml:4:1: error: \"precision\" is not a key of [matrix]" + advice},
   });

@@ -49,9 +49,10 @@ TEST_CASE(
   const auto has = [&](const std::string& argument) {
     return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
   };
-  for (const char* wanted : {"--job-name=trainyard-x", "--ntasks=2", "--nodes=2", "--time=1:00:00",
-                             "--signal=USR1@120", "--partition=a partition; rm -rf /", "--mem=4G",
-                             "--exclusive", "--no-requeue", "--chdir=/shared/50% off", "--output=slurm.log"})
+  for (const char* wanted :
+       {"--job-name=trainyard-x", "--ntasks=2", "--nodes=2", "--time=1:00:00", "--signal=USR1@120",
+        "--partition=a partition; rm -rf /", "--mem=4G", "--exclusive", "--no-requeue",
+        "--chdir=/shared/50% off", "--output=/shared/50%% off/slurm.log"})
     CHECK_MESSAGE(has(wanted), wanted);
   CHECK(std::vector<std::string>(arguments.end() - 2, arguments.end()) ==
         std::vector<std::string>{"rank", "/a b"});

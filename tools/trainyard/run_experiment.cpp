@@ -127,10 +127,11 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   const auto machine = machine_for(asked.experiment);
   const orchestrator::YardLock lock(yard, asked.command);
   auto database = db::open_yard_for_writing(yard.root());
+  const fs::path folder = fs::absolute(asked.experiment.file).parent_path();
   const std::string& spool = asked.experiment.machine.spool;
-  if (!spool.empty())
-    yard = orchestrator::with_spool(yard, fs::absolute(asked.experiment.file).parent_path() / spool);
-  const auto launcher = orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard});
+  if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);
+  const auto launcher =
+      orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder});
   enter_in_journal(asked, yard, database);
   orchestrator::Adoption adoption(asked.experiment.machine.launcher);
   const auto alive = orchestrator::recover(

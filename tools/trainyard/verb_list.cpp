@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "experiments/keys.h"
+#include "experiments/machine.h"
 #include "models/catalogue.h"
 #include "models/error.h"
 #include "models/nearest_name.h"
@@ -155,8 +156,17 @@ void list_strategies(const std::string& name) {
   if (name.empty()) std::cout << strategies_note;
 }
 
+void print_machine_key(const experiments::MachineKey& key) {
+  std::string where = key.launchers;
+  if (const auto space = where.find(' '); space != std::string::npos) where.replace(space, 1, ", ");
+  std::cout << fmt::format("{:<26} {}\n{:<26} {}\n", key.name, key.meaning,
+                           where.empty() ? "" : "  (" + where + ")", key.allowed);
+  if (!key.fallback.empty()) std::cout << fmt::format("{:<26} default {}\n", "", key.fallback);
+}
+
 void list_keys(const std::string& name) {
-  const auto names = key_names();
+  auto names = key_names();
+  for (const auto& key : experiments::machine_keys()) names.push_back(key.name);
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
     throw UserError("no key \"" + name + "\"" + models::name_advice(name, names));
   for (const auto& key : experiments::keys())
@@ -165,7 +175,10 @@ void list_keys(const std::string& name) {
     std::cout
         << "\nThey stand in [defaults], [model.*], [strategy.*] or, as lists of alternatives, in [matrix]; "
            "those of\n"
-           "strategies in [strategy.*] or [matrix]. `trainyard list models NAME` has each model's own.\n";
+           "strategies in [strategy.*] or [matrix]. `trainyard list models NAME` has each model's own.\n"
+           "\nKeys of [machine]:\n";
+  for (const auto& key : experiments::machine_keys())
+    if (name.empty() || key.name == name) print_machine_key(key);
 }
 
 int list(const std::string& what, const std::string& name) {

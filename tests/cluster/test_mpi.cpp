@@ -1,0 +1,90 @@
+// Sweeps whose ranks are tasks of a real mpirun.
+#include <doctest/doctest.h>
+
+#include "cluster_sweep.h"
+#include "contains.h"
+#include "real_slurm.h"
+
+using namespace trainyard;
+using namespace trainyard::cluster;
+using e2e::run_trainyard;
+using e2e::Scratch;
+using e2e::within;
+
+namespace {
+
+constexpr const char* by_mpirun =
+    "launcher = \"mpi\"\nhosts = \"hosts\"\noptions = [\"--allow-run-as-root\", \"--oversubscribe\"]\n";
+
+void check_nothing_left(const Scratch& scratch) {
+  CHECK(within(5, [&] { return e2e::ranks_below(scratch.path()).empty(); }));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a sweep of one rank, of two and of a program of the user's has the same rows under mpirun as here") {
+  if (!installed({"mpirun"})) return;
+  const Scratch scratch;
+  scratch.write("hosts", "localhost slots=2\n");
+  scratch.write("train.py", e2e::documented_example());
+  scratch.write("here.toml", mixed_file(""));
+  scratch.write("mpi.toml", mixed_file(by_mpirun));
+  const auto here = run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"});
+  REQUIRE_MESSAGE(here.code == 0, (here.out + here.err));
+  const auto there = run_trainyard(scratch.path(), {"run", "mpi.toml", "--no-report", "--yard", "there"});
+  REQUIRE_MESSAGE(there.code == 0, (there.out + there.err));
+  CHECK(rows_of(scratch.path() / "here") == rows_of(scratch.path() / "there"));
+  check_nothing_left(scratch);
+}
+
+TEST_CASE("under mpirun too the first rank that dies is the cause, and what hangs is ended") {
+  if (!installed({"mpirun"})) return;
+  const Scratch scratch;
+  scratch.write("hosts", "localhost slots=2\n");
+  scratch.write("sleep.sh", dying_program);
+  scratch.write("dies.toml", sleeping_file(1, 2, by_mpirun));
+  const auto died = run_trainyard(scratch.path(), {"run", "dies.toml", "--no-report", "--yard", "dies"});
+  CHECK(died.code == 1);
+  CHECK_MESSAGE(contains(died.err, "error: the loss is not a number"), (died.out + died.err));
+  CHECK(contains(died.err, "rank-1.log"));
+
+  scratch.write("sleep.sh", sleeping_program(100));
+  scratch.write("hangs.toml", sleeping_file(1, 2, std::string(by_mpirun) + "progress_timeout = 2\n"));
+  const auto hung = run_trainyard(scratch.path(), {"run", "hangs.toml", "--no-report", "--yard", "hangs"});
+  CHECK(hung.code == 1);
+  CHECK_MESSAGE(contains(hung.err, "no progress for 2 s"), (hung.out + hung.err));
+  check_nothing_left(scratch);
+}
+
+TEST_CASE("ranks of mpirun end with a killed orchestrator, and the same sweep goes on") {
+  if (!installed({"mpirun"})) return;
+  const Scratch scratch;
+  scratch.write("hosts", "localhost slots=2\n");
+  scratch.write("sleep.sh", sleeping_program(100));
+  scratch.write("sweep.toml", sleeping_file(1, 2, by_mpirun));
+  {
+    e2e::Trainyard killed(scratch.path(), {"run", "sweep.toml", "--no-report"});
+    REQUIRE(within(20, [&] { return starts(scratch.path()).size() == 2; }));
+    killed.signal(SIGKILL);
+    killed.wait();
+  }
+  check_nothing_left(scratch);
+  scratch.write("sleep.sh", sleeping_program(0));
+  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK(starts(scratch.path()).size() == 4);
+}
+
+TEST_CASE("what mpirun refuses is told in its own words") {
+  if (!installed({"mpirun"})) return;
+  const Scratch scratch;
+  scratch.write("hosts", "localhost slots=1\n");
+  scratch.write("sleep.sh", sleeping_program(0));
+  scratch.write(
+      "sweep.toml",
+      sleeping_file(1, 2, "launcher = \"mpi\"\nhosts = \"hosts\"\noptions = [\"--allow-run-as-root\"]\n"));
+  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err, "not enough slots"), (output.out + output.err));
+}
