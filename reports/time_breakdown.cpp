@@ -97,8 +97,17 @@ std::string reasons(const std::vector<Excess>& found) {
   return text;
 }
 
+// ", and 2 independent runs at once reach 1.83 ×": the limit of a machine whose devices share what they need.
+std::string limit_text(const std::vector<MachineLimit>& limits, int devices) {
+  const auto found = std::ranges::find(limits, devices, &MachineLimit::runs);
+  return found == limits.end() ? ""
+                               : ", and " + std::to_string(devices) + " independent runs at once reach " +
+                                     fixed(found->speed_up, 2) + " ×";
+}
+
 // One sentence or two on why an arm is slower than its devices would let it be.
-std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, const Stack& stack) {
+std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, const Stack& stack,
+                       const std::vector<MachineLimit>& limits) {
   const Observation& first = arm.runs.front();
   const int devices = devices_of(first);
   const double more = static_cast<double>(devices) / devices_of(cell.baseline.runs.front());
@@ -106,7 +115,7 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
   std::string text = cell.label + ", " + arm.value + ": an epoch takes " + for_table(stack.total, 3) +
                      " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") + ", " +
                      fixed(baseline.total / stack.total, 2) + " × as fast as " + cell.baseline.value +
-                     "; ideal is " + fixed(more, 2) + " ×.";
+                     "; ideal is " + fixed(more, 2) + " ×" + limit_text(limits, devices) + ".";
   if (first.launched != nullptr && first.launched->devices_shared)
     text += " Its " + std::to_string(first.run->replicas * first.run->stages) + " ranks share them.";
   if (stack.total <= 1.02 * ideal) return text + " Nothing is lost.";
@@ -158,10 +167,11 @@ Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cell
     if (!(baseline.total > 0)) continue;
     baseline.reference = baseline.total;
     figure.stacks.push_back(baseline);
+    const std::vector<MachineLimit> limits = machine_limits(data, cell);
     for (const Arm& arm : cell.arms) {
       Stack stack = make_stack(cell, arm, baseline.total, by_run);
       if (!(stack.total > 0)) continue;
-      figure.remarks.push_back(why_slower(cell, arm, baseline, stack));
+      figure.remarks.push_back(why_slower(cell, arm, baseline, stack, limits));
       figure.stacks.push_back(std::move(stack));
     }
   }

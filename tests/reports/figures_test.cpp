@@ -104,6 +104,8 @@ TEST_CASE("independent runs at once are the machine's limit, and no arm") {
   CHECK(std::ranges::any_of(figure.guides,
                             [](const Guide& guide) { return guide.label == "independent runs at once"; }));
   CHECK(contains(figure.caption, "2 independent runs at once reach 1.60 together"));
+  CHECK(contains(content.breakdown.remarks.front(),
+                 "ideal is 2.00 ×, and 2 independent runs at once reach 1.60 ×."));
   for (const Verdict& verdict : content.comparisons.front().cells.front().verdicts)
     CHECK(verdict.arm == "ddp");
 
