@@ -13,6 +13,7 @@
 #include "db/errors.h"
 #include "db/queries.h"
 #include "db/rows.h"
+#include "db/timed_epochs.h"
 
 namespace trainyard::db {
 
@@ -104,6 +105,7 @@ constexpr std::array time_part_names{"data",   "forward",   "backward", "exposed
                                      "bubble", "optimizer", "other"};
 
 struct OneEpoch {
+  bool first_of_attempt = false;
   std::array<Mean, time_part_names.size()> parts;  // over ranks, each of weight 1
   Sums all;
   std::map<std::int64_t, Sums> replicas;
@@ -159,7 +161,9 @@ class EpochReader {
     Bound rows(times_, link.run_key, link.attempt, link.after_epoch, link.up_to_epoch);
     while (rows.next()) {
       RowReader row(rows.row());
-      OneEpoch& epoch = epochs[row.integer()];
+      const std::int64_t number = row.integer();
+      OneEpoch& epoch = epochs[number];
+      epoch.first_of_attempt = number == link.after_epoch + 1;
       Sums& replica = epoch.replicas[row.integer() / link.stages];
       const double train = row.number();
       const double validation = row.number();
@@ -199,28 +203,26 @@ class EpochReader {
 struct RunEpochs {
   std::vector<EpochRow> averages;
   std::map<std::int64_t, std::vector<EpochRow>> replicas;
-  std::vector<std::pair<std::int64_t, OneEpoch>> timed;  // epochs that have a time
+  std::vector<OneEpoch> with_time;
 };
 
 void append(const ChainLink& link, const std::map<std::int64_t, OneEpoch>& epochs, RunEpochs& run) {
   for (const auto& [number, epoch] : epochs) {
     if (link.finished || epoch.all.ranks >= link.world_size) {
       run.averages.push_back(row_of(link, number, -1, epoch.all));
-      if (!std::isnan(epoch.all.train_seconds)) run.timed.emplace_back(number, epoch);
+      if (!std::isnan(epoch.all.train_seconds)) run.with_time.push_back(epoch);
     }
     for (const auto& [replica, sums] : epoch.replicas)
       if (sums.ranks == link.stages) run.replicas[replica].push_back(row_of(link, number, replica, sums));
   }
 }
 
-// Mean over epochs after the first (of fewer than 3 none is dropped) and over ranks.
+// Mean over the epochs whose times are compared and over ranks.
 TimeParts time_parts_of(const ChainLink& link, const RunEpochs& run) {
   std::array<Mean, time_part_names.size()> parts;
-  for (const auto& [number, epoch] : run.timed) {
-    if (number <= 1 && run.timed.size() >= 3) continue;
+  for (const OneEpoch& epoch : timed(run.with_time))
     for (std::size_t i = 0; i < parts.size(); ++i)
       if (epoch.parts[i].count > 0) parts[i].add(epoch.parts[i].sum, epoch.parts[i].weight);
-  }
   TimeParts times{link.run_key, link.model, link.strategy, link.seed, {}};
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (parts[i].count > 0) times.seconds[time_part_names.at(i)] = parts[i].value();
@@ -243,7 +245,7 @@ Epochs epochs_of_experiment(const Database& database, const std::string& experim
     for (std::size_t i = 0; i < chain.size(); ++i) {
       append(chain[i], reader.read(chain[i]), run);
       if (i + 1 < chain.size() && chain[i + 1].run_key == chain[i].run_key) continue;
-      if (!run.timed.empty()) found.times.push_back(time_parts_of(chain[i], run));
+      if (!run.with_time.empty()) found.times.push_back(time_parts_of(chain[i], run));
       move_to(found.averages, run.averages);
       for (auto& [replica, rows] : run.replicas) move_to(found.replicas, rows);
       run = {};

@@ -46,9 +46,8 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT r.run_key, r.strategy_kind, json_extract(r.resolved, '$.data.fingerprint'), a.host, a.processor,
         (SELECT SUM(x.weight) FROM metric x
-         WHERE x.run_key = c.run_key AND x.attempt = c.attempt AND x.phase = 'train' AND x.name = 'loss'
-           AND x.epoch = (SELECT MAX(e.epoch) FROM epoch e
-                          WHERE e.run_key = c.run_key AND e.attempt = c.attempt)),
+         WHERE x.run_key = c.run_key AND x.phase = 'train' AND x.name = 'loss' AND (x.attempt, x.epoch) =
+           (SELECT e.attempt, e.epoch FROM run_epoch e WHERE e.run_key = c.run_key ORDER BY e.epoch DESC LIMIT 1)),
         c.attempt
       FROM experiment_run m
       JOIN run r ON r.run_key = m.run_key

@@ -11,6 +11,7 @@
 #include "db/errors.h"
 #include "db/queries.h"
 #include "db/rows.h"
+#include "db/timed_epochs.h"
 
 namespace trainyard::db {
 
@@ -28,13 +29,12 @@ struct FinishedPart {
 
 std::vector<FinishedPart> finished_parts(const Database& database, const std::string& experiment) {
   SQLite::Statement statement(database.connection(), R"sql(
-    SELECT r.run_key, r.model, m.strategy, r.seed, a.times_count, r.task, k.attempt, c.attempt, c.after_epoch,
+    SELECT r.run_key, r.model, m.strategy, r.seed, k.times_count, r.task, k.attempt, c.attempt, c.after_epoch,
            c.up_to_epoch
     FROM experiment_run m
     JOIN run r ON r.run_key = m.run_key
     JOIN run_chain c ON c.run_key = m.run_key
-    JOIN counted_attempt k ON k.run_key = m.run_key
-    JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
+    JOIN run_state k ON k.run_key = m.run_key
     WHERE m.experiment = ? AND c.status = 'finished' ORDER BY m.first_journal_id, m.position, c.attempt)sql");
   std::vector<FinishedPart> parts;
   Bound rows(statement, experiment);
@@ -102,8 +102,12 @@ double median_of(std::vector<double> values) {
 
 // What the epochs of a run have said so far.
 struct TimesSoFar {
-  std::vector<std::pair<std::int64_t, double>> train_seconds;  // of epochs that have one
-  double validation_seconds = not_defined;                     // in all
+  struct Timed {
+    bool first_of_attempt = false;
+    double seconds = 0;
+  };
+  std::vector<Timed> train_seconds;         // of epochs that have one
+  double validation_seconds = not_defined;  // in all
   std::int64_t epochs = 0;
   std::int64_t last_epoch = 0;
   std::int64_t last_attempt = 0;
@@ -127,7 +131,8 @@ class FinalReader {
       ++times.epochs;
       const double train = row.number();
       const double validation = row.number();
-      if (!std::isnan(train)) times.train_seconds.emplace_back(times.last_epoch, train);
+      if (!std::isnan(train))
+        times.train_seconds.push_back({times.last_epoch == part.after_epoch + 1, train});
       if (std::isnan(validation)) continue;
       times.validation_seconds =
           (std::isnan(times.validation_seconds) ? 0 : times.validation_seconds) + validation;
@@ -154,10 +159,9 @@ class FinalReader {
     final.test_bleu = bleu_of(test);
     final.epochs = times.epochs;
     final.total_validation_seconds = times.validation_seconds;
-    std::vector<double> timed;
-    for (const auto& [epoch, seconds] : times.train_seconds)
-      if (epoch > 1 || times.train_seconds.size() < 3) timed.push_back(seconds);
-    final.epoch_train_seconds = median_of(std::move(timed));
+    std::vector<double> seconds;
+    for (const auto& epoch : timed(times.train_seconds)) seconds.push_back(epoch.seconds);
+    final.epoch_train_seconds = median_of(std::move(seconds));
     return final;
   }
 

@@ -284,8 +284,11 @@ CREATE TABLE probe_layer (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array<std::string_view, 4> all_migrations{first_version, second_version, third_version,
-                                                         fourth_version};
+// Whether its times count follows from all attempts that make up a run.
+constexpr std::string_view fifth_version = "ALTER TABLE run_state ADD COLUMN times_count INTEGER;";
+
+constexpr std::array<std::string_view, 5> all_migrations{first_version, second_version, third_version,
+                                                         fourth_version, fifth_version};
 static_assert(all_migrations.size() == schema_version);
 
 }  // namespace

@@ -43,7 +43,7 @@ struct RunSummary {
   std::int64_t epochs_done = 0;
   std::int64_t attempts = 0;
   double total_train_seconds = 0;
-  double total_seconds = 0;  // launch to end, of the attempt that counts; 0 where no rank has said
+  double total_seconds = 0;  // launch to end, of all attempts that make it up; 0 where no rank has said
   double test_accuracy = 0;
   std::string circumstances_hash;  // of the finished attempt, else of the last one
   std::string failure;             // first error line of the last attempt, where it failed
@@ -147,7 +147,7 @@ struct FinalMetrics {
   double train_psnr = not_defined, validation_psnr = not_defined, test_psnr = not_defined;  // dB
   double test_bleu = not_defined;                                                           // fraction
   std::int64_t epochs = 0;
-  bool times_count = true;  // host to itself, devices not shared
+  bool times_count = true;  // host to itself, devices not shared, all of it under the same circumstances
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 

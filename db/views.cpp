@@ -82,7 +82,7 @@ SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS str
   COALESCE(s.status, 'planned') AS status, r.epochs, s.total_train_seconds,
   COALESCE(s.epochs_done, 0) AS epochs_done, COALESCE(s.attempts, 0) AS attempts,
   r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds, s.test_accuracy,
-  a.times_count, a.circumstances_hash, s.failure,
+  s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
   m.latest_journal_id = n.journal_id AS in_latest_plan
 FROM run r
@@ -153,12 +153,16 @@ GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
 HAVING COUNT(*) = r.stages
 )sql";
 
-// Epochs whose times are compared: those after the first; of fewer than 3 none is dropped.
+// Epochs whose times are compared: as `timed` (db/timed_epochs.h).
 constexpr std::string_view timed_epoch = R"sql(
 CREATE VIEW timed_epoch AS
 SELECT run_key, epoch, attempt, train_seconds
-FROM (SELECT *, COUNT(*) OVER (PARTITION BY run_key) AS epochs FROM run_epoch WHERE train_seconds IS NOT NULL)
-WHERE epoch > 1 OR epochs < 3
+FROM (SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.epoch = k.after_epoch + 1 AS first_of_attempt,
+        COUNT(*) OVER of_run AS epochs, SUM(e.epoch <> k.after_epoch + 1) OVER of_run AS further
+      FROM run_epoch e JOIN attempt_chain k ON k.run_key = e.run_key AND k.attempt = e.attempt
+      WHERE e.train_seconds IS NOT NULL
+      WINDOW of_run AS (PARTITION BY e.run_key))
+WHERE NOT first_of_attempt OR epochs < 3 OR further = 0
 )sql";
 
 constexpr std::string_view epoch_train_seconds = R"sql(

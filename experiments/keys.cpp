@@ -194,6 +194,10 @@ std::vector<Key> make_keys() {
                              "weights to keep as safetensors: of the last epoch, or of the one with "
                              "the least validation loss"),
                     std::string("none"))});
+  all.push_back({with_default(text_row("checkpoint", {"none", "epoch"},
+                                       "epoch: written after each epoch, so that an interrupted run goes on "
+                                       "from its last one instead of beginning anew"),
+                              std::string("none"))});
   return all;
 }
 

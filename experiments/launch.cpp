@@ -1,15 +1,11 @@
 #include "experiments/launch.h"
 
-#include <cerrno>
+#include <array>
 #include <fstream>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "experiments/file_error.h"
+#include "experiments/durable_file.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
 #include "models/sha256.h"
@@ -21,38 +17,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int launch_version = 1;
-
-// Closes on every way out.
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) throw_file_error(path);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-void write_and_sync(const std::filesystem::path& file, std::string_view bytes) {
-  const Descriptor descriptor(file, O_WRONLY | O_CREAT | O_TRUNC);
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_file_error(file);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(descriptor.get()) != 0) throw_file_error(file);
-}
-
-void sync_folder(const std::filesystem::path& folder) {
-  const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
-  if (::fsync(descriptor.get()) != 0) throw_file_error(folder);
-}
 
 std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -119,6 +83,11 @@ json to_json(const Launch& launch) {
                  {"world_size", launch.run.strategy.world_size()},
                  {"created", launch.created}};
   object["axes"] = object["work"]["axes"];
+  if (!launch.checkpoints.empty()) object["checkpoints"] = launch.checkpoints.string();
+  if (launch.resumes) {
+    object["resumes_attempt"] = launch.resumes->attempt;
+    object["resumes_after_epoch"] = launch.resumes->after_epoch;
+  }
   return object;
 }
 
@@ -137,6 +106,10 @@ Launch launch_from_json(const json& object) try {
   launch.probe = object.value("probe", false);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
   object.at("created").get_to(launch.created);
+  launch.checkpoints = object.value("checkpoints", std::string());
+  if (object.contains("resumes_attempt"))
+    launch.resumes = Resumes{object.at("resumes_attempt").get<int>(),
+                             object.at("resumes_after_epoch").get<std::int64_t>()};
   return launch;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of a launch: ") + error.what());
@@ -144,10 +117,8 @@ Launch launch_from_json(const json& object) try {
 
 void write_launch(const Launch& launch) {
   const std::filesystem::path file = launch.records / run_file_name;
-  const std::filesystem::path unfinished = launch.records / (std::string(run_file_name) + ".tmp");
-  write_and_sync(unfinished, to_json(launch).dump(2) + '\n');
-  std::filesystem::rename(unfinished, file);
-  sync_folder(launch.records);
+  const std::string text = to_json(launch).dump(2) + '\n';
+  write_durably(file, std::array{std::string_view(text)});
 }
 
 Launch read_launch(const std::filesystem::path& run_file) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ nlohmann::json to_json(const Circumstances& circumstances);
 Circumstances circumstances_from_json(const nlohmann::json& json);
 std::string circumstances_hash(const Circumstances& circumstances);  // 12 hexadecimal digits
 
+// What an attempt goes on from: the epochs of `attempt`, and of what that resumed, up to `after_epoch`.
+struct Resumes {
+  int attempt = 0;
+  std::int64_t after_epoch = 0;
+  bool operator==(const Resumes&) const = default;
+};
+
 struct Launch {
   std::string key;
   int attempt = 1;
@@ -41,12 +49,15 @@ struct Launch {
   bool devices_shared = false;          // more ranks than devices: its times are marked
   bool probe = false;  // two steps are held against the virtual mesh first: runner/parity_gate.h
   Circumstances circumstances;
-  std::string created;  // UTC
+  std::filesystem::path checkpoints;  // the run's folder for them, absolute; empty: it keeps none
+  std::optional<Resumes> resumes;     // empty: it begins at epoch 1
+  std::string created;                // UTC
 };
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
 // host_exclusive, devices_shared, probe (absent: false), circumstances, circumstances_hash, world_size,
-// created.
+// created; where the run keeps checkpoints `checkpoints`, and where it goes on from one `resumes_attempt` and
+// `resumes_after_epoch`.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
 void write_launch(const Launch& launch);                    // atomically, as records/run.json, fsynced

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "experiments/record.h"
+#include "experiments/crc32c.h"
 
 namespace trainyard::experiments {
 

@@ -7,8 +7,7 @@
 #include <ctime>
 #include <limits>
 
-#include <boost/crc.hpp>
-
+#include "experiments/crc32c.h"
 #include "models/error.h"
 
 namespace trainyard::experiments {
@@ -18,12 +17,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::string_view crc_member = ",\"crc\"";
-
-std::string hexadecimal(std::uint32_t number) {
-  std::array<char, 9> digits;
-  std::snprintf(digits.data(), digits.size(), "%08x", number);
-  return digits.data();
-}
 
 std::string integer_problem(const json& object, const char* name, std::int64_t minimum,
                             std::int64_t maximum) {
@@ -99,12 +92,6 @@ Record to_record(json object) {
 }
 
 }  // namespace
-
-std::uint32_t crc32c(std::string_view bytes) {
-  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
-}
 
 std::string sealed_line(const nlohmann::ordered_json& object) {
   if (!object.is_object() || object.empty()) throw InternalError("a record is an object with members");

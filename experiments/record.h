@@ -31,9 +31,6 @@ struct Record {
   nlohmann::json body;  // the whole object without `crc`
 };
 
-// CRC-32C (Castagnoli); of "123456789" it is e3069283.
-std::uint32_t crc32c(std::string_view bytes);
-
 // `object` in its own order as one line without newline, `,"crc":"…"` added as the last member.
 std::string sealed_line(const nlohmann::ordered_json& object);
 

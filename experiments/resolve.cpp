@@ -66,9 +66,9 @@ void resolve_batch(const RunSettings& settings, Run& run) {
   run.global_batch = batch.per == "replica" ? batch.size * run.strategy.sharing_replicas() : batch.size;
 }
 
-std::string resolve_save(const RunSettings& settings) {
-  const std::string save = settings.text("save");
-  return save == "none" ? "" : save;
+std::string text_or_none(const RunSettings& settings, const char* key) {
+  const std::string text = settings.text(key);
+  return text == "none" ? "" : text;
 }
 
 }  // namespace
@@ -88,7 +88,10 @@ Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
   run.learning_rate_scaling = settings.text("learning_rate_scaling");
   run.augmentation = settings.text("augmentation");
   run.batch_norm = settings.text("batch_norm");
-  if (!run.strategy.independent()) run.save = resolve_save(settings);  // its ranks have one folder
+  if (!run.strategy.independent()) {  // its ranks have one folder
+    run.save = text_or_none(settings, "save");
+    run.checkpoint = text_or_none(settings, "checkpoint");
+  }
   run.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   run.threads = settings.optional_integer("threads");
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);

@@ -73,6 +73,7 @@ struct Run {
   std::string augmentation = "none";           // "none", "flip", "crop", "flip-crop"
   std::string batch_norm = "local";            // statistics of each replica and micro-batch, or "sync"
   std::string save;                            // weights to keep: "", "last", "best"; not part of the key
+  std::string checkpoint;  // when it writes what it can go on from: "" never, "epoch"; not part of the key
   std::uint64_t seed = 0;
   std::optional<std::int64_t> threads;  // per rank; empty: as many as the rank has cores
   // The matrix's values for this run, by key, as text of `models::Value` types; what distinguishes the run in

@@ -189,6 +189,7 @@ json to_json(const Run& run) {
           {"batch_norm", run.batch_norm},
           {"batch_per", run.batch_per},
           {"batch_size", run.batch_size},
+          {"checkpoint", run.checkpoint},
           {"data", data_json(run.data)},
           {"epochs", run.epochs},
           {"global_batch", run.global_batch},
@@ -219,6 +220,7 @@ Run run_from_json(const json& object) try {
   get_later(object, "augmentation", run.augmentation);
   get_later(object, "batch_norm", run.batch_norm);
   get_later(object, "save", run.save);
+  get_later(object, "checkpoint", run.checkpoint);
   run.hyperparameters = values_from_json(object.at("hyperparameters"));
   object.at("model").get_to(run.model);
   run.optimizer = optimizer_from_json(object.at("optimizer"));

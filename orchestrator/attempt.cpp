@@ -29,6 +29,7 @@ Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool ho
       workplace_(workplace),
       place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace.yard, planned)),
       run_file_(place_.directory / experiments::run_file_name),
+      begins_(adopts ? ResumePoint() : resume_point()),
       token_(new_token()),
       collector_(place_, adopts ? old_run_file() : write_run_file(), workplace.ingest),
       life_(place_.directory, place_.world_size, started_),
@@ -59,6 +60,7 @@ void Attempt::start() {
   for (const Device& device : devices_) names.push_back(device.name);
   record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}});
   workplace_.status.run_started(planned_, place_.attempt);
+  tell_where_it_begins();
   try {
     launch_ranks();
   } catch (const UserError& error) {

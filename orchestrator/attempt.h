@@ -19,6 +19,7 @@
 #include "orchestrator/life_signs.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/programs.h"
+#include "orchestrator/resume_point.h"
 #include "orchestrator/status.h"
 #include "orchestrator/sweep.h"
 #include "orchestrator/yard.h"
@@ -29,6 +30,7 @@ namespace trainyard::orchestrator {
 struct Workplace {
   const Yard& yard;
   const std::string& experiment;  // its name
+  const db::Database& database;
   db::Ingest& ingest;
   const Programs& programs;
   Launcher& launcher;
@@ -65,10 +67,12 @@ class Attempt {
   static AttemptPlace new_place(const Yard& yard, const PlannedRun& planned);  // makes the attempt's folder
   static AttemptPlace old_place(const Yard& yard, const PlannedRun& planned, int attempt);
   nlohmann::json old_run_file() const;
+  ResumePoint resume_point() const;
   nlohmann::json write_run_file() const;
   experiments::Launch launch() const;
   RankCommand rank_command(int rank) const;
   void start();
+  void tell_where_it_begins();
   void end_at_once();
   void launch_ranks();
   void adopt_ranks();
@@ -85,6 +89,7 @@ class Attempt {
   bool all_ended() const;
   std::optional<GangEnd> gang_end();
   void finish(const GangEnd& end);
+  void succeed();
   void fail(std::optional<int> rank, const std::string& error);
   void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;
@@ -98,6 +103,7 @@ class Attempt {
   Workplace workplace_;
   AttemptPlace place_;
   std::filesystem::path run_file_;
+  ResumePoint begins_;
   std::string token_;
   Clock::time_point started_ = Clock::now();
   Collector collector_;

@@ -28,7 +28,7 @@ void Attempt::finish(const GangEnd& end) {
   collector_.collect();
   outcome_.taken_away = end.kind == GangEnd::Kind::taken_away && !collector_.finished() && !stopped_;
   if (collector_.finished())
-    outcome_.kind = RunOutcome::Kind::finished;
+    succeed();
   else if (end.kind == GangEnd::Kind::not_started)
     fail(std::nullopt, end.why);
   else if (end.kind == GangEnd::Kind::taken_away && !stopped_)
@@ -47,6 +47,11 @@ void Attempt::finish(const GangEnd& end) {
   outcome_.test_loss = collector_.test_loss();
   tell_messages();
   over_ = true;
+}
+
+void Attempt::succeed() {
+  outcome_.kind = RunOutcome::Kind::finished;
+  remove_checkpoints(workplace_.yard, planned_.key);
 }
 
 void Attempt::fail(std::optional<int> rank, const std::string& error) {

@@ -16,6 +16,25 @@ AttemptPlace Attempt::new_place(const Yard& yard, const PlannedRun& planned) {
   return {directory, planned.key, attempt, static_cast<int>(planned.devices.size())};
 }
 
+ResumePoint Attempt::resume_point() const {
+  if (planned_.run.checkpoint.empty()) return {};
+  return find_resume_point(workplace_.yard, workplace_.database, planned_);
+}
+
+// A checkpoint that was passed over is evidence, and may be the first sign of a disk that fails.
+void Attempt::tell_where_it_begins() {
+  const std::string run = experiments::label(planned_.run) + ": ";
+  for (const std::string& problem : begins_.problems) {
+    record("message", {{"level", "warning"}, {"text", problem}});
+    workplace_.status.message(run + problem);
+  }
+  if (begins_.at)
+    workplace_.status.message(run + "goes on after epoch " + std::to_string(begins_.at->after_epoch) +
+                              " of attempt " + std::to_string(begins_.at->attempt));
+  else if (!begins_.problems.empty())
+    workplace_.status.message(run + "begins anew");
+}
+
 // Returns what stands in the run file.
 nlohmann::json Attempt::write_run_file() const {
   const experiments::Launch launched = launch();
@@ -34,6 +53,9 @@ experiments::Launch Attempt::launch() const {
   launch.devices_shared = planned_.devices_shared;
   launch.probe = planned_.probe;
   launch.circumstances = planned_.circumstances;
+  if (!planned_.run.checkpoint.empty())
+    launch.checkpoints = make_checkpoints_folder(workplace_.yard, planned_.key);
+  launch.resumes = begins_.at;
   launch.created = experiments::utc_now();
   for (const Device& device : devices_) {
     if (device.cores.empty()) continue;  // the launcher's to place

@@ -101,10 +101,10 @@ void Collector::note_test(const experiments::Record& record) {
 }
 
 void Collector::note_message(const experiments::Record& record) {
+  if (!record.rank) return;  // the orchestrator's own, which it tells itself
   const std::string level = text_of(record.body, "level");
   if (level == "warning" || level == "error")
-    messages_.push_back("rank " + std::to_string(record.rank.value_or(0)) + ": " +
-                        text_of(record.body, "text"));
+    messages_.push_back("rank " + std::to_string(*record.rank) + ": " + text_of(record.body, "text"));
 }
 
 bool Collector::finished(int rank) const {

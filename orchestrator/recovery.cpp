@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "db/queries.h"
+#include "db/resumable.h"
+#include "experiments/checkpoint.h"
 #include "experiments/launch.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
 #include "orchestrator/attempt_number.h"
 #include "orchestrator/collector.h"
 #include "orchestrator/leftovers.h"
+#include "orchestrator/resume_point.h"
 
 namespace trainyard::orchestrator {
 
@@ -134,6 +137,18 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
        (ended > 0 ? "; ended " + std::to_string(ended) + " of its processes that were still alive" : ""));
 }
 
+// A finished run needs no checkpoints; its orchestrator was killed before it removed them. One that was
+// finished elsewhere and is trained again here needs them.
+void remove_outlived_checkpoints(const Yard& yard, const db::Database& database,
+                                 const std::vector<LiveAttempt>& live) {
+  auto finished = db::runs_with_nothing_to_resume(database);
+  for (const auto& attempt : live) finished.erase(attempt.key);
+  for (const auto& run_folder : folders_in(yard.runs()))
+    if (const std::string key = run_folder.filename();
+        finished.contains(key) && fs::exists(run_folder / experiments::checkpoints_folder_name))
+      remove_checkpoints(yard, key);
+}
+
 }  // namespace
 
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
@@ -156,6 +171,7 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
       tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
     }
   }
+  remove_outlived_checkpoints(yard, database, live);
   return live;
 }
 

@@ -14,8 +14,8 @@ namespace trainyard::orchestrator {
 
 // For each attempt of the yard that the database does not know or holds to be running: ingests its files,
 // ends what is alive of it (see `leftovers.h`), and, where its ranks did not all finish, marks it
-// interrupted. The yard must be locked. `tell` hears one line for each. StorageError where the database
-// cannot take it.
+// interrupted. Removes checkpoints of runs that have finished. The yard must be locked. `tell` hears one line
+// for each. StorageError where the database cannot take it.
 //
 // An attempt that is `alive` all the same (see adoption.h) is left alone, and returned.
 struct LiveAttempt {

@@ -233,7 +233,7 @@ SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, cons
   const Subreaper subreaper;
   choose_probes(plan, database);
   db::Ingest ingest(database);
-  const Workplace workplace{yard, experiment.name, ingest, programs, launcher, status, options};
+  const Workplace workplace{yard, experiment.name, database, ingest, programs, launcher, status, options};
   status.sweep_started(plan);
   SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
   status.sweep_ended();

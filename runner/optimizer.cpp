@@ -34,6 +34,8 @@ class Sgd final : public Optimizer {
     first_ = false;
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+  std::vector<at::Tensor> state() const override { return velocity_; }
+  void go_on_after(std::int64_t steps) override { first_ = steps == 0; }
 
  private:
   experiments::Optimizer settings_;
@@ -68,6 +70,12 @@ class Adam final : public Optimizer {
            /*maximize=*/false);
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+  std::vector<at::Tensor> state() const override {
+    std::vector<at::Tensor> all = mean_;
+    all.insert(all.end(), square_.begin(), square_.end());
+    all.insert(all.end(), steps_.begin(), steps_.end());
+    return all;
+  }
 
  private:
   experiments::Optimizer settings_;

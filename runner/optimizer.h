@@ -2,6 +2,7 @@
 // over all parameters.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,10 @@ class Optimizer {
   virtual void step(const std::vector<at::Tensor>& gradients) = 0;
   // Of the following steps; before the first call it is that of the settings.
   virtual void set_learning_rate(double learning_rate) = 0;
+  // What it remembers of the steps so far, beside the parameters: its own tensors, always in the same order.
+  virtual std::vector<at::Tensor> state() const = 0;
+  // After values were put into those of `state`: so many steps were made.
+  virtual void go_on_after(std::int64_t /*steps*/) {}
 };
 
 // UserError for an unknown kind, with those that exist.

@@ -84,6 +84,10 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
   writer_.sync();
 }
 
+void RankRecords::checkpoint(std::int64_t epoch, double seconds) {
+  writer_.append("checkpoint", {{"epoch", epoch}, {"seconds", seconds}});
+}
+
 void RankRecords::test(double seconds, const MetricSums& sums) {
   writer_.append("test", {{"seconds", seconds}, {"metrics", metrics_of(sums, "test")}});
 }

@@ -42,7 +42,8 @@ class RankRecords {
              std::int64_t parameters, const SampleCounts& samples, int threads,
              const ParameterHashes& initial_weights);
   void probe(const ProbedStep& outcome);
-  void epoch(const EpochOutcome& outcome);  // and makes all records so far durable
+  void epoch(const EpochOutcome& outcome);              // and makes all records so far durable
+  void checkpoint(std::int64_t epoch, double seconds);  // is whole; it took so long
   void test(double seconds, const MetricSums& sums);
   void message(const std::string& level, const std::string& text);  // level: "info", "warning", "error"
   void finished();

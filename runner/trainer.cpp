@@ -1,11 +1,14 @@
 #include "runner/trainer.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
 #include "models/catalogue.h"
+#include "models/error.h"
 #include "runner/clipping.h"
 #include "runner/replica_sum.h"
 #include "runner/strategy.h"
@@ -66,6 +69,14 @@ std::vector<std::int64_t> sizes_of(const networks::Activations& inputs) {
   for (const at::Tensor& input : inputs)
     sizes.insert(sizes.end(), input.sizes().begin(), input.sizes().end());
   return sizes;
+}
+
+// What an optimizer remembers, by place.
+std::vector<networks::NamedParameter> named(const std::vector<at::Tensor>& tensors) {
+  std::vector<networks::NamedParameter> named;
+  for (const at::Tensor& tensor : tensors)
+    named.push_back({"optimizer." + std::to_string(named.size()), tensor});
+  return named;
 }
 
 Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
@@ -185,6 +196,27 @@ void Trainer::clip_gradients_of_all_stages() {
 void Trainer::take_running_statistics() {
   const at::NoGradGuard no_grad;
   for (const auto& buffer : network_.buffers()) ranks_.replicas->broadcast(buffer.value, 0);
+}
+
+std::vector<networks::NamedParameter> Trainer::state() const {
+  std::vector<networks::NamedParameter> state = network_.parameters();
+  for (auto& buffer : network_.buffers()) state.push_back(std::move(buffer));
+  for (auto& remembered : named(optimizer_->state())) state.push_back(std::move(remembered));
+  return state;
+}
+
+void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps) {
+  const at::NoGradGuard no_grad;
+  networks::load_values(network_, state);
+  for (const auto& remembered : named(optimizer_->state())) {
+    const auto found = std::find_if(state.begin(), state.end(),
+                                    [&](const auto& each) { return each.name == remembered.name; });
+    if (found == state.end() || found->value.sizes() != remembered.value.sizes())
+      throw InternalError("a state to go on from has no " + remembered.name + " of this shape");
+    at::Tensor(remembered.value).copy_(found->value);
+  }
+  optimizer_->go_on_after(steps);
+  steps_done_ = steps;
 }
 
 MetricSums Trainer::take_metrics() {

@@ -57,6 +57,13 @@ class Trainer {
   MetricSums take_metrics();
   TimeParts take_times();
 
+  // All that further steps depend on and that is no function of the run: parameters, running statistics and
+  // what the optimizer remembers. `restore` puts such values in, as after `steps` steps. InternalError where
+  // they are of another stage or optimizer.
+  std::vector<networks::NamedParameter> state() const;
+  std::int64_t steps_done() const { return steps_done_; }
+  void restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps);
+
   const Task& task() const { return *task_; }
   const networks::Network& network() const { return network_; }                       // of this stage
   const std::vector<at::Tensor>& gradients() const { return reducer_->gradients(); }  // of the last step

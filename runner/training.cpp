@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include "models/error.h"
+#include "runner/checkpoints.h"
 #include "runner/connections.h"
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
@@ -142,7 +143,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   // 5. Train and evaluate each epoch.
   WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);
   Passes passes(run, ranks, records);
-  for (std::int64_t epoch = 1; epoch <= run.epochs; ++epoch) {
+  const Checkpoints checkpoints(launch, ranks);
+  for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
     const double train_seconds = passes.train(trainer, *data.train, epoch);
     Stopwatch watch;
     MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
@@ -150,6 +152,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     weights.epoch_done(trainer.network(), validation);
     records.epoch({epoch, train_seconds, validation_seconds, trainer.take_times(), trainer.take_metrics(),
                    std::move(validation)});
+    checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 
   // 6. Test after training.

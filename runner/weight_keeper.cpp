@@ -87,8 +87,9 @@ bool WeightKeeper::is_best(const MetricSums& validation) {
   ranks_.replicas->all_reduce(sums)->wait();
   ranks_.stages->all_reduce(sums)->wait();
   const double loss = sums[0].item<double>() / sums[1].item<double>();
-  if (std::exchange(any_, true) && !(loss < best_)) return false;
-  if (loss < best_) best_ = loss;  // the first epoch counts even where its loss is not a number
+  if (std::exchange(kept_.any, true) && !(loss < kept_.validation_loss)) return false;
+  if (loss < kept_.validation_loss)
+    kept_.validation_loss = loss;  // the first epoch counts even where its loss is not a number
   return true;
 }
 

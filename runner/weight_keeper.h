@@ -22,6 +22,14 @@ class WeightKeeper {
   // word.
   WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks);
 
+  // How good the kept weights are, for a run that is interrupted and goes on.
+  struct Kept {
+    bool any = false;
+    double validation_loss = std::numeric_limits<double>::infinity();  // of the best epoch
+  };
+  const Kept& kept() const { return kept_; }
+  void resume(const Kept& kept) { kept_ = kept; }
+
   // After an epoch: "last" keeps each, "best" that of the lowest mean validation loss so far; `validation`
   // holds this rank's part of it. Collective.
   void epoch_done(const networks::Network& stage, const MetricSums& validation);
@@ -33,8 +41,7 @@ class WeightKeeper {
   Keeps keeps_;
   std::filesystem::path file_;
   const Connections& ranks_;
-  bool any_ = false;
-  double best_ = std::numeric_limits<double>::infinity();
+  Kept kept_;
 };
 
 }  // namespace trainyard::runner

@@ -67,6 +67,7 @@ std::string first_line(const std::exception& error) {
     if (records_folder) {
       std::filesystem::create_directories(*records_folder);
       launch.records = *records_folder;
+      launch.run.checkpoint = "";  // those of the run stay as they are
     }
     records.emplace(launch, environment.rank);
     runner::train(launch, environment, *records);

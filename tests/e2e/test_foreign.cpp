@@ -19,6 +19,16 @@ std::string foreign_file(const std::string& command, int replicas, const std::st
          command + "\nreplicas = " + std::to_string(replicas) + "\n" + more;
 }
 
+// The example with a rank 0 that is killed in its first attempt, once it has said that a checkpoint is whole.
+std::string killed_after_a_checkpoint(std::string program) {
+  const std::string saved = "        record(\"checkpoint\", epoch=epoch)\n";
+  const auto place = program.find(saved);
+  REQUIRE(place != std::string::npos);
+  return program.insert(place + saved.size(),
+                        "        if epoch == 2 and run[\"attempt\"] == 1:\n            time.sleep(0.3)\n"
+                        "            os.kill(os.getpid(), 9)\n");
+}
+
 // A shell script that trains nothing and says that it has finished.
 constexpr const char* trivial = R"sh(#!/bin/sh
 echo "arguments: $*"
@@ -29,7 +39,8 @@ printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"20
 
 }  // namespace
 
-TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn, with records, metrics and epochs") {
+TEST_CASE(
+    "the documented PyTorch DDP program is an arm: two ranks learn, and go on from their own checkpoint") {
   const Scratch scratch;
   const auto program = scratch.write("train.py", documented_example());
   scratch.write("foreign.toml",
@@ -49,6 +60,18 @@ TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn, with r
   const auto plan = run_trainyard(scratch.path(), {"plan", "foreign.toml"});
   CHECK_FALSE(contains(plan.out, key));
   CHECK(contains(plan.out, "1 to run"));
+
+  scratch.write("train.py", killed_after_a_checkpoint(documented_example()));
+  const auto resumed =
+      run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report", "--yard", "resumed", "--set",
+                                     "checkpoint=epoch", "--max-retries", "1"});
+  CHECK_MESSAGE(resumed.code == 0, (resumed.out + resumed.err));
+  const auto again =
+      db::epoch_averages(db::Database::open_read_only(scratch.path() / "resumed/results.db"), "foreign");
+  REQUIRE(again.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(again[i].train_loss == epochs[i].train_loss);
+  CHECK(contains(run_trainyard(scratch.path(), {"show", "last", "--yard", "resumed"}).out,
+                 "goes on after epoch 2 of attempt 1"));
 }
 
 TEST_CASE("arguments are given as they stand, whatever a shell would make of them") {

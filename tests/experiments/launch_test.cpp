@@ -93,6 +93,21 @@ TEST_CASE("a run.json of before there were probes asks for none") {
   CHECK_FALSE(launch_from_json(json).probe);
 }
 
+TEST_CASE("run.json says what an attempt goes on from, and where its checkpoints are; else it says neither") {
+  Launch launch = example_launch("/records");
+  for (const char* member : {"checkpoints", "resumes_attempt", "resumes_after_epoch"})
+    CHECK(!to_json(launch).contains(member));
+  CHECK(!launch_from_json(to_json(launch)).resumes.has_value());
+  launch.checkpoints = "/checkpoints";
+  launch.resumes = Resumes{1, 4};
+  CHECK(to_json(launch).at("checkpoints") == "/checkpoints");
+  CHECK(to_json(launch).at("resumes_attempt") == 1);
+  CHECK(to_json(launch).at("resumes_after_epoch") == 4);
+  const Launch back = launch_from_json(to_json(launch));
+  CHECK(back.resumes == launch.resumes);
+  CHECK(back.checkpoints == launch.checkpoints);
+}
+
 TEST_CASE("a damaged run.json is an error that names the file and what is wrong") {
   const tests::ScratchFolder folder;
   const auto file = folder / run_file_name;

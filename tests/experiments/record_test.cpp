@@ -1,15 +1,15 @@
 // Records: seal, parse, append.
 #include "experiments/record.h"
 
-#include <csignal>
 #include <cstdio>
 #include <regex>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 
+#include "experiments/crc32c.h"
 #include "experiments/record_writer.h"
+#include "file_size_limit.h"
 #include "models/error.h"
 #include "scratch_folder.h"
 
@@ -37,33 +37,22 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
   return lines;
 }
 
-// Files may not grow past `bytes` while it lives.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
-
 }  // namespace
 
 TEST_CASE("CRC-32C has its published check value") {
   CHECK(crc32c("123456789") == 0xe3069283);
   CHECK(crc32c("") == 0);
+}
+
+// RFC 3720, B.4: the CRC is sent with its lowest byte first.
+TEST_CASE("CRC-32C of the examples of iSCSI, in one piece or in several") {
+  std::string rising(32, ' ');
+  for (std::size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<char>(i);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
+  CHECK(crc32c(rising) == 0x46dd794e);
+  for (std::size_t cut = 0; cut <= rising.size(); ++cut)
+    CHECK(crc32c(rising.substr(cut), crc32c(rising.substr(0, cut))) == 0x46dd794e);
 }
 
 TEST_CASE("the example of the contract verifies and is sealed to the same bytes") {
@@ -248,7 +237,7 @@ TEST_CASE("what a full disk took of a record is cut off again") {
   writer.append("start");
   const auto size = std::filesystem::file_size(spool);
   {
-    const FileSizeLimit limit(size + 20);
+    const tests::FileSizeLimit limit(size + 20);
     CHECK_THROWS_AS(writer.append("message", {{"text", std::string(500, 'x')}}), std::system_error);
   }
   CHECK(std::filesystem::file_size(spool) == size);

@@ -86,6 +86,7 @@ Run vgg11_hybrid() {
   run.augmentation = "flip-crop";
   run.batch_norm = "sync";
   run.save = "best";
+  run.checkpoint = "epoch";
   return run;
 }
 
@@ -119,6 +120,13 @@ TEST_CASE("a run.json of before strategies had stages is read, and has the key i
   CHECK(run.sampler == "exact");
   CHECK(run.strategy.micro_batches == 1);
   CHECK(run_key(run) == "9a45168a4959");
+}
+
+TEST_CASE("what is kept of a run beside its records is no part of its key") {
+  Run run = mlp_single();
+  run.save = "best";
+  run.checkpoint = "epoch";
+  CHECK(run_key(run) == run_key(mlp_single()));
 }
 
 TEST_CASE("one replica does the same work whoever the batch is given for, unless the matrix asks for both") {
@@ -236,7 +244,7 @@ TEST_CASE("the members of a run's JSON are in alphabetical order") {
 TEST_CASE("JSON that lacks a member of a run, or has another type there, is an internal error that says so") {
   const nlohmann::json whole = to_json(cnn_ddp());
   const std::set<std::string> later{
-      "augmentation",          "batch_norm", "batch_per", "batch_size", "gradient_accumulation",
+      "augmentation",          "batch_norm", "batch_per", "batch_size", "checkpoint", "gradient_accumulation",
       "learning_rate_scaling", "sampler",    "save"};
   for (const auto& [name, ignored] : whole.items()) {
     CAPTURE(name);

@@ -30,6 +30,14 @@ constexpr const char* result_queries[] = {
     "SELECT run_key, COUNT(*) AS finished_attempts FROM attempt_status WHERE status = 'finished' GROUP BY 1",
     "SELECT run_key, 'still running' FROM attempt_status WHERE status = 'running'"};
 
+experiments::Run small_run(const char* strategy, std::int64_t replicas, bool checkpoints) {
+  experiments::Run run = mlp_run(strategy, replicas, 0);
+  if (!checkpoints) return run;
+  run.epochs = 4;
+  run.checkpoint = "epoch";
+  return run;
+}
+
 // Processes of any kind whose run file lies below the folder.
 bool any_rank_below(const fs::path& folder) {
   const std::string wanted = "TRAINYARD_RUN=" + folder.string();
@@ -56,8 +64,8 @@ Tally& tally() {
   return all;
 }
 
-FaultySweep::FaultySweep()
-    : bench_({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)}),
+FaultySweep::FaultySweep(bool checkpoints)
+    : bench_({small_run("single", 1, checkpoints), small_run("ddp", 2, checkpoints)}),
       machine_(machine_circumstances(bench_.programs)),
       calls_(static_cast<long*>(
           ::mmap(nullptr, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {

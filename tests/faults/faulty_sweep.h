@@ -21,7 +21,8 @@ struct Ended {
 
 class FaultySweep {
  public:
-  FaultySweep();
+  // With checkpoints the runs have more epochs, and losses that hang on all epochs before.
+  explicit FaultySweep(bool checkpoints = false);
   const fs::path& yard() const { return bench_.yard.root(); }
   orchestrator::SweepBench& bench() { return bench_; }
   void forget();  // empties the yard

@@ -6,16 +6,20 @@
 //   comes) deaf         as hang, and ignore SIGTERM              torn         half a record, then hang
 //   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
 //   kill-after-N SIGKILL itself after N records of the first attempt, else finish
+//   hang-after-N wait for ever after them
 //   blame        wait until another rank has died, then blame it and exit 3
 //   crawl        20 steps of 0.1 s each, then hang        crawl-home   25 of them, then finish
 //   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
 //   grandchild   start a process in a session of its own that stays, then finish
+// FAKE_RANK_FAULT, as in "7 disk full": from that call on below the run's checkpoints, in the first attempt,
+// a fault. A run that keeps checkpoints has losses that hang on all epochs before.
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -25,10 +29,13 @@
 #include "experiments/launch.h"
 #include "experiments/progress.h"
 #include "experiments/record_writer.h"
+#include "fake_training.h"
+#include "fault_layer.h"
 
 namespace {
 
 namespace experiments = trainyard::experiments;
+using namespace trainyard::fake;
 
 std::string variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -56,87 +63,6 @@ void write_surroundings(const std::filesystem::path& file) {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &cores)) out << cpu << ",";
   out << "\n";
-}
-
-[[noreturn]] void wait_for_ever() {
-  while (true) pause();
-}
-
-nlohmann::ordered_json metrics(const std::string& phase, double loss, double correct, double weight) {
-  return {{{"phase", phase}, {"name", "loss"}, {"sum", loss}, {"weight", weight}},
-          {{"phase", phase}, {"name", "correct"}, {"sum", correct}, {"weight", weight}}};
-}
-
-// Its spool; the process ends itself after `last` records.
-class Records : public experiments::RecordWriter {
- public:
-  Records(const experiments::Launch& launch, int rank, const std::string& what)
-      : RecordWriter(launch.records / experiments::rank_records_name(rank), launch.key, launch.attempt,
-                     rank) {
-    const std::string limit = "kill-after-";
-    if (launch.attempt == 1 && what.starts_with(limit)) last_ = std::stoi(what.substr(limit.size()));
-    end_if_last();
-  }
-  void append(const std::string& type, const nlohmann::ordered_json& body) {
-    RecordWriter::append(type, body);
-    --last_;
-    end_if_last();
-  }
-
- private:
-  void end_if_last() const {
-    if (last_ == 0) raise(SIGKILL);
-  }
-  int last_ = -1;  // for ever
-};
-
-// Where a rank stands in the mesh of its run.
-struct Place {
-  std::int64_t replica = 0, stage = 0, stages = 1;
-  bool last() const { return stage == stages - 1; }  // it alone knows losses
-};
-
-Place place_of(const experiments::Launch& launch, int rank) {
-  const std::int64_t stages = launch.run.strategy.stages;
-  return {rank / stages, rank % stages, stages};
-}
-
-void write_start(Records& records, const Place& place, int world_size) {
-  records.append("start", {{"versions", {{"trainyard", "0.1.0"}, {"libtorch", "2.13.0"}}},
-                           {"device", "cpu:0"},
-                           {"host", "here"},
-                           {"threads", 1},
-                           {"pid", getpid()},
-                           {"world_size", world_size},
-                           {"replica", place.replica},
-                           {"stage", place.stage},
-                           {"parameters", 10},
-                           {"samples", {{"train", 80}, {"validation", 10}, {"test", 10}}}});
-}
-
-void write_training(Records& records, std::int64_t epochs, const Place& place) {
-  const auto none = nlohmann::ordered_json::array();
-  for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
-    auto all = metrics("train", 40, 60, 80);
-    for (const auto& metric : metrics("validation", 5, 8, 10)) all.push_back(metric);
-    records.append("epoch", {{"epoch", epoch},
-                             {"train_seconds", 1.5},
-                             {"validation_seconds", 0.25},
-                             {"seconds",
-                              {{"data", 0},
-                               {"forward", 0.5},
-                               {"backward", 1},
-                               {"exposed_communication", 0},
-                               {"bubble", 0},
-                               {"optimizer", 0},
-                               {"other", 0}}},
-                             {"metrics", place.last() ? all : none}});
-  }
-  records.append("test", {{"seconds", 0.125}, {"metrics", place.last() ? metrics("test", 5, 9, 10) : none}});
-}
-
-void write_end(Records& records) {
-  records.append("end", {{"status", "finished"}, {"setup_seconds", 0.5}, {"total_seconds", 4}});
 }
 
 // Its pid stands in `file` when this returns.
@@ -174,9 +100,13 @@ int blame_a_peer() {
   return 3;
 }
 
-[[noreturn]] void hang(const std::filesystem::path& folder, int rank) {
-  std::ofstream(folder / ("hanging-" + std::to_string(rank))) << getpid() << std::endl;
-  wait_for_ever();
+void arm_fault(const experiments::Launch& launch) {
+  std::istringstream what(variable("FAKE_RANK_FAULT"));
+  std::string name;
+  long at_call = 0;
+  if (launch.attempt > 1 || !std::getline(what >> at_call >> std::ws, name)) return;
+  for (const auto fault : {trainyard::faults::Fault::killed, trainyard::faults::Fault::full})
+    if (trainyard::faults::name_of(fault) == name) trainyard::faults::arm(fault, at_call, launch.checkpoints);
 }
 
 int train(const experiments::Launch& launch, int rank, int world_size) {
@@ -221,7 +151,13 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
   }
   if (what == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(300));
   if (what == "grandchild") start_grandchild(launch.records / "grandchild");
-  write_training(records, launch.run.epochs, place);
+  arm_fault(launch);
+  try {
+    write_training(records, launch, place);
+  } catch (const std::exception& error) {
+    records.append("end", {{"status", "failed"}, {"error", error.what()}});
+    return 3;
+  }
   if (what == "garbage") {
     std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
         << R"({"v":1,"type":"end","status":"finished","crc":"00000000"})"

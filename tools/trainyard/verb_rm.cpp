@@ -10,6 +10,7 @@
 #include "db/queries.h"
 #include "orchestrator/attempt_number.h"
 #include "orchestrator/journal.h"
+#include "orchestrator/resume_point.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -57,6 +58,7 @@ int rm(const RmOptions& options) {
   orchestrator::append_to_journal(yard.journal(), entry);
   db::Ingest(database).journal_entry(entry);
   for (const auto& [key, last] : attempts) {
+    orchestrator::remove_checkpoints(yard, key);  // the next attempt begins anew
     if (options.files) remove_files(yard, key, last);
     std::cout << "removed " << key << " (" << last << (last == 1 ? " attempt)" : " attempts)")
               << (options.files ? " and its files" : "; its files stay in " + yard.run(key).string()) << '\n';

@@ -42,10 +42,18 @@ TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
   return table;
 }
 
+std::string origin_text(const db::Attempt& attempt) {
+  const auto resumed = attempt.launch.find("resumes_attempt");
+  if (resumed == attempt.launch.end()) return "";
+  return fmt::format(", goes on after epoch {} of attempt {}",
+                     attempt.launch.value("resumes_after_epoch", std::int64_t{0}), resumed->get<int>());
+}
+
 void print_attempt(const db::Attempt& attempt, std::int64_t ranks) {
-  std::cout << fmt::format("attempt {}: {}{}, started {}{}\n", attempt.attempt, attempt.status,
+  std::cout << fmt::format("attempt {}: {}{}, started {}{}{}\n", attempt.attempt, attempt.status,
                            attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "",
-                           attempt.started, attempt.cause.empty() ? "" : ": " + attempt.cause);
+                           attempt.started, origin_text(attempt),
+                           attempt.cause.empty() ? "" : ": " + attempt.cause);
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
               << (std::filesystem::path(attempt.directory) /

@@ -1,0 +1,15 @@
+// CRC-32C (Castagnoli), the checksum of records, progress files and checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace trainyard::experiments {
+
+// Of "123456789" it is e3069283. `before`: that of the bytes that come before these.
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
+
+std::string hexadecimal(std::uint32_t number);  // 8 digits
+
+}  // namespace trainyard::experiments
