@@ -88,6 +88,7 @@ Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
   run.learning_rate_scaling = settings.text("learning_rate_scaling");
   run.augmentation = settings.text("augmentation");
   run.batch_norm = settings.text("batch_norm");
+  run.precision = settings.text("precision");
   if (!run.strategy.independent()) {  // its ranks have one folder
     run.save = text_or_none(settings, "save");
     run.checkpoint = text_or_none(settings, "checkpoint");

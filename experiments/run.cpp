@@ -72,6 +72,7 @@ std::map<std::string, models::Value> values_by_name(const Run& run) {
   values["sampler"] = run.sampler;
   values["augmentation"] = run.augmentation;
   values["batch_norm"] = run.batch_norm;
+  values["precision"] = run.precision;
   values["seed"] = static_cast<std::int64_t>(run.seed);
   if (run.threads) values["threads"] = *run.threads;
   return values;

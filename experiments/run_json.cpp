@@ -198,6 +198,7 @@ json to_json(const Run& run) {
           {"learning_rate_scaling", run.learning_rate_scaling},
           {"model", run.model},
           {"optimizer", optimizer_json(run.optimizer)},
+          {"precision", run.precision},
           {"sampler", run.sampler},
           {"save", run.save},
           {"seed", run.seed},
@@ -219,6 +220,7 @@ Run run_from_json(const json& object) try {
   get_later(object, "learning_rate_scaling", run.learning_rate_scaling);
   get_later(object, "augmentation", run.augmentation);
   get_later(object, "batch_norm", run.batch_norm);
+  get_later(object, "precision", run.precision);
   get_later(object, "save", run.save);
   get_later(object, "checkpoint", run.checkpoint);
   run.hyperparameters = values_from_json(object.at("hyperparameters"));

@@ -111,6 +111,7 @@ std::string canonical_work(const Run& run) {
     work["sampler"] = run.sampler;
   if (run.augmentation != "none") work["augmentation"] = run.augmentation;
   if (run.batch_norm != "local") work["batch_norm"] = run.batch_norm;
+  if (run.precision != "float32") work["precision"] = run.precision;
   if (run.axes.contains("threads")) work["threads"] = whole.at("threads");
   return canonical_text({{"key_version", key_version}, {"work", std::move(work)}});
 }

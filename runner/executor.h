@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -23,8 +24,9 @@ namespace trainyard::runner {
 
 // What is computed in one go through the actions. The functions are given the samples of a micro-batch.
 struct StageWork {
-  std::vector<at::Tensor> samples;   // of each micro-batch: int64 [batch]
-  networks::ForwardContext context;  // for all of them; `samples` is filled in
+  std::vector<at::Tensor> samples;    // of each micro-batch: int64 [batch]
+  networks::ForwardContext context;   // for all of them; `samples` is filled in
+  std::string precision = "float32";  // what the layers compute in
   // Asked by the first stage for inputs and by the last for targets, at once where they are one stage.
   std::function<Batch(const at::Tensor& samples, bool inputs, bool targets)> gather;
   // Asked by the last stage: the loss, whose gradient is taken in training.

@@ -10,6 +10,7 @@
 #include "models/catalogue.h"
 #include "models/error.h"
 #include "runner/clipping.h"
+#include "runner/precision.h"
 #include "runner/replica_sum.h"
 #include "runner/strategy.h"
 #include "runner/translation.h"
@@ -107,14 +108,16 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
   work.samples = divided(places, micro_batches);
   work.context.seed = run_.seed;
   work.context.step = steps_done_;
+  work.precision = run_.precision;
   work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
     return gather(data, samples, inputs, targets);
   };
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
   work.loss = [&data, &sums, divisor, this](const at::Tensor& samples, const networks::Activations& outputs,
                                             const at::Tensor& targets) {
-    const at::Tensor sum = task_->loss_sum(outputs.front(), targets);
-    sums.add(sum, outputs.front(), targets, data.weight(samples));
+    const at::Tensor output = for_loss(outputs.front());
+    const at::Tensor sum = task_->loss_sum(output, targets);
+    sums.add(sum, output, targets, data.weight(samples));
     return sum * (1.0 / static_cast<double>(divisor));
   };
   return work;
@@ -172,6 +175,7 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   StageWork work;
   work.samples = {at::arange(tokens.size(0))};
   work.context.training = false;
+  work.precision = run_.precision;
   work.gather = [&](const at::Tensor& samples, bool, bool) { return Batch{inputs, {}, samples}; };
   work.shape = [&](const at::Tensor&) { return sizes_of(inputs); };
   work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {

@@ -5,6 +5,7 @@
 
 #include "models/catalogue.h"
 #include "runner/clipping.h"
+#include "runner/precision.h"
 #include "runner/task.h"
 
 namespace trainyard::runner {
@@ -105,7 +106,7 @@ double VirtualMesh::compute(const SplitData& data, const std::vector<Share>& mic
                                          .step = steps_done_,
                                          .samples = batch.samples,
                                          .sum_over_replicas = {}};
-  const at::Tensor outputs = network_.forward(batch.inputs, context).front();
+  const at::Tensor outputs = for_loss(forward_in(run_.precision, network_, batch.inputs, context).front());
   at::Tensor loss = at::zeros({}, outputs.options());
   std::int64_t begin = 0;
   for (const Share& part : micro_batches) {

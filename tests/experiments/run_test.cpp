@@ -105,6 +105,16 @@ TEST_CASE("frozen keys: canonical work is the same text and has the same SHA-256
   CHECK(run_key(cnn_ddp()) == "58434bd3bd8c");
 }
 
+TEST_CASE("frozen keys: the precision is part of the work unless it is float32") {
+  Run mixed = mlp_single();
+  mixed.precision = "bfloat16";
+  CHECK(
+      canonical_work(mixed) ==
+      R"({"key_version":1,"work":{"batch":{"per":"global","size":128},"data":{"fingerprint":"f00d","source":"mnist","split":[0.8,0.1,0.1],"split_seed":0},"epochs":10,"hyperparameters":{"hidden":[250,100]},"model":"mlp","optimizer":{"kind":"sgd","learning_rate":0.05,"momentum":0.9,"schedule":"constant","weight_decay":0},"precision":"bfloat16","seed":3,"strategy":{"kind":"single","replicas":1,"stages":1}}})");
+  CHECK(run_key(mixed) == "2847495f9a17");
+  CHECK(run_from_json(to_json(mixed)) == mixed);
+}
+
 TEST_CASE("frozen keys: every field that was added with stages") {
   CHECK(
       canonical_work(vgg11_hybrid()) ==
@@ -245,7 +255,7 @@ TEST_CASE("JSON that lacks a member of a run, or has another type there, is an i
   const nlohmann::json whole = to_json(cnn_ddp());
   const std::set<std::string> later{
       "augmentation",          "batch_norm", "batch_per", "batch_size", "checkpoint", "gradient_accumulation",
-      "learning_rate_scaling", "sampler",    "save"};
+      "learning_rate_scaling", "precision",  "sampler",   "save"};
   for (const auto& [name, ignored] : whole.items()) {
     CAPTURE(name);
     nlohmann::json lacking = whole;

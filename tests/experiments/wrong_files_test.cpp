@@ -72,8 +72,8 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
        "[matrix]"},
       {start + "[defaults]\nepoch = 3",
        "f.toml:5:1: error: \"epoch\" is not a key of [defaults]; did you mean \"epochs\"?"},
-      {start + "[defaults]\nprecision = \"bf16\"",
-       "f.toml:5:1: error: \"precision\" is not a key of [defaults]" + advice},
+      {start + "[defaults]\nquantised = true",
+       "f.toml:5:1: error: \"quantised\" is not a key of [defaults]" + advice},
       {start + "[defaults]\nmodel = \"mlp\"",
        "f.toml:5:1: error: \"model\" is not a key of [defaults]; it belongs in [matrix]"},
       {start + "[defaults]\nreplicas = 2",
@@ -113,7 +113,7 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
       {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
        "f.toml:6:13: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
        "between runs"},
-      {start + "precision = [1]\n", "f.toml:4:1: error: \"precision\" is not a key of [matrix]" + advice},
+      {start + "quantised = [1]\n", "f.toml:4:1: error: \"quantised\" is not a key of [matrix]" + advice},
   });
 }
 

@@ -166,6 +166,14 @@ TEST_CASE("an arm whose gradients are not the reference's is BROKEN, with the fi
   CHECK(verdict.reason == "the gradient of layer 2.weight is not the reference's after step 1");
 }
 
+TEST_CASE("in bfloat16 gradients are held to its rounding") {
+  ReportData data = with_evidence();
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 0.005, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::broken);
+  for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("bfloat16");
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+}
+
 TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not synchronised") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};

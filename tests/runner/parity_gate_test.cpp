@@ -62,15 +62,23 @@ Outcomes probe(const experiments::Run& run, const std::function<void(Connections
   return outcomes;
 }
 
-// The parity table's tolerance of float32.
-bool same_gradient(const ProbedLayer& layer, const ProbedStep& outcome) {
-  return layer.difference.value() <= 1e-4 * layer.gradient_norm + 1e-6 * outcome.gradient_norm;
+// The tolerances of the report: of float32 as in the parity table, of bfloat16 those of its rounding.
+struct Tolerance {
+  double loss = 1e-5;
+  double gradient = 1e-4;
+  double whole_gradient = 1e-6;
+};
+constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
+
+bool same_gradient(const ProbedLayer& layer, const ProbedStep& outcome, const Tolerance& tolerance) {
+  return layer.difference.value() <=
+         tolerance.gradient * layer.gradient_norm + tolerance.whole_gradient * outcome.gradient_norm;
 }
 
 // Of a replica 0, in the order of its layers; empty: none.
-std::string first_difference(const ProbedStep& outcome) {
+std::string first_difference(const ProbedStep& outcome, const Tolerance& tolerance = {}) {
   for (const ProbedLayer& layer : outcome.layers)
-    if (!same_gradient(layer, outcome)) return layer.path;
+    if (!same_gradient(layer, outcome, tolerance)) return layer.path;
   return "";
 }
 
@@ -87,7 +95,7 @@ std::size_t parameters_of(const experiments::Run& run) {
       .size();
 }
 
-void check_passes(const experiments::Run& run) {
+void check_passes(const experiments::Run& run, const Tolerance& tolerance = {}) {
   const Outcomes outcomes = probe(run);
   CHECK(outcomes.size() == static_cast<std::size_t>(run.strategy.world_size()));
   for (const auto& outcome : outcomes) {
@@ -104,8 +112,8 @@ void check_passes(const experiments::Run& run) {
       CHECK(steps[k].gradient_norm > 0);
       CHECK(steps[k].reference_loss.has_value() == first_replica);
       if (!first_replica) continue;
-      CHECK(std::abs(steps[k].loss - *steps[k].reference_loss) <= 1e-5 * *steps[k].reference_loss);
-      CHECK(first_difference(steps[k]) == "");
+      CHECK(std::abs(steps[k].loss - *steps[k].reference_loss) <= tolerance.loss * *steps[k].reference_loss);
+      CHECK(first_difference(steps[k], tolerance) == "");
     }
   }
   for (const std::size_t step : {0, 1}) {
@@ -154,6 +162,19 @@ Left train_to_the_end(experiments::Run run, bool probed) {
 }
 
 }  // namespace
+
+TEST_CASE("the gate holds in bfloat16 too, for every model, and its losses are not those of float32") {
+  for (const std::string model : {"mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"}) {
+    CAPTURE(model);
+    experiments::Run run = run_on(model, 2, 2, 2);
+    const double exact = probe(run).at(0).front().loss;
+    run.precision = "bfloat16";
+    check_passes(run, of_bfloat16);
+    const double mixed = probe(run).at(0).front().loss;
+    CHECK(mixed == doctest::Approx(exact).epsilon(0.05));
+    if (model != "nbow") CHECK(mixed != exact);
+  }
+}
 
 TEST_CASE("parity gate: every kind of mesh passes, with dropout, and in both steps") {
   check_passes(run_on("mlp", 1, 1));

@@ -1,4 +1,5 @@
-"""pytorch_reference.py FOLDER: trains the cases of FOLDER/cases.json with PyTorch in float64 and writes, for each, the
+"""pytorch_reference.py FOLDER: trains the cases of FOLDER/cases.json with PyTorch in float64, or in float32 under
+autocast to bfloat16, and writes, for each, the
 losses of its steps and then all its parameters to FOLDER/<name>.result as raw numbers. With replicas > 1 it is
 PyTorch's own DistributedDataParallel over gloo, one process a rank."""
 import json
@@ -21,17 +22,21 @@ def numbers(file, shape):
 
 def train(folder, case, rank):
     replicas, batch = case["replicas"], case["batch"]
-    network = peer_model.build(case["model"], case["shape"], case["classes"], case["hidden"], case["channels"]).double()
+    mixed = case["precision"] == "bfloat16"
+    dtype = torch.float32 if mixed else torch.float64
+    network = peer_model.build(case["model"], case["shape"], case["classes"], case["hidden"], case["channels"]).to(dtype)
     peer_model.initialise(network, case["seed"])
     optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"])
     forward = torch.nn.parallel.DistributedDataParallel(network) if replicas > 1 else network
-    images = numbers(folder / case["images"], [-1, *case["shape"]])
+    images = numbers(folder / case["images"], [-1, *case["shape"]]).to(dtype)
     labels = torch.tensor(case["labels"])
     losses = []
     for step in range(case["steps"]):
         part = slice(step * batch + rank * batch // replicas, step * batch + (rank + 1) * batch // replicas)
         optimizer.zero_grad()
-        loss = functional.cross_entropy(forward(images[part]), labels[part])
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            logits = forward(images[part])
+        loss = functional.cross_entropy(logits.to(dtype), labels[part])
         loss.backward()
         optimizer.step()
         mean = loss.detach().clone()
@@ -40,7 +45,7 @@ def train(folder, case, rank):
         losses.append(mean / replicas)
     if rank == 0:
         values = torch.cat([torch.stack(losses)] + [p.detach().flatten() for p in network.parameters()])
-        (folder / (case["name"] + ".result")).write_bytes(values.numpy().tobytes())
+        (folder / (case["name"] + ".result")).write_bytes(values.double().numpy().tobytes())
 
 
 def train_rank(folder, cases, rank, replicas):
