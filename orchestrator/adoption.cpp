@@ -2,6 +2,7 @@
 
 #include "models/error.h"
 #include "orchestrator/gang_file.h"
+#include "orchestrator/slurm_launcher.h"
 
 namespace trainyard::orchestrator {
 
@@ -25,19 +26,35 @@ bool Adoption::alive(const std::filesystem::path& attempt_folder) {
     abandon(attempt_folder);
     return false;
   }
+  return gang->allocation.empty() ? job_alive(*gang) : step_alive(*gang);
+}
+
+bool Adoption::job_alive(const GangFile& gang) {
   if (!queue_) {
     queue_ = std::make_unique<SlurmQueue>();
     queue_->ask_now(std::chrono::seconds(60));
   }
-  const auto job = queue_->find(gang->job);
+  const auto job = queue_->find(gang.job);
   if (!job || ended(*job)) {
-    abandon(attempt_folder);
+    abandon(gang.command.directory);
     return false;
   }
   if (launcher_ != "slurm")
-    throw UserError("Slurm still has job " + job->id + " of an earlier sweep: " + gang->job,
+    throw UserError("Slurm still has job " + job->id + " of an earlier sweep: " + gang.job,
                     "go on with launcher = \"slurm\", or end it with `scancel " + job->id + "` first");
   return true;
+}
+
+// A step of another allocation than ours is ended: nobody would see it end.
+bool Adoption::step_alive(const GangFile& gang) {
+  SlurmQueue steps(gang.allocation);
+  steps.ask_now(std::chrono::seconds(60));
+  const auto step = steps.find(gang.job);
+  if (step && launcher_ == "slurm" && own_allocation() == gang.allocation) return true;
+  abandon(gang.command.directory);
+  if (step)
+    ClientCommand(slurm_client("scancel", {"--signal=KILL", step->id})).wait(std::chrono::seconds(10));
+  return false;
 }
 
 void adopt(Plan& plan, const std::vector<LiveAttempt>& alive) {

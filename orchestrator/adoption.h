@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "orchestrator/gang_file.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/recovery.h"
 #include "orchestrator/slurm_queue.h"
@@ -25,6 +26,9 @@ class Adoption {
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
+  bool job_alive(const GangFile& gang);
+  bool step_alive(const GangFile& gang);
+
   std::string launcher_;
   std::unique_ptr<SlurmQueue> queue_;  // asked once, when the first job is met
 };

@@ -13,6 +13,7 @@ namespace {
 constexpr auto follow_interval = std::chrono::milliseconds(100);
 constexpr auto progress_interval = std::chrono::milliseconds(200);
 constexpr auto look_interval = std::chrono::seconds(1);
+constexpr auto late_records = std::chrono::seconds(3);  // later than this a network file system is broken
 
 std::chrono::steady_clock::duration duration(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -102,9 +103,19 @@ void Attempt::poll_ranks() {
     if (!status.lost) record("exited", {{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}});
     ended.push_back({static_cast<int>(rank), status});
   }
-  if (ended.empty()) return;
-  collector_.collect();
-  for (const Death& death : ended) note_death(death.rank, death.status);
+  if (!ended.empty()) collector_.collect();
+  for (const Death& death : ended) {
+    const bool unheard = place_.shared && death.status.clean() && !collector_.finished(death.rank);
+    if (unheard)
+      unheard_.push_back({death, Clock::now() + late_records});
+    else
+      note_death(death.rank, death.status);
+  }
+  std::erase_if(unheard_, [this](const Unheard& each) {
+    if (Clock::now() < each.until && !collector_.finished(each.death.rank)) return false;
+    note_death(each.death.rank, each.death.status);
+    return true;
+  });
 }
 
 void Attempt::note_death(int rank, const ExitStatus& status) {
@@ -187,10 +198,19 @@ bool Attempt::all_ended() const {
   return std::all_of(ended_.begin(), ended_.end(), [](const auto& ended) { return ended.has_value(); });
 }
 
+// Every rank has ended well, and what one of them wrote last has not come yet from its host.
+bool Attempt::records_may_come() {
+  const bool clean =
+      std::all_of(ended_.begin(), ended_.end(), [](const auto& ended) { return ended->clean(); });
+  return clean && !collector_.finished() && !unheard_.empty();
+}
+
 // Nothing while a rank runs or anything is left of the gang.
 std::optional<GangEnd> Attempt::gang_end() {
   if (!gang_) return GangEnd{GangEnd::Kind::not_started, launch_error_};
-  return all_ended() ? gang_->end() : std::nullopt;
+  if (!all_ended()) return std::nullopt;
+  const auto end = gang_->end();
+  return end && records_may_come() ? std::nullopt : end;
 }
 
 }  // namespace trainyard::orchestrator

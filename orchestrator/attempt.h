@@ -64,6 +64,12 @@ class Attempt {
     ExitStatus status;
   };
 
+  // It ended well, and its last records have not come yet.
+  struct Unheard {
+    Death death;
+    Clock::time_point until;
+  };
+
   static AttemptPlace new_place(const Yard& yard, const PlannedRun& planned);  // makes the attempt's folder
   static AttemptPlace old_place(const Yard& yard, const PlannedRun& planned, int attempt);
   nlohmann::json old_run_file() const;
@@ -88,6 +94,7 @@ class Attempt {
   void signal_all(int number, const std::string& why);
   bool all_ended() const;
   std::optional<GangEnd> gang_end();
+  bool records_may_come();
   void finish(const GangEnd& end);
   void succeed();
   void fail(std::optional<int> rank, const std::string& error);
@@ -111,6 +118,7 @@ class Attempt {
   std::unique_ptr<Gang> gang_;                    // null where it could not be launched
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
   std::vector<Death> deaths_;
+  std::vector<Unheard> unheard_;
   std::string launch_error_, hang_error_;
   LifeSigns life_;
   std::optional<Clock::time_point> terminate_at_, kill_at_;

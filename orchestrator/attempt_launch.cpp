@@ -8,12 +8,17 @@ namespace trainyard::orchestrator {
 
 namespace fs = std::filesystem;
 
+// Whether its ranks run on hosts that the launcher chooses.
+static bool elsewhere(const PlannedRun& planned) {
+  return planned.devices.front().cores.empty();
+}
+
 AttemptPlace Attempt::new_place(const Yard& yard, const PlannedRun& planned) {
   fs::create_directories(yard.run(planned.key));
   const int attempt = last_attempt(yard.run(planned.key)) + 1;
   const fs::path directory = yard.attempt(planned.key, attempt);
   fs::create_directory(directory);
-  return {directory, planned.key, attempt, static_cast<int>(planned.devices.size())};
+  return {directory, planned.key, attempt, static_cast<int>(planned.devices.size()), elsewhere(planned)};
 }
 
 ResumePoint Attempt::resume_point() const {
@@ -75,7 +80,8 @@ void Attempt::launch_ranks() {
 }
 
 AttemptPlace Attempt::old_place(const Yard& yard, const PlannedRun& planned, int attempt) {
-  return {yard.attempt(planned.key, attempt), planned.key, attempt, static_cast<int>(planned.devices.size())};
+  return {yard.attempt(planned.key, attempt), planned.key, attempt, static_cast<int>(planned.devices.size()),
+          elsewhere(planned)};
 }
 
 nlohmann::json Attempt::old_run_file() const {

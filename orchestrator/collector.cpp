@@ -31,7 +31,7 @@ std::optional<double> number_of(const nlohmann::json& object, const char* member
 Collector::Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest)
     : place_(std::move(place)), run_file_(std::move(run_file)), ingest_(ingest) {
   const auto follow = [this](std::optional<int> rank) {
-    spools_.push_back({SpoolTail(place_.directory / spool_name(rank)), rank});
+    spools_.push_back({SpoolTail(place_.directory / spool_name(rank), place_.shared), rank});
   };
   follow(std::nullopt);
   for (int rank = 0; rank < place_.world_size; ++rank) follow(rank);

@@ -24,6 +24,7 @@ struct AttemptPlace {
   std::string key;
   int attempt = 1;
   int world_size = 1;
+  bool shared = false;  // on a file system of several hosts: files show up late
 };
 
 class Collector {

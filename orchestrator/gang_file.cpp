@@ -78,6 +78,7 @@ void write_gang_file(const GangFile& gang) {
   nlohmann::ordered_json json = {{"v", 1},
                                  {"launcher", gang.launcher},
                                  {"job", gang.job},
+                                 {"allocation", gang.allocation},
                                  {"store", gang.store.string()},
                                  {"run_id", gang.command.run_id},
                                  {"token", gang.command.token},
@@ -88,7 +89,8 @@ void write_gang_file(const GangFile& gang) {
 
 std::optional<GangFile> read_gang_file(const fs::path& attempt_folder) {
   return from_object(attempt_folder / gang_name, [&](const nlohmann::json& json) {
-    GangFile gang{json.at("launcher"), json.at("job"), json.at("store").get<std::string>(), {}};
+    GangFile gang{
+        json.at("launcher"), json.at("job"), json.at("store").get<std::string>(), {}, json.at("allocation")};
     gang.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
     for (const auto& rank : json.at("ranks")) gang.command.ranks.push_back(rank_from_json(rank));
     return gang;

@@ -21,6 +21,7 @@ struct GangFile {
   std::string job;              // name of the job; deterministic, so that a successor finds it
   std::filesystem::path store;  // trainyard-store
   GangCommand command;
+  std::string allocation = {};  // number of the job whose step it is; empty: it is a job of its own
 };
 void write_gang_file(const GangFile& gang);  // into the attempt's folder
 std::optional<GangFile> read_gang_file(const std::filesystem::path& attempt_folder);  // nothing where none is

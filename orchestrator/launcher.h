@@ -80,6 +80,11 @@ struct LauncherKind {
   std::unique_ptr<Launcher> (*make)(const LauncherSetting& setting);
 };
 std::span<const LauncherKind> launchers();
+
+// Fills in what [machine] left open and the surroundings decide: an allocation that this process runs in is
+// shared by all runs.
+void settle(experiments::Machine& machine);
+
 std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting);  // the one that [machine] names
 
 }  // namespace trainyard::orchestrator

@@ -220,6 +220,7 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
 }  // namespace
 
 std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting) {
+  if (setting.machine.allocation == "shared") return step_launcher(setting);
   return std::make_unique<SlurmLauncher>(setting);
 }
 

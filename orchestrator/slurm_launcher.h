@@ -1,5 +1,6 @@
-// Ranks as tasks of Slurm: a job for each run. A job is known by its name, which follows from run, attempt
-// and yard, so that an orchestrator that was started again finds its jobs in the queue and goes on with them.
+// Ranks as tasks of Slurm: a job for each run, or a step for each in one allocation. A job is known by its
+// name, which follows from run, attempt and yard, so that an orchestrator that was started again finds its
+// jobs in the queue and goes on with them.
 #pragma once
 
 #include <string>
@@ -19,6 +20,17 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
                                           const std::filesystem::path& script,
                                           const std::vector<std::string>& task);
 
+// Arguments of srun for a step of an allocation.
+std::vector<std::string> srun_arguments(const experiments::Machine& machine, const std::string& allocation,
+                                        const std::string& step_name, int ranks,
+                                        const std::vector<std::string>& task);
+
+std::string own_allocation();  // number of the job that this process runs in; empty: none
+
+// Ranks as steps of the allocation that this process runs in.
+std::unique_ptr<Launcher> step_launcher(const LauncherSetting& setting);
+
+// One of the two, as `allocation` in [machine] says.
 std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting);
 
 }  // namespace trainyard::orchestrator

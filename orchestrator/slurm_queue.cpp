@@ -113,7 +113,9 @@ void SlurmQueue::take(const ClientAnswer& answer) {
   const Clock::duration wanted = now < soon_until_ ? Clock::duration(often) : Clock::duration(seldom);
   next_ = now + std::max(wanted, 20 * (now - asking_since_));
   trouble_ = answer.status.clean() ? "" : complaint(answer);
-  if (!answer.status.clean()) return;
+  const bool job_gone = !steps_of_.empty() && answer.text.find("nvalid job id") != std::string::npos;
+  if (job_gone) trouble_.clear();
+  if (!answer.status.clean() && !job_gone) return;
   jobs_ = parse_squeue(answer.text);
   asked_ = asking_since_;
 }

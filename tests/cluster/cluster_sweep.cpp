@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,18 @@ std::vector<std::string> rows_of(const std::filesystem::path& yard) {
   std::vector<std::string> rows;
   for (const char* view : views)
     for (const auto& row : db::select(database, view).rows) rows.push_back(nlohmann::json(row).dump());
+  return rows;
+}
+
+const std::vector<std::string>& rows_here() {
+  static const std::vector<std::string> rows = [] {
+    const e2e::Scratch scratch;
+    scratch.write("train.py", e2e::documented_example());
+    scratch.write("here.toml", mixed_file("exclusive = \"devices\"\n"));
+    const auto here = e2e::run_trainyard(scratch.path(), {"run", "here.toml", "--no-report"});
+    if (here.code != 0) throw std::runtime_error(here.out + here.err);
+    return rows_of(scratch.path() / "yard");
+  }();
   return rows;
 }
 

@@ -24,6 +24,9 @@ inline constexpr const char* dying_program =
 // An experiment of mlp on one rank and on two, and of the documented PyTorch program (train.py) on two.
 std::string mixed_file(const std::string& machine);
 
+// The rows of that experiment as processes of this host; run once.
+const std::vector<std::string>& rows_here();
+
 // The rows of a yard's views, times and numbers of attempts aside.
 std::vector<std::string> rows_of(const std::filesystem::path& yard);
 

@@ -3,6 +3,7 @@
 
 #include "cluster_sweep.h"
 #include "contains.h"
+#include "orchestrator/client_command.h"
 #include "real_slurm.h"
 
 using namespace trainyard;
@@ -22,13 +23,10 @@ TEST_CASE(
   if (cluster == nullptr) return;
   const Scratch scratch;
   scratch.write("train.py", e2e::documented_example());
-  scratch.write("here.toml", mixed_file("exclusive = \"devices\"\n"));
   scratch.write("slurm.toml", mixed_file(two_nodes));
-  const auto here = run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"});
-  REQUIRE_MESSAGE(here.code == 0, (here.out + here.err));
   const auto there = run_trainyard(scratch.path(), {"run", "slurm.toml", "--no-report", "--yard", "there"});
   REQUIRE_MESSAGE(there.code == 0, (there.out + there.err));
-  CHECK(rows_of(scratch.path() / "here") == rows_of(scratch.path() / "there"));
+  CHECK(rows_of(scratch.path() / "there") == rows_here());
   CHECK(contains(cluster->client({"squeue", "-h", "--states=all", "--format=%j %N"}), " n[1-2]\n"));
   CHECK(cluster->becomes_empty(5));
   const auto again = run_trainyard(scratch.path(), {"run", "slurm.toml", "--no-report", "--yard", "there"});
@@ -58,4 +56,44 @@ TEST_CASE(
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   CHECK(cluster->becomes_empty(5));
   CHECK(e2e::ranks_below(scratch.path()).empty());
+}
+
+TEST_CASE(
+    "inside an allocation runs are its steps, with the same rows; a killed orchestrator's steps are gone on "
+    "with") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  scratch.write("train.py", e2e::documented_example());
+  scratch.write("shared.toml", mixed_file(two_nodes));
+  cluster->client({"salloc", "--no-shell", "--ntasks=4", "--nodes=2"});
+  const std::string allocation =
+      orchestrator::lines_of(cluster->client({"squeue", "-h", "--format=%i"})).at(0);
+  const std::map<std::string, std::string> inside{{"SLURM_JOB_ID", allocation}};
+  const auto there =
+      run_trainyard(scratch.path(), {"run", "shared.toml", "--no-report", "--yard", "there"}, inside);
+  CHECK_MESSAGE(there.code == 0, (there.out + there.err));
+  CHECK(rows_of(scratch.path() / "there") == rows_here());
+
+  scratch.write("sleep.sh", sleeping_program(3));
+  scratch.write("sleepers.toml", sleeping_file(2, 2, two_nodes));
+  {
+    e2e::Trainyard killed(scratch.path(), {"run", "sleepers.toml", "--no-report"}, inside);
+    REQUIRE(e2e::within(20, [&] { return starts(scratch.path()).size() == 4; }));
+    killed.signal(SIGKILL);
+    killed.wait();
+  }
+  const auto output = run_trainyard(scratch.path(), {"run", "sleepers.toml", "--no-report"}, inside);
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK(starts(scratch.path()).size() == 4);
+  CHECK(cluster->client({"squeue", "-h", "--format=%i"}) == allocation + "\n");  // no further job
+  cluster->client({"scancel", allocation});
+  CHECK(cluster->becomes_empty(10));
+  CHECK(e2e::ranks_below(scratch.path()).empty());
+
+  scratch.write("outside.toml", sleeping_file(1, 1, std::string(two_nodes) + "allocation = \"shared\"\n"));
+  const auto outside =
+      run_trainyard(scratch.path(), {"run", "outside.toml", "--no-report", "--yard", "outside"});
+  CHECK(outside.code == 2);
+  CHECK(contains(outside.err, "trainyard does not run inside an allocation of Slurm"));
 }

@@ -31,6 +31,33 @@ TEST_CASE("a line without its newline is not there yet, and comes whole when its
   CHECK(tail.new_lines() == Lines{"three"});
 }
 
+TEST_CASE(
+    "on a shared file system a hole is waited for, and a file that another host has lengthened is read on") {
+  const TemporaryFolder folder;
+  const auto file = folder.path / "spool";
+  SpoolTail tail(file, true);
+  append(file, "one\ntw");
+  CHECK(tail.new_lines() == Lines{"one"});
+  append(file,
+         std::string("o\n") + std::string(6, '\0') + "four\n");  // its length is here, its bytes are not
+  CHECK(tail.new_lines() == Lines{"two"});
+  CHECK(tail.new_lines().empty());
+  std::ofstream(folder.path / "filled") << "one\ntwo\nthree\nfour\n";
+  std::filesystem::rename(folder.path / "filled", file);
+  CHECK(tail.new_lines() == Lines{"three", "four"});
+}
+
+TEST_CASE("a hole that stays is damage: what stands after it is read all the same") {
+  const TemporaryFolder folder;
+  const auto file = folder.path / "spool";
+  append(file, std::string("one\n") + std::string(3, '\0') + "\ntwo\n");
+  SpoolTail tail(file, true);
+  CHECK(tail.new_lines() == Lines{"one"});
+  Lines rest;
+  CHECK(becomes_true(10, [&] { return !(rest = tail.new_lines()).empty(); }));
+  CHECK(rest == Lines{std::string(3, '\0'), "two"});
+}
+
 TEST_CASE("the error line of a log is the last one that looks like an error") {
   const TemporaryFolder folder;
   const auto log = folder.path / "rank-0.log";

@@ -124,6 +124,7 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
 int run_experiment(Asked asked, const SweepChoices& choices) {
   auto yard = orchestrator::yard_from(asked.yard);
   experiments::resolve_data(asked.experiment, experiments::data_search(asked.data));
+  orchestrator::settle(asked.experiment.machine);
   const auto machine = machine_for(asked.experiment);
   const orchestrator::YardLock lock(yard, asked.command);
   auto database = db::open_yard_for_writing(yard.root());

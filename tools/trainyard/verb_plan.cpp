@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "orchestrator/launcher.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
 #include "tools/trainyard/plan_experiment.h"
@@ -16,6 +17,7 @@ int plan_experiment(const ExperimentOptions& options) {
   if (!experiment) return wrong_usage;
   experiments::resolve_data(*experiment, experiments::data_search(options.data));
   const auto yard = orchestrator::yard_from(options.yard);
+  orchestrator::settle(experiment->machine);
   const auto machine = machine_for(*experiment);
   std::optional<db::Database> database;
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
