@@ -1,6 +1,6 @@
 // Ranks as steps of one allocation that all runs share: trainyard itself runs inside it (salloc, or a batch
-// script), and each run is an `srun`. Where trainyard is killed and the allocation stays, the steps go on,
-// and a successor in the same allocation adopts them by name.
+// script), and each run is an `srun`. Where trainyard is killed and the allocation stays,
+// srun's own guard ends the step; one that is there all the same is adopted by a successor in the allocation.
 #include <csignal>
 #include <cstdlib>
 #include <thread>

@@ -59,8 +59,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "inside an allocation runs are its steps, with the same rows; a killed orchestrator's steps are gone on "
-    "with") {
+    "inside an allocation runs are its steps, with the same rows, also where the orchestrator is killed") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -85,8 +84,11 @@ TEST_CASE(
   }
   const auto output = run_trainyard(scratch.path(), {"run", "sleepers.toml", "--no-report"}, inside);
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  CHECK(starts(scratch.path()).size() == 4);
   CHECK(cluster->client({"squeue", "-h", "--format=%i"}) == allocation + "\n");  // no further job
+  scratch.write("sleep.sh", sleeping_program(0));
+  scratch.write("here.toml", sleeping_file(2, 2, "exclusive = \"devices\"\n"));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
+  CHECK(rows_of(scratch.path() / "yard") == rows_of(scratch.path() / "here"));
   cluster->client({"scancel", allocation});
   CHECK(cluster->becomes_empty(10));
   CHECK(e2e::ranks_below(scratch.path()).empty());
