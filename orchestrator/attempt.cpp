@@ -30,7 +30,7 @@ Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool ho
       workplace_(workplace),
       place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace.yard, planned)),
       run_file_(place_.directory / experiments::run_file_name),
-      begins_(adopts ? ResumePoint() : resume_point()),
+      begins_(adopts ? ResumePoint{experiments::read_launch(run_file_).resumes, {}} : resume_point()),
       token_(new_token()),
       collector_(place_, adopts ? old_run_file() : write_run_file(), workplace.ingest),
       life_(place_.directory, place_.world_size, started_),

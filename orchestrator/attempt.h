@@ -97,6 +97,7 @@ class Attempt {
   bool records_may_come();
   void finish(const GangEnd& end);
   void succeed();
+  void run_out_of_time(const std::string& why);
   void fail(std::optional<int> rank, const std::string& error);
   void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;

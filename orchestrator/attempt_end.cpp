@@ -34,7 +34,7 @@ void Attempt::finish(const GangEnd& end) {
   else if (end.kind == GangEnd::Kind::taken_away && !stopped_)
     interrupt(end.why);
   else if (end.kind == GangEnd::Kind::out_of_time && !stopped_)
-    fail(std::nullopt, end.why);
+    run_out_of_time(end.why);
   else if (!deaths_.empty())
     fail(cause().rank, first_error(cause()));
   else if (!hang_error_.empty())
@@ -47,6 +47,17 @@ void Attempt::finish(const GangEnd& end) {
   outcome_.test_loss = collector_.test_loss();
   tell_messages();
   over_ = true;
+}
+
+// A run that has kept an epoch more goes on from there, as often as it takes; else the next attempt would end
+// where this one did.
+void Attempt::run_out_of_time(const std::string& why) {
+  const auto next = resume_point().at;
+  const auto epochs = [](const std::optional<experiments::Resumes>& at) { return at ? at->after_epoch : 0; };
+  if (epochs(next) <= epochs(begins_.at))
+    return fail(std::nullopt, why + "; raise time_limit in [machine], or set checkpoint = \"epoch\"");
+  outcome_.taken_away = outcome_.progressed = true;
+  interrupt(why + " after epoch " + std::to_string(epochs(next)));
 }
 
 void Attempt::succeed() {

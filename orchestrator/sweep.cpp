@@ -177,7 +177,7 @@ class Sweep {
 
   // No fault of the run: it costs none of its retries. What is taken away again and again has failed.
   RunOutcome started_again(Waiting taken, RunOutcome outcome) {
-    if (++taken.times_taken_away >= most_times_taken_away) {
+    if (!outcome.progressed && ++taken.times_taken_away >= most_times_taken_away) {
       outcome.kind = RunOutcome::Kind::failed;
       outcome.first_error += "; this has happened " + std::to_string(most_times_taken_away) + " times";
       return outcome;

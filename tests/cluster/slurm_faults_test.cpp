@@ -8,6 +8,7 @@
 #include "cluster_sweep.h"
 #include "contains.h"
 #include "orchestrator/client_command.h"
+#include "orchestrator/whole_file.h"
 #include "real_slurm.h"
 
 using namespace trainyard;
@@ -29,6 +30,16 @@ std::vector<std::string> running_jobs(const RealSlurm& cluster, std::size_t want
   });
   REQUIRE(ids.size() >= wanted);
   return ids;
+}
+
+// The records of all ranks 0.
+std::string records_below(const std::filesystem::path& yard) {
+  std::string all;
+  std::error_code missing;
+  for (auto entry = std::filesystem::recursive_directory_iterator(yard, missing);
+       !missing && entry != std::filesystem::recursive_directory_iterator(); entry.increment(missing))
+    if (entry->path().filename() == "rank-0.records.jsonl") all += orchestrator::whole_file(entry->path());
+  return all;
 }
 
 void check_nothing_left(const RealSlurm& cluster, const Scratch& scratch) {
@@ -176,4 +187,36 @@ TEST_CASE(
   const auto other = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report", "--yard", "other"});
   CHECK(other.code == 2);
   CHECK_MESSAGE(contains(other.err, "belongs to yard"), other.err);
+}
+
+TEST_CASE(
+    "a run that keeps checkpoints goes on in a further job where its time limit ends it, with the same "
+    "rows") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  const std::string text = R"(name = "long"
+[matrix]
+model = ["mlp"]
+strategy = ["ddp"]
+seed = [3]
+[defaults]
+dataset = "synthetic-digits"
+train_samples = 1000
+epochs = 60
+checkpoint = "epoch"
+[machine]
+)";
+  scratch.write("here.toml", text + "exclusive = \"devices\"\n");
+  scratch.write("limit.toml", text + as_jobs + "time_limit = \"10:00\"\n");
+  REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
+  e2e::Trainyard sweep(scratch.path(), {"run", "limit.toml", "--no-report"});
+  REQUIRE(within(30, [&] { return contains(records_below(scratch.path() / "yard"), "\"epoch\":4"); }));
+  cluster->client({"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});
+  const auto output = sweep.wait();
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK(contains(output.out, "its time limit was reached after epoch"));
+  CHECK(contains(output.out, "started (attempt 2)"));
+  CHECK(rows_of(scratch.path() / "yard") == rows_of(scratch.path() / "here"));
+  check_nothing_left(*cluster, scratch);
 }
