@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -113,6 +115,27 @@ void compare(ProbedStep& outcome, const Trainer& trainer, const VirtualMesh& ref
   }
 }
 
+std::vector<networks::NamedParameter> held_by(const networks::Network& network) {
+  std::vector<networks::NamedParameter> state = network.parameters();
+  for (networks::NamedParameter& buffer : network.buffers()) state.push_back(std::move(buffer));
+  return state;
+}
+
+// Parameters and running statistics of all stages of this replica, as the whole network names them.
+std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
+                                                  const networks::Network& whole, Communicator& stages) {
+  std::map<std::string, at::Tensor> held;
+  for (const networks::NamedParameter& tensor : held_by(own)) held[tensor.name] = tensor.value.detach();
+  std::vector<networks::NamedParameter> state;
+  for (const networks::NamedParameter& tensor : held_by(whole)) {
+    const at::Tensor value = at::zeros(tensor.value.sizes(), tensor.value.options().requires_grad(false));
+    if (const auto found = held.find(tensor.name); found != held.end()) value.copy_(found->second);
+    stages.all_reduce(value)->wait();  // one stage has it, the others add nothing
+    state.push_back({tensor.name, value});
+  }
+  return state;
+}
+
 // What rank 0 says: the same on all ranks.
 bool agreed(bool own, const Connections& ranks) {
   const at::Tensor word = at::full({1}, own ? 1 : 0, at::kLong);
@@ -151,6 +174,9 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
     if (reference) {
       outcome.reference_loss = batches.train(*reference, k);
       compare(outcome, trainer, *reference);
+      // The next step starts from the same weights again: rounding alone may put an activation on the other
+      // side of zero, which is no small difference any more.
+      reference->load(whole_state(trainer.network(), reference->network(), *ranks.stages));
     }
     done(outcome);
     const double this_step = step_seconds + watch.lap();

@@ -1,7 +1,7 @@
 // The parity gate: before an arm is timed, two steps of it are held against the virtual mesh
-// (runner/virtual_mesh.h) from the same weights and on the same batches. It trains a copy, so the training
-// that follows is the same, bit by bit, with and without it. `reports` makes the verdict BROKEN of what is
-// found.
+// (runner/virtual_mesh.h), each from the same weights and on the same batch. It trains a copy, so the
+// training that follows is the same, bit by bit, with and without it. `reports` makes the verdict BROKEN of
+// what is found.
 #pragma once
 
 #include <cstdint>

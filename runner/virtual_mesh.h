@@ -28,6 +28,9 @@ class VirtualMesh {
   double step(const SplitData& data, const std::vector<Share>& shares);
   void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }
 
+  // Goes on from these parameters and running statistics; its optimizer remembers what it has seen.
+  void load(const std::vector<networks::NamedParameter>& state) { networks::load_values(network_, state); }
+
   const networks::Network& network() const { return network_; }
   // Of the last step, clipped where the run says so.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }

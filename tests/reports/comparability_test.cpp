@@ -174,6 +174,16 @@ TEST_CASE("in bfloat16 gradients are held to its rounding") {
   CHECK(verdict_on(data, "train-seconds").word == Word::improves);
 }
 
+TEST_CASE("synchronised batch normalisation rounds otherwise, and is BROKEN only beyond that") {
+  ReportData data = with_evidence();
+  db::RunSummary& last = data.runs.back();
+  for (db::RunSummary& run : data.runs) run.axes["batch_norm"] = std::string("sync");
+  data.probes[last.run_key] = {probe(data, 0, 0.03, "bb"), probe(data, 1, 0.03, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  data.probes[last.run_key] = {probe(data, 0, 0.3, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::broken);
+}
+
 TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not synchronised") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};

@@ -209,6 +209,21 @@ TEST_CASE("parity gate: what a run may set besides passes as well") {
   check_passes(run);
 }
 
+TEST_CASE("parity gate: the second step is held against one from the arm's own weights") {
+  // Rounding after the first step decides in these two whether an activation is above zero in the second:
+  // two sound trainings part there. Adam helps, as it moves a weight whose gradient is rounding like any
+  // other.
+  for (const std::uint64_t seed : {116, 121}) {
+    CAPTURE(seed);
+    experiments::Run run = run_on("vgg11", 2, 2, 2);
+    run.seed = seed;
+    run.optimizer.kind = "adam";
+    run.optimizer.momentum = 0;
+    run.optimizer.learning_rate = 0.05;
+    check_passes(run);
+  }
+}
+
 TEST_CASE("parity gate: gradients that are not synchronised differ from the first layer on") {
   const experiments::Run run = run_on("cnn", 2, 1);
   const Outcomes outcomes = probe(run, [](Connections& ranks) { stop_reducing(ranks); });
