@@ -61,7 +61,8 @@ class MpiGang : public TaskGang {
   }
   void signal_job(int number) override {
     told_ = true;
-    if (!ended_) process_->signal(number);
+    if (!ended_)
+      process_->signal(number == SIGTERM ? SIGUSR2 : number);  // which mpirun hands on to its tasks
   }
 
  private:

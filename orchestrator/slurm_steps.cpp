@@ -68,7 +68,9 @@ class StepGang : public TaskGang {
     std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
     if (ended_) return;
     if (srun_) ended_ = srun_->poll();
-    if (adopted_ && queue_.asked() > since_ && !queue_.find(name_)) ended_ = ExitStatus{};
+    // without its srun, Slurm may list a step for a while whose tasks have all ended
+    const bool unknown = queue_.asked() > since_ && !queue_.find(name_);
+    if (adopted_ && (all_ended() || unknown)) ended_ = ExitStatus{};
   }
   void signal_job(int number) override {
     told_ = true;

@@ -48,9 +48,8 @@ std::optional<ExitStatus> TaskGang::poll(int rank) {
 }
 
 bool TaskGang::all_clean() const {
-  return static_cast<int>(exits_.size()) == world_size_ &&
-         std::all_of(exits_.begin(), exits_.end(),
-                     [](const auto& exit) { return exit.second.status.clean(); });
+  return all_ended() && std::all_of(exits_.begin(), exits_.end(),
+                                    [](const auto& exit) { return exit.second.status.clean(); });
 }
 
 std::optional<GangEnd> TaskGang::end() {

@@ -33,6 +33,7 @@ class TaskGang : public Gang {
   virtual void wants_to_know() {}  // the job will soon be over
   virtual void let_go() {}         // all ranks have ended well: the job ends by itself
   bool none_ended() const { return exits_.empty(); }
+  bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
 
  private:
   using Clock = std::chrono::steady_clock;
