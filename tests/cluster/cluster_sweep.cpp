@@ -31,7 +31,7 @@ std::string sleeping_program(double seconds) {
 dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}
 echo "$key $attempt $RANK" >> starts
 sleep )sh" +
-         std::to_string(seconds) + R"sh(
+         std::to_string(seconds) + R"sh( || exit 1
 printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
   "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
 )sh";
