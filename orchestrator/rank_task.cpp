@@ -72,7 +72,7 @@ class Task {
     while (Clock::now() < deadline) {
       fresh_listing(folder_);
       const auto meeting = read_meeting(folder_);
-      if (const auto address = meeting ? reachable(*meeting) : std::nullopt) return address;
+      if (auto address = meeting ? reachable(*meeting) : std::nullopt) return address;
       if (told != 0 || ::getppid() != parent_) return std::nullopt;
       std::this_thread::sleep_for(long_nap);
     }

@@ -146,7 +146,7 @@ void SlurmJob::cancel() {
   queue_.soon();
 }
 
-void SlurmJob::tell(std::vector<std::string> arguments) {
+void SlurmJob::tell(const std::vector<std::string>& arguments) {
   telling_.push_back(std::make_unique<ClientCommand>(slurm_client("scancel", arguments)));
 }
 

@@ -41,7 +41,7 @@ class SlurmJob {
   void submitted(const ClientAnswer& answer);
   void look();
   void note_end(const SlurmState& job);
-  void tell(std::vector<std::string> arguments);
+  void tell(const std::vector<std::string>& arguments);
 
   SlurmQueue& queue_;
   std::string name_;
