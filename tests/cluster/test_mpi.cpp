@@ -85,3 +85,14 @@ TEST_CASE("what mpirun refuses is told in its own words") {
   CHECK(output.code == 1);
   CHECK_MESSAGE(contains(output.err, "not enough slots"), (output.out + output.err));
 }
+
+TEST_CASE("list keys says what [machine] takes, and for which launcher") {
+  const Scratch scratch;
+  const auto all = run_trainyard(scratch.path(), {"list", "keys"}).out;
+  for (const char* key :
+       {"launcher", "spool", "partition", "time_limit", "cpus_per_task", "hosts", "options"})
+    CHECK_MESSAGE(contains(all, "\n" + std::string(key) + " "), key);
+  const auto one = run_trainyard(scratch.path(), {"list", "keys", "time_limit"}).out;
+  CHECK(contains(one, "(slurm)"));
+  CHECK(contains(one, "sbatch --time"));
+}
