@@ -1,5 +1,6 @@
 // What can befall jobs, nodes and the controller: a sweep ends with the rows of an undisturbed one, or says
 // why not.
+#include <csignal>
 #include <fstream>
 #include <thread>
 

@@ -1,4 +1,6 @@
 // Sweeps whose ranks are tasks of a real mpirun.
+#include <csignal>
+
 #include <doctest/doctest.h>
 
 #include "cluster_sweep.h"

@@ -1,5 +1,7 @@
 // Sweeps whose ranks are tasks of a real Slurm.
 #include <algorithm>
+#include <csignal>
+#include <set>
 
 #include <doctest/doctest.h>
 
@@ -51,9 +53,10 @@ TEST_CASE(
   const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(contains(output.out, "attempt 1 is still under way and is gone on with"));
-  const auto started = starts(scratch.path());
-  CHECK(started.size() == 6);
-  for (const auto& line : started) CHECK_MESSAGE(line.ends_with(" 1 0"), line);  // each run's first attempt
+  std::set<std::string> keys;  // an attempt that was killed before its submission has started nothing
+  for (const auto& line : starts(scratch.path())) keys.insert(line.substr(0, line.find(' ')));
+  CHECK(starts(scratch.path()).size() == 6);
+  CHECK(keys.size() == 6);
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   CHECK(cluster->becomes_empty(5));
