@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -88,9 +90,22 @@ std::string points(double value) {
   return fmt::format("{:.2g} pp", value);
 }
 
-void add_cells(std::vector<std::string>& row, const reports::PlannedTest& test,
+// Many cells have one plan, and each outlook takes a search over integrals.
+class Outlooks {
+ public:
+  const std::optional<reports::Outlook>& of(const reports::PlannedTest& test) {
+    const auto [place, added] =
+        known_.try_emplace(std::make_tuple(test.n, test.paired, test.margin, test.level), std::nullopt);
+    if (added) place->second = reports::outlook_of(test);
+    return place->second;
+  }
+
+ private:
+  std::map<std::tuple<int, bool, double, double>, std::optional<reports::Outlook>> known_;
+};
+
+void add_cells(std::vector<std::string>& row, const std::optional<reports::Outlook>& outlook,
                std::string (*shown)(double)) {
-  const auto outlook = reports::outlook_of(test);
   row.push_back(outlook ? shown(outlook->widest_spread) : "–");
   row.push_back(outlook ? shown(outlook->smallest_effect) : "–");
 }
@@ -100,15 +115,16 @@ TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& a
                               "time spread", "effect"},
                   .rows = {},
                   .right = {false, false, true, true, true, true, true, true, true}};
+  Outlooks outlooks;
   for (const PlannedArm& arm : arms) {
     reports::PlannedTest test{static_cast<int>(arm.pairs.size()), !compare.pair.empty(),
                               compare.margins.accuracy_points, level_for(arms, arm.arm, compare)};
     auto& row = table.rows.emplace_back(std::vector<std::string>{arm.cell, arm.arm, std::to_string(test.n)});
-    add_cells(row, test, points);
+    add_cells(row, outlooks.of(test), points);
     test.margin = std::log(compare.margins.loss.ratio);
-    add_cells(row, test, percent);
+    add_cells(row, outlooks.of(test), percent);
     test.margin = std::log(compare.margins.time);
-    add_cells(row, test, percent);
+    add_cells(row, outlooks.of(test), percent);
   }
   return table;
 }
@@ -151,6 +167,7 @@ std::string outlook_text(const Experiment& experiment) {
 std::vector<std::string> outlook_warnings(const Experiment& experiment) {
   std::vector<std::string> warnings;
   SampleCounts counts;
+  Outlooks outlooks;
   const auto warn = [&](std::string text) {
     if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
   };
@@ -158,7 +175,7 @@ std::vector<std::string> outlook_warnings(const Experiment& experiment) {
     for (const PlannedArm& arm : planned_arms(experiment, compare)) {
       const auto n = static_cast<int>(arm.pairs.size());
       const std::string name = arm.cell + " " + arm.arm;
-      if (!reports::outlook_of({n, true, 1, 0.05}))
+      if (!outlooks.of({n, true, 1, 0.05}))
         warn(
             fmt::format("{}: {} seed{} cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3",
                         name, n, n == 1 ? "" : "s"));
