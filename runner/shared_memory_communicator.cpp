@@ -226,8 +226,11 @@ class SharedMemoryCommunicator final : public Communicator {
     bool all_before_taken = true;
     for (std::uint64_t number = read + 1;; ++number) {
       Message& message = group_->message(from, rank(), number);
-      if (message.sent.load(std::memory_order_acquire) != number) return;
-      if (message.taken.load() != number && !hand_out(from, message, number)) all_before_taken = false;
+      const std::uint64_t sent = message.sent.load(std::memory_order_acquire);
+      if (sent < number) return;
+      // A later one is in the place of one that was taken before those ahead of it.
+      const bool was_taken = sent > number || message.taken.load() == number;
+      if (!was_taken && !hand_out(from, message, number)) all_before_taken = false;
       if (all_before_taken) read = number;
     }
   }

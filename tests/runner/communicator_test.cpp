@@ -181,6 +181,24 @@ TEST_CASE("more messages than there are places for wait until some were read") {
   });
 }
 
+// A place that was taken out of turn is used again while the receiver still looks at those before it.
+TEST_CASE("a sender that is far ahead meets receives in another order than it sends") {
+  constexpr int pairs = 20'000;
+  run(transports[1], 2, [](Communicator& ranks) {
+    const at::Tensor first = at::zeros({1}, at::kLong), second = at::zeros({1}, at::kLong);
+    for (int i = 0; i < pairs; ++i) {
+      if (ranks.rank() == 0) {
+        ranks.send(at::full({1}, i, at::kLong), 1, 0)->wait();
+        ranks.send(at::full({1}, -i, at::kLong), 1, 1)->wait();
+      } else {
+        ranks.receive(second, 0, 1)->wait();
+        ranks.receive(first, 0, 0)->wait();
+        expect(first.item<std::int64_t>() == i && second.item<std::int64_t>() == -i, "another number");
+      }
+    }
+  });
+}
+
 TEST_CASE("a rank that has gone is noticed by those that wait for it") {
   for (const Transport& transport : transports) {
     CAPTURE(transport.name);
