@@ -1,44 +1,41 @@
 #include "orchestrator/client_command.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <sstream>
 #include <system_error>
 #include <thread>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "orchestrator/whole_file.h"
 
 namespace trainyard::orchestrator {
 
-namespace fs = std::filesystem;
-
 namespace {
 
-fs::path new_output_file() {
-  std::string name = (fs::temp_directory_path() / "trainyard-client-XXXXXX").string();
-  const int fd = ::mkstemp(name.data());
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), "cannot create " + name);
-  ::close(fd);
-  return name;
+// What it says stays in memory: a killed orchestrator leaves no file.
+int new_output() {
+  const int fd = ::memfd_create("trainyard-client", MFD_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
+  return fd;
 }
 
 }  // namespace
 
-ClientCommand::ClientCommand(std::vector<std::string> argv) : output_(new_output_file()) {
+ClientCommand::ClientCommand(std::vector<std::string> argv)
+    : fd_(new_output()), output_("/proc/self/fd/" + std::to_string(fd_)) {
   try {
     process_ = start_process({.argv = std::move(argv), .environment = {}, .cores = {}, .log = output_});
   } catch (...) {
-    fs::remove(output_);
+    ::close(fd_);
     throw;
   }
 }
 
 ClientCommand::~ClientCommand() {
   process_.reset();
-  std::error_code ignored;
-  fs::remove(output_, ignored);
+  ::close(fd_);
 }
 
 std::optional<ClientAnswer> ClientCommand::poll() {

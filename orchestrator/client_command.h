@@ -31,6 +31,7 @@ class ClientCommand {
   std::optional<ClientAnswer> wait(std::chrono::milliseconds at_most);
 
  private:
+  int fd_;
   std::filesystem::path output_;
   std::unique_ptr<RankProcess> process_;
 };

@@ -24,6 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto meeting_patience =
     std::chrono::minutes(5);  // until all hosts of a job have started their tasks
+constexpr auto killed_together = std::chrono::milliseconds(300);
 constexpr auto short_nap = std::chrono::milliseconds(50);
 constexpr auto long_nap = std::chrono::milliseconds(200);
 
@@ -54,6 +55,9 @@ class Task {
     {
       const auto process = start_process(command);
       exit.status = watch(*process);
+      // who ends a whole job may reach the rank a moment before its task, which then must not call it the
+      // rank's death
+      if (exit.status.signal != 0 && told == 0) std::this_thread::sleep_for(killed_together);
       exit.told = told;
     }
     end_children_with(gang_.command.token);
