@@ -73,13 +73,6 @@ void fill(Series& series, const std::vector<Curve>& curves, const Metric& metric
   if (final.n > 0) series.final = final;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return std::nan("");
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 }  // namespace
 
 std::string label_of_average(const Arm& arm) {

@@ -28,10 +28,7 @@ constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
 constexpr double synchronised_gradient = 0.1;
 
 Tolerance tolerance_of(const db::RunSummary& run) {
-  const auto precision = run.axes.find("precision");
-  const bool mixed =
-      precision != run.axes.end() && precision->second == models::Value(std::string("bfloat16"));
-  Tolerance tolerance = mixed ? of_bfloat16 : of_float32;
+  Tolerance tolerance = value_of(run, "precision") == "bfloat16" ? of_bfloat16 : of_float32;
   if (run.replicas > 1 && value_of(run, "batch_norm") == "sync") tolerance.gradient = synchronised_gradient;
   return tolerance;
 }

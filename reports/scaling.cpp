@@ -7,6 +7,7 @@
 
 #include "reports/curves.h"
 #include "reports/number_text.h"
+#include "reports/statistics.h"
 
 namespace trainyard::reports {
 
@@ -152,13 +153,6 @@ bool is_like(const std::map<std::string, models::Value>& one,
     });
   };
   return same_in(one, other) && same_in(other, one);
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return std::nan("");
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 std::map<int, MachineLimit> packed_limits(const ReportData& data, const Cell& cell) {

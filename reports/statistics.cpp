@@ -50,6 +50,13 @@ ThreeSided constant_difference(double difference, double margin) {
 
 }  // namespace
 
+double median(std::vector<double> values) {
+  if (values.empty()) return std::nan("");
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 Estimate paired_estimate(std::span<const double> differences) {
   if (differences.size() < 2) throw InternalError("an estimate needs two differences or more");
   Estimate estimate;

@@ -13,6 +13,8 @@ struct Interval {
   double high = 0;
 };
 
+double median(std::vector<double> values);  // NaN of none
+
 // Mean difference, its standard error and degrees of freedom.
 struct Estimate {
   double mean = 0;
