@@ -36,6 +36,12 @@ at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
   return at::zeros({count}, dtype);
 }
 
+double sum_over(Communicator& communicator, double own) {
+  const at::Tensor sum = at::full({}, own, at::kDouble);
+  communicator.all_reduce(sum)->wait();
+  return sum.item<double>();
+}
+
 std::unique_ptr<Communicator> single_communicator() {
   return std::make_unique<SingleCommunicator>();
 }

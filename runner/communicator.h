@@ -46,6 +46,9 @@ class Communicator {
   virtual void barrier() = 0;
 };
 
+// Σ over all ranks of a number. Collective.
+double sum_over(Communicator& communicator, double own);
+
 std::unique_ptr<Communicator> single_communicator();
 
 }  // namespace trainyard::runner

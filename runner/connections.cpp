@@ -9,7 +9,7 @@ namespace trainyard::runner {
 namespace {
 
 // Memory that the ranks share where they are on one host and can, else TCP.
-std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GlooGroup& group) {
+std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const RankGroup& group) {
   if (group.size == 1) return single_communicator();
   auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
   return shared ? std::move(shared) : gloo_communicator(store, name, group);

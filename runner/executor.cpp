@@ -131,7 +131,7 @@ class ExecutorRun {
     times_.data += watch_.lap();
     networks::ForwardContext context = work_.context;
     context.samples = samples(micro_batch);
-    live.outputs = forward_in(work_.precision, executor_.network_, live.inputs, context);
+    live.outputs = forward_in(executor_.precision_, executor_.network_, live.inputs, context);
     if (last()) live.loss = work_.loss(samples(micro_batch), live.outputs, batch.targets);
     if (last() || !context.training) live.inputs = with_gradient(live.inputs);
     if (last()) live.outputs.clear();

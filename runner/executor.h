@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -24,9 +25,8 @@ namespace trainyard::runner {
 
 // What is computed in one go through the actions. The functions are given the samples of a micro-batch.
 struct StageWork {
-  std::vector<at::Tensor> samples;    // of each micro-batch: int64 [batch]
-  networks::ForwardContext context;   // for all of them; `samples` is filled in
-  std::string precision = "float32";  // what the layers compute in
+  std::vector<at::Tensor> samples;   // of each micro-batch: int64 [batch]
+  networks::ForwardContext context;  // for all of them; `samples` is filled in
   // Asked by the first stage for inputs and by the last for targets, at once where they are one stage.
   std::function<Batch(const at::Tensor& samples, bool inputs, bool targets)> gather;
   // Asked by the last stage: the loss, whose gradient is taken in training.
@@ -40,8 +40,10 @@ struct StageWork {
 
 class Executor {
  public:
-  // All must outlive it; `stages` connects the stages of this replica, in their order.
-  Executor(const networks::Network& network, Communicator& stages) : network_(network), stages_(stages) {}
+  // `network` and `stages`, which connects the stages of this replica in their order, must outlive it. The
+  // layers compute in `precision`.
+  Executor(const networks::Network& network, Communicator& stages, std::string precision)
+      : network_(network), stages_(stages), precision_(std::move(precision)) {}
 
   // Takes all `actions`. Where there are backwards among them, `reducer` has gradients prepared before, and
   // is told of the last one; returns whether there was any. Collective over the stages.
@@ -51,6 +53,7 @@ class Executor {
   friend class ExecutorRun;
   const networks::Network& network_;
   Communicator& stages_;
+  std::string precision_;
   std::map<std::vector<std::int64_t>, Layout> layouts_;  // of activations received so far, by shape
 };
 

@@ -97,7 +97,7 @@ Store connect_store(const Environment& environment) {
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
-                                                const GlooGroup& group) {
+                                                const RankGroup& group) {
   return guarded(group.rank, "the rendezvous", [&]() -> std::unique_ptr<Communicator> {
     using Gloo = c10d::ProcessGroupGloo;
     auto options = Gloo::Options::create(group.timeout);

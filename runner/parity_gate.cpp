@@ -74,12 +74,6 @@ class Batches {
   std::vector<Sampler> samplers_;  // of each replica
 };
 
-double sum_over(Communicator& communicator, double own) {
-  const at::Tensor sum = at::full({}, own, at::kDouble);
-  communicator.all_reduce(sum)->wait();
-  return sum.item<double>();
-}
-
 double norm_of(const at::Tensor& tensor) {
   return tensor.detach().to(at::kDouble).norm().item<double>();
 }
@@ -115,19 +109,13 @@ void compare(ProbedStep& outcome, const Trainer& trainer, const VirtualMesh& ref
   }
 }
 
-std::vector<networks::NamedParameter> held_by(const networks::Network& network) {
-  std::vector<networks::NamedParameter> state = network.parameters();
-  for (networks::NamedParameter& buffer : network.buffers()) state.push_back(std::move(buffer));
-  return state;
-}
-
 // Parameters and running statistics of all stages of this replica, as the whole network names them.
 std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
                                                   const networks::Network& whole, Communicator& stages) {
   std::map<std::string, at::Tensor> held;
-  for (const networks::NamedParameter& tensor : held_by(own)) held[tensor.name] = tensor.value.detach();
+  for (const networks::NamedParameter& tensor : own.state()) held[tensor.name] = tensor.value.detach();
   std::vector<networks::NamedParameter> state;
-  for (const networks::NamedParameter& tensor : held_by(whole)) {
+  for (const networks::NamedParameter& tensor : whole.state()) {
     const at::Tensor value = at::zeros(tensor.value.sizes(), tensor.value.options().requires_grad(false));
     if (const auto found = held.find(tensor.name); found != held.end()) value.copy_(found->second);
     stages.all_reduce(value)->wait();  // one stage has it, the others add nothing

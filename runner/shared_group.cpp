@@ -1,10 +1,15 @@
 #include "runner/shared_group.h"
 
+#include <algorithm>
+#include <chrono>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <unistd.h>
+
+#include "runner/communicator.h"
 
 namespace trainyard::runner {
 
@@ -97,7 +102,7 @@ void Blocks::give_back(std::uint64_t offset) {
 }
 
 std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::string& name,
-                                               const GlooGroup& group) {
+                                               const RankGroup& group) {
   const auto own = c10::make_intrusive<c10d::PrefixStore>("shared memory of " + name, store);
   const Places places(group.size, sizeof(State));
   auto memory = open_memory(*own, group.rank, places.bytes);
@@ -111,7 +116,7 @@ std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::st
   return std::unique_ptr<SharedGroup>(new SharedGroup(group, std::move(memory), pids));
 }
 
-SharedGroup::SharedGroup(const GlooGroup& group, std::shared_ptr<SharedMemory> memory,
+SharedGroup::SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory,
                          const std::vector<int>& pids)
     : group_(group), memory_(std::move(memory)), blocks_(0), peers_(pids) {
   const Places places(group.size, sizeof(State));

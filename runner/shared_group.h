@@ -5,8 +5,9 @@
 // messages it sends; a receiver only marks a message as taken.
 #pragma once
 
-#include <array>
-#include <chrono>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/gloo_communicator.h"
+#include "runner/rank_group.h"
 #include "runner/shared_memory.h"
 
 namespace trainyard::runner {
@@ -63,7 +64,7 @@ class SharedGroup {
   // Meets the other ranks through `store`, under the prefix `name`. Nothing where the ranks do not see the
   // same memory; all ranks agree on that.
   static std::unique_ptr<SharedGroup> meet(const Store& store, const std::string& name,
-                                           const GlooGroup& group);
+                                           const RankGroup& group);
   ~SharedGroup();
   SharedGroup(const SharedGroup&) = delete;
   SharedGroup& operator=(const SharedGroup&) = delete;
@@ -96,10 +97,10 @@ class SharedGroup {
     std::atomic<std::uint32_t> left;
   };
 
-  SharedGroup(const GlooGroup& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
+  SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
   [[noreturn]] void give_up(const char* deed, int missing, const char* why) const;
 
-  GlooGroup group_;
+  RankGroup group_;
   std::shared_ptr<SharedMemory> memory_;
   Bell* bell_;
   State* states_;

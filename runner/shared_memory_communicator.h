@@ -6,13 +6,14 @@
 #include <memory>
 #include <string>
 
-#include "runner/gloo_communicator.h"
+#include "runner/communicator.h"
+#include "runner/rank_group.h"
 
 namespace trainyard::runner {
 
 // Meets the other ranks through `store`, under the prefix `name`. Null, on every rank, where they cannot
 // share memory.
 std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
-                                                         const GlooGroup& group);
+                                                         const RankGroup& group);
 
 }  // namespace trainyard::runner

@@ -32,12 +32,6 @@ std::unique_ptr<Reducer> make_reducer(const networks::Network& network, Communic
                               : bucket_reducer(network.parameters(), replicas);
 }
 
-std::vector<at::Tensor> values_of(const networks::Network& network) {
-  std::vector<at::Tensor> values;
-  for (const auto& parameter : network.parameters()) values.push_back(parameter.value);
-  return values;
-}
-
 int micro_batches_of(const experiments::Run& run) {
   return static_cast<int>(run.strategy.micro_batches);
 }
@@ -95,8 +89,8 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       task_(&find_task(models::find_model(run.model).task)),
       network_(build_stage(run, input, ranks.position.stage, dtype)),
       reducer_(make_reducer(network_, *ranks.replicas)),
-      optimizer_(make_optimizer(run.optimizer, values_of(network_))),
-      executor_(network_, *ranks.stages),
+      optimizer_(make_optimizer(run.optimizer, network_.parameter_values())),
+      executor_(network_, *ranks.stages, run.precision),
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
       inference_(forward_actions(ranks, 1)),
@@ -108,7 +102,6 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
   work.samples = divided(places, micro_batches);
   work.context.seed = run_.seed;
   work.context.step = steps_done_;
-  work.precision = run_.precision;
   work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
     return gather(data, samples, inputs, targets);
   };
@@ -175,7 +168,6 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   StageWork work;
   work.samples = {at::arange(tokens.size(0))};
   work.context.training = false;
-  work.precision = run_.precision;
   work.gather = [&](const at::Tensor& samples, bool, bool) { return Batch{inputs, {}, samples}; };
   work.shape = [&](const at::Tensor&) { return sizes_of(inputs); };
   work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {
@@ -190,11 +182,8 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
 
 // Replicas hold equal gradients, stages each their own.
 void Trainer::clip_gradients_of_all_stages() {
-  clip_gradients(reducer_->gradients(), run_.optimizer.clip_norm, [this](double own) {
-    const at::Tensor sum = at::full({}, own, at::kDouble);
-    ranks_.stages->all_reduce(sum)->wait();
-    return sum.item<double>();
-  });
+  clip_gradients(reducer_->gradients(), run_.optimizer.clip_norm,
+                 [this](double own) { return sum_over(*ranks_.stages, own); });
 }
 
 void Trainer::take_running_statistics() {
@@ -203,8 +192,7 @@ void Trainer::take_running_statistics() {
 }
 
 std::vector<networks::NamedParameter> Trainer::state() const {
-  std::vector<networks::NamedParameter> state = network_.parameters();
-  for (auto& buffer : network_.buffers()) state.push_back(std::move(buffer));
+  std::vector<networks::NamedParameter> state = network_.state();
   for (auto& remembered : named(optimizer_->state())) state.push_back(std::move(remembered));
   return state;
 }

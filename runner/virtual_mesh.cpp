@@ -29,12 +29,6 @@ void assign(const std::vector<networks::NamedParameter>& tensors, const std::vec
   for (std::size_t i = 0; i < values.size(); ++i) at::Tensor(tensors[i].value).copy_(values[i]);
 }
 
-std::vector<at::Tensor> parameter_values(const networks::Network& network) {
-  std::vector<at::Tensor> values;
-  for (const auto& parameter : network.parameters()) values.push_back(parameter.value);
-  return values;
-}
-
 }  // namespace
 
 VirtualMesh::VirtualMesh(const experiments::Run& run, const models::InputShape& input, std::int64_t replicas,
@@ -43,7 +37,7 @@ VirtualMesh::VirtualMesh(const experiments::Run& run, const models::InputShape& 
       network_(networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype)),
       replicas_(replicas),
       micro_batches_(micro_batches),
-      optimizer_(make_optimizer(run.optimizer, parameter_values(network_))) {}
+      optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}
 
 double VirtualMesh::step(const SplitData& data, const at::Tensor& places, std::int64_t weight) {
   std::vector<Share> shares;

@@ -28,13 +28,6 @@ constexpr std::array ways_to_save{NamedKeeps{"", Keeps::nothing}, NamedKeeps{"la
 
 using Tensors = std::vector<networks::NamedParameter>;
 
-Tensors state_of(const networks::Network& stage) {
-  Tensors state = stage.parameters();
-  const Tensors buffers = stage.buffers();
-  state.insert(state.end(), buffers.begin(), buffers.end());
-  return state;
-}
-
 // Names as a tensor of bytes, a line each.
 at::Tensor to_bytes(const Tensors& state) {
   std::string lines;
@@ -94,7 +87,7 @@ bool WeightKeeper::is_best(const MetricSums& validation) {
 }
 
 void WeightKeeper::write(const networks::Network& stage) const {
-  Tensors state = state_of(stage);
+  Tensors state = stage.state();
   if (ranks_.position.stage > 0) return send(state, *ranks_.stages);
   for (int other = 1; other < ranks_.mesh.stages; ++other) {
     const Tensors further = receive(other, *ranks_.stages);

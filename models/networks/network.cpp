@@ -36,6 +36,19 @@ Parameters Network::buffers() const {
   return all_of(layers, &Layer::buffers);
 }
 
+Parameters Network::state() const {
+  Parameters state = parameters();
+  const Parameters more = buffers();
+  state.insert(state.end(), more.begin(), more.end());
+  return state;
+}
+
+std::vector<at::Tensor> Network::parameter_values() const {
+  std::vector<at::Tensor> values;
+  for (const NamedParameter& parameter : parameters()) values.push_back(parameter.value);
+  return values;
+}
+
 std::int64_t Network::parameter_count() const {
   std::int64_t count = 0;
   for (const NamedParameter& parameter : parameters()) count += parameter.value.numel();
@@ -44,10 +57,7 @@ std::int64_t Network::parameter_count() const {
 
 void load_values(const Network& network, const std::vector<NamedParameter>& values) {
   const at::NoGradGuard no_grad;
-  Parameters wanted = network.parameters();
-  const Parameters buffers = network.buffers();
-  wanted.insert(wanted.end(), buffers.begin(), buffers.end());
-  for (const NamedParameter& to : wanted) {
+  for (const NamedParameter& to : network.state()) {
     const auto from = std::find_if(values.begin(), values.end(),
                                    [&](const NamedParameter& value) { return value.name == to.name; });
     if (from == values.end() || from->value.sizes() != to.value.sizes()) {

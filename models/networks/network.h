@@ -29,6 +29,8 @@ struct Network {
   Activations forward(const Activations& inputs, const ForwardContext& context = {}) const;
   std::vector<NamedParameter> parameters() const;  // in the order of the layers
   std::vector<NamedParameter> buffers() const;
+  std::vector<NamedParameter> state() const;  // the parameters, then the buffers
+  std::vector<at::Tensor> parameter_values() const;
   std::int64_t parameter_count() const;
 };
 

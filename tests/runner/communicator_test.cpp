@@ -17,7 +17,7 @@ namespace {
 
 struct Transport {
   const char* name;
-  std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const GlooGroup&);
+  std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const RankGroup&);
 };
 constexpr Transport transports[]{{"gloo", gloo_communicator}, {"shared memory", shared_memory_communicator}};
 
