@@ -1,7 +1,6 @@
 #include "orchestrator/life_signs.h"
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 
 #include "experiments/record_writer.h"
@@ -18,13 +17,31 @@ std::uintmax_t size_of(const fs::path& file) {
   return missing ? 0 : size;
 }
 
+const char* name_of(experiments::Phase phase) {
+  switch (phase) {
+    case experiments::Phase::setup:
+      return "set-up";
+    case experiments::Phase::probe:
+      return "parity probe";
+    case experiments::Phase::train:
+      return "training";
+    case experiments::Phase::validation:
+      return "validation";
+    case experiments::Phase::test:
+      return "test";
+    case experiments::Phase::done:
+      return "its end";
+  }
+  return "";
+}
+
 std::string place_of(const std::optional<experiments::Progress>& progress) {
-  constexpr std::array<const char*, 5> phases{"set-up", "training", "validation", "test", "its end"};
   if (!progress) return "before any progress";
-  const std::string phase = phases.at(static_cast<std::size_t>(progress->phase));
+  const std::string phase = name_of(progress->phase);
+  const std::string step = " step " + std::to_string(progress->step);
+  if (progress->phase == experiments::Phase::probe) return "in the " + phase + "," + step;
   if (progress->epoch == 0) return "in " + phase;
-  return "in epoch " + std::to_string(progress->epoch) + ", " + phase + " step " +
-         std::to_string(progress->step);
+  return "in epoch " + std::to_string(progress->epoch) + ", " + phase + step;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 //   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
 //   kill-after-N SIGKILL itself after N records of the first attempt, else finish
 //   hang-after-N wait for ever after them
+//   hang-in-probe  with seed 0 wait for ever after the parity probe's first step, else finish
 //   blame        wait until another rank has died, then blame it and exit 3
 //   crawl        20 steps of 0.1 s each, then hang        crawl-home   25 of them, then finish
 //   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
@@ -125,6 +126,11 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
   write_start(records, place, world_size);
   if (launch.probe)
     records.append("probe", {{"step", 1}, {"loss", 2.25}, {"layers", nlohmann::json::array()}});
+  if (what == "hang-in-probe" && launch.run.seed == 0) {
+    experiments::ProgressWriter(launch.records / experiments::rank_progress_name(rank))
+        .write({.phase = experiments::Phase::probe, .epochs = 2, .step = 1, .steps = 2});
+    hang(launch.records, rank);
+  }
   if (what == "kill") raise(SIGKILL);
   if (what == "hang" || what == "deaf") hang(launch.records, rank);
   if (what == "leave") return 0;

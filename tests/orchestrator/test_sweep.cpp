@@ -186,27 +186,6 @@ TEST_CASE("the rank that failed first is the cause, and what followed from it is
   for (const auto& each : consequences) CHECK(each.at("error") == "RuntimeError: Connection closed by peer");
 }
 
-TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that stood still first is named") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
-  bench.options.progress_timeout_seconds = 1;
-  bench.tell("0", "crawl");  // 2 s of progress, then it waits for the other
-  bench.tell("1", "hang");
-  SweepResult result;
-  CHECK(seconds_of([&] { result = bench.sweep(); }) < 10.0);
-  REQUIRE(result.failures.size() == 1);
-  CHECK(contains(result.failures[0].first_error, "no progress for 1 s: rank 1 stood still first"));
-  CHECK(bench.status_of(0) == "failed");
-  for (int rank = 0; rank < 2; ++rank)
-    CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));
-}
-
-TEST_CASE("a slow run that gets on is left alone, however short the patience") {
-  SweepBench bench({mlp_run("single", 1, 0)});
-  bench.options.progress_timeout_seconds = 2;
-  bench.tell("", "crawl-home");  // a step each 0.1 s for longer than that, then it finishes
-  CHECK(bench.sweep().finished == 1);
-}
-
 TEST_CASE("a rank's grandchild in a session of its own does not outlive its run") {
   SweepBench bench({mlp_run("single", 1, 0)});
   bench.tell("", "grandchild");
