@@ -28,7 +28,8 @@ constexpr auto again_after = std::chrono::seconds(1);
 
 // A run that waits for its devices, or for its next try.
 struct Waiting {
-  std::size_t run = 0;  // its place in the plan
+  std::size_t run = 0;      // its place in the plan
+  std::size_t devices = 1;  // how many it needs
   int failed_tries = 0;
   int times_taken_away = 0;
   std::optional<int> adopts;  // an attempt that is under way already
@@ -51,8 +52,9 @@ class Sweep {
         stop_(stop),
         pool_(plan.devices.size()) {
     for (const std::size_t index : execution_order(plan)) {
-      const auto adopts = plan.runs[index].adopts;
-      waiting_.insert(adopts ? waiting_.begin() : waiting_.end(), {index, 0, 0, adopts, {}});
+      const PlannedRun& run = plan.runs[index];
+      waiting_.insert(run.adopts ? waiting_.begin() : waiting_.end(),
+                      {index, distinct_devices(run.devices), 0, 0, run.adopts, {}});
     }
     result_.skipped =
         static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
@@ -121,7 +123,7 @@ class Sweep {
     const auto now = Clock::now();
     for (const Waiting& each : waiting_) {
       if (each.not_before > now) continue;
-      requests.push_back({each.run, distinct_devices(plan_.runs[each.run].devices)});
+      requests.push_back({each.run, each.devices});
       if (plan_.one_at_a_time || requests.size() > look_ahead) break;
     }
     return pool_.grant(requests);
