@@ -19,10 +19,6 @@ constexpr const char* gang_name = "gang.json";
 constexpr const char* meeting_name = "meeting.json";
 constexpr const char* abandoned_name = "abandoned";
 
-std::string exit_name(int rank) {
-  return "rank-" + std::to_string(rank) + ".exit";
-}
-
 [[noreturn]] void cannot_write(const fs::path& file) {
   throw std::system_error(errno, std::generic_category(), "cannot write " + file.string());
 }
@@ -97,14 +93,18 @@ std::optional<GangFile> read_gang_file(const fs::path& attempt_folder) {
   });
 }
 
+std::string rank_exit_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".exit";
+}
+
 void write_rank_exit(const fs::path& attempt_folder, int rank, const RankExit& exit) {
   const nlohmann::ordered_json json = {
       {"code", exit.status.code}, {"signal", exit.status.signal}, {"told", exit.told}, {"host", exit.host}};
-  write_whole_file(attempt_folder / exit_name(rank), json.dump() + "\n");
+  write_whole_file(attempt_folder / rank_exit_name(rank), json.dump() + "\n");
 }
 
 std::optional<RankExit> read_rank_exit(const fs::path& attempt_folder, int rank) {
-  return from_object(attempt_folder / exit_name(rank), [](const nlohmann::json& json) {
+  return from_object(attempt_folder / rank_exit_name(rank), [](const nlohmann::json& json) {
     return RankExit{{json.at("code"), json.at("signal")}, json.at("told"), json.at("host")};
   });
 }

@@ -31,6 +31,7 @@ struct RankExit {
   int told = 0;  // signal that reached the task from outside before its rank ended; 0: none
   std::string host;
 };
+std::string rank_exit_name(int rank);
 void write_rank_exit(const std::filesystem::path& attempt_folder, int rank, const RankExit& exit);
 std::optional<RankExit> read_rank_exit(const std::filesystem::path& attempt_folder, int rank);
 

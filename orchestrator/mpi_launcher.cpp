@@ -54,13 +54,12 @@ class MpiGang : public TaskGang {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
     if (never_began) return Over{true, false, false, "mpirun: " + mpirun_complaint(log_)};
-    return Over{false, ended_->signal != 0 && !told_, false, "mpirun ended: " + to_text(*ended_)};
+    return Over{false, ended_->signal != 0 && !told(), false, "mpirun ended: " + to_text(*ended_)};
   }
   void step() override {
     if (!ended_) ended_ = process_->poll();
   }
   void signal_job(int number) override {
-    told_ = true;
     if (!ended_)
       process_->signal(number == SIGTERM ? SIGUSR2 : number);  // which mpirun hands on to its tasks
   }
@@ -70,7 +69,6 @@ class MpiGang : public TaskGang {
   std::unique_ptr<RankProcess> process_;
   std::optional<ProcessMark> mark_;
   std::optional<ExitStatus> ended_;
-  bool told_ = false;
 };
 
 class MpiLauncher : public Launcher {

@@ -41,7 +41,7 @@ class SlurmGang : public TaskGang {
   std::optional<Over> over() override {
     const auto stage = job_.stage();
     if (stage != SlurmJob::Stage::over && stage != SlurmJob::Stage::refused) return std::nullopt;
-    const bool by_others = job_.lost() || (job_.cancelled() && !told_);
+    const bool by_others = job_.lost() || (job_.cancelled() && !told());
     const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
     return Over{stage == SlurmJob::Stage::refused, by_others, job_.timed_out(), id + job_.why()};
   }
@@ -49,10 +49,7 @@ class SlurmGang : public TaskGang {
     queue_.step();
     job_.step();
   }
-  void signal_job(int number) override {
-    told_ = true;
-    job_.signal(number);
-  }
+  void signal_job(int number) override { job_.signal(number); }
   void wants_to_know() override { queue_.soon(); }
   void let_go() override { job_.let_go(); }
 
@@ -60,7 +57,6 @@ class SlurmGang : public TaskGang {
   std::string name_;
   SlurmQueue& queue_;
   SlurmJob job_;
-  bool told_ = false;
 };
 
 class SlurmLauncher : public Launcher {

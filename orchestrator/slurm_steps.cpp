@@ -60,7 +60,7 @@ class StepGang : public TaskGang {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && waiting() && none_ended();
     if (never_began) return Over{true, false, false, "srun: " + complaint({*ended_, whole_file(log_)})};
-    return Over{false, ended_->signal != 0 && !told_, false,
+    return Over{false, ended_->signal != 0 && !told(), false,
                 "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
@@ -73,7 +73,6 @@ class StepGang : public TaskGang {
     if (adopted_ && (all_ended() || unknown)) ended_ = ExitStatus{};
   }
   void signal_job(int number) override {
-    told_ = true;
     queue_.soon();
     const auto known = queue_.find(name_);
     if (known)
@@ -94,7 +93,7 @@ class StepGang : public TaskGang {
   SlurmQueue::Clock::time_point since_;
   std::vector<std::unique_ptr<ClientCommand>> telling_;
   std::optional<ExitStatus> ended_;
-  bool told_ = false, ending_well_ = false;
+  bool ending_well_ = false;
 };
 
 class StepLauncher : public Launcher {

@@ -23,8 +23,8 @@ void TaskGang::look() {
   step();
   const auto names = fresh_listing(folder_);
   for (int rank = 0; rank < world_size_; ++rank) {
-    const std::string name = "rank-" + std::to_string(rank) + ".exit";
-    if (exits_.contains(rank) || std::find(names.begin(), names.end(), name) == names.end()) continue;
+    if (exits_.contains(rank) || std::find(names.begin(), names.end(), rank_exit_name(rank)) == names.end())
+      continue;
     const auto exit = read_rank_exit(folder_, rank);
     if (!exit) continue;
     if (exit->told != 0 && !told_by_us_ && told_by_others_ == 0) told_by_others_ = exit->told;
@@ -44,7 +44,8 @@ std::optional<ExitStatus> TaskGang::poll(int rank) {
     return status;
   }
   if (over_since_ == Clock::time_point::max() || Clock::now() - over_since_ < late_files) return std::nullopt;
-  return lost_[rank] = {-1, 0, true};
+  any_lost_ = true;
+  return ExitStatus{-1, 0, true};
 }
 
 bool TaskGang::all_clean() const {
@@ -65,7 +66,7 @@ std::optional<GangEnd> TaskGang::end() {
   if (job->timed_out || told_by_others_ == SIGUSR1) return GangEnd{Kind::out_of_time, at_its_limit};
   if (job->taken_away) return GangEnd{Kind::taken_away, job->why};
   if (told_by_others_ != 0) return GangEnd{Kind::taken_away, "somebody ended its ranks: " + job->why};
-  if (!lost_.empty() && !told_by_us_) return GangEnd{Kind::taken_away, job->why};
+  if (any_lost_ && !told_by_us_) return GangEnd{Kind::taken_away, job->why};
   return GangEnd{};
 }
 

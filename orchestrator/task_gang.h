@@ -34,19 +34,19 @@ class TaskGang : public Gang {
   virtual void let_go() {}         // all ranks have ended well: the job ends by itself
   bool none_ended() const { return exits_.empty(); }
   bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
+  bool told() const { return told_by_us_; }  // `signal` was called
 
  private:
   using Clock = std::chrono::steady_clock;
   void look();
   bool all_clean() const;
-  bool any_lost() const;
 
   std::filesystem::path folder_;
   int world_size_;
   std::map<int, RankExit> exits_;
-  std::map<int, ExitStatus> lost_;
   int told_by_others_ = 0;  // signal that a task got and we did not send
   bool told_by_us_ = false;
+  bool any_lost_ = false;  // a rank whose end nobody wrote down
   Clock::time_point next_look_, over_since_ = Clock::time_point::max();
 };
 
