@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "orchestrator/whole_file.h"
 
@@ -18,10 +16,6 @@ namespace {
 constexpr const char* gang_name = "gang.json";
 constexpr const char* meeting_name = "meeting.json";
 constexpr const char* abandoned_name = "abandoned";
-
-[[noreturn]] void cannot_write(const fs::path& file) {
-  throw std::system_error(errno, std::generic_category(), "cannot write " + file.string());
-}
 
 nlohmann::ordered_json to_json(const RankCommand& rank) {
   return {{"argv", rank.argv},
@@ -57,18 +51,6 @@ auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read
 }
 
 }  // namespace
-
-void write_whole_file(const fs::path& file, const std::string& text) {
-  fs::path draft = file;
-  draft += ".new";
-  const int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) cannot_write(draft);
-  const bool written =
-      ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
-  ::close(fd);
-  if (!written) cannot_write(draft);
-  fs::rename(draft, file);
-}
 
 void write_gang_file(const GangFile& gang) {
   nlohmann::ordered_json json = {{"v", 1},

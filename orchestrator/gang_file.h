@@ -50,7 +50,4 @@ bool abandoned(const std::filesystem::path& attempt_folder);
 // there, but not what a listing says. Empty where the folder cannot be read.
 std::vector<std::string> fresh_listing(const std::filesystem::path& folder);
 
-// Writes, syncs and renames: whoever sees the file sees all of it. std::system_error with its name.
-void write_whole_file(const std::filesystem::path& file, const std::string& text);
-
 }  // namespace trainyard::orchestrator

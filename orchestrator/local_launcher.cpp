@@ -5,6 +5,7 @@
 #include "orchestrator/launcher.h"
 #include "orchestrator/leftovers.h"
 #include "orchestrator/store.h"
+#include "orchestrator/torchrun.h"
 
 namespace trainyard::orchestrator {
 
@@ -20,29 +21,16 @@ nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
   return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
 }
 
-std::map<std::string, std::string> torchrun_environment(const GangCommand& gang, std::size_t rank,
-                                                        const StoreAddress& store) {
-  const std::string ranks = std::to_string(gang.ranks.size());
-  const bool own_rendezvous = gang.foreign && gang.ranks.size() == 1;
-  return {{"RANK", std::to_string(rank)},
-          {"LOCAL_RANK", std::to_string(rank)},
-          {"WORLD_SIZE", ranks},
-          {"LOCAL_WORLD_SIZE", ranks},
-          {"MASTER_ADDR", store.host},
-          {"MASTER_PORT", store.port},
-          {"TORCHELASTIC_RUN_ID", gang.run_id},
-          {"TORCHELASTIC_USE_AGENT_STORE", own_rendezvous ? "False" : "True"}};
-}
-
 class LocalGang : public Gang {
  public:
   explicit LocalGang(std::optional<StoreProcess> store) : own_store_(std::move(store)) {}
 
   void start(const GangCommand& gang, const StoreAddress& store) {
+    const auto ranks = static_cast<int>(gang.ranks.size());
     std::vector<int> pids;
-    for (std::size_t rank = 0; rank < gang.ranks.size(); ++rank) {
-      RankCommand command = gang.ranks[rank];
-      command.environment.merge(torchrun_environment(gang, rank, store));
+    for (int rank = 0; rank < ranks; ++rank) {
+      RankCommand command = gang.ranks[static_cast<std::size_t>(rank)];
+      command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, store));
       ranks_.push_back({start_process(command), std::nullopt});
       pids.push_back(ranks_.back().process->pid());
     }

@@ -6,7 +6,6 @@
 #include <iostream>
 #include <thread>
 
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "orchestrator/gang_file.h"
 #include "orchestrator/leftovers.h"
 #include "orchestrator/meeting_place.h"
+#include "orchestrator/torchrun.h"
 
 namespace trainyard::orchestrator {
 
@@ -50,7 +50,7 @@ class Task {
     const auto store = meet();
     if (!store) return end({{-1, 0}, told, host_name()});
     RankCommand command = gang_.command.ranks.at(static_cast<std::size_t>(place_.rank));
-    command.environment.merge(environment(*store));
+    command.environment.merge(torchrun_environment(gang_.command, place_, *store));
     RankExit exit{{}, 0, host_name()};
     {
       const auto process = start_process(command);
@@ -82,18 +82,6 @@ class Task {
     }
     throw UserError("the store of rank 0 was not reached within 5 minutes",
                     "hosts of a run must reach each other, and share " + folder_.string());
-  }
-
-  std::map<std::string, std::string> environment(const StoreAddress& store) const {
-    const bool own_rendezvous = gang_.command.foreign && place_.world_size == 1;
-    return {{"RANK", std::to_string(place_.rank)},
-            {"LOCAL_RANK", std::to_string(place_.local_rank)},
-            {"WORLD_SIZE", std::to_string(place_.world_size)},
-            {"LOCAL_WORLD_SIZE", std::to_string(place_.local_world_size)},
-            {"MASTER_ADDR", store.host},
-            {"MASTER_PORT", store.port},
-            {"TORCHELASTIC_RUN_ID", gang_.command.run_id},
-            {"TORCHELASTIC_USE_AGENT_STORE", own_rendezvous ? "False" : "True"}};
   }
 
   // A task whose launcher has gone ends its rank at once: nobody would ever ask for it.
@@ -170,15 +158,6 @@ int run_rank_task(const fs::path& attempt_folder) {
     write_rank_exit(attempt_folder, place.rank, {{1, 0}, 0, host_name()});
     throw;
   }
-}
-
-int probe_spool(const fs::path& folder, const std::string& name, const fs::path& runner) {
-  const bool sees = fs::exists(folder / ("asked-" + name));
-  const bool runs = ::access(runner.c_str(), X_OK) == 0;
-  if (!fs::is_directory(folder)) return 1;
-  const nlohmann::ordered_json json = {{"host", host_name()}, {"sees", sees}, {"runs", runs}};
-  write_whole_file(folder / ("probe-" + name), json.dump() + "\n");
-  return 0;
 }
 
 }  // namespace trainyard::orchestrator

@@ -31,9 +31,4 @@ std::optional<int> tasks_per_node(const std::string& text, int index);
 // To its end. Returns the exit code of the task: that of the rank's program, or 128 + signal.
 int run_rank_task(const std::filesystem::path& attempt_folder);
 
-// Writes `probe-NAME` into `folder`: this host sees what the orchestrator sees, and can run `runner`. An exit
-// code.
-int probe_spool(const std::filesystem::path& folder, const std::string& name,
-                const std::filesystem::path& runner);
-
 }  // namespace trainyard::orchestrator

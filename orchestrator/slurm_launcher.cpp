@@ -1,15 +1,14 @@
 #include "orchestrator/slurm_launcher.h"
 
 #include <algorithm>
-#include <csignal>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
 #include "models/sha256.h"
-#include "orchestrator/leftovers.h"
 #include "orchestrator/slurm_job.h"
+#include "orchestrator/spool_probe.h"
 #include "orchestrator/task_gang.h"
 #include "orchestrator/whole_file.h"
 
@@ -86,7 +85,7 @@ class SlurmLauncher : public Launcher {
 
  private:
   void probe();
-  void wait_for_probe(SlurmJob& job, const fs::path& answer);
+  void wait_for_probe(SlurmJob& job, const SpoolProbe& probe);
 
   experiments::Machine machine_;
   Programs programs_;
@@ -110,7 +109,7 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
                                           const fs::path& folder, int ranks, const fs::path& script,
                                           const std::vector<std::string>& task) {
   const std::string cores = "--cpus-per-task=" + std::to_string(machine.cpus_per_task);
-  std::string log = (folder / "slurm.log").string();  // in its name sbatch replaces what follows a %
+  std::string log = (folder / slurm_log_name).string();  // in its name sbatch replaces what follows a %
   for (auto at = log.find('%'); at != std::string::npos; at = log.find('%', at + 2)) log.insert(at, 1, '%');
   std::vector<std::string> arguments{"--parsable",
                                      "--no-requeue",
@@ -157,49 +156,21 @@ void SlurmLauncher::prepare() {
 
 // A job that writes a file where the runs will lie.
 void SlurmLauncher::probe() {
-  const std::string name = new_token().substr(0, 12);
-  const fs::path asked = runs_ / ("asked-" + name), answer = runs_ / ("probe-" + name),
-                 log = runs_ / "slurm.log";
-  write_whole_file(asked, "\n");
+  const SpoolProbe probe(runs_);
   experiments::Machine machine = machine_;
   machine.exclusive_host = false;
-  SlurmJob job(queue_, "trainyard-probe-" + name,
-               sbatch_arguments(
-                   machine, "trainyard-probe-" + name, runs_, 1, script_,
-                   {programs_.task.string(), "--probe", runs_.string(), name, programs_.runner.string()}));
-  const auto remove_all = [&] {
-    std::error_code ignored;
-    for (const auto& file : {asked, answer, log}) fs::remove(file, ignored);
-  };
-  try {
-    wait_for_probe(job, answer);
-  } catch (...) {
-    remove_all();
-    throw;
-  }
-  remove_all();
+  SlurmJob job(queue_, probe.job_name(),
+               sbatch_arguments(machine, probe.job_name(), runs_, 1, script_, probe.task(programs_)));
+  wait_for_probe(job, probe);
 }
 
-void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
-  const char* advice = "let `spool` in [machine] name a folder that this host and all nodes share";
+void SlurmLauncher::wait_for_probe(SlurmJob& job, const SpoolProbe& probe) {
   auto over_since = SlurmQueue::Clock::time_point::max();
   while (true) {
     queue_.step();
     queue_.soon();
     job.step();
-    fresh_listing(runs_);
-    const auto said = nlohmann::json::parse(whole_file(answer), nullptr, false);
-    if (said.is_object()) {
-      const std::string host = said.value("host", "a node");
-      if (!said.value("sees", false))
-        throw UserError(
-            "a job on " + host + " does not see a file that was written here, in " + runs_.string(), advice);
-      if (!said.value("runs", false))
-        throw UserError("a job on " + host + " cannot run " + programs_.runner.string(),
-                        "install trainyard where all nodes see it");
-      job.let_go();
-      return;
-    }
+    if (probe.answered(programs_)) return job.let_go();
     if (job.stage() == SlurmJob::Stage::refused)
       throw UserError(job.why(), "mend [machine] of the experiment file");
     if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
@@ -207,8 +178,8 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const fs::path& answer) {
     if (over_since != SlurmQueue::Clock::time_point::max() &&
         SlurmQueue::Clock::now() - over_since > (job.completed() ? files_patience : failed_patience))
       throw UserError("a job of Slurm was to write into " + runs_.string() + ", and nothing came here (" +
-                          job.why() + last_words(runs_ / "slurm.log") + ")",
-                      advice);
+                          job.why() + last_words(runs_ / slurm_log_name) + ")",
+                      share_the_spool);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }

@@ -10,6 +10,8 @@
 
 namespace trainyard::orchestrator {
 
+inline constexpr const char* slurm_log_name = "slurm.log";  // what Slurm itself says of a job, in its folder
+
 // "trainyard-<key>-<attempt>-<digits of the attempt's folder>".
 std::string slurm_job_name(const std::filesystem::path& attempt_folder, const std::string& run_id);
 

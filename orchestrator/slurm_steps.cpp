@@ -1,16 +1,15 @@
 // Ranks as steps of one allocation that all runs share: trainyard itself runs inside it (salloc, or a batch
 // script), and each run is an `srun`. Where trainyard is killed and the allocation stays,
 // srun's own guard ends the step; one that is there all the same is adopted by a successor in the allocation.
-#include <csignal>
+#include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
-#include "orchestrator/leftovers.h"
 #include "orchestrator/slurm_launcher.h"
 #include "orchestrator/slurm_queue.h"
+#include "orchestrator/spool_probe.h"
 #include "orchestrator/task_gang.h"
 #include "orchestrator/whole_file.h"
 
@@ -18,7 +17,6 @@ namespace trainyard::orchestrator {
 
 namespace {
 
-constexpr const char* srun_log = "slurm.log";
 constexpr auto step_probe_patience = std::chrono::seconds(60);
 
 class StepGang : public TaskGang {
@@ -29,7 +27,7 @@ class StepGang : public TaskGang {
         queue_(queue),
         name_(gang.job),
         allocation_(gang.allocation),
-        log_(gang.command.directory / srun_log),
+        log_(gang.command.directory / slurm_log_name),
         first_rank_log_(gang.command.ranks.front().log),
         srun_(std::move(srun)),
         adopted_(!srun_),
@@ -116,7 +114,7 @@ class StepLauncher : public Launcher {
                                       start_process({.argv = slurm_client("srun", arguments),
                                                      .environment = {},
                                                      .cores = {},
-                                                     .log = command.directory / srun_log,
+                                                     .log = command.directory / slurm_log_name,
                                                      .folder = command.directory}));
   }
 
@@ -129,24 +127,18 @@ class StepLauncher : public Launcher {
   // A step that writes a file where the runs will lie.
   void prepare() override {
     std::filesystem::create_directories(runs_);
-    const std::string name = new_token().substr(0, 12);
-    const auto asked = runs_ / ("asked-" + name), answer = runs_ / ("probe-" + name);
-    write_whole_file(asked, "\n");
+    const SpoolProbe probe(runs_);
     const auto said =
-        ClientCommand(slurm_client("srun", srun_arguments(machine_, allocation_, "trainyard-probe-" + name, 1,
-                                                          {programs_.task.string(), "--probe", runs_.string(),
-                                                           name, programs_.runner.string()})))
+        ClientCommand(slurm_client("srun", srun_arguments(machine_, allocation_, probe.job_name(), 1,
+                                                          probe.task(programs_))))
             .wait(step_probe_patience);
-    fresh_listing(runs_);
-    const auto seen = nlohmann::json::parse(whole_file(answer), nullptr, false);
-    for (const auto& file : {asked, answer}) std::filesystem::remove(file);
     if (!said) throw UserError("a step in allocation " + allocation_ + " did not run within a minute");
     if (!said->status.clean())
       throw UserError("srun: " + complaint(*said), "mend [machine] of the experiment file");
-    if (!seen.is_object() || !seen.value("sees", false) || !seen.value("runs", false))
-      throw UserError(
-          "a step in allocation " + allocation_ + " does not see the same files in " + runs_.string(),
-          "let `spool` in [machine] name a folder that this host and all nodes share");
+    if (!probe.answered(programs_))
+      throw UserError("a step in allocation " + allocation_ + " was to write into " + runs_.string() +
+                          ", and nothing came here",
+                      share_the_spool);
   }
 
  private:

@@ -1,7 +1,11 @@
 #include "orchestrator/whole_file.h"
 
+#include <array>
 #include <fstream>
 #include <sstream>
+#include <string_view>
+
+#include "experiments/durable_file.h"
 
 namespace trainyard::orchestrator {
 
@@ -10,6 +14,10 @@ std::string whole_file(const std::filesystem::path& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
+}
+
+void write_whole_file(const std::filesystem::path& file, const std::string& text) {
+  experiments::write_durably(file, std::array{std::string_view(text)});
 }
 
 }  // namespace trainyard::orchestrator

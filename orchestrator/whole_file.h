@@ -1,4 +1,4 @@
-// A small file of the system, as of /proc, whole.
+// A small file, whole.
 #pragma once
 
 #include <filesystem>
@@ -8,5 +8,8 @@ namespace trainyard::orchestrator {
 
 // "" where it cannot be read.
 std::string whole_file(const std::filesystem::path& file);
+
+// Whoever sees the file sees all of it, also after a crash. std::system_error with its name.
+void write_whole_file(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace trainyard::orchestrator

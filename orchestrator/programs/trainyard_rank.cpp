@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "orchestrator/rank_task.h"
+#include "orchestrator/spool_probe.h"
 
 namespace {
 
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (arguments.size() == 4 && arguments[0] == "--probe")
-      return probe_spool(arguments[1], arguments[2], arguments[3]);
+      return answer_spool_probe(arguments[1], arguments[2], arguments[3]);
     if (arguments.size() == 1 && !arguments[0].starts_with("--")) return run_rank_task(arguments[0]);
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << std::endl;
