@@ -29,12 +29,14 @@ bool Adoption::alive(const std::filesystem::path& attempt_folder) {
   return gang->allocation.empty() ? job_alive(*gang) : step_alive(*gang);
 }
 
+const SlurmQueue& Adoption::queue(const std::string& allocation) {
+  const auto [queue, is_new] = queues_.try_emplace(allocation, allocation);
+  if (is_new) queue->second.ask_now(std::chrono::seconds(60));
+  return queue->second;
+}
+
 bool Adoption::job_alive(const GangFile& gang) {
-  if (!queue_) {
-    queue_ = std::make_unique<SlurmQueue>();
-    queue_->ask_now(std::chrono::seconds(60));
-  }
-  const auto job = queue_->find(gang.job);
+  const auto job = queue("").find(gang.job);
   if (!job || ended(*job)) {
     abandon(gang.command.directory);
     return false;
@@ -47,9 +49,7 @@ bool Adoption::job_alive(const GangFile& gang) {
 
 // A step of another allocation than ours is ended: nobody would see it end.
 bool Adoption::step_alive(const GangFile& gang) {
-  SlurmQueue steps(gang.allocation);
-  steps.ask_now(std::chrono::seconds(60));
-  const auto step = steps.find(gang.job);
+  const auto step = queue(gang.allocation).find(gang.job);
   if (step && launcher_ == "slurm" && own_allocation() == gang.allocation) return true;
   abandon(gang.command.directory);
   if (step)

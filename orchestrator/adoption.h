@@ -3,7 +3,7 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
+#include <map>
 #include <string>
 
 #include "orchestrator/gang_file.h"
@@ -29,8 +29,10 @@ class Adoption {
   bool job_alive(const GangFile& gang);
   bool step_alive(const GangFile& gang);
 
+  const SlurmQueue& queue(const std::string& allocation);
+
   std::string launcher_;
-  std::unique_ptr<SlurmQueue> queue_;  // asked once, when the first job is met
+  std::map<std::string, SlurmQueue> queues_;  // by allocation; "": jobs. Each is asked once
 };
 
 // Runs of the plan whose attempts live go on with them.

@@ -55,8 +55,7 @@ void Attempt::end_at_once() {
 }
 
 void Attempt::start() {
-  records_.emplace(place_.directory / experiments::orchestrator_records_name, place_.key, place_.attempt,
-                   std::nullopt);
+  open_records();
   std::vector<std::string> names;
   for (const Device& device : devices_) names.push_back(device.name);
   record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}});
@@ -72,6 +71,11 @@ void Attempt::start() {
 
 double Attempt::seconds() const {
   return std::chrono::duration<double>(Clock::now() - started_).count();
+}
+
+void Attempt::open_records() {
+  records_.emplace(place_.directory / experiments::orchestrator_records_name, place_.key, place_.attempt,
+                   std::nullopt);
 }
 
 // Ingested by the next `collect`.

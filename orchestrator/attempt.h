@@ -83,6 +83,7 @@ class Attempt {
   void launch_ranks();
   void adopt_ranks();
   bool foreign() const;  // its ranks are a program of the user's
+  void open_records();
   void record(const std::string& type, const nlohmann::ordered_json& body);
   void poll_ranks();
   void note_death(int rank, const ExitStatus& status);
@@ -99,6 +100,7 @@ class Attempt {
   void succeed();
   void run_out_of_time(const std::string& why);
   void fail(std::optional<int> rank, const std::string& error);
+  void fail_by(const Death& death);
   void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;
   const Death& cause() const;

@@ -36,7 +36,7 @@ void Attempt::finish(const GangEnd& end) {
   else if (end.kind == GangEnd::Kind::out_of_time && !stopped_)
     run_out_of_time(end.why);
   else if (!deaths_.empty())
-    fail(cause().rank, first_error(cause()));
+    fail_by(cause());
   else if (!hang_error_.empty())
     fail(life_.first_silent(), hang_error_);
   else
@@ -80,6 +80,10 @@ void Attempt::fail(std::optional<int> rank, const std::string& error) {
   }
   record("cause", body);
   records_->sync();
+}
+
+void Attempt::fail_by(const Death& death) {
+  fail(death.rank, first_error(death));
 }
 
 void Attempt::interrupt(const std::string& why) {

@@ -14,12 +14,6 @@ std::string spool_name(std::optional<int> rank) {
   return rank ? experiments::rank_records_name(*rank) : experiments::orchestrator_records_name;
 }
 
-// The member as text; empty where it is missing or no text: foreign programs write records too.
-std::string text_of(const nlohmann::json& object, const char* member) {
-  const auto found = object.find(member);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::optional<double> number_of(const nlohmann::json& object, const char* member) {
   const auto found = object.find(member);
   if (found == object.end() || !found->is_number()) return std::nullopt;
@@ -27,6 +21,11 @@ std::optional<double> number_of(const nlohmann::json& object, const char* member
 }
 
 }  // namespace
+
+std::string text_member(const nlohmann::json& object, const char* member) {
+  const auto found = object.find(member);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
 
 Collector::Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest)
     : place_(std::move(place)), run_file_(std::move(run_file)), ingest_(ingest) {
@@ -84,7 +83,7 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
 }
 
 void Collector::note_end(const experiments::Record& record) {
-  ends_[*record.rank] = {text_of(record.body, "status") == "finished", text_of(record.body, "error")};
+  ends_[*record.rank] = {text_member(record.body, "status") == "finished", text_member(record.body, "error")};
 }
 
 void Collector::note_test(const experiments::Record& record) {
@@ -93,8 +92,8 @@ void Collector::note_test(const experiments::Record& record) {
   for (const auto& metric : *metrics) {
     const auto sum = number_of(metric, "sum");
     const auto weight = number_of(metric, "weight");
-    if (text_of(metric, "phase") != "test" || !sum || !weight) continue;
-    Additive& total = test_[text_of(metric, "name")];
+    if (text_member(metric, "phase") != "test" || !sum || !weight) continue;
+    Additive& total = test_[text_member(metric, "name")];
     total.sum += *sum;
     total.weight += *weight;
   }
@@ -102,9 +101,9 @@ void Collector::note_test(const experiments::Record& record) {
 
 void Collector::note_message(const experiments::Record& record) {
   if (!record.rank) return;  // the orchestrator's own, which it tells itself
-  const std::string level = text_of(record.body, "level");
+  const std::string level = text_member(record.body, "level");
   if (level == "warning" || level == "error")
-    messages_.push_back("rank " + std::to_string(*record.rank) + ": " + text_of(record.body, "text"));
+    messages_.push_back("rank " + std::to_string(*record.rank) + ": " + text_member(record.body, "text"));
 }
 
 bool Collector::finished(int rank) const {

@@ -81,6 +81,10 @@ class Collector {
   std::vector<std::string> messages_;
 };
 
+// A member of a record's body as text; empty where it is missing or no text: foreign programs write records
+// too.
+std::string text_member(const nlohmann::json& object, const char* member);
+
 // The last line of a log that looks like an error, trimmed; nothing where none does. Reads the last 64 KiB.
 std::optional<std::string> last_error_line(const std::filesystem::path& log);
 

@@ -63,7 +63,7 @@ std::optional<Process> read_process(int pid) {
 // In the environment it was started with.
 bool has_token(int pid, const std::string& token) {
   if (token.empty()) return false;
-  const std::string wanted = "TRAINYARD_TOKEN=" + token;
+  const std::string wanted = std::string(token_variable) + "=" + token;
   std::istringstream entries(whole_file("/proc/" + std::to_string(pid) + "/environ"));
   for (std::string entry; std::getline(entries, entry, '\0');)
     if (entry == wanted) return true;

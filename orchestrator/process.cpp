@@ -8,7 +8,6 @@
 // The kernel sends the death signal when the *thread* that forked ends: launch from the main thread only.
 #include "orchestrator/process.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "models/error.h"
+#include "orchestrator/meeting_place.h"
 
 namespace trainyard::orchestrator {
 
@@ -60,12 +61,6 @@ std::string processor() {
   return "unknown";
 }
 
-std::string host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 }  // namespace
 
 Programs find_programs() {
@@ -83,7 +78,7 @@ Programs find_programs() {
 experiments::Circumstances machine_circumstances(const Programs& programs) {
   const nlohmann::json versions = versions_of(programs.runner);
   const auto text = [&](const char* name) { return versions.value(name, std::string()); };
-  return {.host = host(),
+  return {.host = host_name(),
           .processor = processor(),
           .threads_per_rank = 1,
           .ranks_per_device = 1,

@@ -1,7 +1,6 @@
 #include "orchestrator/recovery.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "db/queries.h"
@@ -58,11 +57,6 @@ std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
   if (found == body.end() || !found->is_array()) return numbers;
   for (const auto& each : *found) numbers.push_back(each.is_number_integer() ? each.get<Number>() : Number{});
   return numbers;
-}
-
-std::string text_member(const nlohmann::json& body, const char* member) {
-  const auto found = body.find(member);
-  return found != body.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // What the orchestrator's own spool says of its processes.

@@ -1,7 +1,5 @@
 #include "orchestrator/slurm_job.h"
 
-#include <algorithm>
-#include <array>
 #include <csignal>
 
 namespace trainyard::orchestrator {
@@ -71,7 +69,7 @@ void SlurmJob::submit() {
     submitted(*answer);
     return;
   }
-  if (signal_later_) {
+  if (cancel_later_) {
     stage_ = Stage::over;
     why_ = "never submitted";
     return;
@@ -96,7 +94,7 @@ void SlurmJob::submitted(const ClientAnswer& answer) {
   id_ = answer.status.clean() ? job_id(answer.text) : "";
   if (!id_.empty()) {
     stage_ = Stage::queued;
-    if (signal_later_) cancel();
+    if (cancel_later_) cancel();
   } else if (passes(answer.text) && Clock::now() < give_up_) {
     try_again_ = Clock::now() + between_tries;
   } else {
@@ -133,7 +131,7 @@ void SlurmJob::note_end(const SlurmState& job) {
 }
 
 void SlurmJob::signal(int number) {
-  if (stage_ == Stage::submitting) signal_later_ = number;
+  if (stage_ == Stage::submitting) cancel_later_ = true;
   if (id_.empty() || stage_ == Stage::over || stage_ == Stage::refused) return;
   queue_.soon();
   if (stage_ == Stage::queued) return cancel();

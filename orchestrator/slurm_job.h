@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,7 +48,7 @@ class SlurmJob {
   Stage stage_ = Stage::submitting;
   std::string id_, why_;
   bool lost_ = false, cancelled_ = false, timed_out_ = false, ran_ = false;
-  std::optional<int> signal_later_;  // asked for before it was submitted
+  bool cancel_later_ = false;  // told to end before it was submitted
   std::unique_ptr<ClientCommand> sbatch_;
   std::vector<std::unique_ptr<ClientCommand>> telling_;
   Clock::time_point known_since_, try_again_, give_up_;

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "orchestrator/client_command.h"
@@ -44,7 +43,6 @@ class SlurmQueue {
   Clock::time_point asked() const {
     return asked_;
   }  // when what was answered last had been asked; min() = never
-  std::string trouble() const { return trouble_; }  // why the last question had no answer; empty: it had
 
   // Submissions under way are few at a time: the controller serves others too.
   bool may_submit() const { return submitting_ < 4; }
@@ -58,7 +56,7 @@ class SlurmQueue {
   std::map<std::string, SlurmState> jobs_;
   std::unique_ptr<ClientCommand> asking_;
   Clock::time_point asked_ = Clock::time_point::min(), asking_since_, next_, soon_until_;
-  std::string trouble_;
+  std::string trouble_;  // why the last question had no answer; empty: it had
   int submitting_ = 0;
 };
 

@@ -1,4 +1,5 @@
 // Which rank a task is: every launcher has variables of its own for it.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -16,12 +17,15 @@ struct Family {
   const char* world_size;
   const char* local_rank;
   const char* local_world_size;  // a number, or Slurm's list of tasks a host
+  const char* node;              // which of the list; null: it is a number
 };
 constexpr std::array<Family, 3> families{{
-    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
+    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_NODEID"},
     {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},                                         // Open MPI
-    {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},  // MPICH and Intel MPI, by Hydra
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},  // Open MPI
+    {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+     nullptr},  // MPICH and Intel MPI, by Hydra
 }};
 
 std::optional<int> number(const std::string& text) {
@@ -46,7 +50,7 @@ int number_of(const char* name) {
 
 int local_world_size(const Family& family) {
   const std::string text = text_of(family.local_world_size);
-  const int node = std::string(family.launcher) == "slurm" ? number_of("SLURM_NODEID") : 0;
+  const int node = family.node == nullptr ? 0 : number_of(family.node);
   if (const auto tasks = tasks_per_node(text, node)) return *tasks;
   throw UserError(std::string(family.local_world_size) + "=" + text +
                   " does not say how many tasks a host has");

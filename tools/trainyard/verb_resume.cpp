@@ -1,12 +1,10 @@
 // trainyard resume: go on with an experiment of this yard as it was asked for, without its file.
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
 #include "db/queries.h"
-#include "models/error.h"
+#include "orchestrator/whole_file.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
 #include "tools/trainyard/run_experiment.h"
@@ -22,13 +20,6 @@ struct ResumeOptions {
   SweepChoices choices;
 };
 
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> list_of(const nlohmann::json& asked, const char* name) {
   return asked.is_object() ? asked.value(name, std::vector<std::string>()) : std::vector<std::string>();
 }
@@ -41,7 +32,7 @@ fs::path file_of(const db::Plan& plan) {
 }
 
 void note_change(const db::Plan& plan, const fs::path& file) {
-  if (fs::exists(file) && text_of(file) != plan.toml)
+  if (fs::exists(file) && orchestrator::whole_file(file) != plan.toml)
     std::cerr << "note: " << file.string() << " has changed since; this goes on with what was asked then, "
               << "`trainyard run` takes the new one\n";
 }
