@@ -4,27 +4,9 @@
 #include <fstream>
 #include <stdexcept>
 
-#include <nlohmann/json.hpp>
-
-#include "db/database.h"
-#include "db/queries.h"
+#include "result_rows.h"
 
 namespace trainyard::cluster {
-
-namespace {
-
-constexpr const char* views[] = {
-    "SELECT run_key, experiment, model, strategy, seed, status, epochs_done, test_accuracy FROM run_summary "
-    "ORDER BY 1",
-    "SELECT run_key, epoch, train_loss, train_accuracy, validation_loss, validation_accuracy FROM "
-    "epoch_average "
-    "ORDER BY 1, 2",
-    "SELECT run_key, epoch, rank, train_loss FROM epoch_rank ORDER BY 1, 2, 3",
-    "SELECT run_key, train_loss, validation_loss, test_loss, test_accuracy FROM final_metrics ORDER BY 1",
-    "SELECT run_key, COUNT(*) FROM attempt_status WHERE status = 'finished' GROUP BY 1 ORDER BY 1",
-    "SELECT run_key, 'still running' FROM attempt_status WHERE status = 'running'"};
-
-}  // namespace
 
 std::string sleeping_program(double seconds) {
   return R"sh(#!/bin/sh
@@ -66,14 +48,6 @@ replicas = 2
 )" + machine;
 }
 
-std::vector<std::string> rows_of(const std::filesystem::path& yard) {
-  const auto database = db::Database::open_read_only(yard / "results.db");
-  std::vector<std::string> rows;
-  for (const char* view : views)
-    for (const auto& row : db::select(database, view).rows) rows.push_back(nlohmann::json(row).dump());
-  return rows;
-}
-
 const std::vector<std::string>& rows_here() {
   static const std::vector<std::string> rows = [] {
     const e2e::Scratch scratch;
@@ -81,7 +55,7 @@ const std::vector<std::string>& rows_here() {
     scratch.write("here.toml", mixed_file("exclusive = \"devices\"\n"));
     const auto here = e2e::run_trainyard(scratch.path(), {"run", "here.toml", "--no-report"});
     if (here.code != 0) throw std::runtime_error(here.out + here.err);
-    return rows_of(scratch.path() / "yard");
+    return tests::result_rows(scratch.path() / "yard");
   }();
   return rows;
 }

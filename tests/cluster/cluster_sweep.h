@@ -27,9 +27,6 @@ std::string mixed_file(const std::string& machine);
 // The rows of that experiment as processes of this host; run once.
 const std::vector<std::string>& rows_here();
 
-// The rows of a yard's views, times and numbers of attempts aside.
-std::vector<std::string> rows_of(const std::filesystem::path& yard);
-
 // How often ranks were started, and which: "key attempt rank", sorted.
 std::vector<std::string> starts(const std::filesystem::path& folder);
 

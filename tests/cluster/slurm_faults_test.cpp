@@ -11,6 +11,7 @@
 #include "orchestrator/client_command.h"
 #include "orchestrator/whole_file.h"
 #include "real_slurm.h"
+#include "result_rows.h"
 
 using namespace trainyard;
 using namespace trainyard::cluster;
@@ -81,7 +82,7 @@ TEST_CASE(
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(contains(output.out, "its Slurm job " + jobs[0] + ": CANCELLED"));
   CHECK(contains(output.out, "NODE_FAIL"));
-  CHECK(rows_of(scratch.path() / "yard") == rows_of(scratch.path() / "here"));
+  CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   check_nothing_left(*cluster, scratch);
 }
@@ -182,9 +183,9 @@ TEST_CASE(
   const auto seen = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
   CHECK_MESSAGE(seen.code == 0, (seen.out + seen.err));
   CHECK(std::filesystem::is_symlink(scratch.path() / "yard/runs"));
-  const auto rows = rows_of(scratch.path() / "yard");
+  const auto rows = tests::result_rows(scratch.path() / "yard");
   CHECK(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
-  CHECK(rows_of(scratch.path() / "yard") == rows);
+  CHECK(tests::result_rows(scratch.path() / "yard") == rows);
   const auto other = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report", "--yard", "other"});
   CHECK(other.code == 2);
   CHECK_MESSAGE(contains(other.err, "belongs to yard"), other.err);
@@ -218,6 +219,6 @@ checkpoint = "epoch"
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(contains(output.out, "its time limit was reached after epoch"));
   CHECK(contains(output.out, "started (attempt 2)"));
-  CHECK(rows_of(scratch.path() / "yard") == rows_of(scratch.path() / "here"));
+  CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   check_nothing_left(*cluster, scratch);
 }

@@ -6,6 +6,7 @@
 #include "cluster_sweep.h"
 #include "contains.h"
 #include "real_slurm.h"
+#include "result_rows.h"
 
 using namespace trainyard;
 using namespace trainyard::cluster;
@@ -33,7 +34,7 @@ TEST_CASE(
   scratch.write("mpi.toml", mixed_file(by_mpirun));
   const auto there = run_trainyard(scratch.path(), {"run", "mpi.toml", "--no-report", "--yard", "there"});
   REQUIRE_MESSAGE(there.code == 0, (there.out + there.err));
-  CHECK(rows_of(scratch.path() / "there") == rows_here());
+  CHECK(tests::result_rows(scratch.path() / "there") == rows_here());
   check_nothing_left(scratch);
 }
 

@@ -9,6 +9,7 @@
 #include "contains.h"
 #include "orchestrator/client_command.h"
 #include "real_slurm.h"
+#include "result_rows.h"
 
 using namespace trainyard;
 using namespace trainyard::cluster;
@@ -30,7 +31,7 @@ TEST_CASE(
   scratch.write("slurm.toml", mixed_file(two_nodes));
   const auto there = run_trainyard(scratch.path(), {"run", "slurm.toml", "--no-report", "--yard", "there"});
   REQUIRE_MESSAGE(there.code == 0, (there.out + there.err));
-  CHECK(rows_of(scratch.path() / "there") == rows_here());
+  CHECK(tests::result_rows(scratch.path() / "there") == rows_here());
   CHECK(contains(cluster->client({"squeue", "-h", "--states=all", "--format=%j %N"}), " n[1-2]\n"));
   CHECK(cluster->becomes_empty(5));
   const auto again = run_trainyard(scratch.path(), {"run", "slurm.toml", "--no-report", "--yard", "there"});
@@ -78,7 +79,7 @@ TEST_CASE(
       scratch.path(),
       {"run", "shared.toml", "--no-report", "--yard", "there", "--exclude-where", "strategy=mine"}, inside);
   CHECK_MESSAGE(there.code == 0, (there.out + there.err));
-  const auto rows = rows_of(scratch.path() / "there");
+  const auto rows = tests::result_rows(scratch.path() / "there");
   CHECK(rows.size() > 10);  // two runs, their epochs, ranks and metrics
   for (const auto& row : rows)
     CHECK_MESSAGE(std::find(rows_here().begin(), rows_here().end(), row) != rows_here().end(), row);
@@ -97,7 +98,7 @@ TEST_CASE(
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("here.toml", sleeping_file(2, 2, "exclusive = \"devices\"\n"));
   REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
-  CHECK(rows_of(scratch.path() / "yard") == rows_of(scratch.path() / "here"));
+  CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   cluster->client({"scancel", allocation});
   CHECK(cluster->becomes_empty(10));
   CHECK(e2e::ranks_below(scratch.path()).empty());

@@ -12,19 +12,6 @@
 using namespace trainyard;
 using namespace trainyard::faults;
 
-namespace {
-
-void expect_survived(FaultySweep& sweep, const std::string& what) {
-  ++tally().tried;
-  const Ended successor = sweep.run();
-  const std::string wrong =
-      successor.code != 0 ? "the successor ended with " + std::to_string(successor.code) : sweep.difference();
-  if (wrong.empty()) ++tally().survived;
-  CHECK_MESSAGE(wrong.empty(), (what + ": " + wrong));
-}
-
-}  // namespace
-
 TEST_CASE("an orchestrator that is killed at any write, sync, rename or commit loses nothing") {
   FaultySweep sweep;
   sweep.forget();

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,23 +13,13 @@
 #include "models/error.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/recovery.h"
+#include "result_rows.h"
 
 namespace trainyard::faults {
 
 using namespace orchestrator;
 
 namespace {
-
-// What must be the same whatever happened: results, not times, and not how many attempts they took.
-constexpr const char* result_queries[] = {
-    "SELECT run_key, experiment, strategy, status, epochs_done, test_accuracy FROM run_summary ORDER BY 1, 2",
-    "SELECT run_key, epoch, train_loss, train_accuracy, validation_loss, validation_accuracy FROM "
-    "epoch_average "
-    "ORDER BY 1, 2",
-    "SELECT run_key, epoch, rank, train_loss FROM epoch_rank ORDER BY 1, 2, 3",
-    "SELECT run_key, train_loss, validation_loss, test_loss, test_accuracy FROM final_metrics ORDER BY 1",
-    "SELECT run_key, COUNT(*) AS finished_attempts FROM attempt_status WHERE status = 'finished' GROUP BY 1",
-    "SELECT run_key, 'still running' FROM attempt_status WHERE status = 'running'"};
 
 experiments::Run small_run(const char* strategy, std::int64_t replicas, bool checkpoints) {
   experiments::Run run = mlp_run(strategy, replicas, 0);
@@ -126,11 +117,7 @@ Ended FaultySweep::run(Fault fault, long at_call, long clock_shift) {
 }
 
 std::vector<std::string> FaultySweep::results() const {
-  const auto database = db::Database::open_read_only(yard() / "results.db");
-  std::vector<std::string> rows;
-  for (const char* query : result_queries)
-    for (const auto& row : db::select(database, query).rows) rows.push_back(nlohmann::json(row).dump());
-  return rows;
+  return tests::result_rows(yard());
 }
 
 std::string FaultySweep::difference() const {
@@ -143,6 +130,15 @@ std::string FaultySweep::difference() const {
   }
   const auto other = db::differences_from_files(yard(), db::Database::open_read_only(yard() / "results.db"));
   return other.empty() ? "" : "the files say something else: " + other.front();
+}
+
+void expect_survived(FaultySweep& sweep, const std::string& what) {
+  ++tally().tried;
+  const Ended successor = sweep.run();
+  const std::string wrong =
+      successor.code != 0 ? "the successor ended with " + std::to_string(successor.code) : sweep.difference();
+  if (wrong.empty()) ++tally().survived;
+  CHECK_MESSAGE(wrong.empty(), (what + ": " + wrong));
 }
 
 }  // namespace trainyard::faults

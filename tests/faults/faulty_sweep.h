@@ -53,4 +53,7 @@ struct Tally {
 };
 Tally& tally();
 
+// Counts a fault: a successor finishes what it left, with the results of an undisturbed sweep.
+void expect_survived(FaultySweep& sweep, const std::string& what);
+
 }  // namespace trainyard::faults
