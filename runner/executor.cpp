@@ -58,14 +58,14 @@ struct Expected {
 // One go through the actions.
 class ExecutorRun {
  public:
-  ExecutorRun(Executor& executor, const StageWork& work, Reducer& reducer, TimeParts& times)
+  ExecutorRun(Executor& executor, const StageWork& work, Reducer& reducer, StepTimes& times)
       : executor_(executor),
         stages_(executor.stages_),
         work_(work),
         reducer_(reducer),
-        times_(times),
         live_(work.samples.size()),
-        shapes_(work.samples.size()) {}
+        shapes_(work.samples.size()),
+        watch_(times) {}
 
   bool run(const std::vector<Action>& all) {
     std::copy_if(all.begin(), all.end(), std::back_inserter(actions_),
@@ -83,7 +83,7 @@ class ExecutorRun {
       take(action);
     }
     outgoing_.finish();
-    times_.exposed_communication += watch_.lap();
+    watch_.lap(&TimeParts::transfer);
     return trains;
   }
 
@@ -128,14 +128,14 @@ class ExecutorRun {
     Batch batch;
     if (first() || last()) batch = work_.gather(samples(micro_batch), first(), last());
     if (first()) live.inputs = std::move(batch.inputs);
-    times_.data += watch_.lap();
+    watch_.lap(&TimeParts::data);
     networks::ForwardContext context = work_.context;
     context.samples = samples(micro_batch);
     live.outputs = forward_in(executor_.precision_, executor_.network_, live.inputs, context);
     if (last()) live.loss = work_.loss(samples(micro_batch), live.outputs, batch.targets);
     if (last() || !context.training) live.inputs = with_gradient(live.inputs);
     if (last()) live.outputs.clear();
-    times_.forward += watch_.lap();
+    watch_.lap(&TimeParts::forward);
   }
 
   void backward(int micro_batch) {
@@ -150,14 +150,14 @@ class ExecutorRun {
     live.outputs.clear();
     live.gradients.clear();
     if (first()) live.inputs.clear();
-    times_.backward += watch_.lap();
+    watch_.lap(&TimeParts::backward);
   }
 
   void send_activations(const Action& action) {
     Live& live = this->live(action.micro_batch);
     outgoing_.send(stages_, stages_.rank() + 1, tag_of(action), live.outputs);
     if (!work_.context.training) live.outputs.clear();
-    times_.exposed_communication += watch_.lap();
+    watch_.lap(&TimeParts::transfer);
   }
 
   void send_gradients(const Action& action) {
@@ -166,7 +166,7 @@ class ExecutorRun {
     for (const at::Tensor& input : with_gradient(live.inputs)) gradients.push_back(gradient_of(input));
     outgoing_.send(stages_, stages_.rank() - 1, tag_of(action), gradients);
     live.inputs.clear();
-    times_.exposed_communication += watch_.lap();
+    watch_.lap(&TimeParts::transfer);
   }
 
   networks::Activations receive_activations(const Action& action) {
@@ -177,11 +177,12 @@ class ExecutorRun {
 
   IncomingMessage::Content receive(const Action& action) {
     if (posted_.empty() || posted_.front().action != action) throw InternalError("a receive out of order");
-    WaitedSeconds waited;
-    IncomingMessage::Content content = posted_.front().message.take(waited);
+    watch_.lap(&TimeParts::transfer);
+    posted_.front().message.wait_for_sender();
+    watch_.lap(&TimeParts::bubble);
+    IncomingMessage::Content content = posted_.front().message.take();
     posted_.pop_front();
-    times_.bubble += waited.neighbour;
-    times_.exposed_communication += watch_.lap() - waited.neighbour;
+    watch_.lap(&TimeParts::transfer);
     return content;
   }
 
@@ -218,7 +219,6 @@ class ExecutorRun {
   Communicator& stages_;
   const StageWork& work_;
   Reducer& reducer_;
-  TimeParts& times_;
   std::vector<Live> live_;  // by micro-batch
   std::vector<std::optional<std::vector<std::int64_t>>> shapes_;
   std::vector<Action> actions_;
@@ -226,11 +226,11 @@ class ExecutorRun {
   std::size_t next_receive_ = 0;
   std::deque<Expected> posted_;
   OutgoingMessages outgoing_;
-  Stopwatch watch_;
+  PartWatch watch_;
 };
 
 bool Executor::run(const std::vector<Action>& actions, const StageWork& work, Reducer& reducer,
-                   TimeParts& times) {
+                   StepTimes& times) {
   return ExecutorRun(*this, work, reducer, times).run(actions);
 }
 

@@ -47,7 +47,7 @@ class Executor {
 
   // Takes all `actions`. Where there are backwards among them, `reducer` has gradients prepared before, and
   // is told of the last one; returns whether there was any. Collective over the stages.
-  bool run(const std::vector<Action>& actions, const StageWork& work, Reducer& reducer, TimeParts& times);
+  bool run(const std::vector<Action>& actions, const StageWork& work, Reducer& reducer, StepTimes& times);
 
  private:
   friend class ExecutorRun;

@@ -15,11 +15,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json to_json(const TimeParts& parts) {
+  return {
+      {"data", parts.data},         {"forward", parts.forward},
+      {"backward", parts.backward}, {"exposed_communication", parts.exposed_communication + parts.transfer},
+      {"bubble", parts.bubble},     {"optimizer", parts.optimizer}};
+}
+
 Json to_json(const TimeParts& parts, double whole) {
-  return {{"data", parts.data},          {"forward", parts.forward},
-          {"backward", parts.backward},  {"exposed_communication", parts.exposed_communication},
-          {"bubble", parts.bubble},      {"optimizer", parts.optimizer},
-          {"other", whole - parts.sum()}};
+  Json json = to_json(parts);
+  json["other"] = whole - parts.sum();
+  return json;
 }
 
 std::string device_name(const experiments::Launch& launch, int rank) {
@@ -42,6 +48,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
   const Versions built = versions();
   const Position position = mesh.position(rank_);
   has_metrics_ = position.stage == mesh.stages - 1;
+  has_neighbours_ = mesh.stages > 1;
   writer_.append(
       "start",
       {{"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
@@ -76,11 +83,19 @@ void RankRecords::probe(const ProbedStep& outcome) {
 void RankRecords::epoch(const EpochOutcome& outcome) {
   Json metrics = metrics_of(outcome.train, "train");
   for (const Json& metric : metrics_of(outcome.validation, "validation")) metrics.push_back(metric);
-  writer_.append("epoch", {{"epoch", outcome.epoch},
-                           {"train_seconds", outcome.train_seconds},
-                           {"validation_seconds", outcome.validation_seconds},
-                           {"seconds", to_json(outcome.parts, outcome.train_seconds)},
-                           {"metrics", std::move(metrics)}});
+  const StepTimes& times = outcome.times;
+  Json body{{"epoch", outcome.epoch},
+            {"train_seconds", outcome.train_seconds},
+            {"validation_seconds", outcome.validation_seconds},
+            {"seconds", to_json(times.passed, outcome.train_seconds)},
+            {"steps", times.steps}};
+  if (has_neighbours_) body["transfer_seconds"] = times.passed.transfer;
+  if (times.on_core) {
+    body["core_seconds"] = to_json(*times.on_core);
+    if (has_neighbours_) body["core_seconds"]["transfer"] = times.on_core->transfer;
+  }
+  body["metrics"] = std::move(metrics);
+  writer_.append("epoch", body);
   writer_.sync();
 }
 

@@ -28,7 +28,7 @@ struct EpochOutcome {
   std::int64_t epoch = 0;  // from 1
   double train_seconds = 0;
   double validation_seconds = 0;
-  TimeParts parts;  // of train_seconds
+  StepTimes times;  // of train_seconds
   MetricSums train;
   MetricSums validation;
 };
@@ -63,6 +63,7 @@ class RankRecords {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double setup_seconds_ = 0;  // until `start`
   bool has_metrics_ = true;   // only the last stage computes any
+  bool has_neighbours_ = false;
   experiments::RecordWriter writer_;
   experiments::ProgressWriter progress_;
 };

@@ -10,7 +10,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include "models/error.h"
-#include "runner/time_parts.h"
 
 namespace trainyard::runner {
 
@@ -103,11 +102,13 @@ void IncomingMessage::post_tensors(const Layout& expected) {
   }
 }
 
-IncomingMessage::Content IncomingMessage::take(WaitedSeconds& waited) {
-  Stopwatch watch;
-  header_work_->wait();
+void IncomingMessage::wait_for_sender() {
+  if (const auto work = std::exchange(header_work_, nullptr)) work->wait();
+}
+
+IncomingMessage::Content IncomingMessage::take() {
+  wait_for_sender();
   Content content{decode(header_), {}};
-  waited.neighbour += watch.lap();
   post_tensors(content.layout);
   if (!std::equal(flat_.begin(), flat_.end(), content.layout.begin(), content.layout.end(), fits)) {
     throw InternalError("a stage sent other tensors than its neighbour expected");
@@ -115,7 +116,6 @@ IncomingMessage::Content IncomingMessage::take(WaitedSeconds& waited) {
   for (auto& work : works_) work->wait();
   for (std::size_t i = 0; i < flat_.size(); ++i)
     content.tensors.push_back(arrived(flat_[i], content.layout[i]));
-  waited.transfer += watch.lap();
   return content;
 }
 

@@ -28,11 +28,6 @@ using Layout = std::vector<TensorLayout>;
 
 Layout layout_of(const networks::Activations& tensors);
 
-struct WaitedSeconds {
-  double neighbour = 0;  // until the sender began to send
-  double transfer = 0;   // from then on
-};
-
 // One message that is to come.
 class IncomingMessage {
  public:
@@ -40,13 +35,14 @@ class IncomingMessage {
   // Posts the tensors' receives, whose types and numbers must be those of `expected`. No effect the second
   // time.
   void post_tensors(const Layout& expected);
-  // Waits, and adds the time to `waited`; then `tensors` have `requires_grad` as at the sender. InternalError
-  // where they are not what was expected.
+  void wait_for_sender();  // until it began to send
+  // Waits for the rest; then `tensors` have `requires_grad` as at the sender. InternalError where they are
+  // not what was expected.
   struct Content {
     Layout layout;
     networks::Activations tensors;
   };
-  Content take(WaitedSeconds& waited);
+  Content take();
 
  private:
   Communicator* communicator_;

@@ -1,7 +1,10 @@
-// Where the seconds of an epoch's training went, on the main thread. `other` is what remains of the whole.
+// Where the seconds of an epoch's training went, on the main thread. What remains of the whole is `other`.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <optional>
 
 namespace trainyard::runner {
 
@@ -10,9 +13,20 @@ struct TimeParts {
   double forward = 0;                // with the loss
   double backward = 0;               // with launching reductions
   double exposed_communication = 0;  // waiting for gradients
+  double transfer = 0;               // messages between stages, without waiting for the neighbour
   double bubble = 0;                 // waiting for a stage neighbour
   double optimizer = 0;
-  double sum() const { return data + forward + backward + exposed_communication + bubble + optimizer; }
+  double sum() const {
+    return data + forward + backward + exposed_communication + transfer + bubble + optimizer;
+  }
+};
+
+// Of an epoch. Where ranks share a core, seconds that pass also count what the others do there meanwhile;
+// then the main thread's own seconds on its core are measured too (half a microsecond each time).
+struct StepTimes {
+  std::int64_t steps = 0;
+  TimeParts passed;
+  std::optional<TimeParts> on_core;  // empty: not measured
 };
 
 // Seconds since it was made or last asked.
@@ -27,6 +41,38 @@ class Stopwatch {
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Adds what has passed since it was made, or since the last lap, to a part.
+class PartWatch {
+ public:
+  explicit PartWatch(StepTimes& times) : times_(times), core_start_(seconds_on_core()) {}
+  void lap(double TimeParts::*part) {
+    times_.passed.*part += watch_.lap();
+    if (times_.on_core) *times_.on_core.*part += core_lap();
+  }
+  void skip() {  // belongs to no part
+    watch_.lap();
+    if (times_.on_core) core_lap();
+  }
+
+ private:
+  double core_lap() {
+    const double now = seconds_on_core();
+    const double passed = now - core_start_;
+    core_start_ = now;
+    return passed;
+  }
+  double seconds_on_core() const {
+    if (!times_.on_core) return 0;
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  StepTimes& times_;
+  Stopwatch watch_;
+  double core_start_;
 };
 
 }  // namespace trainyard::runner

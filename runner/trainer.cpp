@@ -124,20 +124,17 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
   }
-  Stopwatch watch;
+  PartWatch watch(times_);
   reducer_->prepare();
-  if (executor_.run(training_, work, *reducer_, times_)) {
-    watch.lap();
-    reducer_->finish();
-  } else {
-    watch.lap();
-    reducer_->reduce_zeros();
-  }
-  times_.exposed_communication += watch.lap();
+  const bool had_samples = executor_.run(training_, work, *reducer_, times_);
+  watch.skip();
+  had_samples ? reducer_->finish() : reducer_->reduce_zeros();
+  watch.lap(&TimeParts::exposed_communication);
   if (run_.optimizer.clip_norm > 0) clip_gradients_of_all_stages();
   if (!reducer_->gradients().empty()) optimizer_->step(reducer_->gradients());
   ++steps_done_;
-  times_.optimizer += watch.lap();
+  ++times_.steps;
+  watch.lap(&TimeParts::optimizer);
 }
 
 void Trainer::train_epoch(const SplitData& data, const at::Tensor& order, const Sampler& sampler,
@@ -152,7 +149,7 @@ void Trainer::train_epoch(const SplitData& data, const at::Tensor& order, const 
 MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done) {
   take_running_statistics();
   MetricSums sums(*task_);
-  TimeParts unrecorded;
+  StepTimes unrecorded;
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     StageWork work = work_on(data, sampler.places(order, k), micro_batches_of(run_), sums, /*divisor=*/1);
@@ -174,7 +171,7 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
     tokens.copy_(last_tokens(outputs.front()));
     return at::Tensor();
   };
-  TimeParts unrecorded;
+  StepTimes unrecorded;
   executor_.run(inference_, work, *reducer_, unrecorded);
   ranks_.stages->broadcast(tokens, ranks_.mesh.stages - 1);
   return tokens;
@@ -215,8 +212,10 @@ MetricSums Trainer::take_metrics() {
   return std::exchange(metrics_, MetricSums(*task_));
 }
 
-TimeParts Trainer::take_times() {
-  return std::exchange(times_, TimeParts());
+StepTimes Trainer::take_times() {
+  StepTimes none;
+  if (times_.on_core) none.on_core.emplace();
+  return std::exchange(times_, none);
 }
 
 }  // namespace trainyard::runner

@@ -55,7 +55,9 @@ class Trainer {
 
   // What `step` added up since the last call; stages before the last have no metrics.
   MetricSums take_metrics();
-  TimeParts take_times();
+  // `step`'s seconds since the last call.
+  StepTimes take_times();
+  void measure_seconds_on_core() { times_.on_core.emplace(); }
 
   // All that further steps depend on and that is no function of the run: parameters, running statistics and
   // what the optimizer remembers. `restore` puts such values in, as after `steps` steps. InternalError where
@@ -87,7 +89,7 @@ class Trainer {
   std::vector<Action> inference_;   // of this stage, in one micro-batch
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;
-  TimeParts times_;
+  StepTimes times_;
 };
 
 }  // namespace trainyard::runner

@@ -141,6 +141,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   }
 
   // 5. Train and evaluate each epoch.
+  if (launch.devices_shared) trainer.measure_seconds_on_core();
   WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);
   Passes passes(run, ranks, records);
   const Checkpoints checkpoints(launch, ranks);

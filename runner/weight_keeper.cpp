@@ -53,8 +53,7 @@ void send(const Tensors& state, Communicator& stages) {
 }
 
 Tensors receive(int stage, Communicator& stages) {
-  WaitedSeconds unrecorded;
-  const auto next = [&] { return IncomingMessage(stages, stage, 0).take(unrecorded).tensors.front(); };
+  const auto next = [&] { return IncomingMessage(stages, stage, 0).take().tensors.front(); };
   Tensors state;
   for (std::string& name : from_bytes(next())) state.push_back({std::move(name), next()});
   return state;

@@ -40,6 +40,22 @@ void check_times(const json& epoch) {
     parts += epoch.at("seconds").at(part).get<double>();
   }
   CHECK(parts == doctest::Approx(epoch.at("train_seconds").get<double>()));
+  CHECK(epoch.at("steps") == 6);
+}
+
+// A thread is on its core for no longer than the time that passes.
+void check_seconds_on_core(const json& epoch) {
+  constexpr double clocks_differ = 1e-3;
+  const json& on_core = epoch.at("core_seconds");
+  for (const char* part : {"forward", "backward", "exposed_communication", "optimizer"}) {
+    CHECK(on_core.at(part).get<double>() > 0);
+    CHECK(on_core.at(part).get<double>() < epoch.at("seconds").at(part).get<double>() + clocks_differ);
+  }
+  CHECK(epoch.at("transfer_seconds").get<double>() > 0);
+  CHECK(epoch.at("transfer_seconds").get<double>() <=
+        epoch.at("seconds").at("exposed_communication").get<double>());
+  CHECK(on_core.at("transfer").get<double>() > 0);
+  CHECK(on_core.at("transfer").get<double>() <= on_core.at("exposed_communication").get<double>());
 }
 
 void check_epoch(const json& epoch, int number, std::int64_t train_weight) {
@@ -78,6 +94,7 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
   CHECK(sum_of(records[3], "train", "loss") < sum_of(records[1], "train", "loss"));
   CHECK(sum_of(records[4], "test", "loss", "weight") == start.at("samples").at("test").get<double>());
   CHECK(records[5].at("status") == "finished");
+  CHECK(!records[1].contains("core_seconds"));  // no rank beside it on its core
   CHECK(records[5].at("total_seconds").get<double>() >= records[5].at("setup_seconds").get<double>());
   const auto progress = experiments::read_progress(folder.path() / experiments::rank_progress_name(0));
   REQUIRE(progress.has_value());
@@ -124,6 +141,7 @@ TEST_CASE(
   four.run.strategy.schedule = "1f1b";
   four.run.strategy.micro_batches = 3;
   four.run.strategy.boundaries = {2};
+  four.devices_shared = true;
   LaunchedRanks single(one);
   REQUIRE(single.ranks[0]->wait(60s) == 0);
   LaunchedRanks grid(four);
@@ -141,6 +159,7 @@ TEST_CASE(
     CHECK(records[rank][1].at("metrics").empty() == (rank % 2 == 0));
     CHECK(records[rank][3].at("metrics").empty() == (rank % 2 == 0));
     check_times(records[rank][1]);
+    check_seconds_on_core(records[rank][1]);
   }
   for (const std::size_t replica : {0, 1}) {
     CHECK(records[2 * replica][0].at("parameters").get<int>() +
