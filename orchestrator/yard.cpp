@@ -1,9 +1,11 @@
 #include "orchestrator/yard.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -89,17 +91,30 @@ void write_holder(int fd, const std::string& command) {
     throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
 }
 
+// Who asks whether a yard is in use has its lock for a moment.
+bool locks(int fd) {
+  for (int tries = 0; tries < 10; ++tries) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+fs::path lock_file(const Yard& yard) {
+  return yard.root() / "yard.lock";
+}
+
 }  // namespace
 
 YardLock::YardLock(const Yard& yard, const std::string& command) {
-  const fs::path file = yard.root() / "yard.lock";
+  const fs::path file = lock_file(yard);
   std::error_code failed;
   fs::create_directories(yard.root(), failed);
   fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0)
     throw UserError("cannot open " + file.string() + ": " + std::generic_category().message(errno),
                     "choose another yard with --yard");
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (!locks(fd_)) {
     const std::string holder = holder_text(content_of(fd_));
     ::close(fd_);
     throw UserError("yard " + yard.root().string() + " is in use by " + holder,
@@ -110,6 +125,14 @@ YardLock::YardLock(const Yard& yard, const std::string& command) {
 
 YardLock::~YardLock() {
   ::close(fd_);
+}
+
+bool in_use(const Yard& yard) {
+  const int fd = ::open(lock_file(yard).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return locked;
 }
 
 }  // namespace trainyard::orchestrator

@@ -45,4 +45,7 @@ class YardLock {
   int fd_ = -1;
 };
 
+// Whether a YardLock lives in some process: a sweep runs, or a verb that changes the yard.
+bool in_use(const Yard& yard);
+
 }  // namespace trainyard::orchestrator

@@ -1,4 +1,7 @@
+#include <atomic>
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -74,4 +77,23 @@ TEST_CASE("a yard has a database or does not exist") {
   CHECK_FALSE(yard.exists());
   std::ofstream(yard.database()) << "";
   CHECK(yard.exists());
+}
+
+TEST_CASE("a yard is in use while its lock lives, and asking never keeps another from locking it") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  CHECK_FALSE(in_use(yard));  // and no folder is made
+  CHECK_FALSE(std::filesystem::exists(yard.root()));
+  {
+    const YardLock lock(yard, "trainyard run first.toml");
+    CHECK(in_use(yard));
+  }
+  CHECK_FALSE(in_use(yard));
+  std::atomic<bool> over = false;
+  std::thread asking([&] {
+    for (; !over; std::this_thread::sleep_for(std::chrono::milliseconds(1))) static_cast<void>(in_use(yard));
+  });
+  for (int i = 0; i < 100; ++i) CHECK(refusal([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
+  over = true;
+  asking.join();
 }

@@ -1,6 +1,8 @@
 #include "tools/trainyard/open_yard.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "db/queries.h"
 #include "models/error.h"
@@ -21,6 +23,27 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
     db::Database::open_for_writing(place.database());
   }
   return db::Database::open_read_only(place.database());
+}
+
+namespace {
+
+constexpr auto between_looks = std::chrono::milliseconds(50);
+
+bool has_an_experiment(const orchestrator::Yard& yard) {
+  try {
+    return yard.exists() && !db::experiment_names(db::Database::open_read_only(yard.database())).empty();
+  } catch (const std::exception&) {  // its tables are just being made
+    return false;
+  }
+}
+
+}  // namespace
+
+void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
+                          const std::function<bool()>& stopped) {
+  const auto place = orchestrator::yard_from(yard);
+  while (!stopped() && !has_an_experiment(place) && orchestrator::in_use(place))
+    std::this_thread::sleep_for(between_looks);
 }
 
 std::string experiment_named(const db::Database& database, const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,10 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard);
 
 // The experiment that `name` says, or the one run last; UserError lists the known ones.
 std::string experiment_named(const db::Database& database, const std::string& name);
+
+// Waits while a sweep that has just begun has written nothing yet, and `stopped` is not true.
+void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
+                          const std::function<bool()>& stopped);
 
 // The one run that `text` stands for: "last" or a unique prefix of its key.
 std::string run_named(const db::Database& database, const std::string& text);

@@ -84,6 +84,11 @@ void print_result(const orchestrator::SweepResult& result) {
 
 void make_report(const db::Database& database, const experiments::Experiment& experiment,
                  const orchestrator::Yard& yard) {
+  const auto runs = db::run_summaries(database, experiment.name);
+  if (std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.epochs_done > 0; })) {
+    std::cout << "\nno report: no run has recorded an epoch\n";
+    return;
+  }
   const auto data = reports::gather(database, experiment.name);
   const auto content = reports::compose(data);
   const auto written = reports::write_report(content, yard.report(experiment.name));

@@ -57,11 +57,13 @@ std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder,
   return logs;
 }
 
-// What is new in it; a title where it is not the log that was printed last.
-void print_new(Log& log, bool titled, int& last_rank) {
+// What is new in it; a title where it is not the log that was printed last. Of several logs only whole lines,
+// until the end of all.
+void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
   std::ifstream in(log.file, std::ios::binary);
   if (!in.seekg(log.printed)) return;
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (titled && !at_end) text.resize(text.rfind('\n') + 1);  // none: npos + 1 is 0
   if (text.empty()) return;
   if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
   std::cout << text << std::flush;
@@ -69,25 +71,38 @@ void print_new(Log& log, bool titled, int& last_rank) {
   last_rank = log.rank;
 }
 
-bool is_running(const LogsOptions& options, const std::string& key, int number) {
+bool says_running(const LogsOptions& options, const std::string& key, int number) {
   const auto attempts = db::attempts_of_run(open_yard(options.yard), key);
   return std::any_of(attempts.begin(), attempts.end(), [&](const auto& attempt) {
     return attempt.attempt == number && attempt.status == "running";
   });
 }
 
+bool launched(const db::Database& database, const std::string& run) {
+  const auto keys = db::keys_with_prefix(database, run);
+  if (keys.empty()) return run != "last";  // a wrong name is told at once
+  return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
+}
+
 int logs(const LogsOptions& options) {
+  if (options.follow) wait_for_first_entry(options.yard, [] { return false; });
   const auto database = open_yard(options.yard);
+  const auto yard = orchestrator::yard_from(options.yard);
+  while (options.follow && !launched(database, options.run) && orchestrator::in_use(yard))
+    std::this_thread::sleep_for(follow_interval);
   const auto key = run_named(database, options.run);
   const auto attempt = chosen_attempt(options, db::attempts_of_run(database, key));
-  auto chosen = chosen_logs(options, orchestrator::yard_from(options.yard).attempt(key, attempt.attempt),
-                            attempt.launch.value("world_size", 1));
+  auto chosen =
+      chosen_logs(options, yard.attempt(key, attempt.attempt), attempt.launch.value("world_size", 1));
   int last_rank = -1;
-  bool running = true;
-  while (running) {
-    running = options.follow && is_running(options, key, attempt.attempt);
-    for (Log& log : chosen) print_new(log, chosen.size() > 1, last_rank);
-    if (running) std::this_thread::sleep_for(follow_interval);
+  for (bool over = false; !over;) {
+    const bool watched = options.follow && orchestrator::in_use(yard);
+    const bool running = options.follow && says_running(options, key, attempt.attempt);
+    over = !watched || !running;
+    for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
+    if (running && !watched)
+      std::cerr << "note: its sweep has ended before the run did; `trainyard resume` goes on\n";
+    if (!over) std::this_thread::sleep_for(follow_interval);
   }
   return done;
 }
@@ -100,7 +115,8 @@ void add_logs(CLI::App& program, Invocation& invocation) {
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   command->add_option("--rank", options->rank, "only this rank");
   command->add_option("--attempt", options->attempt, "of this attempt (default: the last)");
-  command->add_flag("--follow,-f", options->follow, "go on until the attempt ends");
+  command->add_flag("--follow,-f", options->follow,
+                    "go on until the attempt ends; where the run waits, from its start");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
 }

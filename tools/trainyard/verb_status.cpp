@@ -1,12 +1,11 @@
 // trainyard status: what this yard holds and how far it is; can be asked while a sweep runs.
-#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "db/queries.h"
@@ -15,7 +14,9 @@
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/stop_signal.h"
 #include "tools/trainyard/text_table.h"
+#include "tools/trainyard/watch_screen.h"
 
 namespace trainyard::tools {
 namespace {
@@ -92,33 +93,56 @@ TextTable progress_table(const db::Database& database, const orchestrator::Yard&
   return table;
 }
 
-int status(const StatusOptions& options) {
+std::string status_text(const StatusOptions& options) {
   const auto database = open_yard(options.yard);
   const auto chosen = experiment_named(database, options.experiment);
   const auto names = db::experiment_names(database);
-  std::cout << aligned(experiments_table(db::run_summaries(database), names)) << '\n';
+  std::string text = aligned(experiments_table(db::run_summaries(database), names)) + "\n";
   auto runs = db::run_summaries(database, chosen);
   if (!options.all_runs) std::erase_if(runs, [](const auto& run) { return run.status == "finished"; });
   const auto progress = progress_table(database, orchestrator::yard_from(options.yard), runs);
-  if (!progress.rows.empty()) std::cout << aligned(progress) << '\n';
-  if (runs.empty())
-    std::cout << chosen << ": every run is finished; --runs lists them\n";
-  else
-    std::cout << chosen << ":\n" << aligned(runs_table(runs));
+  if (!progress.rows.empty()) text += aligned(progress) + "\n";
+  if (runs.empty()) return text + chosen + ": every run is finished; --runs lists them\n";
+  return text + chosen + ":\n" + aligned(runs_table(runs));
+}
+
+int status(const StatusOptions& options) {
+  std::cout << status_text(options);
   return done;
 }
 
 constexpr auto watch_interval = std::chrono::seconds(2);
+constexpr int look_milliseconds = 100;  // whether the sweep has ended
 
-// Until it is interrupted, or nobody reads any more.
-int watch(const StatusOptions& options) {
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
-  while (std::cout) {
-    if (terminal) std::cout << "\033[H\033[2J";
-    status(options);
-    std::cout << (terminal ? "" : "\n") << std::flush;
-    std::this_thread::sleep_for(watch_interval);
+// Sleeps for an interval; less where a signal comes or the sweep ends.
+void wait_for_change(const std::atomic<int>& stop, const orchestrator::Yard& yard) {
+  const auto until = std::chrono::steady_clock::now() + watch_interval;
+  const bool runs = orchestrator::in_use(yard);
+  while (stop == 0 && std::chrono::steady_clock::now() < until) {
+    ::poll(nullptr, 0, look_milliseconds);
+    if (runs && !orchestrator::in_use(yard)) return;
   }
+}
+
+// Until the sweep has ended, it is interrupted, or nobody reads any more. What stays in the terminal is how
+// it stood last.
+int watch(const StatusOptions& options) {
+  const auto yard = orchestrator::yard_from(options.yard);
+  const StopSignal signal;
+  wait_for_first_entry(options.yard, [&] { return signal.count() != 0; });
+  WatchScreen screen(STDOUT_FILENO);
+  const std::string hint = screen.is_terminal() ? "\nCtrl-C ends this, not the sweep\n" : "";
+  std::string shown;
+  do {
+    shown = status_text(options);
+    if (!screen.show(shown + hint)) return done;
+    wait_for_change(signal.count(), yard);
+  } while (signal.count() == 0 && orchestrator::in_use(yard));
+  screen.leave();
+  const std::string last = status_text(options);
+  if (screen.is_terminal() || last != shown) std::cout << last << '\n';
+  if (signal.count() != 0) return interrupted;
+  std::cout << "no sweep runs in " << yard.root().string() << '\n';
   return done;
 }
 
@@ -130,7 +154,7 @@ void add_status(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   command->add_flag("--runs", options->all_runs, "list finished runs too");
-  command->add_flag("--watch", options->watch, "again every 2 s, until Ctrl-C");
+  command->add_flag("--watch", options->watch, "again every 2 s, until the sweep ends or Ctrl-C");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] {
     invocation.action = [options] { return options->watch ? watch(*options) : status(*options); };

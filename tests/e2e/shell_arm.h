@@ -1,0 +1,35 @@
+// Arms that are shell scripts: they train nothing, do what a test says, and write the records that
+// docs/record-protocol.md asks for. A run of one takes some hundredths of a second.
+#pragma once
+
+#include <string>
+
+namespace trainyard::e2e {
+
+// A script with what it needs of the protocol before `body`: variables `key`, `attempt` and `seed`, and the
+// functions `record TYPE MEMBERS`, `epoch NUMBER` and `finish`. Its argument is the seed.
+inline std::string shell_arm(const std::string& body) {
+  return R"sh(dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}; seed=$1; seq=0
+record() {
+  printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":%s,"type":"%s","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,%s}\n' \
+    "$key" "$attempt" "$RANK" "$seq" "$1" "$2" >> "$dir/rank-$RANK.records.jsonl"
+  seq=$((seq + 1))
+}
+epoch() {
+  record epoch "\"epoch\":$1,\"train_seconds\":0.5,\"validation_seconds\":0,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":5,\"weight\":10}]"
+}
+finish() { record end '"status":"finished"'; }
+until_there() { while [ ! -e "$1" ]; do sleep 0.02; done; }
+)sh" + body +
+         "\n";
+}
+
+// An experiment of one arm, that script (arm.sh), with these seeds.
+inline std::string shell_arm_file(const std::string& seeds, int replicas = 1, const std::string& more = "") {
+  return "name = \"arms\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"mine\"]\nseed = " + seeds +
+         "\n[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\n[strategy.mine]\n"
+         "command = [\"/bin/sh\", \"arm.sh\", \"{seed}\"]\nreplicas = " +
+         std::to_string(replicas) + "\n" + more;
+}
+
+}  // namespace trainyard::e2e

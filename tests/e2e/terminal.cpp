@@ -1,0 +1,83 @@
+#include "terminal.h"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace trainyard::e2e {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int moment_milliseconds = 20;
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+Terminal::Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{TRAINYARD_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const winsize size{24, 80, 0, 0};
+  pid_ = ::forkpty(&fd_, nullptr, nullptr, &size);
+  if (pid_ < 0) throw std::runtime_error("no pseudo-terminal");
+  if (pid_ > 0) return;
+  if (::chdir(folder.c_str()) == 0) ::execv(argv.front(), argv.data());
+  ::_exit(127);
+}
+
+Terminal::~Terminal() {
+  ::close(fd_);
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Terminal::read_for(int milliseconds) {
+  pollfd polled{fd_, POLLIN, 0};
+  if (::poll(&polled, 1, milliseconds) != 1) return;
+  std::array<char, 4096> bytes{};
+  const ssize_t size = ::read(fd_, bytes.data(), bytes.size());
+  if (size > 0) output_.append(bytes.data(), static_cast<std::size_t>(size));
+}
+
+bool Terminal::shows(const std::string& text, double seconds) {
+  const auto until = after(seconds);
+  while (output_.find(text) == std::string::npos) {
+    if (Clock::now() > until) return false;
+    read_for(moment_milliseconds);
+  }
+  return true;
+}
+
+void Terminal::type(const std::string& keys) const {
+  if (::write(fd_, keys.data(), keys.size()) < 0) throw std::runtime_error("the terminal has gone");
+}
+
+int Terminal::wait(double seconds) {
+  const auto until = after(seconds);
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (Clock::now() > until) return -1;
+    read_for(moment_milliseconds);
+  }
+  pid_ = -1;
+  for (std::size_t before = 0; before != output_.size();) {
+    before = output_.size();
+    read_for(moment_milliseconds);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace trainyard::e2e

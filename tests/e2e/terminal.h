@@ -1,0 +1,32 @@
+// `trainyard` in a terminal of its own: a pseudo-terminal of 24 lines of 80 columns, whose output is kept.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace trainyard::e2e {
+
+class Terminal {
+ public:
+  Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments);
+  ~Terminal();  // kills what still runs
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  bool shows(const std::string& text, double seconds);  // within that time
+  void type(const std::string& keys) const;             // "\x03" is Ctrl-C
+  int wait(double seconds);  // exit code, or 128 + signal; −1 where it still runs then
+  const std::string& output() const { return output_; }
+
+ private:
+  void read_for(int milliseconds);
+
+  pid_t pid_ = -1;
+  int fd_ = -1;
+  std::string output_;
+};
+
+}  // namespace trainyard::e2e

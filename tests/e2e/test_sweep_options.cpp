@@ -1,0 +1,131 @@
+// Which runs a sweep takes, how often it tries them, and when it gives up.
+#include <chrono>
+
+#include <doctest/doctest.h>
+
+#include "contains.h"
+#include "db/database.h"
+#include "db/queries.h"
+#include "program.h"
+#include "shell_arm.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+// A yard of arms whose script has this body; `run` takes further options.
+class Arms {
+ public:
+  explicit Arms(const std::string& seeds, const std::string& body, const std::string& more = "") {
+    scratch_.write("arm.sh", shell_arm(body));
+    scratch_.write("arms.toml", shell_arm_file(seeds, 1, more));
+  }
+
+  const Scratch& scratch() const { return scratch_; }
+  Output run(std::vector<std::string> options) const {
+    options.insert(options.begin(), {"run", "arms.toml", "--no-report", "--order", "declared"});
+    return run_trainyard(scratch_.path(), options);
+  }
+  Output resume(std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"resume", "--no-report"});
+    return run_trainyard(scratch_.path(), options);
+  }
+  // How each seed's run stands, "0 finished", in the order of the seeds.
+  std::vector<std::string> states() const {
+    const auto database = db::Database::open_read_only(scratch_.path() / "yard/results.db");
+    std::vector<std::string> states;
+    for (const auto& row :
+         db::select(database, "SELECT seed || ' ' || status FROM run_summary ORDER BY seed").rows)
+      states.push_back(row[0].get<std::string>());
+    return states;
+  }
+
+ private:
+  Scratch scratch_;
+};
+
+using Texts = std::vector<std::string>;
+
+constexpr const char* seed_1_fails =
+    "[ $seed = 1 ] && [ ! -e mended ] && { echo 'error: no luck' >&2; exit 3; }\nfinish";
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+TEST_CASE("--where and --exclude-where pick runs, and what was not picked is left to the next sweep") {
+  const Arms arms("{ count = 4 }", "finish");
+  CHECK(contains(arms.run({"--where", "seed=0", "--where", "seed=2"}).out,
+                 "2 runs finished, 0 were finished before"));
+  CHECK(arms.states() == Texts{"0 finished", "2 finished"});
+  CHECK(contains(arms.run({"--exclude-where", "seed=1"}).out, "1 runs finished, 2 were finished before"));
+  CHECK(contains(arms.run({}).out, "1 runs finished, 3 were finished before"));
+  CHECK(arms.states() == Texts{"0 finished", "1 finished", "2 finished", "3 finished"});
+  const auto wrong = arms.run({"--where", "sead=1"});
+  CHECK(wrong.code == 2);
+  CHECK_MESSAGE(contains(wrong.err, "seed"), wrong.err);
+}
+
+TEST_CASE("--max-failures starts no further run, --failed takes only what has failed, resume all the rest") {
+  const Arms arms("{ count = 4 }", seed_1_fails);
+  const auto first = arms.run({"--max-failures", "1"});
+  CHECK(first.code == 1);
+  CHECK_MESSAGE(contains(first.err, "error: no luck"), first.err);
+  CHECK(contains(first.err, "given up: 2 runs were not trained after these failures"));
+  CHECK(arms.states() == Texts{"0 finished", "1 failed", "2 planned", "3 planned"});
+  const auto in_vain = arms.resume({"--failed"});
+  CHECK(in_vain.code == 1);
+  CHECK(contains(in_vain.out, "0 runs finished, 1 were finished before, 1 failed"));
+  arms.scratch().write("mended", "");
+  CHECK(contains(arms.resume({"--failed"}).out, "1 runs finished, 1 were finished before, 0 failed"));
+  CHECK(arms.states() == Texts{"0 finished", "1 finished", "2 planned", "3 planned"});
+  CHECK(contains(arms.resume().out, "2 runs finished, 2 were finished before, 0 failed"));
+}
+
+TEST_CASE("--max-retries tries a run again, each time --backoff's seconds twice as long after") {
+  const Arms arms("[5]", "[ $attempt -lt 3 ] && exit 3\nepoch 1\nfinish");
+  Output output;
+  CHECK(seconds_of([&] { output = arms.run({"--max-retries", "2", "--backoff", "0.4"}); }) > 1.2);
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK(contains(output.out, "1 runs finished, 0 were finished before, 0 failed"));
+  const auto shown = run_trainyard(arms.scratch().path(), {"show", "last"}).out;
+  for (const char* line : {"attempt 1: failed", "attempt 2: failed", "attempt 3: finished"})
+    CHECK_MESSAGE(contains(shown, line), shown);
+  CHECK(arms.run({"--max-retries", "-1"}).code == 2);
+}
+
+TEST_CASE("--fail-fast ends what runs beside the first failure, and starts nothing more") {
+  const Arms arms("{ count = 3 }",
+                  "[ $seed = 0 ] && { until_there started; exit 3; }\n: > started; sleep 100",
+                  "[machine]\nexclusive = \"devices\"\ndevices = 2\n");
+  Output output;
+  CHECK(seconds_of([&] { output = arms.run({"--fail-fast"}); }) < 20);
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.out, "a run has failed: what runs is being ended"), output.out);
+  CHECK(arms.states() == Texts{"0 failed", "1 interrupted", "2 planned"});
+  CHECK(ranks_below(arms.scratch().path()).empty());
+}
+
+TEST_CASE("what was done under other circumstances is run again, unless --reuse takes its metrics") {
+  const Arms arms("{ count = 2 }", "epoch 1\nfinish");
+  REQUIRE(arms.run({}).code == 0);
+  const Texts elsewhere{"--set", "threads=2"};  // no part of the run's key, but of its circumstances
+  auto reusing = elsewhere;
+  reusing.emplace_back("--reuse");
+  CHECK(contains(arms.run(reusing).out, "0 runs finished, 2 were finished before"));
+  const auto compared = run_trainyard(arms.scratch().path(), {"status", "--runs"});
+  CHECK(contains(compared.out, "finished"));
+  CHECK(contains(arms.run(elsewhere).out, "2 runs finished, 0 were finished before"));
+}
+
+TEST_CASE("a sweep whose programs record no epoch is done, and says why it has no report") {
+  const Arms arms("[1]", "finish");
+  const auto output = run_trainyard(arms.scratch().path(), {"run", "arms.toml"});
+  CHECK_MESSAGE(output.code == 0, output.err);
+  CHECK(contains(output.out, "no report: no run has recorded an epoch"));
+}
