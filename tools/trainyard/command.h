@@ -34,6 +34,7 @@ void add_logs(CLI::App& program, Invocation& invocation);
 void add_rm(CLI::App& program, Invocation& invocation);
 void add_db(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
+void add_predict(CLI::App& program, Invocation& invocation);
 void add_compare(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);

@@ -19,8 +19,9 @@ constexpr const char* about =
     "writes a commented experiment file, trains it, and leaves a database and a report in ./yard.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
-  for (auto* add : {add_new, add_list, add_data, add_check, add_plan, add_run, add_resume, add_status,
-                    add_show, add_logs, add_report, add_compare, add_export, add_sql, add_rm, add_db})
+  for (auto* add :
+       {add_new, add_list, add_data, add_check, add_plan, add_run, add_resume, add_status, add_show, add_logs,
+        add_report, add_compare, add_predict, add_export, add_sql, add_rm, add_db})
     add(program, invocation);
 }
 
