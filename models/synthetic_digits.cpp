@@ -63,16 +63,16 @@ class Ink {
     const Point along{to.x - from.x, to.y - from.y};
     const float length2 = along.x * along.x + along.y * along.y;
     for (int y = first(std::min(from.y, to.y) - reach); y < bottom; ++y) {
-      for (int x = left; x < right; ++x) {
-        const Point offset{static_cast<float>(x) + 0.5F - from.x, static_cast<float>(y) + 0.5F - from.y};
-        const float dot = offset.x * along.x + offset.y * along.y;
+      const float down = static_cast<float>(y) + 0.5F - from.y;
+      float* row = &covered_[static_cast<std::size_t>(y * side_)];
+      for (int x = left; x < right; ++x) {  // without a branch: several pixels at once
+        const float across = static_cast<float>(x) + 0.5F - from.x;
+        const float dot = across * along.x + down * along.y;
         const float t = length2 > 0 ? std::clamp(dot / length2, 0.0F, 1.0F) : 0.0F;
-        const float dx = offset.x - t * along.x;
-        const float dy = offset.y - t * along.y;
-        const float distance2 = dx * dx + dy * dy;
-        if (distance2 >= reach * reach) continue;
-        float& pixel = covered_[static_cast<std::size_t>(y * side_ + x)];
-        pixel = std::max(pixel, std::min(1.0F, reach - std::sqrt(distance2)));
+        const float dx = across - t * along.x;
+        const float dy = down - t * along.y;
+        const float cover = std::min(1.0F, reach - std::sqrt(dx * dx + dy * dy));
+        row[x] = std::max(row[x], cover);
       }
     }
   }
@@ -104,23 +104,24 @@ Ink digit_ink(SplitMix64& random, int digit, std::int64_t side) {
   return ink;
 }
 
-// Nearly normal with mean 0 and standard deviation 1: four bytes summed; one draw gives two.
-class Noise {
- public:
-  explicit Noise(SplitMix64& random) : random_(random) {}
-  float next() {
-    if (left_ == 0) bits_ = random_.next();
-    left_ = left_ == 0 ? 1 : 0;
-    int sum = 0;
-    for (int byte = 0; byte < 4; ++byte, bits_ >>= 8U) sum += static_cast<int>(bits_ & 255U);
-    return (static_cast<float>(sum) - 510) / 147.8F;
-  }
+int sum_of_bytes(std::uint32_t bits) {
+  const std::uint32_t pairs = (bits & 0x00FF00FFU) + (bits >> 8U & 0x00FF00FFU);
+  return static_cast<int>((pairs & 0xFFFFU) + (pairs >> 16U));
+}
 
- private:
-  SplitMix64& random_;
-  std::uint64_t bits_ = 0;
-  int left_ = 0;
-};
+// Nearly normal with mean 0 and standard deviation 1: four bytes summed; one draw gives two.
+std::vector<float> noise(SplitMix64& random, std::size_t count) {
+  std::vector<std::uint32_t> bits(count + count % 2);
+  for (std::size_t i = 0; i < bits.size(); i += 2) {
+    const std::uint64_t two = random.next();
+    bits[i] = static_cast<std::uint32_t>(two);
+    bits[i + 1] = static_cast<std::uint32_t>(two >> 32U);
+  }
+  std::vector<float> noise(count);
+  for (std::size_t i = 0; i < count; ++i)
+    noise[i] = (static_cast<float>(sum_of_bytes(bits[i])) - 510) / 147.8F;
+  return noise;
+}
 
 std::uint8_t as_pixel(float value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);
@@ -130,33 +131,45 @@ void draw_grey(SplitMix64& random, const Ink& ink, std::uint8_t* pixels) {
   const float paper = between(random, 0, 20);
   const float contrast = between(random, 180, 235);
   const float grain = between(random, 5, 20);
-  Noise noise(random);
-  for (const float covered : ink.covered())
-    *pixels++ = as_pixel(paper + contrast * covered + grain * noise.next());
+  const std::span<const float> covered = ink.covered();
+  const std::vector<float> grains = noise(random, covered.size());
+  for (std::size_t i = 0; i < covered.size(); ++i)
+    pixels[i] = as_pixel(paper + contrast * covered[i] + grain * grains[i]);
 }
 
 // A patchwork of `cells`² random values, blended linearly between their centres.
 class Texture {
  public:
-  Texture(SplitMix64& random, float middle, float spread) {
-    for (float& value : values_) value = middle + spread * between(random, -1, 1);
+  Texture(SplitMix64& random, float middle, float spread, int side)
+      : side_(side), scale_(static_cast<float>(cells - 1) / static_cast<float>(side)) {
+    std::array<float, cells * cells> values{};
+    for (float& value : values) value = middle + spread * between(random, -1, 1);
+    for (int row = 0; row < cells; ++row) {
+      for (int x = 0; x < side; ++x) {
+        const float across = static_cast<float>(x) * scale_;
+        const int column = static_cast<int>(across);
+        const float u = across - static_cast<float>(column);
+        const float* left = &values[static_cast<std::size_t>(row * cells + column)];
+        lines_.push_back((1 - u) * left[0] + u * left[1]);
+      }
+    }
   }
-  float at(int x, int y, int side) const {
-    const float scale = static_cast<float>(cells - 1) / static_cast<float>(side);
-    const float across = static_cast<float>(x) * scale;
-    const float down = static_cast<float>(y) * scale;
-    const int column = static_cast<int>(across);
+  std::vector<float> line(int y) const {
+    const float down = static_cast<float>(y) * scale_;
     const int row = static_cast<int>(down);
-    const float* corner = &values_[static_cast<std::size_t>(row * cells + column)];
-    const float u = across - static_cast<float>(column);
     const float v = down - static_cast<float>(row);
-    return (1 - v) * ((1 - u) * corner[0] + u * corner[1]) +
-           v * ((1 - u) * corner[cells] + u * corner[cells + 1]);
+    const auto side = static_cast<std::size_t>(side_);
+    const float* above = &lines_[static_cast<std::size_t>(row) * side];
+    std::vector<float> line(side);
+    for (std::size_t x = 0; x < side; ++x) line[x] = (1 - v) * above[x] + v * above[side + x];
+    return line;
   }
 
  private:
   static constexpr int cells = 5;
-  std::array<float, cells * cells> values_{};
+  int side_;
+  float scale_;
+  std::vector<float> lines_;  // through the centres of the cells, by row
 };
 
 void draw_color(SplitMix64& random, const Ink& ink, int side, std::uint8_t* pixels) {
@@ -164,13 +177,15 @@ void draw_color(SplitMix64& random, const Ink& ink, int side, std::uint8_t* pixe
   for (int channel = 0; channel < 3; ++channel) {
     const float paper = between(random, 40, 130);
     const float pen = paper + between(random, 70, 130);
-    const Texture texture(random, paper, 40);
-    Noise noise(random);
-    for (int y = 0; y < side; ++y) {
+    const Texture texture(random, paper, 40, side);
+    const float* covered = ink.covered().data();
+    const std::vector<float> grains = noise(random, ink.covered().size());
+    const float* grains_of_line = grains.data();
+    for (int y = 0; y < side; ++y, pixels += side, covered += side, grains_of_line += side) {
+      const std::vector<float> ground = texture.line(y);
       for (int x = 0; x < side; ++x) {
-        const float covered = ink.covered()[static_cast<std::size_t>(y * side + x)];
-        const float ground = texture.at(x, y, side);
-        *pixels++ = as_pixel(ground + covered * (pen - ground) + grain * noise.next());
+        const float under = ground[static_cast<std::size_t>(x)];
+        pixels[x] = as_pixel(under + covered[x] * (pen - under) + grain * grains_of_line[x]);
       }
     }
   }
