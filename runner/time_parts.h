@@ -9,7 +9,7 @@
 namespace trainyard::runner {
 
 struct TimeParts {
-  double data = 0;                   // gathering batches
+  double data = 0;                   // choosing and gathering batches
   double forward = 0;                // with the loss
   double backward = 0;               // with launching reductions
   double exposed_communication = 0;  // waiting for gradients

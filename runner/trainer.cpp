@@ -137,12 +137,17 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
   watch.lap(&TimeParts::optimizer);
 }
 
-void Trainer::train_epoch(const SplitData& data, const at::Tensor& order, const Sampler& sampler,
+void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler,
                           const StepDone& done) {
+  PartWatch watch(times_);
+  const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
+  const at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    const Share share = sampler.share(data, order, k);
-    step(data, share.places, share.divisor);
+    const Share share = sampler.share(*augmented, order, k);
+    watch.lap(&TimeParts::data);
+    step(*augmented, share.places, share.divisor);
     done(k + 1, metrics_);
+    watch.skip();
   }
 }
 

@@ -41,9 +41,8 @@ class Trainer {
   void step(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
   void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }
 
-  // All steps of an epoch in the order `order` (int64 [sample]).
-  void train_epoch(const SplitData& data, const at::Tensor& order, const Sampler& sampler,
-                   const StepDone& done);
+  // All steps of an epoch, in its order and with its augmentation.
+  void train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler, const StepDone& done);
 
   // This replica's part of `data`, each sample once, shorter ones first, with replica 0's running statistics.
   // Collective.

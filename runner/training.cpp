@@ -60,9 +60,7 @@ class Passes {
     trainer.set_learning_rate(learning_rate_at(run_, epoch));
     ranks_.barrier();
     Stopwatch watch;
-    const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
-    const at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
-    trainer.train_epoch(*augmented, order, sampler, [&](std::int64_t step, const MetricSums& so_far) {
+    trainer.train_epoch(data, epoch, sampler, [&](std::int64_t step, const MetricSums& so_far) {
       records_.progress(Phase::train, epoch, step, sampler.steps(), &so_far);
     });
     return watch.lap();
