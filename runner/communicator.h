@@ -34,6 +34,9 @@ class Communicator {
   virtual const char* transport() const = 0;  // "gloo"; for the records
   // Zeros [count] in memory from where `all_reduce` is fastest. They outlive the communicator.
   virtual at::Tensor allocate(std::int64_t count, at::ScalarType dtype);
+  // The same memory for all ranks, zeros [count]: what one writes, all see. Undefined where they share none.
+  // Collective; it outlives the communicator.
+  virtual at::Tensor allocate_shared(std::int64_t /*count*/, at::ScalarType /*dtype*/) { return {}; }
   // Replaces `tensor` (dense) by the sum over all ranks.
   virtual std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) = 0;
   // Sends `tensor` (contiguous, not empty), receives into it: both return at once. There may be any number of

@@ -12,20 +12,13 @@ namespace trainyard::runner {
 
 namespace {
 
-std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& parameters) {
-  std::vector<at::Tensor> zeros;
-  for (const at::Tensor& parameter : parameters) zeros.push_back(at::zeros_like(parameter.detach()));
-  return zeros;
-}
-
 // v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
 // learning_rate · v
 class Sgd final : public Optimizer {
  public:
-  Sgd(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters)
+  Sgd(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters, const ZerosLike& zeros)
       : settings_(settings), parameters_(std::move(parameters)) {
-    if (settings_.momentum != 0)
-      velocity_ = zeros_like_each(parameters_);  // the kernel wants none without momentum
+    if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel wants none without momentum
   }
   void step(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_grad;
@@ -34,7 +27,10 @@ class Sgd final : public Optimizer {
     first_ = false;
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
-  std::vector<at::Tensor> state() const override { return velocity_; }
+  std::vector<std::vector<at::Tensor>> state() const override {
+    if (velocity_.empty()) return {};
+    return {velocity_};
+  }
   void go_on_after(std::int64_t steps) override { first_ = steps == 0; }
 
  private:
@@ -49,11 +45,11 @@ class Sgd final : public Optimizer {
 template <bool decoupled>
 class Adam final : public Optimizer {
  public:
-  Adam(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters)
+  Adam(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters, const ZerosLike& zeros)
       : settings_(settings),
         parameters_(std::move(parameters)),
-        mean_(zeros_like_each(parameters_)),
-        square_(zeros_like_each(parameters_)) {
+        mean_(zeros(parameters_)),
+        square_(zeros(parameters_)) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) steps_.push_back(at::zeros({}, at::kFloat));
   }
   void step(const std::vector<at::Tensor>& gradients) override {
@@ -70,12 +66,7 @@ class Adam final : public Optimizer {
            /*maximize=*/false);
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
-  std::vector<at::Tensor> state() const override {
-    std::vector<at::Tensor> all = mean_;
-    all.insert(all.end(), square_.begin(), square_.end());
-    all.insert(all.end(), steps_.begin(), steps_.end());
-    return all;
-  }
+  std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }
 
  private:
   experiments::Optimizer settings_;
@@ -86,13 +77,15 @@ class Adam final : public Optimizer {
 };
 
 template <class Kind>
-std::unique_ptr<Optimizer> make(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters) {
-  return std::make_unique<Kind>(settings, std::move(parameters));
+std::unique_ptr<Optimizer> make(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters,
+                                const ZerosLike& zeros) {
+  return std::make_unique<Kind>(settings, std::move(parameters), zeros);
 }
 
 struct Row {
   const char* kind;
-  std::unique_ptr<Optimizer> (*make)(const experiments::Optimizer&, std::vector<at::Tensor>);
+  std::unique_ptr<Optimizer> (*make)(const experiments::Optimizer&, std::vector<at::Tensor>,
+                                     const ZerosLike&);
 };
 
 constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
@@ -100,10 +93,16 @@ constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
 
 }  // namespace
 
+std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> zeros;
+  for (const at::Tensor& tensor : tensors) zeros.push_back(at::zeros_like(tensor.detach()));
+  return zeros;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
-                                          std::vector<at::Tensor> parameters) {
+                                          std::vector<at::Tensor> parameters, const ZerosLike& zeros) {
   const Row& row = models::named_row(rows, &Row::kind, "optimizer", settings.kind);
-  return row.make(settings, std::move(parameters));
+  return row.make(settings, std::move(parameters), zeros);
 }
 
 }  // namespace trainyard::runner

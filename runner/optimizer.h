@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,14 +20,21 @@ class Optimizer {
   virtual void step(const std::vector<at::Tensor>& gradients) = 0;
   // Of the following steps; before the first call it is that of the settings.
   virtual void set_learning_rate(double learning_rate) = 0;
-  // What it remembers of the steps so far, beside the parameters: its own tensors, always in the same order.
-  virtual std::vector<at::Tensor> state() const = 0;
+  // What it remembers of the steps so far, beside the parameters: its own tensors. A row for each thing that
+  // is remembered, in a row a tensor for each parameter.
+  virtual std::vector<std::vector<at::Tensor>> state() const = 0;
   // After values were put into those of `state`: so many steps were made.
   virtual void go_on_after(std::int64_t /*steps*/) {}
 };
 
+// Zeros like each of some tensors: where an optimizer remembers something of each parameter. Such rows come
+// first in its state, in the order in which they were asked for.
+using ZerosLike = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors);
+
 // UserError for an unknown kind, with those that exist.
 std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
-                                          std::vector<at::Tensor> parameters);
+                                          std::vector<at::Tensor> parameters,
+                                          const ZerosLike& zeros = zeros_like_each);
 
 }  // namespace trainyard::runner

@@ -45,12 +45,13 @@ class SharedMemoryCommunicator final : public Communicator {
   const char* transport() const override { return "shared memory"; }
 
   at::Tensor allocate(std::int64_t count, at::ScalarType dtype) override {
-    const auto bytes = static_cast<std::size_t>(count) * c10::elementSize(dtype);
-    std::byte* place = group_->data(rank(), group_->blocks().take(bytes));
-    std::memset(place, 0, bytes);
-    // The tensor keeps the memory, not the group.
-    return at::from_blob(
-        place, {count}, [memory = group_->memory()](void*) {}, dtype);
+    return tensor_at(rank(), take_zeros(count, dtype), count, dtype);
+  }
+  at::Tensor allocate_shared(std::int64_t count, at::ScalarType dtype) override {
+    const at::Tensor offset = at::zeros({}, at::kLong);
+    if (rank() == 0) offset.fill_(static_cast<std::int64_t>(take_zeros(count, dtype)));
+    broadcast(offset, 0);
+    return tensor_at(0, static_cast<std::uint64_t>(offset.item<std::int64_t>()), count, dtype);
   }
 
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
@@ -117,6 +118,19 @@ class SharedMemoryCommunicator final : public Communicator {
     std::uint64_t number;
     std::uint64_t offset;
   };
+
+  std::uint64_t take_zeros(std::int64_t count, at::ScalarType dtype) {
+    const auto bytes = static_cast<std::size_t>(count) * c10::elementSize(dtype);
+    const std::uint64_t offset = group_->blocks().take(bytes);
+    std::memset(group_->data(rank(), offset), 0, bytes);
+    return offset;
+  }
+
+  // It keeps the memory, not the group.
+  at::Tensor tensor_at(int owner, std::uint64_t offset, std::int64_t count, at::ScalarType dtype) const {
+    return at::from_blob(
+        group_->data(owner, offset), {count}, [memory = group_->memory()](void*) {}, dtype);
+  }
 
   Shared share(const at::Tensor& tensor) {
     if (!tensor.is_non_overlapping_and_dense())

@@ -12,6 +12,7 @@
 #include "runner/clipping.h"
 #include "runner/precision.h"
 #include "runner/replica_sum.h"
+#include "runner/shared_optimizer.h"
 #include "runner/strategy.h"
 #include "runner/translation.h"
 
@@ -67,10 +68,11 @@ std::vector<std::int64_t> sizes_of(const networks::Activations& inputs) {
 }
 
 // What an optimizer remembers, by place.
-std::vector<networks::NamedParameter> named(const std::vector<at::Tensor>& tensors) {
+std::vector<networks::NamedParameter> named(const std::vector<std::vector<at::Tensor>>& rows) {
   std::vector<networks::NamedParameter> named;
-  for (const at::Tensor& tensor : tensors)
-    named.push_back({"optimizer." + std::to_string(named.size()), tensor});
+  for (const std::vector<at::Tensor>& row : rows)
+    for (const at::Tensor& tensor : row)
+      named.push_back({"optimizer." + std::to_string(named.size()), tensor});
   return named;
 }
 
@@ -89,7 +91,7 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       task_(&find_task(models::find_model(run.model).task)),
       network_(build_stage(run, input, ranks.position.stage, dtype)),
       reducer_(make_reducer(network_, *ranks.replicas)),
-      optimizer_(make_optimizer(run.optimizer, network_.parameter_values())),
+      optimizer_(shared_optimizer(run.optimizer, network_.parameter_values(), *ranks.replicas)),
       executor_(network_, *ranks.stages, run.precision),
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),

@@ -235,6 +235,23 @@ TEST_CASE("ranks that exchange different tensors are told so") {
   CHECK(errors[1].find("exchange different tensors") != std::string::npos);
 }
 
+TEST_CASE("what one rank writes to shared memory all see; over TCP there is none") {
+  for (const Transport& transport : transports) {
+    run(transport, 3, [&](Communicator& communicator) {
+      for (int again = 0; again < 3; ++again) {
+        const at::Tensor all = communicator.allocate_shared(300, at::kLong);
+        expect(all.defined() == (&transport == &transports[1]), "shared");
+        if (!all.defined()) return;
+        expect(all.eq(0).all().item<bool>(), "zeros");
+        communicator.barrier();
+        all.slice(0, 100L * communicator.rank(), 100L * (communicator.rank() + 1)).fill_(again + 1);
+        communicator.barrier();
+        expect(all.eq(again + 1).all().item<bool>(), "what the others wrote");
+      }
+    });
+  }
+}
+
 TEST_CASE("numbers of the communicator's memory outlive it") {
   at::Tensor kept;
   run(transports[1], 2, [&](Communicator& communicator) {

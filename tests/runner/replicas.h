@@ -1,4 +1,5 @@
-// Ranks as threads of the test, connected by Gloo through a store in memory; and small data sets to train on.
+// Ranks as threads of the test, connected as those of one host, through a store in memory; and small data
+// sets to train on.
 #pragma once
 
 #include <functional>
