@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""How near two replicas come to what the machine can give: DDP beside two runs of half the work that nothing connects.
+
+    bench/strong_scaling.py --trainyard build/release/trainyard [--models mlp cnn] [--rounds 5]
+
+Both arms take the same steps on the same two cores: DDP with a batch of 64 over both replicas, and `independent`, two
+single runs at once with a batch of 32 each. They take turns, model by model. Printed, medians over rounds of the median
+over epochs after the first: the milliseconds of an epoch, the share of the limit that DDP reaches with its range, and
+what part of DDP's epoch waits for gradients or updates parameters.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+EXPERIMENT = Path(__file__).resolve().parent.parent / "experiments" / "six-models.toml"
+MODELS = ["vgg11", "nbow", "seq2seq", "conv-autoencoder", "cnn", "mlp"]
+SAMPLES, BATCH = 2000, 64
+ARMS = {"ddp": 1, "independent": 2}  # by how much of the batch and of the samples a run has the part
+
+TIMES = """SELECT e.epoch, AVG(e.train_seconds) AS train, AVG(e.exposed_communication_seconds) AS exposed,
+AVG(e.optimizer_seconds) AS optimizer FROM epoch e JOIN run_in_experiment r USING (run_key)
+WHERE r.model = '{model}' AND r.strategy = '{arm}' AND e.epoch > 1 GROUP BY e.epoch"""
+
+
+def run(options, yard, model, arm):
+    part = ARMS[arm]
+    command = [options.trainyard, "run", EXPERIMENT, "--yard", yard, "--no-report", "--where", f"model={model}",
+               "--where", f"strategy={arm}", "--where", "seed=0", "--set", f"epochs={options.epochs}",
+               "--set", f"batch={BATCH // part}", "--set", f"train_samples={SAMPLES // part}"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode not in (0, 1):  # 1: so short a run misses what the file expects of it
+        raise SystemExit(f"{model} {arm}: {result.stderr}")
+
+
+def times(options, yard, model, arm):
+    """Medians over epochs, in seconds, of the mean over ranks."""
+    command = [options.trainyard, "sql", "--yard", yard, "--format", "json", TIMES.format(model=model, arm=arm)]
+    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return {name: statistics.median(row[name] for row in rows) for name in ("train", "exposed", "optimizer")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trainyard", required=True, type=os.path.abspath)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=4, help="of each run; the first is not counted")
+    options = parser.parse_args()
+    print("| model | DDP ms | independent ms | of the limit % | waits for gradients % | optimizer % |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for model in options.models:
+        found = {arm: [] for arm in ARMS}
+        with tempfile.TemporaryDirectory() as folder:
+            for turn in range(options.rounds):
+                yard = f"{folder}/{turn}"
+                for arm in sorted(ARMS, reverse=turn % 2 == 1):
+                    run(options, yard, model, arm)
+                    found[arm].append(times(options, yard, model, arm))
+        shares = [100 * limit["train"] / ddp["train"] for ddp, limit in zip(found["ddp"], found["independent"])]
+        middle = {arm: 1e3 * statistics.median(each["train"] for each in found[arm]) for arm in ARMS}
+        parts = {part: 100 * statistics.median(each[part] / each["train"] for each in found["ddp"])
+                 for part in ("exposed", "optimizer")}
+        print(f"| {model} | {middle['ddp']:.1f} | {middle['independent']:.1f} | {statistics.median(shares):.0f} "
+              f"({min(shares):.0f} to {max(shares):.0f}) | {parts['exposed']:.1f} | {parts['optimizer']:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
