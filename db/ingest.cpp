@@ -16,8 +16,8 @@ struct Ingest::Statements {
       : runs(connection),
         journal(connection, runs),
         attempts(connection, runs),
-        records(connection),
         states(connection),
+        records(connection, states),
         begin(connection, "SAVEPOINT one_call"),
         release(connection, "RELEASE one_call"),
         roll_back(connection, "ROLLBACK TO one_call") {}
@@ -25,8 +25,8 @@ struct Ingest::Statements {
   RunRows runs;
   JournalRows journal;
   AttemptRows attempts;
-  RecordRows records;
   RunStates states;
+  RecordRows records;
   bool together = false;
   SQLite::Statement begin;
   SQLite::Statement release;
@@ -100,10 +100,7 @@ Accepted Ingest::run_file(const nlohmann::json& run_json) {
 Accepted Ingest::record(const experiments::Record& record) {
   return translated(database_.connection(), [&] {
     Accepted accepted = Accepted::refused;
-    statements_->atomically([&] {
-      accepted = statements_->records.take(record);
-      if (accepted == Accepted::taken) statements_->states.changed(record.run);
-    });
+    statements_->atomically([&] { accepted = statements_->records.take(record); });
     return accepted;
   });
 }

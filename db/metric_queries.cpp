@@ -45,6 +45,24 @@ std::vector<EpochRow> epochs(const Database& database, const char* sql, const st
   });
 }
 
+FinalMetrics final_of(RowReader row) {
+  FinalMetrics final;
+  final.run_key = row.text();
+  final.model = row.text();
+  final.strategy = row.text();
+  final.seed = row.integer();
+  using F = FinalMetrics;
+  for (double F::*value :
+       {&F::train_loss, &F::train_accuracy, &F::validation_loss, &F::validation_accuracy, &F::test_loss,
+        &F::test_accuracy, &F::epoch_train_seconds, &F::total_validation_seconds, &F::train_perplexity,
+        &F::validation_perplexity, &F::test_perplexity, &F::train_psnr, &F::validation_psnr, &F::test_psnr,
+        &F::test_bleu})
+    final.*value = row.number();
+  final.epochs = row.integer();
+  final.times_count = row.flag();
+  return final;
+}
+
 constexpr std::array part_names{"data",   "forward",   "backward", "exposed_communication",
                                 "bubble", "optimizer", "other"};
 
@@ -73,16 +91,6 @@ std::vector<EpochRow> epoch_averages(const Database& database, const std::string
                 experiment);
 }
 
-std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment) {
-  return epochs(database, R"sql(
-    SELECT e.run_key, e.model, e.strategy, e.seed, e.replica, e.epoch, e.train_loss, e.train_accuracy,
-           e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
-           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr
-    FROM task_epoch_replica e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
-    WHERE e.experiment = ? ORDER BY m.first_journal_id, m.position, e.replica, e.epoch)sql",
-                experiment);
-}
-
 // A run in several experiments has the same epochs in each: those of the first are taken.
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key) {
   return epochs(database, R"sql(
@@ -94,6 +102,24 @@ std::vector<EpochRow> epochs_of_run(const Database& database, const std::string&
                                               ORDER BY m.first_journal_id LIMIT 1)
     ORDER BY e.epoch)sql",
                 run_key);
+}
+
+std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
+             f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
+             f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
+             f.test_psnr, f.test_bleu, s.epochs_done, s.times_count
+      FROM task_final_metrics f
+      JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
+      JOIN run_state s ON s.run_key = f.run_key
+      WHERE f.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
+    Bound rows(statement, experiment);
+    std::vector<FinalMetrics> found;
+    while (rows.next()) found.push_back(final_of(RowReader(rows.row())));
+    return found;
+  });
 }
 
 // A run's middle: between its first and last epoch, where set-up is over and the end not near.

@@ -123,14 +123,6 @@ struct TimeParts {
   std::map<std::string, double>
       seconds;  // data, forward, backward, exposed_communication, bubble, optimizer, other
 };
-
-// Both of the above and `time_parts` in one pass, for experiments of a million rows.
-struct Epochs {
-  std::vector<EpochRow> averages;
-  std::vector<EpochRow> replicas;
-  std::vector<TimeParts> times;
-};
-Epochs epochs_of_experiment(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
 
 // What enters the verdicts of one finished run (`task_final_metrics`).

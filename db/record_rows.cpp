@@ -54,8 +54,9 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
   return nullptr;
 }
 
-RecordRows::RecordRows(SQLite::Database& connection)
-    : probes_(connection),
+RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
+    : states_(states),
+      probes_(connection),
       savepoint_(connection, "SAVEPOINT one_record"),
       roll_back_(connection, "ROLLBACK TO one_record"),
       find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
@@ -122,6 +123,7 @@ Accepted RecordRows::take(const Record& record) {
   }
   store(record);
   execute(advance_, record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
+  states_.changed(record.run);
   return Accepted::taken;
 }
 
@@ -196,6 +198,7 @@ void RecordRows::epoch(const Record& record, Members& members) {
   execute(put_epoch_, record.run, record.attempt, epoch, *record.rank, record.time, record.elapsed_seconds,
           train_seconds, validation_seconds, data, forward, backward, exposed_communication, bubble,
           optimizer, other, members.rest());
+  states_.changed(record.run, record.attempt, epoch);
 }
 
 void RecordRows::test(const Record& record, Members& members) {

@@ -12,14 +12,16 @@
 #include "db/database.h"
 #include "db/members.h"
 #include "db/probe_rows.h"
+#include "db/run_states.h"
 #include "experiments/record.h"
 
 namespace trainyard::db {
 
 class RecordRows {
  public:
-  explicit RecordRows(SQLite::Database& connection);
+  RecordRows(SQLite::Database& connection, RunStates& states);
 
+  // What the writer keeps of the run and its epoch is out of date then: `states` is told.
   Accepted take(const experiments::Record& record);
 
  private:
@@ -40,6 +42,7 @@ class RecordRows {
   void metrics(const experiments::Record& record, std::int64_t epoch, Members& members);
   void extra(const experiments::Record& record, const std::optional<std::string>& problem);
 
+  RunStates& states_;
   ProbeRows probes_;
   SQLite::Statement savepoint_;
   SQLite::Statement roll_back_;

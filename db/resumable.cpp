@@ -2,6 +2,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "db/attempt_chain.h"
 #include "db/binding.h"
 #include "db/errors.h"
 #include "db/rows.h"
@@ -17,20 +18,15 @@ WHERE run_key = ?1 AND attempt > COALESCE(
 ORDER BY attempt)sql";
 
 // Of attempt ?2 and what it resumes, each epoch that all ranks have written.
-constexpr const char* whole_epochs = R"sql(
-WITH RECURSIVE chain (attempt, up_to_epoch) AS (
-  SELECT ?2, 9223372036854775807
-  UNION ALL
-  SELECT a.resumes_attempt, MIN(c.up_to_epoch, COALESCE(a.resumes_after_epoch, 0))
-  FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.attempt
-  WHERE a.resumes_attempt < a.attempt
-)
+std::string whole_epochs() {
+  return "WITH RECURSIVE " + attempt_chain_from_last() + R"sql(
 SELECT e.epoch
 FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.attempt
-JOIN epoch e ON e.run_key = ?1 AND e.attempt = c.attempt AND e.epoch <= c.up_to_epoch
-  AND e.epoch > IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0)
-GROUP BY e.epoch, e.attempt HAVING COUNT(*) >= a.world_size
+JOIN attempt_epoch e ON e.run_key = ?1 AND e.attempt = c.attempt AND e.epoch > c.after_epoch
+  AND e.epoch <= c.up_to_epoch
+WHERE e.ranks >= a.world_size
 ORDER BY e.epoch)sql";
+}
 
 constexpr const char* recorded_checkpoints = R"sql(
 SELECT json_extract(body, '$.epoch') FROM extra_record
@@ -42,7 +38,7 @@ ORDER BY seq)sql";
 std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement attempts(database.connection(), attempts_after_the_last_finished);
-    SQLite::Statement epochs(database.connection(), whole_epochs);
+    SQLite::Statement epochs(database.connection(), whole_epochs());
     SQLite::Statement checkpoints(database.connection(), recorded_checkpoints);
     std::vector<ResumableAttempt> found;
     Bound rows(attempts, run_key);

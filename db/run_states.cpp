@@ -1,83 +1,128 @@
 #include "db/run_states.h"
 
+#include "db/attempt_chain.h"
 #include "db/binding.h"
+#include "db/mean_over_ranks.h"
 
 namespace trainyard::db {
 
 namespace {
 
-// The attempt that counts (the latest finished one, else the latest) and those that it resumes, each with the
-// epochs after_epoch + 1 … up_to_epoch that it contributes. An attempt can only resume an earlier one: the
-// recursion ends.
-constexpr const char* put_chain = R"sql(
-INSERT INTO attempt_chain (run_key, attempt, after_epoch, up_to_epoch)
-WITH RECURSIVE chain (attempt, up_to_epoch) AS (
-  SELECT attempt, 9223372036854775807
-  FROM (SELECT attempt FROM attempt_status WHERE run_key = ?1
-        ORDER BY status = 'finished' DESC, attempt DESC LIMIT 1)
-  UNION ALL
-  SELECT a.resumes_attempt, MIN(c.up_to_epoch, COALESCE(a.resumes_after_epoch, 0))
-  FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.attempt
-  WHERE a.resumes_attempt < a.attempt
-)
-SELECT ?1, c.attempt, IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0), c.up_to_epoch
-FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.attempt)sql";
+// The attempt that counts: the latest finished one, else the latest.
+constexpr const char* find_counted = R"sql(
+SELECT attempt, status FROM attempt_status WHERE run_key = ? ORDER BY status = 'finished' DESC, attempt DESC LIMIT 1
+)sql";
 
-// While a run is not finished, an epoch counts only when all ranks have written it. An attempt that was
-// resumed took the time until the epoch from which it was (`before`). Times count where those of all attempts
-// of the chain do, under the same circumstances.
-constexpr const char* put_state = R"sql(
-INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, total_seconds,
-                       test_accuracy, failure, updated, times_count)
-WITH counted AS (
-  SELECT attempt, status FROM attempt_status WHERE run_key = ?1
-  ORDER BY status = 'finished' DESC, attempt DESC LIMIT 1
-), done AS (
-  SELECT MAX(e.train_seconds) AS train_seconds
+// The parameters of what follows: ?1 the run, ?2 the attempt that counts for it, ?3 its status.
+std::string put_chain() {
+  return "INSERT INTO attempt_chain (run_key, attempt, after_epoch, up_to_epoch) WITH RECURSIVE " +
+         attempt_chain_from_last() + " SELECT ?1, attempt, after_epoch, up_to_epoch FROM chain";
+}
+
+constexpr const char* test_metrics = "x.run_key = ?1 AND x.attempt = ?2 AND x.epoch = 0";
+
+// The epochs of the run, each once. While it is not finished, an epoch counts only when all ranks have
+// written it.
+constexpr const char* with_epochs = R"sql(
+WITH done AS (
+  SELECT e.*, e.epoch = k.after_epoch + 1 AS first_of_attempt
   FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt
-  JOIN epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
-  WHERE k.run_key = ?1
-  GROUP BY e.epoch, e.attempt
-  HAVING (SELECT status FROM counted) = 'finished' OR COUNT(*) >= a.world_size
+  JOIN attempt_epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch > k.after_epoch
+    AND e.epoch <= k.up_to_epoch
+  WHERE k.run_key = ?1 AND (?3 = 'finished' OR e.ranks >= a.world_size)
+))sql";
+
+// Whose times are compared: all epochs but the first of each attempt, which warms up; of fewer than 3 none is
+// dropped, nor where each attempt has trained one only. An attempt that was resumed took the time until the
+// epoch from which it was (`before`). Times count where those of all attempts of the chain do, under the same
+// circumstances.
+std::string put_state() {
+  return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
+         "first_epochs_timed, epoch_train_seconds, total_seconds, test_accuracy, failure, updated, "
+         "times_count)" +
+         std::string(with_epochs) + R"sql(, timed AS (
+  SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
+  FROM done WHERE train_seconds IS NOT NULL
+), places AS (
+  SELECT train_seconds, ROW_NUMBER() OVER (ORDER BY train_seconds) AS place, COUNT(*) OVER () AS epochs
+  FROM done JOIN timed WHERE train_seconds IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
 ), before AS (
   SELECT MAX(e.elapsed_seconds) AS seconds
   FROM attempt_chain k JOIN epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch = k.up_to_epoch
   WHERE k.run_key = ?1
   GROUP BY e.attempt
 )
-SELECT ?1, c.attempt, c.status, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
+SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   (SELECT COUNT(*) FROM done), (SELECT SUM(train_seconds) FROM done),
+  (SELECT first_epochs_timed FROM timed),
+  (SELECT AVG(train_seconds) FROM places WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
   s.total_seconds + COALESCE((SELECT SUM(seconds) FROM before), 0),
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = ?1 AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test' AND x.name = 'correct'),
+  )sql" + mean_over_ranks(test_metrics, "test", "correct") +
+         R"sql(,
   s.failure,
   COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = ?1),
            (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
   (SELECT MIN(a.times_count) AND COUNT(DISTINCT a.circumstances_hash) = 1
    FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt WHERE k.run_key = ?1)
-FROM counted c JOIN attempt_summary s ON s.run_key = ?1 AND s.attempt = c.attempt)sql";
+FROM attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
+}
+
+// Of the corpus, from the sums of all ranks: exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where p_n
+// is matched / candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n is.
+constexpr const char* bleu = R"sql((
+  SELECT CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0
+    ELSE exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), ln(sum / weight) / 4))) END
+  FROM (SELECT name, IIF(COUNT(sum) = COUNT(*), SUM(sum), NULL) AS sum, SUM(weight) AS weight
+        FROM metric
+        WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND phase = 'test'
+          AND name IN ('bleu_1', 'bleu_2', 'bleu_3', 'bleu_4', 'bleu_length')
+        GROUP BY name)))sql";
+
+// What a finished run ended with: metrics of its last epoch, and those after training.
+std::string put_final() {
+  return "INSERT INTO run_final (run_key, train_loss, train_accuracy, validation_loss, validation_accuracy, "
+         "test_loss, test_accuracy, test_bleu, total_validation_seconds)" +
+         std::string(with_epochs) +
+         " SELECT ?1, e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy, " +
+         mean_over_ranks(test_metrics, "test", "loss") + ", " +
+         mean_over_ranks(test_metrics, "test", "correct") + ", " + bleu +
+         ", (SELECT SUM(validation_seconds) FROM done) "
+         "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
+}
 
 }  // namespace
 
 RunStates::RunStates(SQLite::Database& connection)
-    : clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
-      put_chain_(connection, put_chain),
+    : epochs_(connection),
+      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
       clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
-      put_state_(connection, put_state) {}
+      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
+      find_counted_(connection, find_counted),
+      put_chain_(connection, put_chain()),
+      put_state_(connection, put_state()),
+      put_final_(connection, put_final()) {}
 
 void RunStates::refresh() {
-  for (const std::string& run_key : changed_) refresh(run_key);
+  for (const auto& [run_key, epochs] : changed_) {
+    for (const auto& [attempt, epoch] : epochs) epochs_.put(run_key, attempt, epoch);
+    refresh(run_key);
+  }
   changed_.clear();
 }
 
 void RunStates::refresh(const std::string& run_key) {
-  execute(clear_chain_, run_key);
-  execute(put_chain_, run_key);
-  execute(clear_state_, run_key);
-  execute(put_state_, run_key);
+  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
+  Bound counted(find_counted_, run_key);
+  if (!counted.next()) return;
+  const std::int64_t attempt = counted.row().getColumn(0).getInt64();
+  const std::string status = counted.row().getColumn(1).getString();
+  execute(put_chain_, run_key, attempt);
+  execute(put_state_, run_key, attempt, status);
+  if (status == "finished") execute(put_final_, run_key, attempt, status);
 }
 
 void make_run_states(SQLite::Database& connection) {
+  make_attempt_epochs(connection);
   RunStates states(connection);
   SQLite::Statement keys(connection, "SELECT run_key FROM run");
   while (keys.executeStep()) states.changed(keys.getColumn(0).getString());

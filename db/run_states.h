@@ -1,13 +1,19 @@
-// Rows of `run_state` and `attempt_chain`: how each run stands, kept by the writer so that a question about
-// runs need not look at all records. What they hold follows from the other tables: they can be made again at
-// any time, and a replay gives equal ones.
+// What the writer keeps so that a question about a run need not look at all its records: how each run stands
+// (`run_state`), the attempts that make it up (`attempt_chain`), what its epochs come to over all ranks
+// (`attempt_epoch`), and what a finished run ended with (`run_final`). All of it follows from the other
+// tables: it can be made again at any time, and a replay gives equal rows.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
+
+#include "db/attempt_epochs.h"
 
 namespace trainyard::db {
 
@@ -15,8 +21,11 @@ class RunStates {
  public:
   explicit RunStates(SQLite::Database& connection);
 
-  // Its rows are out of date from now on.
-  void changed(const std::string& run_key) { changed_.insert(run_key); }
+  // The run's rows, or also those of this epoch of it, are out of date from now on.
+  void changed(const std::string& run_key) { changed_.try_emplace(run_key); }
+  void changed(const std::string& run_key, int attempt, std::int64_t epoch) {
+    changed_[run_key].emplace(attempt, epoch);
+  }
   // Makes the rows of all changed runs again.
   void refresh();
   // After `refresh` was rolled back, or never came to its end.
@@ -25,14 +34,18 @@ class RunStates {
  private:
   void refresh(const std::string& run_key);
 
-  std::set<std::string> changed_;
+  std::map<std::string, std::set<std::pair<int, std::int64_t>>> changed_;  // by run: (attempt, epoch)
+  AttemptEpochs epochs_;
   SQLite::Statement clear_chain_;
-  SQLite::Statement put_chain_;
   SQLite::Statement clear_state_;
+  SQLite::Statement clear_final_;
+  SQLite::Statement find_counted_;
+  SQLite::Statement put_chain_;
   SQLite::Statement put_state_;
+  SQLite::Statement put_final_;
 };
 
-// Both tables anew, for all runs: the last step of a migration.
+// All these tables anew, for all runs: the last step of a migration.
 void make_run_states(SQLite::Database& connection);
 
 }  // namespace trainyard::db

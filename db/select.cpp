@@ -103,7 +103,9 @@ Prepared prepare_one(sqlite3* connection, std::string_view sql) {
 }
 
 // Valid UTF-8: other bytes become U+FFFD.
-json text_value(const std::string& text) {
+json text_value(std::string text) {
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
+  if (std::all_of(text.begin(), text.end(), ascii)) return text;
   return json::parse(json_text(text));
 }
 

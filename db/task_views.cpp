@@ -40,26 +40,10 @@ std::string task_epoch_view(const std::string& base) {
   return "CREATE VIEW task_" + base + " AS\n" + select_with_derived(base, {"train", "validation"});
 }
 
-// BLEU of the corpus from the sums of all ranks: exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where
-// p_n is matched / candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n
-// is.
-constexpr std::string_view with_bleu = R"sql(WITH parts AS (
-  SELECT c.run_key, m.name, IIF(COUNT(m.sum) = COUNT(*), SUM(m.sum), NULL) AS sum, SUM(m.weight) AS weight
-  FROM counted_attempt c JOIN metric m ON m.run_key = c.run_key AND m.attempt = c.attempt
-  WHERE m.epoch = 0 AND m.phase = 'test' AND m.name IN ('bleu_1', 'bleu_2', 'bleu_3', 'bleu_4', 'bleu_length')
-  GROUP BY c.run_key, m.name
-), bleu AS (
-  SELECT run_key,
-    CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0
-      ELSE exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), ln(sum / weight) / 4))) END AS value
-  FROM parts GROUP BY run_key
-)
-)sql";
-
 std::string task_final_metrics() {
-  return "CREATE VIEW task_final_metrics AS\n" + std::string(with_bleu) +
-         select_with_derived("final_metrics", {"train", "validation", "test"}, ",\n  bleu.value AS test_bleu",
-                             " LEFT JOIN bleu ON bleu.run_key = v.run_key");
+  return "CREATE VIEW task_final_metrics AS\n" +
+         select_with_derived("final_metrics", {"train", "validation", "test"}, ",\n  f.test_bleu",
+                             " JOIN run_final f ON f.run_key = v.run_key");
 }
 
 }  // namespace

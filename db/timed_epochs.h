@@ -1,5 +1,6 @@
 // Whose times are compared: all epochs but the first of each attempt, which warms up. Of fewer than 3 none is
-// dropped, nor where each attempt has trained one only. The view `timed_epoch` says the same in SQL.
+// dropped, nor where each attempt has trained one only. `RunStates` and the view `timed_epoch` say the same
+// in SQL.
 #pragma once
 
 #include <algorithm>

@@ -59,15 +59,18 @@ JOIN attempt_chain k ON k.run_key = s.run_key
 JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 )sql";
 
-// While a run is not finished, an epoch is there only when all ranks have written it.
+// While a run is not finished, an epoch is there only when all ranks have written it. Without statistics
+// SQLite would begin with the epochs: CROSS JOIN says to begin with the runs.
 constexpr std::string_view run_epoch = R"sql(
 CREATE VIEW run_epoch AS
-SELECT e.run_key, e.epoch, e.attempt,
-  MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
-FROM run_chain c JOIN epoch e
-  ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
-GROUP BY e.run_key, e.epoch, e.attempt
-HAVING c.status = 'finished' OR COUNT(*) >= c.world_size
+SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds,
+  e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy
+FROM run_state s
+CROSS JOIN attempt_chain k ON k.run_key = s.run_key
+CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
+CROSS JOIN attempt_epoch e
+  ON e.run_key = k.run_key AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
+WHERE s.status = 'finished' OR e.ranks >= a.world_size
 )sql";
 
 constexpr std::string_view run_in_experiment = R"sql(
@@ -103,21 +106,9 @@ GROUP BY e.run_key, e.epoch, e.attempt, m.phase, m.name
 
 constexpr std::string_view epoch_average = R"sql(
 CREATE VIEW epoch_average AS
-SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'train'
-     AND x.name = 'loss') AS train_loss,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'train'
-     AND x.name = 'correct') AS train_accuracy,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'validation'
-     AND x.name = 'loss') AS validation_loss,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch AND x.phase = 'validation'
-     AND x.name = 'correct') AS validation_accuracy,
-  e.train_seconds, e.validation_seconds
-FROM run_epoch e JOIN run_in_experiment r ON r.run_key = e.run_key
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch, e.train_loss, e.train_accuracy,
+  e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds
+FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key
 )sql";
 
 constexpr std::string_view epoch_rank = R"sql(
@@ -134,10 +125,10 @@ SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch,
      AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'correct' AND m.rank = e.rank)
     AS validation_accuracy,
   e.train_seconds, e.validation_seconds
-FROM run_chain c
-JOIN epoch e
+FROM run_in_experiment r
+CROSS JOIN run_chain c ON c.run_key = r.run_key
+CROSS JOIN epoch e
   ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
-JOIN run_in_experiment r ON r.run_key = e.run_key
 )sql";
 
 // A replica is `stages` consecutive ranks: its metrics are those of its last stage, the only one that writes
@@ -153,61 +144,35 @@ GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
 HAVING COUNT(*) = r.stages
 )sql";
 
-// Epochs whose times are compared: as `timed` (db/timed_epochs.h).
+// Epochs whose times are compared: db/run_states.cpp says which.
 constexpr std::string_view timed_epoch = R"sql(
 CREATE VIEW timed_epoch AS
-SELECT run_key, epoch, attempt, train_seconds
-FROM (SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.epoch = k.after_epoch + 1 AS first_of_attempt,
-        COUNT(*) OVER of_run AS epochs, SUM(e.epoch <> k.after_epoch + 1) OVER of_run AS further
-      FROM run_epoch e JOIN attempt_chain k ON k.run_key = e.run_key AND k.attempt = e.attempt
-      WHERE e.train_seconds IS NOT NULL
-      WINDOW of_run AS (PARTITION BY e.run_key))
-WHERE NOT first_of_attempt OR epochs < 3 OR further = 0
+SELECT e.run_key, e.epoch, e.attempt, e.train_seconds
+FROM run_state s
+CROSS JOIN attempt_chain k ON k.run_key = s.run_key
+CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
+CROSS JOIN attempt_epoch e
+  ON e.run_key = k.run_key AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
+WHERE (s.status = 'finished' OR e.ranks >= a.world_size) AND e.train_seconds IS NOT NULL
+  AND (s.first_epochs_timed OR e.epoch <> k.after_epoch + 1)
 )sql";
 
 constexpr std::string_view epoch_train_seconds = R"sql(
 CREATE VIEW epoch_train_seconds AS
-SELECT run_key, AVG(train_seconds) AS epoch_train_seconds
-FROM (SELECT run_key, train_seconds,
-        ROW_NUMBER() OVER (PARTITION BY run_key ORDER BY train_seconds) AS place,
-        COUNT(*) OVER (PARTITION BY run_key) AS epochs
-      FROM timed_epoch)
-WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)
-GROUP BY run_key
+SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS NOT NULL
 )sql";
 
-// The last epoch of a run: SQLite takes `attempt` from the row that has the maximum.
 constexpr std::string_view final_metrics = R"sql(
 CREATE VIEW final_metrics AS
-SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'train'
-     AND x.name = 'loss') AS train_loss,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'train'
-     AND x.name = 'correct') AS train_accuracy,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'validation'
-     AND x.name = 'loss') AS validation_loss,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = c.run_key AND x.attempt = v.attempt AND x.epoch = v.last_epoch AND x.phase = 'validation'
-     AND x.name = 'correct') AS validation_accuracy,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = c.run_key AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test'
-     AND x.name = 'loss') AS test_loss,
-  (SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x
-   WHERE x.run_key = c.run_key AND x.attempt = c.attempt AND x.epoch = 0 AND x.phase = 'test'
-     AND x.name = 'correct') AS test_accuracy,
-  t.epoch_train_seconds, v.total_validation_seconds
-FROM counted_attempt c
-JOIN run_in_experiment r ON r.run_key = c.run_key
-LEFT JOIN (SELECT run_key, attempt, MAX(epoch) AS last_epoch,
-             SUM(validation_seconds) AS total_validation_seconds
-           FROM run_epoch GROUP BY run_key) v ON v.run_key = c.run_key
-LEFT JOIN epoch_train_seconds t ON t.run_key = c.run_key
-WHERE c.status = 'finished'
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, f.train_loss, f.train_accuracy, f.validation_loss,
+  f.validation_accuracy, f.test_loss, f.test_accuracy, s.epoch_train_seconds, f.total_validation_seconds
+FROM run_final f
+JOIN run_state s ON s.run_key = f.run_key
+JOIN run_in_experiment r ON r.run_key = f.run_key
 )sql";
 
+// +: without it SQLite reads all epochs of the attempt for each one, for they come in the order of the
+// groups.
 constexpr std::string_view time_parts = R"sql(
 CREATE VIEW time_parts AS
 SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
@@ -216,9 +181,9 @@ SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
   AVG(e.exposed_communication_seconds) AS exposed_communication_seconds,
   AVG(e.bubble_seconds) AS bubble_seconds, AVG(e.optimizer_seconds) AS optimizer_seconds,
   AVG(e.other_seconds) AS other_seconds
-FROM timed_epoch t
-JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = t.epoch
-JOIN run_in_experiment r ON r.run_key = t.run_key
+FROM run_in_experiment r
+CROSS JOIN timed_epoch t ON t.run_key = r.run_key
+CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch
 GROUP BY r.run_key, r.experiment
 )sql";
 

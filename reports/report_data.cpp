@@ -53,14 +53,13 @@ ReportData gather_results(const db::Database& database, const std::string& exper
 
 ReportData gather(const db::Database& database, const std::string& experiment) {
   ReportData data = gather_results(database, experiment);
-  db::Epochs epochs = db::epochs_of_experiment(database, experiment);
-  data.averages = std::move(epochs.averages);
+  data.averages = db::epoch_averages(database, experiment);
   if (data.averages.empty()) {
     throw UserError("no run of experiment \"" + experiment + "\" has finished an epoch",
                     "train it first: trainyard run FILE");
   }
-  data.replicas = std::move(epochs.replicas);
-  data.times = std::move(epochs.times);
+  data.replicas = db::epoch_replicas(database, experiment);
+  data.times = db::time_parts(database, experiment);
   data.packed = db::packed_runs(database);
   return data;
 }

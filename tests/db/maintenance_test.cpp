@@ -121,7 +121,8 @@ TEST_CASE("how runs stand is made from the records when a database of schema 2 i
   const auto before = all_rows(yard.live);
   for (const std::string& view : names_of(yard.live, "view")) yard.sql("DROP VIEW " + view);
   yard.sql("DROP TABLE run_state; DROP TABLE attempt_chain; ALTER TABLE removed DROP COLUMN up_to_attempt");
-  yard.sql("DROP TABLE probe_layer; DROP TABLE probe");
+  yard.sql("DROP TABLE probe_layer; DROP TABLE probe; DROP TABLE attempt_epoch; DROP TABLE run_final");
+  yard.sql("DROP INDEX run_of_model");
   yard.sql("PRAGMA user_version = 2");
   CHECK(all_rows(Database::open_for_writing(yard.folder / "results.db")) == before);
 }
