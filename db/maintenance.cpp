@@ -1,15 +1,13 @@
 #include "db/maintenance.h"
 
 #include <fstream>
-#include <system_error>
 
 #include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "db/errors.h"
 #include "db/file_system.h"
+#include "experiments/durable_file.h"
 
 namespace trainyard::db {
 
@@ -27,14 +25,6 @@ fs::path with_suffix(fs::path file, const char* suffix) {
 // A database with what SQLite keeps beside it.
 void remove_database(const fs::path& file) {
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(with_suffix(file, suffix));
-}
-
-void sync(const fs::path& place) {
-  const int fd = ::open(place.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool failed = fd < 0 || ::fsync(fd) != 0;
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (failed) throw std::system_error(error, std::generic_category(), place.string());
 }
 
 std::vector<std::string> texts(const SQLite::Database& connection, const std::string& sql) {
@@ -85,7 +75,7 @@ std::vector<std::string> damage(const Database& database) {
 }
 
 std::vector<std::string> differences_from_files(const fs::path& yard, const Database& database) {
-  const fs::path again = yard / "results.db.check";
+  const fs::path again = with_suffix(yard / file_name, ".check");
   remove_database(again);
   std::vector<std::string> differences;
   {
@@ -121,7 +111,7 @@ void back_up(const Database& database, const fs::path& to) {
     SQLite::Backup backup(copy, database.connection());
     backup.executeStep(-1);
   });
-  sync(unfinished);
+  experiments::sync_file(unfinished);
   fs::rename(unfinished, to);
 }
 
@@ -136,7 +126,7 @@ Replay rebuild(const fs::path& yard) {
     Database database = Database::open_for_writing(fresh);
     result = replay(yard, database);
   }  // closing it leaves no log beside it
-  sync(fresh);
+  experiments::sync_file(fresh);
   // Killed between these: without a database the next sweep replays the files, with the old log gone it is
   // whole.
   remove_database(before);
@@ -144,7 +134,7 @@ Replay rebuild(const fs::path& yard) {
     if (fs::exists(with_suffix(file, suffix)))
       fs::rename(with_suffix(file, suffix), with_suffix(before, suffix));
   fs::rename(fresh, file);
-  sync(yard);
+  experiments::sync_folder(yard);
   return result;
 }
 

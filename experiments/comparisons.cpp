@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "experiments/contract.h"
@@ -55,13 +56,15 @@ void report_baseline(const CompareTable& table, const std::vector<models::Value>
   }
 }
 
-// What two runs must share to be of one cell and one pair: every varied value but that of the axis.
+// What two runs must share to be of one cell and one pair: every varied value but that of the axis. Runs that
+// differ in the seed alone state the same: `whatever_seed` leaves it out.
 std::string place_of(const std::map<std::string, models::Value>& values, const Compare& compare,
-                     const std::vector<std::string>& varied) {
+                     const std::vector<std::string>& varied, bool whatever_seed = false) {
   std::string place = compare.axis == "model" ? "" : plain_text(values.at("model"));
   for (const std::string& name : varied) {
     const auto value = values.find(name);
-    if (name != compare.axis && value != values.end()) place += "\n" + name + "=" + plain_text(value->second);
+    if (name != compare.axis && value != values.end() && !(whatever_seed && name == "seed"))
+      place += "\n" + name + "=" + plain_text(value->second);
   }
   return place;
 }
@@ -82,9 +85,12 @@ void warn_of_differences(const Compare& compare, const CompareTable& table,
     else
       arms.push_back(std::move(values));
   }
+  std::set<std::string> judged;
   for (const Values& arm : arms) {
     const auto baseline = baselines.find(place_of(arm, compare, varied));
     if (baseline == baselines.end()) continue;
+    const std::string kind = place_of(arm, compare, varied, true) + "\n" + plain_text(arm.at(compare.axis));
+    if (!judged.insert(kind).second) continue;
     for (const TermDifference& difference :
          differing_terms(stated_by(baseline->second), stated_by(arm), compare)) {
       if (difference.declared) continue;

@@ -42,6 +42,7 @@ struct Experiment {
   std::vector<Expectation> expect;  // what the end of `run` checks; by model and metric, in the file's order
   std::optional<Published> published;  // numbers to show beside ours; the file that `published` names
   std::vector<Run> runs;  // model, strategy, other axes as in the file, seed fastest; included rows last
+  std::vector<std::string> keys;             // of each run; empty before `resolve_data`
   std::vector<std::string> varied;           // names of the axes that the matrix varies
   std::vector<Location> strategy_locations;  // of each run: where its strategy stands, for device errors
 };

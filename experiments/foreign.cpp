@@ -113,7 +113,7 @@ void resolve_files(Experiment& experiment) {
   const fs::path folder = fs::absolute(experiment.file).parent_path();
   std::map<std::string, std::string> hashes;  // of each file once
   for (Run& run : experiment.runs) {
-    if (run.strategy.command.empty()) continue;
+    if (!run.strategy.foreign()) continue;
     run.strategy.folder = folder.string();
     for (ForeignFile& file : run.strategy.files) {
       std::string& hash = hashes[file.name];

@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <deque>
+#include <string_view>
 #include <system_error>
 
 #include "experiments/file.h"
@@ -107,16 +108,20 @@ class Finder {
   std::deque<std::pair<models::DataChoice, models::DataFacts>> facts_;
 };
 
-void refuse_equal_keys(const Experiment& experiment) {
-  std::map<std::string, const Run*> first;
+// UserError for two equal ones.
+std::vector<std::string> keys_of(const Experiment& experiment) {
+  std::vector<std::string> keys;
+  std::map<std::string_view, const Run*> first;
+  keys.reserve(experiment.runs.size());
   for (const Run& run : experiment.runs) {
-    const auto [same, is_new] = first.emplace(run_key(run), &run);
+    const auto [same, is_new] = first.emplace(keys.emplace_back(run_key(run)), &run);
     if (is_new) continue;
     throw UserError("the runs \"" + label(*same->second) + "\" and \"" + label(run) +
-                        "\" have the same key " + same->first +
+                        "\" have the same key " + keys.back() +
                         ": they read the same data and do the same work",
                     "leave one out with [[exclude]]", {.file = experiment.file.string()});
   }
+  return keys;
 }
 
 }  // namespace
@@ -133,7 +138,7 @@ void resolve_data(Experiment& experiment, const DataSearch& search) {
   for (Run& run : experiment.runs) finder.resolve(run);
   resolve_stages(experiment);
   resolve_files(experiment);
-  refuse_equal_keys(experiment);
+  experiment.keys = keys_of(experiment);
 }
 
 }  // namespace trainyard::experiments

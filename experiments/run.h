@@ -40,6 +40,7 @@ struct Strategy {
   std::string folder = {};                // where it starts: the experiment file's
   std::int64_t world_size() const { return replicas * stages; }
   bool independent() const { return kind == "independent"; }
+  bool foreign() const { return !command.empty(); }
   // Replicas that share each batch. Independent ones do not: each trains as a single rank does.
   std::int64_t sharing_replicas() const { return independent() ? 1 : replicas; }
   bool operator==(const Strategy&) const = default;

@@ -68,7 +68,7 @@ json optimizer_json(const Optimizer& optimizer) {
 }
 
 void add_foreign(const Strategy& strategy, json& object) {
-  if (strategy.command.empty()) return;
+  if (!strategy.foreign()) return;
   object["command"] = strategy.command;
   object["folder"] = strategy.folder;
   object["files"] = json::array();

@@ -124,7 +124,7 @@ std::string strategy_work(const Strategy& strategy) {
   if (!strategy.boundaries.empty()) work["boundaries"] = text_of(strategy.boundaries);
   if (strategy.micro_batches != 1) work["micro_batches"] = text_of(strategy.micro_batches);
   if (!strategy.schedule.empty()) work["schedule"] = text_of(strategy.schedule);
-  if (strategy.command.empty()) return object_of(work);
+  if (!strategy.foreign()) return object_of(work);
   // Of a program argv and what the declared files hold, not what they are called or where.
   work["command"] = text_of(strategy.command);
   std::vector<std::string> files;

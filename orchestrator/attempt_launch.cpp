@@ -100,7 +100,7 @@ void Attempt::adopt_ranks() {
 }
 
 bool Attempt::foreign() const {
-  return !planned_.run.strategy.command.empty();
+  return planned_.run.strategy.foreign();
 }
 
 RankCommand Attempt::rank_command(int rank) const {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "db/queries.h"
 #include "experiments/run.h"
@@ -44,11 +45,11 @@ std::size_t distinct_devices(const std::vector<Device>& devices) {
 
 namespace {
 
-PlannedRun placed(const experiments::Run& run, const std::vector<Device>& devices,
+PlannedRun placed(const experiments::Run& run, std::string key, const std::vector<Device>& devices,
                   const experiments::Circumstances& machine, bool placed_by_launcher) {
   PlannedRun planned;
   planned.run = run;
-  planned.key = experiments::run_key(run);
+  planned.key = std::move(key);
   planned.circumstances = machine;
   if (placed_by_launcher) {
     planned.devices.assign(static_cast<std::size_t>(run.strategy.world_size()), devices.front());
@@ -143,8 +144,12 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   const experiments::Machine& where = experiment.machine;
   plan.placed_by_launcher = !where.on_this_host();
   plan.one_at_a_time = where.one_at_a_time();
-  for (const auto& run : experiment.runs)
-    plan.runs.push_back(placed(run, devices, machine, plan.placed_by_launcher));
+  plan.runs.reserve(experiment.runs.size());
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const experiments::Run& run = experiment.runs[i];
+    std::string key = experiment.keys.empty() ? experiments::run_key(run) : experiment.keys[i];
+    plan.runs.push_back(placed(run, std::move(key), devices, machine, plan.placed_by_launcher));
+  }
   if (database != nullptr) {
     mark_finished(plan.runs, *database);
     expect_seconds(plan.runs, *database);

@@ -18,7 +18,7 @@ std::string arm_of(experiments::Run run) {
 
 // No program of the user's, and nothing that only does what another arm does.
 bool can_be_probed(const experiments::Strategy& strategy) {
-  return strategy.command.empty() && !strategy.independent();
+  return !strategy.foreign() && !strategy.independent();
 }
 
 }  // namespace

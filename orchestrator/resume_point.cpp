@@ -114,8 +114,8 @@ ResumePoint find_resume_point(const Yard& yard, const db::Database& database, co
   const fs::path folder = folder_of(yard, planned.key);
   if (!fs::is_directory(fs::symlink_status(folder)) || fs::is_empty(folder)) return {};
   const Resumable attempts = resumable(database, planned);
-  return planned.run.strategy.command.empty() ? own_resume_point(folder, planned, attempts)
-                                              : foreign_resume_point(attempts);
+  return planned.run.strategy.foreign() ? foreign_resume_point(attempts)
+                                        : own_resume_point(folder, planned, attempts);
 }
 
 fs::path make_checkpoints_folder(const Yard& yard, const std::string& key) {

@@ -61,6 +61,8 @@ TEST_CASE("a folder of [data] is relative to the file, and --data overrides it")
   resolve_data(experiment, {folder / "far"});
   CHECK(experiment.runs[0].data.folder == folder / "far/mnist");
   CHECK(run_key(experiment.runs[0]) != key);
+  CHECK(experiment.keys ==
+        std::vector<std::string>{run_key(experiment.runs[0]), run_key(experiment.runs[1])});
   resolve_data(experiment, {folder / "nowhere"});  // then [data] again
   CHECK(run_key(experiment.runs[0]) == key);
 }

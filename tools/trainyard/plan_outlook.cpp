@@ -110,15 +110,19 @@ void add_cells(std::vector<std::string>& row, const std::optional<reports::Outlo
   row.push_back(outlook ? shown(outlook->smallest_effect) : "–");
 }
 
-TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& arms) {
+reports::PlannedTest accuracy_test(const Compare& compare, const std::vector<PlannedArm>& arms,
+                                   const PlannedArm& arm) {
+  return {static_cast<int>(arm.pairs.size()), !compare.pair.empty(), compare.margins.accuracy_points,
+          level_for(arms, arm.arm, compare)};
+}
+
+TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks) {
   TextTable table{.columns = {"cell", compare.axis, "n", "accuracy spread", "effect", "loss spread", "effect",
                               "time spread", "effect"},
                   .rows = {},
                   .right = {false, false, true, true, true, true, true, true, true}};
-  Outlooks outlooks;
   for (const PlannedArm& arm : arms) {
-    reports::PlannedTest test{static_cast<int>(arm.pairs.size()), !compare.pair.empty(),
-                              compare.margins.accuracy_points, level_for(arms, arm.arm, compare)};
+    reports::PlannedTest test = accuracy_test(compare, arms, arm);
     auto& row = table.rows.emplace_back(std::vector<std::string>{arm.cell, arm.arm, std::to_string(test.n)});
     add_cells(row, outlooks.of(test), points);
     test.margin = std::log(compare.margins.loss.ratio);
@@ -148,49 +152,47 @@ class SampleCounts {
   std::map<std::string, std::int64_t> counts_;
 };
 
-}  // namespace
-
-std::string outlook_text(const Experiment& experiment) {
-  std::string text;
-  for (const Compare& compare : experiment.compare) {
-    const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
-    if (arms.empty()) continue;
-    text += fmt::format(
-                "\nAgainst {} {}: NO CHANGE is found up to this spread of the differences, and at that "
-                "spread effects from this size\n(power 0.8 at the first look; planning values)\n",
-                compare.axis, compare.baseline) +
-            aligned(outlook_table(compare, arms));
-  }
-  return text;
-}
-
-std::vector<std::string> outlook_warnings(const Experiment& experiment) {
-  std::vector<std::string> warnings;
-  SampleCounts counts;
-  Outlooks outlooks;
+void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
+                  SampleCounts& counts, std::vector<std::string>& warnings) {
   const auto warn = [&](std::string text) {
     if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
   };
-  for (const Compare& compare : experiment.compare) {
-    for (const PlannedArm& arm : planned_arms(experiment, compare)) {
-      const auto n = static_cast<int>(arm.pairs.size());
-      const std::string name = arm.cell + " " + arm.arm;
-      if (!outlooks.of({n, true, 1, 0.05}))
-        warn(
-            fmt::format("{}: {} seed{} cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3",
-                        name, n, n == 1 ? "" : "s"));
-      else if (n < few_seeds)
-        warn(fmt::format("{}: NO CHANGE is unlikely with {} seeds; plan {} or more", name, n, few_seeds));
-      if (!classifies(arm.first->model)) continue;
-      const auto samples = counts.validation(arm.first->data);
-      if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
-        warn(fmt::format(
-            "{}: the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
-            "be reached at a margin of {} points; use more samples or a wider margin",
-            arm.cell, samples, 100.0 / static_cast<double>(samples), compare.margins.accuracy_points));
-    }
+  for (const PlannedArm& arm : arms) {
+    const auto n = static_cast<int>(arm.pairs.size());
+    const std::string name = arm.cell + " " + arm.arm;
+    if (!outlooks.of(accuracy_test(compare, arms, arm)))
+      warn(fmt::format("{}: {} seed{} cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3",
+                       name, n, n == 1 ? "" : "s"));
+    else if (n < few_seeds)
+      warn(fmt::format("{}: NO CHANGE is unlikely with {} seeds; plan {} or more", name, n, few_seeds));
+    if (!classifies(arm.first->model)) continue;
+    const auto samples = counts.validation(arm.first->data);
+    if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
+      warn(fmt::format(
+          "{}: the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
+          "be reached at a margin of {} points; use more samples or a wider margin",
+          arm.cell, samples, 100.0 / static_cast<double>(samples), compare.margins.accuracy_points));
   }
-  return warnings;
+}
+
+}  // namespace
+
+PlanOutlook plan_outlook(const Experiment& experiment) {
+  PlanOutlook outlook;
+  Outlooks outlooks;
+  SampleCounts counts;
+  for (const Compare& compare : experiment.compare) {
+    const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
+    if (arms.empty()) continue;
+    outlook.text +=
+        fmt::format(
+            "\nAgainst {} {}: NO CHANGE is found up to this spread of the differences, and at that "
+            "spread effects from this size\n(power 0.8 at the first look; planning values)\n",
+            compare.axis, compare.baseline) +
+        aligned(outlook_table(compare, arms, outlooks));
+    add_warnings(compare, arms, outlooks, counts, outlook.warnings);
+  }
+  return outlook;
 }
 
 }  // namespace trainyard::tools

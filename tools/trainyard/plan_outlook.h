@@ -8,11 +8,13 @@
 
 namespace trainyard::tools {
 
-// A table a comparison, empty where the file compares nothing.
-std::string outlook_text(const experiments::Experiment& experiment);
+struct PlanOutlook {
+  std::string text;  // a table a comparison, empty where the file compares nothing
+  // Where NO CHANGE cannot be reached or is unlikely, and where nothing can be tested.
+  std::vector<std::string> warnings;
+};
 
-// Where NO CHANGE cannot be reached or is unlikely, and where nothing can be tested. Reads the data of models
-// that classify, to count validation samples: `resolve_data` comes first.
-std::vector<std::string> outlook_warnings(const experiments::Experiment& experiment);
+// Reads the data of models that classify, to count validation samples: `resolve_data` comes first.
+PlanOutlook plan_outlook(const experiments::Experiment& experiment);
 
 }  // namespace trainyard::tools

@@ -23,8 +23,9 @@ int plan_experiment(const ExperimentOptions& options) {
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
                                             database ? &*database : nullptr, options.plan);
-  std::cout << plan_text(*experiment, plan, yard) << outlook_text(*experiment);
-  for (const auto& warning : outlook_warnings(*experiment)) std::cerr << "warning: " << warning << '\n';
+  const PlanOutlook outlook = plan_outlook(*experiment);
+  std::cout << plan_text(*experiment, plan, yard) << outlook.text;
+  for (const auto& warning : outlook.warnings) std::cerr << "warning: " << warning << '\n';
   return done;
 }
 
