@@ -197,6 +197,16 @@ std::vector<std::string> keys_with_prefix(const Database& database, const std::s
   });
 }
 
+int last_known_attempt(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT COALESCE(MAX(n), 0) FROM (SELECT MAX(attempt) AS n FROM attempt WHERE run_key = ?1
+                                       UNION ALL SELECT up_to_attempt FROM removed WHERE run_key = ?1))sql");
+    Bound rows(statement, run_key);
+    return rows.next() ? rows.row().getColumn(0).getInt() : 0;
+  });
+}
+
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(

@@ -96,6 +96,9 @@ Finished finished_runs(const Database& database, const std::map<std::string, std
 // nothing where none was launched.
 std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix);
 
+// The highest number that an attempt of the run ever had here, also of those that `rm` removed; 0: none.
+int last_known_attempt(const Database& database, const std::string& run_key);
+
 // One row per run and epoch, summed over replicas (times: the slowest rank), and one per replica: metrics of
 // its last stage, times of its slowest. While a run is not finished, its epoch has an average once all ranks
 // have written theirs. `epochs_of_run` gives averages.

@@ -59,7 +59,7 @@ class Unfinished {
 void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts) {
   Unfinished unfinished(file);
   {
-    const Descriptor descriptor(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC);
+    const Descriptor descriptor(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     for (const std::string_view part : parts) write_all(descriptor.get(), part, file);
     if (::fsync(descriptor.get()) != 0) throw_file_error(file);
   }

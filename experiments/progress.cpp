@@ -76,7 +76,7 @@ std::optional<Progress> decoded(const Bytes& bytes) {
 }  // namespace
 
 ProgressWriter::ProgressWriter(const std::filesystem::path& file)
-    : fd_(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) {}
+    : fd_(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) {}
 
 ProgressWriter::~ProgressWriter() {
   if (fd_ >= 0) ::close(fd_);
@@ -93,7 +93,7 @@ void ProgressWriter::write(Progress progress) {
 }
 
 std::optional<Progress> read_progress(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   Bytes bytes{};
   const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);

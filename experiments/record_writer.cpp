@@ -57,7 +57,7 @@ RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, 
       attempt_(attempt),
       rank_(rank),
       start_(std::chrono::steady_clock::now()) {
-  fd_ = ::open(spool_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = ::open(spool_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ < 0) throw_file_error(spool_);
   try {
     const std::string bytes = content(fd_, spool_);

@@ -28,7 +28,7 @@ Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool ho
       devices_(std::move(devices)),
       host_exclusive_(host_exclusive),
       workplace_(workplace),
-      place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace.yard, planned)),
+      place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace, planned)),
       run_file_(place_.directory / experiments::run_file_name),
       begins_(adopts ? ResumePoint{experiments::read_launch(run_file_).resumes, {}} : resume_point()),
       token_(new_token()),

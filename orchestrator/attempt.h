@@ -70,7 +70,8 @@ class Attempt {
     Clock::time_point until;
   };
 
-  static AttemptPlace new_place(const Yard& yard, const PlannedRun& planned);  // makes the attempt's folder
+  // Makes the attempt's folder.
+  static AttemptPlace new_place(const Workplace& workplace, const PlannedRun& planned);
   static AttemptPlace old_place(const Yard& yard, const PlannedRun& planned, int attempt);
   nlohmann::json old_run_file() const;
   ResumePoint resume_point() const;

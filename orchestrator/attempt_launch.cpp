@@ -1,4 +1,7 @@
 // What an attempt's ranks are told: its folder, its run file, their command lines and environments.
+#include <algorithm>
+
+#include "db/queries.h"
 #include "models/error.h"
 #include "orchestrator/attempt.h"
 #include "orchestrator/attempt_number.h"
@@ -13,9 +16,15 @@ static bool elsewhere(const PlannedRun& planned) {
   return planned.devices.front().cores.empty();
 }
 
-AttemptPlace Attempt::new_place(const Yard& yard, const PlannedRun& planned) {
+// Folders that somebody has removed had numbers too, which the database knows.
+AttemptPlace Attempt::new_place(const Workplace& workplace, const PlannedRun& planned) {
+  const Yard& yard = workplace.yard;
+  if (yard.leads_out(planned.key))
+    throw UserError(yard.run(planned.key).string() + " is a link",
+                    "move it away; runs lie in the yard itself");
   fs::create_directories(yard.run(planned.key));
-  const int attempt = last_attempt(yard.run(planned.key)) + 1;
+  const int attempt = 1 + std::max(last_attempt(yard.run(planned.key)),
+                                   db::last_known_attempt(workplace.database, planned.key));
   const fs::path directory = yard.attempt(planned.key, attempt);
   fs::create_directory(directory);
   return {directory, planned.key, attempt, static_cast<int>(planned.devices.size()), elsewhere(planned)};

@@ -95,7 +95,8 @@ void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
   }
   if (!damaged) return;
   fs::path kept = spool;
-  fs::copy_file(spool, kept += ".damaged", fs::copy_options::overwrite_existing);
+  fs::remove(kept += ".damaged");  // it may be a link
+  fs::copy_file(spool, kept);
   fs::resize_file(spool, sound_bytes);
 }
 
@@ -110,6 +111,8 @@ void mark_interrupted(const Unfinished& attempt) {
 
 void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
                      const std::function<void(const std::string&)>& tell) {
+  for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
+    require_plain(unfinished.directory / name);
   const int ended = end_leftovers(launched_processes(unfinished.directory));
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);

@@ -112,6 +112,7 @@ fs::path folder_of(const Yard& yard, const std::string& key) {
 
 ResumePoint find_resume_point(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
   const fs::path folder = folder_of(yard, planned.key);
+  if (yard.leads_out(planned.key)) return {};
   if (!fs::is_directory(fs::symlink_status(folder)) || fs::is_empty(folder)) return {};
   const Resumable attempts = resumable(database, planned);
   return planned.run.strategy.foreign() ? foreign_resume_point(attempts)
@@ -126,6 +127,7 @@ fs::path make_checkpoints_folder(const Yard& yard, const std::string& key) {
 }
 
 void remove_checkpoints(const Yard& yard, const std::string& key) {
+  if (yard.leads_out(key)) return;
   std::error_code kept;  // a network file system keeps what is still open somewhere
   fs::remove_all(folder_of(yard, key), kept);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "experiments/run.h"
+#include "models/printable.h"
 #include "orchestrator/status.h"
 #include "orchestrator/status_text.h"
 #include "orchestrator/terminal_view.h"
@@ -100,17 +101,18 @@ class TerminalStatus : public Status {
     if (outcome.kind == RunOutcome::Kind::failed && !outcome.retry_seconds) ++failed_;
     if (!outcome.retry_seconds) ++done_;
     active_.remove_if([&](const ActiveRun& active) { return active.planned == &run; });
-    std::string text =
-        mark(finished) + " " + experiments::label(run.run) + "  " + outcome_text(outcome) + "\n";
-    if (!outcome.log.empty()) text += "  log: " + outcome.log + "\n";
+    std::string text = mark(finished) + " " +
+                       models::printable(experiments::label(run.run) + "  " + outcome_text(outcome) + "\n");
+    if (!outcome.log.empty()) text += models::printable("  log: " + outcome.log + "\n");
     redraw(text);
   }
 
   void message(const std::string& text) override {
+    const std::string line = models::printable(text) + "\n";
     if (live_)
-      redraw(text + "\n");
+      redraw(line);
     else
-      put(text + "\n");
+      put(line);
   }
 
   void sweep_ended() override {

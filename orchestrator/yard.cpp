@@ -13,6 +13,7 @@
 
 #include "experiments/record.h"
 #include "models/error.h"
+#include "models/printable.h"
 #include "orchestrator/gang_file.h"
 #include "orchestrator/whole_file.h"
 
@@ -24,7 +25,44 @@ Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) 
   if (!root_.has_filename()) root_ = root_.parent_path();  // "yard/" is the same yard as "yard"
   runs_ = root_ / "runs";
   std::error_code none;
-  if (const fs::path target = fs::read_symlink(runs_, none); !none) runs_ = target;
+  if (const fs::path target = fs::read_symlink(runs_, none); !none)
+    runs_ = (root_ / target).lexically_normal();
+}
+
+namespace {
+
+// Below `folder`, and nowhere else.
+fs::path below(const fs::path& folder, const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+    throw UserError("\"" + models::printable_line(name) + "\" is no name of a folder in " + folder.string(),
+                    "somebody has changed the database or the journal");
+  return folder / name;
+}
+
+}  // namespace
+
+fs::path Yard::run(const std::string& key) const {
+  return below(runs_, key);
+}
+
+fs::path Yard::report(const std::string& experiment) const {
+  return below(root_ / "reports", experiment);
+}
+
+bool Yard::leads_out(const std::string& key) const {
+  return fs::is_symlink(fs::symlink_status(run(key)));
+}
+
+void require_plain(const fs::path& file) {
+  const auto status = fs::symlink_status(file);
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    throw UserError(file.string() + " is " + (fs::is_symlink(status) ? "a link" : "no plain file"),
+                    "put the file itself there, or move it away");
+}
+
+void refuse_links(const Yard& yard) {
+  for (const char* name : {"results.db", "results.db-wal", "results.db-shm", "journal.jsonl", "yard.lock"})
+    require_plain(yard.root() / name);
 }
 
 Yard with_spool(const Yard& yard, const fs::path& spool) {
@@ -108,6 +146,7 @@ fs::path lock_file(const Yard& yard) {
 
 YardLock::YardLock(const Yard& yard, const std::string& command) {
   const fs::path file = lock_file(yard);
+  refuse_links(yard);
   std::error_code failed;
   fs::create_directories(yard.root(), failed);
   fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

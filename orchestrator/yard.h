@@ -1,5 +1,8 @@
 // The yard: the folder that holds everything trainyard writes. `results.db`, `journal.jsonl`,
 // `reports/<experiment>/`, `runs/<key>/attempt-<n>/`. One writer at a time, by a lock on the yard.
+//
+// Nothing is written or removed outside it: but for `runs`, which may be a link to a spool, links in it are
+// refused or left alone, and names that the database or the journal give lead nowhere else.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +17,24 @@ class Yard {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path database() const { return root_ / "results.db"; }
   std::filesystem::path journal() const { return root_ / "journal.jsonl"; }
-  std::filesystem::path report(const std::string& experiment) const { return root_ / "reports" / experiment; }
+  std::filesystem::path report(const std::string& experiment) const;
   // `runs/`, or the folder on a shared file system that it is a link to.
   const std::filesystem::path& runs() const { return runs_; }
-  std::filesystem::path run(const std::string& key) const { return runs_ / key; }
+  std::filesystem::path run(const std::string& key) const;
+  // Whether the folder of the run's attempts is a link: nothing is written or removed there.
+  bool leads_out(const std::string& key) const;
   std::filesystem::path attempt(const std::string& key, int attempt) const;
   bool exists() const;  // has a database
 
  private:
   std::filesystem::path root_, runs_;
 };
+
+// UserError where a file that is written in the yard itself is a link.
+void refuse_links(const Yard& yard);
+
+// A file that is no link and no pipe, or not there; else UserError.
+void require_plain(const std::filesystem::path& file);
 
 // Lets the yard's runs/ lie in `spool`/runs, and gives that folder to this yard alone. The yard as it is
 // then; UserError where it has runs of its own already, or the folder is another yard's.
@@ -32,8 +43,9 @@ Yard with_spool(const Yard& yard, const std::filesystem::path& spool);
 // --yard, else TRAINYARD_HOME, else ./yard.
 Yard yard_from(const std::optional<std::filesystem::path>& from_command_line);
 
-// Exclusive for as long as it lives (flock on yard.lock, which names the holder); the kernel frees it when
-// the process dies, however it dies. UserError «… is in use by process 4711 (trainyard run …), since …».
+// Refuses links. Exclusive for as long as it lives (flock on yard.lock, which names the holder); the kernel
+// frees it when the process dies, however it dies. UserError «… is in use by process 4711 (trainyard run …),
+// since …».
 class YardLock {
  public:
   YardLock(const Yard& yard, const std::string& command);  // creates the yard's folder

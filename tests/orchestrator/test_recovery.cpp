@@ -222,3 +222,14 @@ TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
     CHECK(after[i].test_accuracy == before[i].test_accuracy);
   }
 }
+
+TEST_CASE("where somebody has removed a run's folder, its next attempt has a number of its own") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.tell("", "die");
+  CHECK(bench.sweep().failures.size() == 1);
+  std::filesystem::remove_all(bench.yard.runs());
+  bench.tell("", "finish");
+  CHECK(bench.sweep().finished == 1);
+  CHECK(bench.status_of(0, 1) == "failed");
+  CHECK(bench.status_of(0, 2) == "finished");
+}

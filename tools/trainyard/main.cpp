@@ -8,6 +8,7 @@
 
 #include "models/error.h"
 #include "tools/trainyard/command.h"
+#include "tools/trainyard/printable_output.h"
 
 namespace trainyard::tools {
 namespace {
@@ -44,6 +45,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace trainyard::tools
 
 int main(int argc, char** argv) {
+  const trainyard::tools::PrintableOutput out(std::cout), err(std::cerr);
   try {
     return trainyard::tools::parse_and_run(argc, argv);
   } catch (const trainyard::UserError& error) {

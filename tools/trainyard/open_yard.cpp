@@ -13,6 +13,7 @@ namespace trainyard::tools {
 
 db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
   const auto place = orchestrator::yard_from(yard);
+  orchestrator::refuse_links(place);
   if (!place.exists())
     throw UserError("no results in " + place.root().string(),
                     "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");

@@ -8,6 +8,8 @@
 
 #include "db/maintenance.h"
 #include "db/queries.h"
+#include "models/error.h"
+#include "models/printable.h"
 #include "orchestrator/adoption.h"
 #include "orchestrator/data_profiles.h"
 #include "orchestrator/journal.h"
@@ -29,6 +31,14 @@ nlohmann::json asked_json(const Asked& asked) {
                          {"exclude_where", asked.selection.exclude_where}};
   if (asked.data) json["data"] = fs::absolute(*asked.data).string();
   return json;
+}
+
+// JSON knows no other text: run files and the journal could not name the folder.
+void check_paths(const std::vector<fs::path>& paths) {
+  for (const auto& path : paths)
+    if (!models::is_utf8(path.string()))
+      throw UserError("the path " + models::printable(path.string()) + " is not UTF-8",
+                      "choose another folder");
 }
 
 void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Database& database) {
@@ -128,6 +138,8 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
 
 int run_experiment(Asked asked, const SweepChoices& choices) {
   auto yard = orchestrator::yard_from(asked.yard);
+  check_paths(
+      {yard.root(), yard.runs(), fs::absolute(asked.experiment.file), asked.experiment.machine.spool});
   experiments::resolve_data(asked.experiment, experiments::data_search(asked.data));
   orchestrator::settle(asked.experiment.machine);
   const auto machine = machine_for(asked.experiment);

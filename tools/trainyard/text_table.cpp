@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "models/printable.h"
+
 namespace trainyard::tools {
 namespace {
 
@@ -20,9 +22,10 @@ bool aligned_right(const TextTable& table, std::size_t column) {
 
 std::vector<std::size_t> column_widths(const TextTable& table) {
   std::vector<std::size_t> widths;
-  for (const auto& name : table.columns) widths.push_back(width(name));
+  for (const auto& name : table.columns) widths.push_back(width(models::printable_line(name)));
   for (const auto& row : table.rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width(models::printable_line(row[i])));
   return widths;
 }
 
@@ -30,9 +33,10 @@ std::string aligned_row(const TextTable& table, const std::vector<std::string>& 
                         const std::vector<std::size_t>& widths) {
   std::string line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string padding(widths[i] - width(cells[i]), ' ');
+    const std::string cell = models::printable_line(cells[i]);
+    const std::string padding(widths[i] - width(cell), ' ');
     if (i > 0) line += "  ";
-    line += aligned_right(table, i) ? padding + cells[i] : cells[i] + padding;
+    line += aligned_right(table, i) ? padding + cell : cell + padding;
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line + '\n';

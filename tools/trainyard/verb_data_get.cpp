@@ -7,6 +7,7 @@
 #include "models/archive.h"
 #include "models/error.h"
 #include "tools/trainyard/download.h"
+#include "tools/trainyard/printable_output.h"
 #include "tools/trainyard/verb_data.h"
 
 namespace trainyard::tools {
@@ -21,7 +22,7 @@ class ProgressLine {
  public:
   explicit ProgressLine(std::string name) : name_(std::move(name)) {}
   ~ProgressLine() {
-    if (shown_) std::cerr << "\r\x1b[K";
+    if (shown_) write_as_it_is(STDERR_FILENO, "\r\x1b[K");
   }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -30,9 +31,9 @@ class ProgressLine {
     if (!terminal_ || percent == percent_) return;
     percent_ = percent;
     shown_ = true;
-    std::cerr << fmt::format("\r{}: {:.1f} of {:.1f} MB, {} %", name_, static_cast<double>(now) / megabyte,
-                             static_cast<double>(whole) / megabyte, percent)
-              << std::flush;
+    write_as_it_is(STDERR_FILENO,
+                   fmt::format("\r{}: {:.1f} of {:.1f} MB, {} %", name_, static_cast<double>(now) / megabyte,
+                               static_cast<double>(whole) / megabyte, percent));
   }
 
  private:

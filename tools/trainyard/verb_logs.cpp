@@ -7,13 +7,16 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "db/queries.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
+#include "models/printable.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/printable_output.h"
 
 namespace trainyard::tools {
 namespace {
@@ -57,6 +60,13 @@ std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder,
   return logs;
 }
 
+// To a file or a pipe each byte; to a terminal what moves no cursor but to the line's begin, and colours.
+void print_log(const std::string& text) {
+  std::cout << std::flush;
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  write_as_it_is(STDOUT_FILENO, terminal ? models::printable_log(text) : text);
+}
+
 // What is new in it; a title where it is not the log that was printed last. Of several logs only whole lines,
 // until the end of all.
 void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
@@ -66,7 +76,7 @@ void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
   if (titled && !at_end) text.resize(text.rfind('\n') + 1);  // none: npos + 1 is 0
   if (text.empty()) return;
   if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
-  std::cout << text << std::flush;
+  print_log(text);
   log.printed += static_cast<std::streamoff>(text.size());
   last_rank = log.rank;
 }

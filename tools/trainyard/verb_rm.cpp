@@ -8,6 +8,7 @@
 
 #include "db/maintenance.h"
 #include "db/queries.h"
+#include "models/error.h"
 #include "orchestrator/attempt_number.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/resume_point.h"
@@ -54,6 +55,9 @@ int rm(const RmOptions& options) {
   const orchestrator::YardLock lock(yard, "trainyard rm");
   auto database = db::open_yard_for_writing(yard.root());
   const auto attempts = attempts_of(options.runs, yard, database);
+  for (const auto& [key, last] : attempts)
+    if (options.files && yard.leads_out(key))
+      throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave --files out");
   const auto entry = orchestrator::rm_entry(attempts);
   orchestrator::append_to_journal(yard.journal(), entry);
   db::Ingest(database).journal_entry(entry);

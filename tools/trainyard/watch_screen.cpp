@@ -1,11 +1,13 @@
 #include "tools/trainyard/watch_screen.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "models/printable.h"
+#include "tools/trainyard/printable_output.h"
 
 namespace trainyard::tools {
 namespace {
@@ -13,15 +15,6 @@ namespace {
 // Another screen, no cursor, long lines cut off.
 constexpr const char* enter_text = "\033[?1049h\033[?25l\033[?7l";
 constexpr const char* leave_text = "\033[?7h\033[?25h\033[?1049l";
-
-bool put(int fd, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  return true;
-}
 
 std::size_t rows_of(int fd) {
   winsize size{};
@@ -44,14 +37,15 @@ WatchScreen::~WatchScreen() {
 }
 
 bool WatchScreen::show(const std::string& text) {
-  if (!terminal_) return put(fd_, text + "\n");
+  if (!terminal_) return write_as_it_is(fd_, models::printable(text) + "\n");
   const bool is_new = !open_;
   open_ = true;
-  return put(fd_, (is_new ? enter_text : "") + redrawn(first_lines(text, rows_of(fd_) - 1)));
+  const std::string lines = first_lines(models::printable(text), rows_of(fd_) - 1);
+  return write_as_it_is(fd_, (is_new ? enter_text : "") + redrawn(lines));
 }
 
 void WatchScreen::leave() {
-  if (open_) put(fd_, leave_text);
+  if (open_) write_as_it_is(fd_, leave_text);
   open_ = false;
 }
 
