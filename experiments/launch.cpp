@@ -37,13 +37,16 @@ void check_version(const json& object) {
 }  // namespace
 
 json to_json(const Circumstances& circumstances) {
-  return {{"host", circumstances.host},
-          {"libtorch", circumstances.libtorch},
-          {"nccl", circumstances.nccl},
-          {"processor", circumstances.processor},
-          {"ranks_per_device", circumstances.ranks_per_device},
-          {"release", circumstances.release},
-          {"threads_per_rank", circumstances.threads_per_rank}};
+  json object = {{"host", circumstances.host},
+                 {"libtorch", circumstances.libtorch},
+                 {"nccl", circumstances.nccl},
+                 {"processor", circumstances.processor},
+                 {"ranks_per_device", circumstances.ranks_per_device},
+                 {"release", circumstances.release},
+                 {"threads_per_rank", circumstances.threads_per_rank}};
+  // Only where one was asked for: the hash of all others stays as it is.
+  if (circumstances.communicator != "auto") object["communicator"] = circumstances.communicator;
+  return object;
 }
 
 Circumstances circumstances_from_json(const json& object) try {
@@ -55,6 +58,7 @@ Circumstances circumstances_from_json(const json& object) try {
   object.at("ranks_per_device").get_to(circumstances.ranks_per_device);
   object.at("release").get_to(circumstances.release);
   object.at("threads_per_rank").get_to(circumstances.threads_per_rank);
+  circumstances.communicator = object.value("communicator", circumstances.communicator);
   return circumstances;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of circumstances: ") + error.what());

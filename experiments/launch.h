@@ -21,9 +21,10 @@ struct Circumstances {
   std::string processor;  // CPU or GPU model
   int threads_per_rank = 1;
   double ranks_per_device = 1;
-  std::string release;   // of trainyard, with build type: "0.1.0 Release"
-  std::string libtorch;  // "2.13.0"
-  std::string nccl;      // empty on CPU
+  std::string release;                // of trainyard, with build type: "0.1.0 Release"
+  std::string libtorch;               // "2.13.0"
+  std::string nccl;                   // empty on CPU
+  std::string communicator = "auto";  // as [machine] asks
   bool operator==(const Circumstances&) const = default;
 };
 nlohmann::json to_json(const Circumstances& circumstances);

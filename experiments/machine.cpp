@@ -5,13 +5,16 @@
 namespace trainyard::experiments {
 
 std::span<const MachineKey> machine_keys() {
-  static const std::array<MachineKey, 17> rows{{
+  static const std::array<MachineKey, 18> rows{{
       {"launcher", "one of \"local\", \"slurm\", \"mpi\"", "\"local\"", "",
        "what starts the ranks: this host, jobs of Slurm, or mpirun"},
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
        "equal shares of this host's cores; auto: min(2, cores)"},
       {"exclusive", "one of \"host\", \"devices\"", "\"host\"", "",
        "a timed run has its hosts to itself; \"devices\" packs runs and marks their times"},
+      {"communicator", "one of \"auto\", \"gloo\"", "\"auto\"", "",
+       "how ranks exchange gradients and activations; auto: memory where all of a run are on one host, else "
+       "gloo"},
       {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", "",
        "a run without any progress for so long has failed"},
       {"spool", "a folder", "", "slurm mpi",

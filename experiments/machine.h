@@ -13,6 +13,7 @@ struct Machine {
   std::string launcher = "local";
   std::optional<int> devices;  // of this host; empty = "auto": min(2, cores)
   bool exclusive_host = true;  // `exclusive = "host"`; false: "devices"
+  std::string communicator = "auto";
   // A run without any progress for so long has failed; 0: it may stand still for ever.
   double progress_timeout_seconds = 1800;
 

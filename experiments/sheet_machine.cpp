@@ -91,6 +91,10 @@ Reader reader_of(const std::string& name) {
        }},
       {"devices", read_devices},
       {"exclusive", read_exclusive},
+      {"communicator",
+       [](const Item& item, Machine& to) {
+         return read_choice(item, {"auto", "gloo"}, to.communicator);
+       }},
       {"progress_timeout", read_timeout},
       {"spool", [](const Item& item, Machine& to) { return read_text(item, to.spool); }},
       {"allocation",

@@ -27,11 +27,14 @@ struct Connections {
 // The only rank.
 Connections unconnected();
 
-// Meets the other ranks of `mesh` as `rank`, through `store`.
+// Meets the other ranks of `mesh` as `rank`, through `store`, and talks to them by `communicator`: "auto",
+// memory that they share where they are on one host and can, else Gloo; or "gloo". UserError for another.
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
-                    std::chrono::milliseconds timeout = communication_timeout);
+                    std::chrono::milliseconds timeout = communication_timeout,
+                    const std::string& communicator = "auto");
 
 // As the launcher says; the store is looked for only where there are several ranks.
-Connections connect(const Environment& environment, const Mesh& mesh);
+Connections connect(const Environment& environment, const Mesh& mesh,
+                    const std::string& communicator = "auto");
 
 }  // namespace trainyard::runner

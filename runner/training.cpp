@@ -110,7 +110,7 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   // 1. The process groups.
   const int threads = settle(launch, environment.rank, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  const Connections ranks = connect(environment, mesh);
+  const Connections ranks = connect(environment, mesh, launch.circumstances.communicator);
   if (find_strategy(launch.run.strategy.kind).connected) return train(launch, ranks, threads, records);
   ranks.barrier();  // at once, and then none waits for another
   train(launch, unconnected(), threads, records);

@@ -1,4 +1,4 @@
-// The machine's own limit: independent runs at once, from the file to the figure.
+// What the machine gives: independent runs at once, from the file to the figure, and the communicator.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -49,4 +49,21 @@ seed = 0
   CHECK(contains(page, "2 independent runs at once reach"));
   const Output asked = at({"compare", "single", "independent"});  // where the user asks, there is an answer
   CHECK(contains(asked.out, "train seconds"));
+}
+
+TEST_CASE("[machine] communicator is what ranks use, and another one is another circumstance") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  for (const std::string machine : {"auto", "gloo"}) {
+    scratch.write("small.toml",
+                  sweep_file(1, R"("ddp")", 1) + "[machine]\ncommunicator = \"" + machine + "\"\n");
+    const Output run = at({"run", "small.toml", "--no-report"});
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+  }
+  const Output used =
+      at({"sql", "SELECT DISTINCT attempt, json_extract(start_extra, '$.transport') FROM process", "--format",
+          "csv"});
+  CHECK(contains(used.out, "1,shared memory\n2,gloo\n"));
 }

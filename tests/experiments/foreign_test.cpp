@@ -112,6 +112,14 @@ TEST_CASE("--exclude-where leaves out the runs that have all values of one of it
   CHECK(to_text(problem.problems.at(0)).find("--exclude-where model") != std::string::npos);
 }
 
+TEST_CASE("a machine's communicator is chosen by name") {
+  const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
+  CHECK(loaded(start).machine.communicator == "auto");
+  CHECK(loaded(start + "[machine]\ncommunicator = \"gloo\"\n").machine.communicator == "gloo");
+  CHECK(problems_of(start + "[machine]\ncommunicator = \"glue\"\n")
+            .find("communicator must be one of \"auto\", \"gloo\"") != std::string::npos);
+}
+
 TEST_CASE("a machine's progress timeout is a number of seconds, half an hour where the file has none") {
   const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
   CHECK(loaded(start).machine.progress_timeout_seconds == 1800);

@@ -138,6 +138,13 @@ TEST_CASE("the hash of circumstances is of all of them and never changes") {
   CHECK(circumstances_hash(other) != circumstances_hash(example_circumstances()));
 }
 
+TEST_CASE("a communicator that was asked for is a circumstance") {
+  Circumstances asked = example_circumstances();
+  asked.communicator = "gloo";
+  CHECK(circumstances_hash(asked) != circumstances_hash(example_circumstances()));
+  CHECK(circumstances_from_json(to_json(asked)) == asked);
+}
+
 TEST_CASE("a comparison comes back from its JSON as it was") {
   Compare compare{.axis = "batch",
                   .baseline = "64",

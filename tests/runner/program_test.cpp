@@ -101,6 +101,28 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
   CHECK(progress->phase == experiments::Phase::done);
 }
 
+TEST_CASE("ranks talk by the communicator that is asked for, and train the same") {
+  std::vector<double> losses;
+  for (const auto& [asked, transport] :
+       {std::pair("auto", "shared memory"), std::pair("gloo", "gloo"), std::pair("carrier pigeon", "")}) {
+    CAPTURE(asked);
+    const ScratchFolder folder;
+    experiments::Launch launch = launch_of(folder.path(), 2, 2);
+    launch.circumstances.communicator = asked;
+    LaunchedRanks pair(launch);
+    const bool known = *transport != '\0';
+    for (const auto& rank : pair.ranks) REQUIRE(rank->wait(60s) == (known ? 0 : 1));
+    const auto records = records_of(launch, 0);
+    if (known) {
+      CHECK(records[0].at("transport") == transport);
+      losses.push_back(sum_of(records[2], "train", "loss"));
+    } else {
+      CHECK(records.back().at("error").get<std::string>().find("carrier pigeon") != std::string::npos);
+    }
+  }
+  CHECK(losses[0] == doctest::Approx(losses[1]).epsilon(1e-5));
+}
+
 TEST_CASE("two ranks record their own sums, which add up to what one rank finds") {
   const ScratchFolder alone, together;
   const experiments::Launch one = launch_of(alone.path(), 1, 2);

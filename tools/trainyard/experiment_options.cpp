@@ -101,6 +101,7 @@ Machine machine_for(const experiments::Experiment& experiment) {
   Machine machine;
   machine.programs = orchestrator::find_programs();
   machine.circumstances = orchestrator::machine_circumstances(machine.programs);
+  machine.circumstances.communicator = experiment.machine.communicator;
   if (!experiment.machine.on_this_host()) {
     machine.devices = orchestrator::launcher_slots(experiment.machine);
     machine.circumstances = orchestrator::elsewhere(machine.circumstances, experiment.machine);
