@@ -35,14 +35,18 @@ def build(model, shape, classes, hidden, channels=()):
 
 @torch.no_grad()
 def initialise(network, seed):
-    """PyTorch's own distribution for these layers, ±1/√fan_in, drawn from the stream of each layer's path."""
+    """PyTorch's own distributions, drawn from the stream of each layer's path: ±1/√fan_in, of an LSTM ±1/√hidden,
+    normal for embeddings, whose row of padding is zero. Normalisation begins with ones and zeros as it does anyway."""
     for path, layer in network.named_children():
-        if not hasattr(layer, "weight"):
-            continue
-        bound = 1 / math.sqrt(layer.weight[0].numel())
         generator = stream("weights", seed, path)
-        for parameter in (layer.weight, layer.bias):
-            parameter.copy_(torch.empty(parameter.shape, dtype=torch.float64).uniform_(-bound, bound, generator=generator))
+        if isinstance(layer, (nn.Embedding, nn.EmbeddingBag)):
+            layer.weight.copy_(torch.empty(layer.weight.shape, dtype=torch.float64).normal_(generator=generator))
+            layer.weight[0] = 0
+        elif isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d, nn.LSTM)):
+            of = layer.hidden_size if isinstance(layer, nn.LSTM) else layer.weight[0].numel()
+            for parameter in layer.parameters():
+                values = torch.empty(parameter.shape, dtype=torch.float64)
+                parameter.copy_(values.uniform_(-1 / math.sqrt(of), 1 / math.sqrt(of), generator=generator))
     return network
 
 

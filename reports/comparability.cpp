@@ -60,6 +60,16 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
 
+// What its first rank's `start` says; two members of it have columns of their own.
+StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
+  if (evidence.ranks.empty()) return {};
+  const db::RunEvidence::Rank& rank = evidence.ranks.front();
+  StatedTerms terms = experiments::stated_by_start(rank.start);
+  if (rank.threads > 0) terms["threads"] = std::to_string(rank.threads);
+  if (!rank.device.empty()) terms["device"] = device_kind(rank.device, evidence.processor);
+  return terms;
+}
+
 struct Terms {
   StatedTerms stated;
   bool foreign = false;
@@ -69,10 +79,7 @@ Terms terms_of(const ReportData& data, const db::RunSummary& run) {
   const auto found = data.evidence.find(run.run_key);
   if (found == data.evidence.end()) return {experiments::stated_by(run.axes)};
   const db::RunEvidence& evidence = found->second;
-  if (is_foreign(evidence))
-    return {
-        evidence.ranks.empty() ? StatedTerms{} : experiments::stated_by_start(evidence.ranks.front().start),
-        true};
+  if (is_foreign(evidence)) return {foreign_evidence(evidence), true};
   Terms terms{experiments::stated_by(run.axes)};
   add_native_evidence(evidence, terms.stated);
   return terms;

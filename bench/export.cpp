@@ -1,0 +1,102 @@
+// bench_export RUN FOLDER: what the run of a `run.json` trains, for programs that cannot read our data sets:
+// `case.json` (model, hyper-parameters, input, task, optimizer, fingerprint) and the samples of each part as
+// raw numbers.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "experiments/launch.h"
+#include "models/catalogue.h"
+#include "models/datasets.h"
+
+namespace {
+
+using namespace trainyard;
+
+template <class Number>
+void write_numbers(const std::filesystem::path& file, const std::vector<Number>& numbers) {
+  std::ofstream out(file, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(numbers.data()),
+            static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
+  if (!out) throw std::runtime_error("cannot write " + file.string());
+}
+
+// Files PART.images, PART.labels (uint8); PART.tokens (int32) and PART.offsets (int64), of pairs also
+// PART.target.tokens and so on.
+class PartWriter {
+ public:
+  PartWriter(const std::filesystem::path& folder, const std::string& part)
+      : file_((folder / part).string()) {}
+  void operator()(const models::Images& images) const {
+    write_numbers(file_ + ".images", images.pixels);
+    write_numbers(file_ + ".labels", images.labels);
+  }
+  void operator()(const models::Texts& texts) const {
+    write_sequences("", texts.tokens);
+    write_numbers(file_ + ".labels", texts.labels);
+  }
+  void operator()(const models::TextPairs& pairs) const {
+    write_sequences(".source", pairs.source);
+    write_sequences(".target", pairs.target);
+  }
+
+ private:
+  void write_sequences(const std::string& side, const models::Sequences& sequences) const {
+    write_numbers(file_ + side + ".tokens", sequences.tokens);
+    write_numbers(file_ + side + ".offsets", sequences.offsets);
+  }
+  std::string file_;
+};
+
+nlohmann::json case_of(const experiments::Run& run) {
+  const models::InputShape& input = run.data.input;
+  nlohmann::json hyperparameters = nlohmann::json::object();
+  for (const auto& [name, value] : run.hyperparameters) hyperparameters[name] = experiments::to_json(value);
+  return {{"task", models::find_model(run.model).task},
+          {"hyperparameters", hyperparameters},
+          {"input",
+           {{"channels", input.image.channels},
+            {"height", input.image.height},
+            {"width", input.image.width},
+            {"classes", input.classes},
+            {"vocabulary", input.vocabulary},
+            {"target_vocabulary", input.target_vocabulary}}},
+          {"optimizer",
+           {{"kind", run.optimizer.kind},
+            {"learning_rate", run.optimizer.learning_rate},
+            {"momentum", run.optimizer.momentum},
+            {"weight_decay", run.optimizer.weight_decay}}},
+          {"global_batch", run.global_batch},
+          {"data_fingerprint", run.data.fingerprint}};
+}
+
+void export_run(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  const experiments::Run run = experiments::read_launch(file).run;
+  const models::Splits splits = models::read(run.data);
+  std::filesystem::create_directories(folder);
+  std::visit(PartWriter(folder, "train"), splits.train);
+  std::visit(PartWriter(folder, "validation"), splits.validation);
+  std::ofstream(folder / "case.json") << case_of(run) << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::filesystem::path file, folder;
+  CLI::App app("writes what a run trains as raw numbers, for programs that cannot read our data sets");
+  app.add_option("RUN", file, "a run.json")->required();
+  app.add_option("FOLDER", folder)->required();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    export_run(file, folder);
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,237 @@
+"""pytorch_arm.py --style STYLE --export bench_export: an arm of an experiment, trains what its run says as a PyTorch user
+would; with several ranks by DistributedDataParallel over gloo. Same first weights, order of samples, batches and loss as
+trainyard's. Times are taken as trainyard takes them: from a barrier before the first batch to the last optimizer step.
+
+Styles
+  loader   torch.utils.data.DataLoader, loss.item() in every step: what tutorials show
+  index    batches by index_select on resident tensors, sums kept in tensors: careful, otherwise defaults
+  tuned    index, and the fused optimizer, channels_last, EmbeddingBag, gradients as bucket views, and a malloc that
+           keeps what it has
+  compile  tuned, and torch.compile"""
+import argparse
+import ctypes
+import hashlib
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+import torch.distributed as distributed
+import torch.nn.functional as functional
+
+import peer_model
+import pytorch_data
+
+RANK, REPLICAS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Records:
+    def __init__(self, run):
+        self.start = time.monotonic()
+        self.common = {"v": 1, "run": run["run"], "attempt": run["attempt"], "rank": RANK, "seq": -1}
+        self.spool = open(f"{run['records']}/rank-{RANK}.records.jsonl", "ab", buffering=0)
+
+    def write(self, type, **members):
+        self.common["seq"] += 1
+        now = {"time": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+               "elapsed_seconds": time.monotonic() - self.start}
+        self.spool.write(json.dumps({**self.common, "type": type, **now, **members}).encode() + b"\n")
+
+
+class MeanEmbedding(torch.nn.Embedding):
+    """The mean of a text's words without EmbeddingBag: gather, mask, divide."""
+
+    def forward(self, tokens):
+        words = tokens.ne(0).unsqueeze(2)
+        return (super().forward(tokens) * words).sum(1) / words.sum(1)
+
+
+def keep_memory():
+    for option, value in ((-3, 1 << 30), (-1, 1 << 30), (-2, 1 << 26)):  # mmap threshold, trim threshold, top pad
+        ctypes.CDLL(None).mallopt(option, value)
+
+
+def build(run, case, tuned):
+    name = run["work"]["model"].replace("-", "_")
+    sys.path.insert(0, str(HERE / "models" / name))
+    network = importlib.import_module(name).build(case["hyperparameters"], case["input"])
+    if name == "nbow" and not tuned:
+        network[0] = MeanEmbedding(network[0].num_embeddings, network[0].embedding_dim, padding_idx=0)
+    peer_model.initialise(network, run["seed"])
+    return network.to(memory_format=torch.channels_last) if tuned else network
+
+
+def hashes(network):
+    return {name: hashlib.sha256(value.detach().contiguous().numpy().tobytes()).hexdigest()[:15]
+            for name, value in network.named_parameters()}
+
+
+def loss_sum(task, output, target):
+    if task == "reconstruction":
+        return functional.mse_loss(output, target, reduction="sum")
+    if task == "translation":
+        return functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=0, reduction="sum")
+    return functional.cross_entropy(output, target, reduction="sum")
+
+
+def correct(task, output, target):
+    if task == "translation":
+        return (output.argmax(2).eq(target) & target.ne(0)).sum()
+    return output.argmax(1).eq(target).sum()
+
+
+def shares(order, batch):
+    """Of each global batch: its places, and this rank's contiguous part of them; sizes differ by at most one."""
+    for places in order.split(batch):
+        each, larger = divmod(len(places), REPLICAS)
+        start = RANK * each + min(RANK, larger)
+        yield places, places[start:start + each + (RANK < larger)]
+
+
+class Batches(torch.utils.data.Sampler):
+    """This rank's part of each global batch: what DistributedSampler is for, in trainyard's order."""
+
+    def __init__(self, order, batch):
+        self.parts = [part.tolist() for _, part in shares(order, batch)]
+
+    def __iter__(self):
+        return iter(self.parts)
+
+    def __len__(self):
+        return len(self.parts)
+
+
+class Samples(torch.utils.data.Dataset):
+    def __init__(self, data):
+        self.data = data
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, place):
+        return self.data.sample(place)
+
+
+def batches(style, data, order, batch):
+    """(inputs, target, what the loss of the whole batch is divided by)"""
+    if style != "loader":
+        for places, part in shares(order, batch):
+            yield *data.batch(part), data.divisor(places)
+        return
+    loader = torch.utils.data.DataLoader(Samples(data), batch_sampler=Batches(order, batch), collate_fn=data.collate)
+    for (inputs, target), (places, _) in zip(loader, shares(order, batch)):
+        yield inputs, target, data.divisor(places)
+
+
+class Sums:
+    """Of this rank's samples. As numbers where the style asks each step for them."""
+
+    def __init__(self, task, per_step):
+        self.task, self.per_step, self.loss, self.correct = task, per_step, 0.0, 0
+
+    def add(self, loss, output, target):
+        right = 0 if self.task == "reconstruction" else correct(self.task, output, target)
+        self.loss += loss.item() if self.per_step else loss.detach().double()
+        self.correct += int(right) if self.per_step else right
+
+    def metrics(self, phase, weight):
+        names = {"loss": float(self.loss)} | ({} if self.task == "reconstruction" else {"correct": int(self.correct)})
+        return [{"phase": phase, "name": name, "sum": value, "weight": weight} for name, value in names.items()]
+
+
+def train_epoch(style, task, forward, optimizer, parts):
+    sums = Sums(task, per_step=style == "loader")
+    for inputs, target, divisor in parts:
+        optimizer.zero_grad()
+        output = forward(*inputs)
+        loss = loss_sum(task, output, target)
+        (loss * (REPLICAS / divisor)).backward()
+        optimizer.step()
+        sums.add(loss, output, target)
+    return sums
+
+
+@torch.no_grad()
+def evaluate(network, task, data, batch):
+    order = data.evaluation_order
+    sums, weight = Sums(task, per_step=False), 0
+    network.eval()
+    for _, part in shares(torch.arange(len(data)) if order is None else order, batch):
+        if len(part) == 0:
+            continue
+        inputs, target = data.batch(part)
+        output = network(*inputs)
+        sums.add(loss_sum(task, output, target), output, target)
+        weight += data.divisor(part)
+    network.train()
+    return sums.metrics("validation", weight)
+
+
+def parallel(network, style, tuned):
+    if style == "compile":
+        network = torch.compile(network)
+    if REPLICAS == 1:
+        return network
+    return torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=tuned, broadcast_buffers=not tuned)
+
+
+def terms(run, case, network):
+    settings = case["optimizer"]
+    momentum = f" momentum {settings['momentum']:g}" if settings["kind"] == "sgd" else ""
+    return {"global_batch": case["global_batch"], "epochs": run["epochs"], "optimizer": settings["kind"] + momentum,
+            "learning_rate": settings["learning_rate"], "learning_rate_schedule": "constant", "precision": "float32",
+            "data_fingerprint": case["data_fingerprint"], "batch_norm": "local", "initial_weights": hashes(network)}
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--style", choices=["loader", "index", "tuned", "compile"], required=True)
+    options.add_argument("--export", required=True)
+    options = options.parse_args()
+    tuned = options.style in ("tuned", "compile")
+    if tuned:
+        keep_memory()
+    run = json.loads(pathlib.Path(os.environ["TRAINYARD_RUN"]).read_text())
+    records, seed = Records(run), run["seed"]
+    threads = int(os.environ.get("OMP_NUM_THREADS", 1))
+    torch.set_num_threads(threads)
+    if REPLICAS > 1:
+        distributed.init_process_group("gloo")
+    with tempfile.TemporaryDirectory(prefix="trainyard-arm-") as folder:
+        folder = pathlib.Path(folder)
+        subprocess.run([options.export, os.environ["TRAINYARD_RUN"], folder], check=True)
+        case = json.loads((folder / "case.json").read_text())
+        train, validation = (pytorch_data.read_part(folder, part, case, tuned) for part in ("train", "validation"))
+    task, batch = case["task"], case["global_batch"]
+    network = build(run, case, tuned)
+    records.write("start", world_size=REPLICAS, replica=RANK, stage=0, pid=os.getpid(), device="cpu", threads=threads,
+                  **terms(run, case, network))
+    forward = parallel(network, options.style, tuned)
+    optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"], fused=True if tuned else None)
+    for epoch in range(1, run["epochs"] + 1):
+        if REPLICAS > 1:
+            distributed.barrier()
+        begin = time.perf_counter()
+        order = train.order(batch, peer_model.stream("order", seed, epoch))
+        sums = train_epoch(options.style, task, forward, optimizer, batches(options.style, train, order, batch))
+        seconds, begin = time.perf_counter() - begin, time.perf_counter()
+        weight = sum(train.divisor(part) for _, part in shares(order, batch))
+        if REPLICAS > 1 and tuned:
+            for buffer in network.buffers():
+                distributed.broadcast(buffer, 0)
+        metrics = sums.metrics("train", weight) + evaluate(network, task, validation, batch)
+        records.write("epoch", epoch=epoch, train_seconds=seconds, validation_seconds=time.perf_counter() - begin,
+                      metrics=metrics)
+    if REPLICAS > 1:
+        distributed.barrier()
+    records.write("end", status="finished", setup_seconds=0, total_seconds=time.monotonic() - records.start)
+    os._exit(0)  # now and then gloo's threads make the interpreter's own end an abort
+
+
+main()

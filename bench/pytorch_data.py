@@ -1,0 +1,137 @@
+"""The samples that bench_export wrote, as a PyTorch user holds them: whole in memory, or behind a DataLoader."""
+import numpy
+import torch
+
+WINDOW_BATCHES = 100  # so many batches' samples are sorted by length before they are cut into batches
+
+
+def numbers(file, dtype):
+    return torch.from_numpy(numpy.fromfile(file, dtype=dtype))
+
+
+class Images:
+    """Pixels standardised by channel with the statistics of the training part, or scaled to [0, 1] where the image is
+    the target; `divisor` of a batch is what its mean loss is a mean over."""
+
+    def __init__(self, folder, part, case, channels_last):
+        shape = [-1, *(case["input"][name] for name in ("channels", "height", "width"))]
+        self.reconstructs = case["task"] == "reconstruction"
+        mean, deviation = 0, 255
+        if not self.reconstructs:
+            train = numbers(folder / "train.images", numpy.uint8).view(shape).double()
+            mean, deviation = train.mean((0, 2, 3), keepdim=True), train.std((0, 2, 3), correction=0, keepdim=True)
+        images = ((numbers(folder / f"{part}.images", numpy.uint8).view(shape).double() - mean) / deviation).float()
+        self.images = images.contiguous(memory_format=torch.channels_last) if channels_last else images
+        self.labels = numbers(folder / f"{part}.labels", numpy.uint8).long()
+
+    def __len__(self):
+        return len(self.labels)
+
+    def batch(self, places):
+        images = self.images.index_select(0, places)
+        return (images,), images if self.reconstructs else self.labels.index_select(0, places)
+
+    def sample(self, place):
+        return self.images[place], self.labels[place]
+
+    def collate(self, samples):
+        images, labels = torch.utils.data.default_collate(samples)
+        return (images,), images if self.reconstructs else labels
+
+    def divisor(self, places):
+        return len(places) * (self.images[0].numel() if self.reconstructs else 1)
+
+    def order(self, batch, generator):
+        return torch.randperm(len(self), generator=generator)
+
+    evaluation_order = None
+
+
+class Sequences:
+    def __init__(self, folder, name):
+        self.tokens = numbers(folder / f"{name}.tokens", numpy.int32).long()
+        offsets = numbers(folder / f"{name}.offsets", numpy.int64)
+        self.begins, self.lengths = offsets[:-1], offsets.diff()
+        self.tokens = torch.cat([self.tokens, torch.zeros(1, dtype=torch.long)])  # padding
+
+    def padded(self, places, first=0, last=0):
+        lengths = self.lengths.index_select(0, places) - first - last
+        columns = torch.arange(max(1, int(lengths.max())))
+        at = self.begins.index_select(0, places).add(first)[:, None] + columns
+        at.masked_fill_(columns >= lengths[:, None], len(self.tokens) - 1)
+        return self.tokens.index_select(0, at.flatten()).view(at.shape)
+
+    def one(self, place):
+        begin = int(self.begins[place])
+        return self.tokens[begin:begin + int(self.lengths[place])]
+
+
+def pad(sequences):
+    return torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True)
+
+
+class Texts(Images):
+    def __init__(self, folder, part, case, channels_last):
+        self.texts, self.labels = Sequences(folder, part), numbers(folder / f"{part}.labels", numpy.uint8).long()
+
+    def batch(self, places):
+        return (self.texts.padded(places),), self.labels.index_select(0, places)
+
+    def sample(self, place):
+        return self.texts.one(place), self.labels[place]
+
+    def collate(self, samples):
+        return (pad([text for text, _ in samples]),), torch.stack([label for _, label in samples])
+
+    def divisor(self, places):
+        return len(places)
+
+
+class Pairs:
+    """Sources, and targets from their first to their last but one token, and from their second on. A batch holds
+    pairs of about one length."""
+
+    def __init__(self, folder, part, case, channels_last):
+        self.source, self.target = Sequences(folder, f"{part}.source"), Sequences(folder, f"{part}.target")
+
+    def __len__(self):
+        return len(self.source.lengths)
+
+    def batch(self, places):
+        return (self.source.padded(places), self.target.padded(places, last=1)), self.target.padded(places, first=1)
+
+    def sample(self, place):
+        return self.source.one(place), self.target.one(place)
+
+    def collate(self, samples):
+        targets = [target for _, target in samples]
+        return (pad([source for source, _ in samples]), pad([t[:-1] for t in targets])), pad([t[1:] for t in targets])
+
+    def divisor(self, places):
+        return int(self.target.lengths.index_select(0, places).sum()) - len(places)
+
+    def keys(self):
+        target, source = self.target.lengths, self.source.lengths
+        return target * (2 << 20) + torch.where(target % 2 == 1, source, -source)
+
+    def order(self, batch, generator):
+        order, keys = torch.randperm(len(self), generator=generator), self.keys()
+        batches = len(order) // batch
+        if batches == 0:
+            return order
+        whole = order[:batches * batch]
+        windows = [window[keys[window].argsort(stable=True)] for window in whole.split(WINDOW_BATCHES * batch)]
+        rows = torch.randperm(batches, generator=generator)
+        columns = torch.rand(batches, batch, generator=generator, dtype=torch.float64).argsort(dim=1, stable=True)
+        shuffled = torch.cat(windows).view(batches, batch)[rows].gather(1, columns).flatten()
+        return torch.cat([shuffled, order[batches * batch:]])
+
+    @property
+    def evaluation_order(self):
+        return self.keys().argsort(stable=True)
+
+
+def read_part(folder, part, case, channels_last):
+    if case["task"] == "translation":
+        return Pairs(folder, part, case, channels_last)
+    return (Texts if case["input"]["vocabulary"] else Images)(folder, part, case, channels_last)
