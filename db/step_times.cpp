@@ -34,6 +34,7 @@ struct WholeEpoch {
   bool first_of_attempt = false;
   double slowest = 0;
   std::vector<RankEpoch> ranks;
+  std::string transport;
 };
 
 RankEpoch rank_epoch_of(RowReader& row) {
@@ -52,11 +53,13 @@ void for_each_epoch(const Database& database, const std::string& experiment, con
   SQLite::Statement statement(database.connection(), R"sql(
     SELECT m.run_key, e.epoch, c.world_size, e.epoch = c.after_epoch + 1, e.rank, e.train_seconds,
            e.data_seconds, e.forward_seconds, e.backward_seconds, e.exposed_communication_seconds,
-           e.bubble_seconds, e.optimizer_seconds, e.other_seconds, COALESCE(e.extra, '')
+           e.bubble_seconds, e.optimizer_seconds, e.other_seconds, COALESCE(e.extra, ''),
+           CASE WHEN e.rank = 0 THEN COALESCE(json_extract(p.start_extra, '$.transport'), '') END
     FROM experiment_run m
     JOIN run_chain c ON c.run_key = m.run_key AND c.status = 'finished'
     JOIN epoch e ON e.run_key = c.run_key AND e.attempt = c.attempt
                 AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+    LEFT JOIN process p ON e.rank = 0 AND p.run_key = e.run_key AND p.attempt = e.attempt AND p.rank = 0
     WHERE m.experiment = ? AND e.train_seconds IS NOT NULL
     ORDER BY m.first_journal_id, m.position, e.epoch, e.rank)sql");
   Bound rows(statement, experiment);
@@ -73,6 +76,7 @@ void for_each_epoch(const Database& database, const std::string& experiment, con
     epoch.world_size = row.integer();
     epoch.first_of_attempt = row.flag();
     epoch.ranks.push_back(rank_epoch_of(row));
+    if (std::string transport = row.text(); epoch.ranks.back().rank == 0) epoch.transport = transport;
     epoch.slowest = std::max(epoch.slowest, epoch.ranks.back().train_seconds);
   }
   if (!epoch.ranks.empty()) take(std::move(epoch));
@@ -104,7 +108,7 @@ MiddleEpoch middle_of(std::vector<WholeEpoch> epochs) {
   const std::size_t first = (epochs.size() - 1) / 2;
   const std::size_t last = epochs.size() / 2;
   const double weight = first == last ? 1 : 0.5;
-  MiddleEpoch middle{epochs.front().run_key, 0, 0, {}};
+  MiddleEpoch middle{epochs.front().run_key, 0, 0, {}, epochs.back().transport};
   middle.ranks.resize(epochs.front().ranks.size());
   for (std::size_t i = first; i <= last; ++i) {
     middle.train_seconds += weight * epochs[i].slowest;

@@ -27,6 +27,7 @@ struct MiddleEpoch {
   double train_seconds = 0;
   double steps = 0;              // 0: not recorded
   std::vector<RankTimes> ranks;  // from rank 0
+  std::string transport;         // between them, as rank 0 recorded it; empty: not recorded
 };
 
 // Of the finished runs of an experiment whose ranks have all recorded it, in order of first planning.

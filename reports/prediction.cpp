@@ -140,6 +140,8 @@ StepCost of_replicas(const MeasuredRun& run, const Runs& base) {
   work.input *= share;
   work.forward *= share;
   work.backward *= share;
+  if (run.epoch.transport == "shared memory")
+    work.optimizer /= static_cast<double>(run.run.strategy.replicas);  // each updates its part
   work.reduction = mean_work({&run}).reduction;
   const std::vector<RankWork> ranks(run.epoch.ranks.size(), work);
   return cost_of(simulate_steps(plan_of(run, ranks), simulated_steps));

@@ -5,7 +5,8 @@
 //                what it finds is who waits for whom, and for a core where ranks share one
 //   replicas     the step of the same model on one device, for the replica's part of the batch: that of
 //                independent ranks at once where they were trained (they share memory and power as the
-//                replicas do), else of `single`; the optimizer as there; gradients as the replicas waited
+//                replicas do), else of `single`; the optimizer as there, or where replicas share memory
+//                their part of it; gradients as the replicas waited
 //   independent  the step of `single`, as if nothing were shared
 //
 // `single` is predicted from nothing: the others are predicted from it. There are no fitted constants.

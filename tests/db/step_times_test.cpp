@@ -27,6 +27,7 @@ TEST_CASE("the epoch in the middle takes the seconds that verdicts are made of")
     CHECK(epochs[0].ranks[1].passed.at("backward") == doctest::Approx(0.75));
     CHECK(epochs[0].steps == 0);  // none of its records says how many
     CHECK(epochs[0].ranks[0].on_core.empty());
+    CHECK(epochs[0].transport == "");
     CHECK(!epochs[0].ranks[0].passed.contains("transfer"));
   }
 }
@@ -39,7 +40,9 @@ TEST_CASE(
   for (const auto& each : {run, running}) {
     yard.ingest.run_file(experiments::to_json(make_launch(each)));
     Spool spool(each, 1, 0);
-    yard.ingest.record(spool.next("start", start_body(0, 1)));
+    nlohmann::json start = start_body(0, 1);
+    start["transport"] = "none";
+    yard.ingest.record(spool.next("start", start));
     for (int epoch = 1; epoch <= 4; ++epoch) {
       nlohmann::json body = epoch_body(epoch, epoch, 0.5, {});
       body["seconds"]["forward"] = 0.1 * epoch;
@@ -54,6 +57,7 @@ TEST_CASE(
   REQUIRE(epochs.size() == 1);
   CHECK(epochs[0].train_seconds == doctest::Approx(3));  // of 2, 3, 4
   CHECK(epochs[0].steps == 30);
+  CHECK(epochs[0].transport == "none");
   const RankTimes& rank = epochs[0].ranks.at(0);
   CHECK(rank.passed.at("forward") == doctest::Approx(0.3));
   CHECK(rank.passed.at("transfer") == doctest::Approx(0.03));

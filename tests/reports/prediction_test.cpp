@@ -29,7 +29,7 @@ MeasuredRun run_of(const std::string& kind, std::int64_t replicas, std::int64_t 
   run.launch.run = run.run;
   run.launch.circumstances.host = "one";
   for (int r = 0; r < replicas * stages; ++r) run.launch.devices.push_back("cpu:" + std::to_string(r));
-  run.epoch = {"", steps * step_seconds, steps, ranks};
+  run.epoch = {"", steps * step_seconds, steps, ranks, "gloo"};
   return run;
 }
 
@@ -66,6 +66,12 @@ TEST_CASE("replicas whose gradients are hidden take their share of the input and
   CHECK(found[0].measured.parts.sum() == Approx(found[0].measured.seconds));
   CHECK(found[0].error_percent() == Approx(100 * (3.7 / 4.1 - 1)));
   CHECK(predictions({single(), two_replicas(0.7)})[0].predicted.seconds == Approx(3.7 + 0.7));
+}
+
+TEST_CASE("of replicas that share memory each updates its part of the parameters") {
+  MeasuredRun replicas = two_replicas(0);
+  replicas.epoch.transport = "shared memory";
+  CHECK(predictions({single(), replicas})[0].predicted.seconds == Approx((0.2 + 2 + 4 + 0.5) / 2 + 0.1));
 }
 
 TEST_CASE("what independent ranks at once showed comes before what one did alone") {
