@@ -197,6 +197,18 @@ std::vector<std::string> keys_with_prefix(const Database& database, const std::s
   });
 }
 
+std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT attempt, extra ->> '$.job' FROM event
+      WHERE run_key = ? AND type = 'submitted' AND extra ->> '$.job' IS NOT NULL ORDER BY attempt, seq)sql");
+    Bound rows(statement, run_key);
+    std::map<int, std::string> jobs;
+    while (rows.next()) jobs[rows.row().getColumn(0).getInt()] = rows.row().getColumn(1).getString();
+    return jobs;
+  });
+}
+
 int last_known_attempt(const Database& database, const std::string& run_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(

@@ -96,6 +96,9 @@ Finished finished_runs(const Database& database, const std::map<std::string, std
 // nothing where none was launched.
 std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix);
 
+// Numbers of the jobs that a cluster's queue gave the attempts of a run, by attempt.
+std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key);
+
 // The highest number that an attempt of the run ever had here, also of those that `rm` removed; 0: none.
 int last_known_attempt(const Database& database, const std::string& run_key);
 

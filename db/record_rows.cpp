@@ -36,7 +36,7 @@ struct RecordRows::Kind {
 };
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
-  static constexpr std::array<Kind, 11> kinds{{
+  static constexpr std::array<Kind, 12> kinds{{
       {"start", Kind::Writer::rank, &RecordRows::start},
       {"epoch", Kind::Writer::rank, &RecordRows::epoch},
       {"test", Kind::Writer::rank, &RecordRows::test},
@@ -45,6 +45,7 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
       {"message", Kind::Writer::both, &RecordRows::message},
       {"leased", Kind::Writer::orchestrator, &RecordRows::event},
       {"launched", Kind::Writer::orchestrator, &RecordRows::event},
+      {"submitted", Kind::Writer::orchestrator, &RecordRows::event},
       {"signalled", Kind::Writer::orchestrator, &RecordRows::event},
       {"exited", Kind::Writer::orchestrator, &RecordRows::event},
       {"cause", Kind::Writer::orchestrator, &RecordRows::event},

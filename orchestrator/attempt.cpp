@@ -141,6 +141,7 @@ void Attempt::follow() {
   const auto now = Clock::now();
   if (now < next_follow_) return;
   next_follow_ = now + follow_interval;
+  note_job();
   collector_.collect();
   tell_messages();
   if (now < next_progress_) return;
@@ -149,6 +150,13 @@ void Attempt::follow() {
   const auto rank = static_cast<int>(planned_.run.strategy.stages) - 1;
   const auto progress = experiments::read_progress(place_.directory / experiments::rank_progress_name(rank));
   workplace_.status.run_progress(planned_, progress.value_or(experiments::Progress{}));
+}
+
+void Attempt::note_job() {
+  const std::string job = gang_ ? gang_->job() : "";
+  if (job.empty() || job == job_) return;
+  job_ = job;
+  record("submitted", {{"job", job}});
 }
 
 void Attempt::look_for_life() {

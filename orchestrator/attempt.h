@@ -90,6 +90,7 @@ class Attempt {
   void note_death(int rank, const ExitStatus& status);
   void follow();
   void look_for_life();
+  void note_job();
   void tell_messages();
   void end_ranks(const std::string& why, double after_seconds);
   void enforce();
@@ -102,6 +103,7 @@ class Attempt {
   void run_out_of_time(const std::string& why);
   void fail(std::optional<int> rank, const std::string& error);
   void fail_by(const Death& death);
+  std::optional<int> first_dead() const;
   void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;
   const Death& cause() const;
@@ -128,6 +130,7 @@ class Attempt {
   std::optional<Clock::time_point> terminate_at_, kill_at_;
   std::string ending_why_;
   bool terminated_ = false, killed_ = false, stopped_ = false, over_ = false;
+  std::string job_;  // its number, once it is known
   Clock::time_point next_follow_, next_progress_, next_look_;
   RunOutcome outcome_;
 };

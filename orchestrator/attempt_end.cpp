@@ -21,6 +21,7 @@ bool blames_a_peer(const std::string& error) {
 
 // All ranks are gone: nothing of the attempt may stay, then how it went.
 void Attempt::finish(const GangEnd& end) {
+  note_job();
   gang_.reset();
   if (const int left = end_children_with(token_); left > 0)
     workplace_.status.message(experiments::label(planned_.run) + ": ended " + std::to_string(left) +
@@ -35,6 +36,8 @@ void Attempt::finish(const GangEnd& end) {
     interrupt(end.why);
   else if (end.kind == GangEnd::Kind::out_of_time && !stopped_)
     run_out_of_time(end.why);
+  else if (end.kind == GangEnd::Kind::over_limits && !stopped_)
+    fail(first_dead(), end.why);
   else if (!deaths_.empty())
     fail_by(cause());
   else if (!hang_error_.empty())
@@ -80,6 +83,11 @@ void Attempt::fail(std::optional<int> rank, const std::string& error) {
   }
   record("cause", body);
   records_->sync();
+}
+
+// Whose log may say more.
+std::optional<int> Attempt::first_dead() const {
+  return deaths_.empty() ? std::nullopt : std::optional(cause().rank);
 }
 
 void Attempt::fail_by(const Death& death) {

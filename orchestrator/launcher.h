@@ -32,11 +32,12 @@ struct GangEnd {
   enum class Kind {
     ranks,        // they ended by themselves, or were told to by us
     taken_away,   // cancelled, preempted, its node failed: no rank's fault; the run is tried again
+    over_limits,  // ended for what it did: it took more memory than it may
     out_of_time,  // its time limit ended it
     not_started   // it could not be launched
   };
   Kind kind = Kind::ranks;
-  std::string why;  // where it was not the ranks'
+  std::string why;  // where it was not the ranks', or what the cluster says beside
 };
 
 // The ranks that were launched together. Destroying it ends what is alive of it.
@@ -48,6 +49,9 @@ class Gang {
   // Nothing before every rank has ended and nothing is left of it.
   virtual std::optional<GangEnd> end() = 0;
   virtual bool waiting() { return false; }  // in a queue: no rank runs yet
+  virtual std::string job() const {
+    return "";
+  }  // its number in the cluster's queue; empty: none, or not yet
   virtual void add_end_fds(std::vector<int>&) const {}
   virtual nlohmann::ordered_json marks() const = 0;  // how a successor finds it: members of `launched`
 };

@@ -53,8 +53,8 @@ class MpiGang : public TaskGang {
   std::optional<Over> over() override {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
-    if (never_began) return Over{true, false, false, "mpirun: " + mpirun_complaint(log_)};
-    return Over{false, ended_->signal != 0 && !told(), false, "mpirun ended: " + to_text(*ended_)};
+    if (never_began) return Over{.refused = true, .why = "mpirun: " + mpirun_complaint(log_)};
+    return Over{.taken_away = ended_->signal != 0 && !told(), .why = "mpirun ended: " + to_text(*ended_)};
   }
   void step() override {
     if (!ended_) ended_ = process_->poll();

@@ -7,6 +7,7 @@ namespace trainyard::orchestrator {
 namespace {
 
 constexpr auto controller_patience = std::chrono::minutes(10);  // for one that does not answer
+constexpr auto accounts_patience = std::chrono::seconds(10);
 constexpr auto between_tries = std::chrono::seconds(2);
 
 // "4711" or "4711;cluster" among what else sbatch may say.
@@ -106,11 +107,8 @@ void SlurmJob::submitted(const ClientAnswer& answer) {
 void SlurmJob::look() {
   if (queue_.asked() < known_since_) return;
   const auto job = queue_.find(name_);
-  if (!job) {
-    stage_ = Stage::over;
-    why_ = "Slurm does not know the job any more";
-    return;
-  }
+  if (!job) return ask_accounts();
+  sacct_.reset();
   id_ = job->id;
   if (ended(*job)) return note_end(*job);
   const bool waiting = waits(*job);
@@ -122,12 +120,28 @@ void SlurmJob::look() {
   if (!lost_) stage_ = waiting ? Stage::queued : Stage::running;
 }
 
+// It has left the queue. Where the cluster keeps accounts, they say how it ended.
+void SlurmJob::ask_accounts() {
+  if (!sacct_ && !id_.empty()) {
+    accounts_since_ = Clock::now();
+    sacct_ = std::make_unique<ClientCommand>(slurm_client("sacct", sacct_arguments(id_)));
+  }
+  const auto answer = sacct_ ? sacct_->poll() : std::nullopt;
+  if (sacct_ && !answer && Clock::now() - accounts_since_ < accounts_patience) return;
+  const auto kept = answer && answer->status.clean() ? parse_sacct(answer->text, id_) : std::nullopt;
+  sacct_.reset();
+  if (kept) return note_end(*kept);
+  stage_ = Stage::over;
+  why_ = "Slurm does not know the job any more";
+}
+
 void SlurmJob::note_end(const SlurmState& job) {
   stage_ = Stage::over;
   why_ = lost_ ? "it was requeued" : job.state + (job.reason == "None" ? "" : " (" + job.reason + ")");
   lost_ = lost_ || lost_job(job);
   cancelled_ = job.state == "CANCELLED";
   timed_out_ = job.state == "TIMEOUT";
+  over_limits_ = job.state == "OUT_OF_MEMORY";
 }
 
 void SlurmJob::signal(int number) {

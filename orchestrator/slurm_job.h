@@ -28,7 +28,8 @@ class SlurmJob {
   bool lost() const { return lost_; }            // ended by nobody's wish
   bool cancelled() const { return cancelled_; }  // by somebody
   bool completed() const { return why_.starts_with("COMPLETED"); }
-  bool timed_out() const { return timed_out_; }  // at its time limit
+  bool timed_out() const { return timed_out_; }      // at its time limit
+  bool over_limits() const { return over_limits_; }  // it took more memory than it may
 
   void signal(int number);  // to what runs of it; ends it where it still waits. SIGKILL ends all of it
   void cancel();            // all of it, waiting or not
@@ -40,6 +41,7 @@ class SlurmJob {
   void submitted(const ClientAnswer& answer);
   void look();
   void note_end(const SlurmState& job);
+  void ask_accounts();
   void tell(const std::vector<std::string>& arguments);
 
   SlurmQueue& queue_;
@@ -47,11 +49,11 @@ class SlurmJob {
   std::vector<std::string> submit_;
   Stage stage_ = Stage::submitting;
   std::string id_, why_;
-  bool lost_ = false, cancelled_ = false, timed_out_ = false, ran_ = false;
+  bool lost_ = false, cancelled_ = false, timed_out_ = false, over_limits_ = false, ran_ = false;
   bool cancel_later_ = false;  // told to end before it was submitted
-  std::unique_ptr<ClientCommand> sbatch_;
+  std::unique_ptr<ClientCommand> sbatch_, sacct_;
   std::vector<std::unique_ptr<ClientCommand>> telling_;
-  Clock::time_point known_since_, try_again_, give_up_;
+  Clock::time_point known_since_, try_again_, give_up_, accounts_since_;
 };
 
 }  // namespace trainyard::orchestrator

@@ -34,6 +34,7 @@ class SlurmGang : public TaskGang {
   bool waiting() override {
     return job_.stage() == SlurmJob::Stage::submitting || job_.stage() == SlurmJob::Stage::queued;
   }
+  std::string job() const override { return job_.id(); }
   nlohmann::ordered_json marks() const override { return {{"launcher", "slurm"}, {"job_name", name_}}; }
 
  protected:
@@ -42,7 +43,11 @@ class SlurmGang : public TaskGang {
     if (stage != SlurmJob::Stage::over && stage != SlurmJob::Stage::refused) return std::nullopt;
     const bool by_others = job_.lost() || (job_.cancelled() && !told());
     const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
-    return Over{stage == SlurmJob::Stage::refused, by_others, job_.timed_out(), id + job_.why()};
+    return Over{.refused = stage == SlurmJob::Stage::refused,
+                .taken_away = by_others,
+                .timed_out = job_.timed_out(),
+                .over_limits = job_.over_limits(),
+                .why = id + job_.why()};
   }
   void step() override {
     queue_.step();
@@ -63,6 +68,7 @@ class SlurmLauncher : public Launcher {
   explicit SlurmLauncher(const LauncherSetting& setting)
       : machine_(setting.machine),
         programs_(setting.programs),
+        yard_(setting.yard),
         script_(setting.yard.root() / "slurm-job.sh"),
         runs_(setting.yard.runs()) {}
 
@@ -89,6 +95,7 @@ class SlurmLauncher : public Launcher {
 
   experiments::Machine machine_;
   Programs programs_;
+  Yard yard_;
   fs::path script_, runs_;
   SlurmQueue queue_;
 };
@@ -148,10 +155,9 @@ void SlurmLauncher::prepare() {
   fs::create_directories(runs_);
   write_whole_file(script_, script_text);
   queue_.ask_now(std::chrono::seconds(60));
-  const fs::path seen = script_.parent_path() / "slurm-sees-spool";  // by an earlier sweep of this yard
-  if (whole_file(seen) == runs_.string() + "\n") return;
+  if (spool_was_seen(yard_)) return;
   probe();
-  write_whole_file(seen, runs_.string() + "\n");
+  note_spool_seen(yard_);
 }
 
 // A job that writes a file where the runs will lie.

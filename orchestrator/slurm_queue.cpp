@@ -67,6 +67,31 @@ std::map<std::string, SlurmState> parse_squeue(const std::string& text) {
   return jobs;
 }
 
+std::vector<std::string> sacct_arguments(const std::string& job_id) {
+  return {"--noheader", "--parsable2", "--allocations", "--jobs=" + job_id,
+          "--format=JobIDRaw,ExitCode,State"};
+}
+
+// "4711|0:9|CANCELLED by 1000": the code before the colon, the signal after it.
+std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id) {
+  for (const std::string& line : lines_of(text)) {
+    if (!line.starts_with(job_id + "|")) continue;
+    const auto bar = line.find('|', job_id.size() + 1);
+    if (bar == std::string::npos) continue;
+    const std::string exit = line.substr(job_id.size() + 1, bar - job_id.size() - 1);
+    const std::string state = line.substr(bar + 1, line.find_first_of(" +", bar) - bar - 1);
+    const auto colon = exit.find(':');
+    const std::string code = exit.substr(0, colon),
+                      signal = colon == std::string::npos ? "0" : exit.substr(colon + 1);
+    SlurmState job{job_id, state,
+                   signal != "0" ? "signal " + signal
+                   : code != "0" ? "exit code " + code
+                                 : "None"};
+    if (ended(job)) return job;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> slurm_client(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<std::string> argv{"env"};
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -27,6 +27,11 @@ bool lost_job(const SlurmState& job);  // ended by nobody's wish: its node faile
 // one counts.
 std::map<std::string, SlurmState> parse_squeue(const std::string& text);
 
+// How a job ended, of `sacct` with these arguments: state, and exit code or signal as the reason. Nothing
+// where it is not among the lines, or has not ended.
+std::vector<std::string> sacct_arguments(const std::string& job_id);
+std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id);
+
 class SlurmQueue {
  public:
   using Clock = std::chrono::steady_clock;

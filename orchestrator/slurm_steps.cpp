@@ -46,6 +46,7 @@ class StepGang : public TaskGang {
   }
 
   bool waiting() override { return !std::filesystem::exists(first_rank_log_); }
+  std::string job() const override { return allocation_; }
   void add_end_fds(std::vector<int>& fds) const override {
     if (srun_ && !ended_) fds.push_back(srun_->end_fd());
   }
@@ -57,9 +58,9 @@ class StepGang : public TaskGang {
   std::optional<Over> over() override {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && waiting() && none_ended();
-    if (never_began) return Over{true, false, false, "srun: " + complaint({*ended_, whole_file(log_)})};
-    return Over{false, ended_->signal != 0 && !told(), false,
-                "its step of Slurm job " + allocation_ + " has ended"};
+    if (never_began) return Over{.refused = true, .why = "srun: " + complaint({*ended_, whole_file(log_)})};
+    return Over{.taken_away = ended_->signal != 0 && !told(),
+                .why = "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
     queue_.step();
@@ -99,7 +100,8 @@ class StepLauncher : public Launcher {
   StepLauncher(const LauncherSetting& setting, std::string allocation)
       : machine_(setting.machine),
         programs_(setting.programs),
-        runs_(setting.yard.runs()),
+        yard_(setting.yard),
+        runs_(yard_.runs()),
         allocation_(std::move(allocation)),
         queue_(allocation_) {}
 
@@ -127,6 +129,7 @@ class StepLauncher : public Launcher {
   // A step that writes a file where the runs will lie.
   void prepare() override {
     std::filesystem::create_directories(runs_);
+    if (spool_was_seen(yard_)) return;  // and steps that are adopted may hold all cores
     const SpoolProbe probe(runs_);
     const auto said =
         ClientCommand(slurm_client("srun", srun_arguments(machine_, allocation_, probe.job_name(), 1,
@@ -139,11 +142,13 @@ class StepLauncher : public Launcher {
       throw UserError("a step in allocation " + allocation_ + " was to write into " + runs_.string() +
                           ", and nothing came here",
                       share_the_spool);
+    note_spool_seen(yard_);
   }
 
  private:
   experiments::Machine machine_;
   Programs programs_;
+  Yard yard_;
   std::filesystem::path runs_;
   std::string allocation_;
   SlurmQueue queue_;

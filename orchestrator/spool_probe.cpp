@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* seen_name = "slurm-sees-spool";
+
 fs::path question(const fs::path& folder, const std::string& name) {
   return folder / ("asked-" + name);
 }
@@ -55,6 +57,14 @@ bool SpoolProbe::answered(const Programs& programs) const {
     throw UserError("a job on " + host + " cannot run " + programs.runner.string(),
                     "install trainyard where all nodes see it");
   return true;
+}
+
+bool spool_was_seen(const Yard& yard) {
+  return whole_file(yard.root() / seen_name) == yard.runs().string() + "\n";
+}
+
+void note_spool_seen(const Yard& yard) {
+  write_whole_file(yard.root() / seen_name, yard.runs().string() + "\n");
 }
 
 int answer_spool_probe(const fs::path& folder, const std::string& name, const fs::path& runner) {

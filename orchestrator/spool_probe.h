@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/programs.h"
+#include "orchestrator/yard.h"
 
 namespace trainyard::orchestrator {
 
@@ -29,6 +30,10 @@ class SpoolProbe {
   std::filesystem::path runs_;
   std::string name_;
 };
+
+// Whether an earlier sweep of this yard has had the answer, and that this one has.
+bool spool_was_seen(const Yard& yard);
+void note_spool_seen(const Yard& yard);
 
 // What to do where no answer comes, or a wrong one.
 inline constexpr const char* share_the_spool =

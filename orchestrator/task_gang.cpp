@@ -64,6 +64,7 @@ std::optional<GangEnd> TaskGang::end() {
   if (!job) return std::nullopt;
   if (job->refused) return GangEnd{Kind::not_started, job->why};
   if (job->timed_out || told_by_others_ == SIGUSR1) return GangEnd{Kind::out_of_time, at_its_limit};
+  if (job->over_limits) return GangEnd{Kind::over_limits, job->why};
   if (job->taken_away) return GangEnd{Kind::taken_away, job->why};
   if (told_by_others_ != 0) return GangEnd{Kind::taken_away, "somebody ended its ranks: " + job->why};
   if (any_lost_ && !told_by_us_) return GangEnd{Kind::taken_away, job->why};

@@ -25,7 +25,8 @@ class TaskGang : public Gang {
     bool refused = false;     // it never started
     bool taken_away = false;  // by somebody else, or with its host
     bool timed_out = false;
-    std::string why;
+    bool over_limits = false;  // it took more than it may
+    std::string why = {};
   };
   virtual std::optional<Over> over() = 0;
   virtual void step() = 0;  // asks how the job is; never blocks

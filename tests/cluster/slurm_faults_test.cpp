@@ -192,8 +192,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run that keeps checkpoints goes on in a further job where its time limit ends it, with the same "
-    "rows") {
+    "a run that keeps checkpoints goes on in a further job where its time limit ends it or it is requeued, "
+    "with the same rows") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -205,7 +205,7 @@ seed = [3]
 [defaults]
 dataset = "synthetic-digits"
 train_samples = 1000
-epochs = 60
+epochs = 100
 checkpoint = "epoch"
 [machine]
 )";
@@ -215,10 +215,23 @@ checkpoint = "epoch"
   e2e::Trainyard sweep(scratch.path(), {"run", "limit.toml", "--no-report"});
   REQUIRE(within(30, [&] { return contains(records_below(scratch.path() / "yard"), "\"epoch\":4"); }));
   cluster->client({"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});
+  const auto recorded = [&](int attempt, int records) {
+    return contains(
+        records_below(scratch.path() / "yard"),
+        "\"attempt\":" + std::to_string(attempt) + ",\"rank\":0,\"seq\":" + std::to_string(records));
+  };
+  REQUIRE(within(30, [&] { return recorded(2, 8); }));  // a start, epochs and checkpoints
+  const std::string job = running_jobs(*cluster, 1)[0];
+  cluster->client({"scontrol", "update", "jobid=" + job, "requeue=1"});  // trainyard asks for none
+  cluster->client({"scontrol", "requeue", job});
   const auto output = sweep.wait();
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(contains(output.out, "its time limit was reached after epoch"));
-  CHECK(contains(output.out, "started (attempt 2)"));
+  CHECK(contains(output.out, "its Slurm job " + job + ": it was requeued"));
+  for (const char* attempt : {"attempt 1", "attempt 2"})  // each went on from the one before
+    CHECK_MESSAGE(contains(output.out, std::string(" of ") + attempt), output.out);
+  const auto shown = run_trainyard(scratch.path(), {"show", "last"}).out;
+  CHECK_MESSAGE(contains(shown, "Slurm job " + job + ", goes on after epoch"), shown);
   CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   check_nothing_left(*cluster, scratch);
 }

@@ -3,6 +3,7 @@
 // how to run one of its ranks by hand.
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -49,10 +50,12 @@ std::string origin_text(const db::Attempt& attempt) {
                      attempt.launch.value("resumes_after_epoch", std::int64_t{0}), resumed->get<int>());
 }
 
-void print_attempt(const db::Attempt& attempt, std::int64_t ranks) {
-  std::cout << fmt::format("attempt {}: {}{}, started {}{}{}\n", attempt.attempt, attempt.status,
+void print_attempt(const db::Attempt& attempt, std::int64_t ranks, const std::map<int, std::string>& jobs) {
+  const auto job = jobs.find(attempt.attempt);
+  const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
+  std::cout << fmt::format("attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
                            attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "",
-                           attempt.started, origin_text(attempt),
+                           attempt.started, where, origin_text(attempt),
                            attempt.cause.empty() ? "" : ": " + attempt.cause);
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
@@ -91,7 +94,8 @@ void print_run(const db::Database& database, const db::RunSummary& run) {
                            run.seed, run.status, run.experiment)
             << aligned(values_table(run)) << '\n';
   const auto attempts = db::attempts_of_run(database, run.run_key);
-  for (const auto& attempt : attempts) print_attempt(attempt, ranks);
+  const auto jobs = db::jobs_of_run(database, run.run_key);
+  for (const auto& attempt : attempts) print_attempt(attempt, ranks, jobs);
   const auto epochs = db::epochs_of_run(database, run.run_key);
   if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
   if (!std::isnan(run.test_accuracy))

@@ -70,9 +70,10 @@ TextTable runs_table(const std::vector<db::RunSummary>& runs) {
 // How far each run under way has come, from the progress files of its ranks.
 TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard,
                          const std::vector<db::RunSummary>& runs) {
-  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "silent s"},
+  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "silent s", "job"},
                   .rows = {},
-                  .right = {false, true, true, true, true, true}};
+                  .right = {false, true, true, true, true, true, true}};
+  bool any_job = false;
   for (const auto& run : runs) {
     if (run.status != "running") continue;
     const auto attempts = db::attempts_of_run(database, run.run_key);
@@ -83,13 +84,19 @@ TextTable progress_table(const db::Database& database, const orchestrator::Yard&
                                                      experiments::rank_progress_name(rank));
     auto& row = table.rows.emplace_back(std::vector<std::string>{
         fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
-        std::to_string(attempt), "", "", "", ""});
+        std::to_string(attempt), "", "", "", "", ""});
+    const auto jobs = db::jobs_of_run(database, run.run_key);
+    if (const auto job = jobs.find(attempt); job != jobs.end()) row[6] = job->second;
+    any_job = any_job || !row[6].empty();
     if (!progress) continue;
     row[2] = fmt::format("{}/{}", progress->epoch, progress->epochs);
     row[3] = fmt::format("{}/{}", progress->step, progress->steps);
     row[4] = number_text(progress->loss, 4);
     row[5] = number_text(seconds_since(progress->stamp), 0);
   }
+  if (any_job) return table;
+  table.columns.pop_back();
+  for (auto& row : table.rows) row.pop_back();
   return table;
 }
 
