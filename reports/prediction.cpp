@@ -103,6 +103,8 @@ runner::StepPlan plan_of(const MeasuredRun& run, std::vector<RankWork> ranks) {
       runner::training_schedule(strategy.schedule, static_cast<int>(strategy.stages), micro_batches),
       micro_batches, static_cast<int>(run.run.gradient_accumulation));
   plan.stages_meet = run.run.optimizer.clip_norm > 0;
+  // Seconds that passed for a receiver begin with the sender's copying; those on its core do not.
+  plan.messages_stream = !run.launch.devices_shared;
   plan.ranks = std::move(ranks);
   plan.cores = cores_of(run.launch);
   return plan;

@@ -31,7 +31,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual const char* transport() const = 0;  // "gloo"; for the records
+  virtual const char* transport() const = 0;         // "gloo"; for the records
+  virtual bool same_clock() const { return false; }  // all ranks read the same steady clock
   // Zeros [count] in memory from where `all_reduce` is fastest. They outlive the communicator.
   virtual at::Tensor allocate(std::int64_t count, at::ScalarType dtype);
   // The same memory for all ranks, zeros [count]: what one writes, all see. Undefined where they share none.

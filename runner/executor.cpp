@@ -178,8 +178,9 @@ class ExecutorRun {
   IncomingMessage::Content receive(const Action& action) {
     if (posted_.empty() || posted_.front().action != action) throw InternalError("a receive out of order");
     watch_.lap(&TimeParts::transfer);
-    posted_.front().message.wait_for_sender();
+    const double under_way = posted_.front().message.wait_for_sender();
     watch_.lap(&TimeParts::bubble);
+    watch_.move(under_way, &TimeParts::bubble, &TimeParts::transfer);
     IncomingMessage::Content content = posted_.front().message.take();
     posted_.pop_front();
     watch_.lap(&TimeParts::transfer);

@@ -43,6 +43,7 @@ class SharedMemoryCommunicator final : public Communicator {
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
   const char* transport() const override { return "shared memory"; }
+  bool same_clock() const override { return true; }
 
   at::Tensor allocate(std::int64_t count, at::ScalarType dtype) override {
     return tensor_at(rank(), take_zeros(count, dtype), count, dtype);

@@ -1,6 +1,7 @@
 #include "runner/stage_messages.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -17,8 +18,13 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-// A header holds the number of tensors, then for each its type, flags, number of dimensions and sizes.
+// A header holds the number of tensors, then for each its type, flags, number of dimensions and sizes; last
+// the nanoseconds at which it left.
 constexpr std::int64_t header_integers = 128;
+
+std::int64_t nanoseconds() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 Integers encode(const Layout& layout) {
   Integers header{static_cast<std::int64_t>(layout.size())};
@@ -28,11 +34,12 @@ Integers encode(const Layout& layout) {
     header.push_back(static_cast<std::int64_t>(tensor.sizes.size()));
     header.insert(header.end(), tensor.sizes.begin(), tensor.sizes.end());
   }
-  if (header.size() > static_cast<std::size_t>(header_integers)) {
+  if (header.size() >= static_cast<std::size_t>(header_integers)) {
     throw InternalError("a stage passes on " + std::to_string(layout.size()) +
                         " tensors, more than a message can describe");
   }
   header.resize(static_cast<std::size_t>(header_integers));
+  header.back() = nanoseconds();
   return header;
 }
 
@@ -102,8 +109,12 @@ void IncomingMessage::post_tensors(const Layout& expected) {
   }
 }
 
-void IncomingMessage::wait_for_sender() {
+double IncomingMessage::wait_for_sender() {
+  const std::int64_t begin = nanoseconds();
   if (const auto work = std::exchange(header_work_, nullptr)) work->wait();
+  if (!communicator_->same_clock()) return 0;
+  const std::int64_t sent = header_.const_data_ptr<std::int64_t>()[header_integers - 1];
+  return 1e-9 * static_cast<double>(nanoseconds() - std::max(sent, begin));
 }
 
 IncomingMessage::Content IncomingMessage::take() {

@@ -35,7 +35,9 @@ class IncomingMessage {
   // Posts the tensors' receives, whose types and numbers must be those of `expected`. No effect the second
   // time.
   void post_tensors(const Layout& expected);
-  void wait_for_sender();  // until it began to send
+  // Until it has begun to send. Returns how long ago that was, as far as this rank waited for it: what the
+  // message took, not its sender. 0 where the ranks have no clock in common.
+  double wait_for_sender();
   // Waits for the rest; then `tensors` have `requires_grad` as at the sender. InternalError where they are
   // not what was expected.
   struct Content {

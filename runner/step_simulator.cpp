@@ -93,7 +93,7 @@ class World {
       } else if (action.kind == Kind::backward) {
         add_work(&StepSeconds::compute, work.backward / backwards);
       } else {
-        add_message(items, action, r, work.transfer / messages);
+        add_message(items, action, r, work.transfer / messages, plan.messages_stream);
       }
     }
     if (replicas_ > 1)
@@ -105,17 +105,17 @@ class World {
     return items;
   }
 
-  // A sender copies and then the message is there; a receiver waits for it and then copies.
-  void add_message(std::vector<Item>& items, const Action& action, int r, double seconds) {
+  // A receiver waits for a message and then copies it.
+  void add_message(std::vector<Item>& items, const Action& action, int r, double seconds, bool streams) {
     const bool forward = action.kind == Kind::send_activations || action.kind == Kind::receive_activations;
     const bool sends = action.kind == Kind::send_activations || action.kind == Kind::send_gradients;
     const int other = forward == sends ? r + 1 : r - 1;
     const int channel = sends ? group("message", r, other) : group("message", other, r);
     const Item copy{Item::Does::work, &StepSeconds::transfer, seconds, 0};
     const Item sign{sends ? Item::Does::send : Item::Does::receive, &StepSeconds::bubble, 0, channel};
-    if (sends) items.push_back(copy);
-    items.push_back(sign);
-    if (!sends) items.push_back(copy);
+    const bool sign_first = !sends || streams;
+    items.push_back(sign_first ? sign : copy);
+    items.push_back(sign_first ? copy : sign);
   }
 
   static Item meeting(int group, Part part) { return {Item::Does::meet, part, 0, group}; }

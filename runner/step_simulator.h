@@ -1,7 +1,7 @@
 // How long the steps of a mesh take, from what each of its ranks does in one: an event simulation, for
 // `trainyard predict`. Ranks take the actions of their schedule in turn. A message is there when its sender
-// has sent it; replicas of a stage meet for their gradients. Ranks that compute on the same core at the same
-// time share it evenly; a rank that waits leaves it to the others. No LibTorch.
+// has copied it; replicas of a stage meet for their gradients. Ranks that compute on the same core at the
+// same time share it evenly; a rank that waits leaves it to the others. No LibTorch.
 #pragma once
 
 #include <string>
@@ -38,8 +38,11 @@ struct RankWork {
 };
 
 struct StepPlan {
-  Schedule schedule;            // of each replica
-  bool stages_meet = false;     // before the optimizer, as where gradients are clipped
+  Schedule schedule;         // of each replica
+  bool stages_meet = false;  // before the optimizer, as where gradients are clipped
+  // A message is there when its sender begins to copy it: what its receiver spends on it includes waiting for
+  // the rest.
+  bool messages_stream = false;
   std::vector<RankWork> ranks;  // replica · stages + stage
   std::vector<int> cores;       // of each rank; equal: the same core. Empty: each has its own
 };

@@ -13,7 +13,7 @@ struct TimeParts {
   double forward = 0;                // with the loss
   double backward = 0;               // with launching reductions
   double exposed_communication = 0;  // waiting for gradients
-  double transfer = 0;               // messages between stages, without waiting for the neighbour
+  double transfer = 0;               // messages between stages, from when the neighbour has begun to send
   double bubble = 0;                 // waiting for a stage neighbour
   double optimizer = 0;
   double sum() const {
@@ -50,6 +50,11 @@ class PartWatch {
   void lap(double TimeParts::*part) {
     times_.passed.*part += watch_.lap();
     if (times_.on_core) *times_.on_core.*part += core_lap();
+  }
+  // Some of the seconds that passed were for another part.
+  void move(double seconds, double TimeParts::*from, double TimeParts::*to) {
+    times_.passed.*from -= seconds;
+    times_.passed.*to += seconds;
   }
   void skip() {  // belongs to no part
     watch_.lap();

@@ -75,6 +75,8 @@ TEST_CASE("a message costs its sender and its receiver what each spends on it") 
   CHECK(found.seconds == Approx(2 * (forward + backward) + 0.6));
   CHECK(found.ranks[0].transfer == Approx(0.2));
   CHECK(found.ranks[1].transfer == Approx(0.4));
+  plan.messages_stream = true;  // then what senders spend is hidden behind the receivers
+  CHECK(simulate_steps(plan, 1).seconds == Approx(2 * (forward + backward) + 0.1 + 0.2));
 }
 
 TEST_CASE("replicas whose reduction is hidden take a step in the time of their computation alone") {
