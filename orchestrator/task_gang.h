@@ -44,6 +44,7 @@ class TaskGang : public Gang {
 
   std::filesystem::path folder_;
   int world_size_;
+  std::chrono::steady_clock::duration patience_;  // with files of an ended job that have not come
   std::map<int, RankExit> exits_;
   int told_by_others_ = 0;  // signal that a task got and we did not send
   bool told_by_us_ = false;

@@ -27,6 +27,7 @@ Terminal::Terminal(const std::filesystem::path& folder, const std::vector<std::s
   std::vector<std::string> words{TRAINYARD_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const winsize size{24, 80, 0, 0};

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Some hold an escape of a terminal, a newline, the same escape in one character, and what turns the
+// direction of writing.
 const std::vector<std::string> hostile_names = {"$(touch hacked)",
                                                 "`touch hacked`",
                                                 "; touch hacked #",
@@ -31,10 +33,8 @@ const std::vector<std::string> hostile_names = {"$(touch hacked)",
                                                 "x' OR 1=1; DROP TABLE run; --",
                                                 "\x1b[31mred",
                                                 "two\nlines",
-                                                "\xc2\x9b"
-                                                "2J",
-                                                "\xe2\x80\xae"
-                                                "txt.exe",
+                                                "\u009b2J",
+                                                "\u202etxt.exe",
                                                 "%s%n",
                                                 "-rf*",
                                                 ""};
@@ -121,9 +121,12 @@ TEST_CASE("names that are no names are refused where the file is read, and no ya
   const Scratch scratch;
   for (const auto& name : hostile_names) {
     const std::string text = quoted(name);
-    scratch.write("hostile.toml", "name = " + text + "\n[matrix]\nmodel = [" + text + "]\nstrategy = [" +
-                                      text + "]\n" + text + " = [1]\n[strategy." + text +
-                                      "]\ncommand = [\"/bin/true\"]\n");
+    std::string file =
+        "name = NAME\n[matrix]\nmodel = [NAME]\nstrategy = [NAME]\nNAME = [1]\n[strategy.NAME]\n"
+        "command = [\"/bin/true\"]\n";
+    for (auto at = file.find("NAME"); at != std::string::npos; at = file.find("NAME", at + text.size()))
+      file.replace(at, 4, text);
+    scratch.write("hostile.toml", file);
     for (const char* verb : {"plan", "run"}) {
       const auto refused = run_trainyard(scratch.path(), {verb, "hostile.toml"});
       CHECK_MESSAGE(refused.code == 2, text);
@@ -142,7 +145,7 @@ TEST_CASE("what a program of the user's records comes out of every verb as text,
   scratch.write("evil.txt", evil_text);
   scratch.write("evil.toml", evil_file());
   const auto at = [&](const std::vector<std::string>& arguments) {
-    const auto output = run_trainyard(scratch.path(), arguments);
+    auto output = run_trainyard(scratch.path(), arguments);
     CHECK_MESSAGE(!has_control_characters(output.out + output.err), arguments.front());
     return output;
   };
@@ -228,7 +231,7 @@ TEST_CASE(
   const fs::path run = fs::directory_iterator(runs)->path();
   const std::string key = run.filename();
   const auto precious = [&] {
-    return text_of(outside / "attempt-1/run.json") != "" && names_below(outside).size() >= 5;
+    return !text_of(outside / "attempt-1/run.json").empty() && names_below(outside).size() >= 5;
   };
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);

@@ -40,7 +40,7 @@ class Outside {
 fs::path interrupted_attempt(SweepBench& bench) {
   bench.tell("", "die");
   bench.sweep();
-  const fs::path folder = bench.attempt(0);
+  fs::path folder = bench.attempt(0);
   bench.database = db::Database::open_for_writing(bench.yard.root() / "other.db");  // knows nothing of it
   fs::remove(folder / experiments::orchestrator_records_name);
   fs::remove(folder / experiments::rank_records_name(0));

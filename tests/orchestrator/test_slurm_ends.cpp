@@ -17,7 +17,8 @@ namespace {
 
 class FakeSlurm {
  public:
-  FakeSlurm() : yard(folder_.path / "yard"), path_(std::getenv("PATH")) {
+  FakeSlurm() : yard(folder_.path / "yard") {
+    if (const char* path = std::getenv("PATH")) path_ = path;
     std::filesystem::create_directories(yard.runs());
     std::ofstream(yard.root() / "slurm-sees-spool") << yard.runs().string() << "\n";
     // a job's number is that of its run
