@@ -20,7 +20,7 @@ class Sgd final : public Optimizer {
       : settings_(settings), parameters_(std::move(parameters)) {
     if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel wants none without momentum
   }
-  void step(const std::vector<at::Tensor>& gradients) override {
+  void update(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_grad;
     at::_fused_sgd_(parameters_, gradients, velocity_, settings_.weight_decay, settings_.momentum,
                     settings_.learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first_);
@@ -52,7 +52,7 @@ class Adam final : public Optimizer {
         square_(zeros(parameters_)) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) steps_.push_back(at::zeros({}, at::kFloat));
   }
-  void step(const std::vector<at::Tensor>& gradients) override {
+  void update(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_grad;
     for (at::Tensor& step : steps_) step.add_(1);
     constexpr auto update = [](auto&&... arguments) {

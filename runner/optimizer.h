@@ -17,7 +17,13 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Changes the parameters; `gradients` in their order and memory layout.
-  virtual void step(const std::vector<at::Tensor>& gradients) = 0;
+  void step(const std::vector<at::Tensor>& gradients) {
+    update(gradients);
+    wait_for_others();
+  }
+  // The two halves of it: this replica's work, and waiting for what others do to the parameters.
+  virtual void update(const std::vector<at::Tensor>& gradients) = 0;
+  virtual void wait_for_others() {}
   // Of the following steps; before the first call it is that of the settings.
   virtual void set_learning_rate(double learning_rate) = 0;
   // What it remembers of the steps so far, beside the parameters: its own tensors. A row for each thing that

@@ -81,14 +81,14 @@ class SharedOptimizer final : public Optimizer {
     replicas.barrier();
   }
 
-  void step(const std::vector<at::Tensor>& gradients) override {
+  void update(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> own;
     own.reserve(pieces_.size());
     for (const Piece& piece : pieces_) own.push_back(piece.of(gradients[piece.parameter]));
-    if (!own.empty()) own_->step(own);
-    replicas_.barrier();
+    if (!own.empty()) own_->update(own);
   }
+  void wait_for_others() override { replicas_.barrier(); }
   void set_learning_rate(double learning_rate) override { own_->set_learning_rate(learning_rate); }
   void go_on_after(std::int64_t steps) override { own_->go_on_after(steps); }
 

@@ -12,7 +12,7 @@ struct TimeParts {
   double data = 0;                   // choosing and gathering batches
   double forward = 0;                // with the loss
   double backward = 0;               // with launching reductions
-  double exposed_communication = 0;  // waiting for gradients
+  double exposed_communication = 0;  // waiting for gradients, and for what other replicas update
   double transfer = 0;               // messages between stages, from when the neighbour has begun to send
   double bubble = 0;                 // waiting for a stage neighbour
   double optimizer = 0;

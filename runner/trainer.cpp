@@ -133,10 +133,13 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
   had_samples ? reducer_->finish() : reducer_->reduce_zeros();
   watch.lap(&TimeParts::exposed_communication);
   if (run_.optimizer.clip_norm > 0) clip_gradients_of_all_stages();
-  if (!reducer_->gradients().empty()) optimizer_->step(reducer_->gradients());
+  const bool has_parameters = !reducer_->gradients().empty();
+  if (has_parameters) optimizer_->update(reducer_->gradients());
+  watch.lap(&TimeParts::optimizer);
+  if (has_parameters) optimizer_->wait_for_others();
   ++steps_done_;
   ++times_.steps;
-  watch.lap(&TimeParts::optimizer);
+  watch.lap(&TimeParts::exposed_communication);
 }
 
 void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler,
