@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""What watching costs a run: its epochs while nobody looks, and while `status --watch` runs in another terminal.
+
+    bench/watching.py --trainyard build/release/trainyard [--windows 10] [--seconds 4] [--report]
+
+One sweep of two ranks on two cores, so that whatever the watcher takes it takes from them. Windows alone and watched in turns
+(A B, B A, A B …); with --report each watched window also makes a report. Printed: the mean time of an epoch watched / alone,
+pair by pair of windows, their mean and its 95 % interval; and, without the noise of that, the processor time that watching
+took, in percent of what the cores had meanwhile. Run it on a still machine.
+"""
+
+import argparse
+import json
+import math
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+SWEEP = """name = "watched"
+[matrix]
+model = ["mlp"]
+strategy = ["ddp"]
+seed = [0]
+[defaults]
+dataset = "synthetic-digits"
+epochs = 100000
+train_samples = 2000
+[strategy.ddp]
+replicas = 2
+"""
+
+# Two-sided 95 % points of Student's t, by degrees of freedom (1 …); beyond them that of 30.
+T_95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042]
+
+
+class Watcher:
+    """`status --watch` on a terminal of its own, whose text is read and thrown away."""
+
+    def __init__(self, trainyard: str, yard: Path) -> None:
+        self.screen, terminal = pty.openpty()
+        self.process = subprocess.Popen([trainyard, "status", "--watch", "--yard", yard], stdin=terminal, stdout=terminal,
+                                        stderr=terminal, start_new_session=True)
+        os.close(terminal)
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self) -> None:
+        try:
+            while os.read(self.screen, 65536):
+                pass
+        except OSError:  # the other end is closed
+            pass
+
+    def end(self) -> float:
+        """Processor seconds."""
+        self.process.send_signal(signal.SIGINT)
+        used = os.wait4(self.process.pid, 0)[2]
+        self.reader.join()
+        os.close(self.screen)
+        return used.ru_utime + used.ru_stime
+
+
+def epochs(trainyard: str, yard: Path) -> list[tuple[float, float]]:
+    """When each ended (seconds since 1970), and how long its slowest rank trained."""
+    sql = "SELECT (julianday(MIN(time)) - 2440587.5) * 86400 AS ended, MAX(train_seconds) AS seconds FROM epoch GROUP BY epoch"
+    answer = subprocess.run([trainyard, "sql", sql, "--yard", yard, "--format", "json"], check=True, stdout=subprocess.PIPE)
+    return [(row["ended"], row["seconds"]) for row in json.loads(answer.stdout)]
+
+
+def watched_window(options, yard: Path) -> float:
+    """Processor seconds that watching took."""
+    watcher = Watcher(options.trainyard, yard)
+    report = None
+    if options.report:
+        report = subprocess.Popen([options.trainyard, "report", "--yard", yard], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(options.seconds)
+    used = os.wait4(report.pid, 0)[2] if report else None
+    return watcher.end() + (used.ru_utime + used.ru_stime if used else 0)
+
+
+def has_epochs(trainyard: str, yard: Path) -> bool:
+    return (yard / "results.db").exists() and len(epochs(trainyard, yard)) > 2
+
+
+def print_result(windows: list[tuple[bool, float, float]], times: list[tuple[float, float]]) -> None:
+    means = []
+    for watched, begin, end in windows:
+        within = [seconds for ended, seconds in times if begin <= ended - seconds and ended <= end]
+        if not within:
+            sys.exit("a window without a whole epoch: make them longer with --seconds")
+        means.append((watched, sum(within) / len(within)))
+    ratios = []
+    for first, second in zip(means[::2], means[1::2]):
+        pair = dict([first, second])
+        ratios.append(pair[True] / pair[False])
+    alone = [seconds for watched, seconds in means if not watched]
+    print(f"{len(times)} epochs, {1000 * sum(alone) / len(alone):.1f} ms each while nobody looked")
+    print("watched / alone: " + " ".join(f"{ratio:.4f}" for ratio in ratios))
+    if len(ratios) > 1:
+        mean = sum(ratios) / len(ratios)
+        spread = math.sqrt(sum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1))
+        half = T_95[min(len(ratios) - 1, len(T_95)) - 1] * spread / math.sqrt(len(ratios))
+        print(f"mean {mean:.4f}, 95 % interval {mean - half:.4f} to {mean + half:.4f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trainyard", required=True, type=os.path.abspath)
+    parser.add_argument("--windows", type=int, default=5, help="pairs of them (default: 5)")
+    parser.add_argument("--seconds", type=float, default=4, help="length of a window (default: 4)")
+    parser.add_argument("--report", action="store_true", help="each watched window makes a report, too")
+    options = parser.parse_args()
+    windows, used, watched_seconds = [], 0.0, 0.0  # windows: (watched, begin, end)
+    with tempfile.TemporaryDirectory() as name:
+        folder, yard = Path(name), Path(name, "yard")
+        (folder / "watched.toml").write_text(SWEEP)
+        run = subprocess.Popen([options.trainyard, "run", "watched.toml", "--no-report", "--yard", yard], cwd=folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            while run.poll() is None and not has_epochs(options.trainyard, yard):
+                time.sleep(0.5)
+            for pair in range(options.windows):
+                for watched in (False, True) if pair % 2 == 0 else (True, False):
+                    begin = time.time()
+                    if watched:
+                        used += watched_window(options, yard)
+                        watched_seconds += time.time() - begin
+                    else:
+                        time.sleep(options.seconds)
+                    windows.append((watched, begin, time.time()))
+            if run.poll() is not None:
+                sys.exit("the sweep has ended too early")
+        finally:
+            run.send_signal(signal.SIGINT)
+            run.wait()
+        times = epochs(options.trainyard, yard)
+    print_result(windows, times)
+    cores = len(os.sched_getaffinity(0))
+    print(f"watching took {1000 * used / watched_seconds:.1f} ms of processor time a second: "
+          f"{100 * used / watched_seconds / cores:.2f} % of {cores} cores")
+
+
+if __name__ == "__main__":
+    main()
