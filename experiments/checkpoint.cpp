@@ -34,13 +34,14 @@ nlohmann::json to_json(const Checkpoint& checkpoint, std::size_t value_bytes) {
   return object;
 }
 
-Checkpoint checkpoint_from_json(const nlohmann::json& object) {
+// Takes the state out of it: a copy of what is nested deep would need as much of the stack.
+Checkpoint checkpoint_from_json(nlohmann::json object) {
   Checkpoint checkpoint;
   object.at("run").get_to(checkpoint.run);
   object.at("attempt").get_to(checkpoint.attempt);
   object.at("epoch").get_to(checkpoint.epoch);
   object.at("stage").get_to(checkpoint.stage);
-  checkpoint.state = object.at("state");
+  checkpoint.state = std::move(object.at("state"));
   if (const auto weights = object.find("weights"); weights != object.end())
     checkpoint.weights =
         FileSum{weights->at("bytes").get<std::uintmax_t>(), weights->at("crc").get<std::string>()};
@@ -82,14 +83,16 @@ class Reader {
     std::string line;
     std::getline(in_, line);
     if (in_.eof()) fail("it ends in its first line");
-    const nlohmann::json object = nlohmann::json::parse(line);
+    nlohmann::json object = nlohmann::json::parse(line);
     if (object.at("v") != checkpoint_version) fail("it is of another version");
-    const auto value_bytes = object.at("value_bytes").get<std::size_t>();
-    const std::uintmax_t expected = line.size() + 1 + value_bytes + seal_bytes;
-    if (const auto size = fs::file_size(file_); size != expected)
-      fail(std::to_string(size) + " bytes, should be " + std::to_string(expected));
+    if (!object.at("value_bytes").is_number_unsigned()) fail("its first line is no header");
+    const auto value_bytes = object.at("value_bytes").get<std::uintmax_t>();
+    const std::uintmax_t others = line.size() + 1 + seal_bytes;
+    if (const auto size = fs::file_size(file_); size < others || size - others != value_bytes)
+      fail(std::to_string(size) + " bytes, should be " + std::to_string(others) + " and " +
+           std::to_string(value_bytes) + " of values");
     take_values(value_bytes, crc32c("\n", crc32c(line)), values);
-    return checkpoint_from_json(object);
+    return checkpoint_from_json(std::move(object));
   } catch (const nlohmann::json::exception&) {
     fail("its first line is no header");
   }

@@ -65,17 +65,14 @@ std::optional<std::string> Archive::next() {
 }
 
 std::string Archive::content() {
-  std::string text(static_cast<std::size_t>(archive_entry_size(state_->entry)), '\0');
-  std::size_t filled = 0;
-  while (filled < text.size()) {
-    const la_ssize_t got =
-        archive_read_data(state_->reader.get(), text.data() + filled, text.size() - filled);
+  std::string text;
+  std::array<char, 65536> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  for (;;) {                      // in pieces: a false size in a header costs no memory
+    const la_ssize_t got = archive_read_data(state_->reader.get(), piece.data(), piece.size());
     state_->check(got < 0 ? static_cast<int>(got) : ARCHIVE_OK);
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
+    if (got <= 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
   }
-  text.resize(filled);
-  return text;
 }
 
 }  // namespace trainyard::models

@@ -1,8 +1,11 @@
 #include "models/npy_reader.h"
 
-#include <limits>
-#include <regex>
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "models/data_file.h"
 
@@ -30,22 +33,54 @@ std::string read_header(DataFile& file) {
   return read_bytes(file, count, "its header");
 }
 
-std::vector<std::int64_t> shape_in(const std::string& header, const DataFile& file) {
-  std::smatch found;
-  if (!std::regex_search(header, found, std::regex(R"('shape'\s*:\s*\(([\d,\s]*)\))")))
-    file.fail(10, "the header has no shape");
-  const std::string inside = found[1];
-  std::vector<std::int64_t> shape;
-  const std::regex number(R"(\d+)");
-  double elements = 1;
-  for (auto at = std::sregex_iterator(inside.begin(), inside.end(), number); at != std::sregex_iterator();
-       ++at) {
-    if (at->length() > 12) file.fail(10, "the header has an impossible shape (" + inside + ")");
-    shape.push_back(std::stoll(at->str()));
-    elements *= static_cast<double>(shape.back());
+constexpr std::string_view blanks = " \t\r\n\f\v";
+
+std::string_view without_blanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text;
+}
+
+// What stands behind «'name' :» in the header; nothing where it has no such key.
+std::optional<std::string_view> value_of(std::string_view header, std::string_view name) {
+  for (std::size_t at = header.find(name); at != std::string_view::npos; at = header.find(name, at + 1)) {
+    const std::string_view rest = without_blanks(header.substr(at + name.size()));
+    if (rest.starts_with(':')) return without_blanks(rest.substr(1));
   }
-  if (shape.empty() || elements < 1 || elements > 1e12)
-    file.fail(10, "the header has an impossible shape (" + inside + ")");
+  return std::nullopt;
+}
+
+bool is_of_bytes(std::string_view header) {
+  auto type = value_of(header, "'descr'");
+  if (!type || !type->starts_with('\'')) return false;
+  type->remove_prefix(1);
+  if (!type->empty() && std::string_view("|<>=").find(type->front()) != std::string_view::npos)
+    type->remove_prefix(1);
+  return type->starts_with("u1'");
+}
+
+// The numbers in the brackets of the shape.
+std::vector<std::int64_t> shape_in(std::string_view header, const DataFile& file) {
+  const auto value = value_of(header, "'shape'");
+  if (!value || !value->starts_with('(') || value->find(')') == std::string_view::npos)
+    file.fail(10, "the header has no shape");
+  const std::string_view inside = value->substr(1, value->find(')') - 1);
+  const auto impossible = [&] {
+    file.fail(10, "the header has an impossible shape (" + std::string(inside.substr(0, 60)) + ")");
+  };
+  std::vector<std::int64_t> shape;
+  double elements = 1;
+  for (std::string_view rest = inside; !(rest = without_blanks(rest)).empty();) {
+    if (rest.front() == ',') {
+      rest.remove_prefix(1);
+      continue;
+    }
+    std::int64_t length = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    if (error != std::errc() || length < 0) impossible();
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    elements *= static_cast<double>(shape.emplace_back(length));
+  }
+  if (shape.empty() || elements < 1 || elements > 1e12) impossible();
   return shape;
 }
 
@@ -54,9 +89,8 @@ std::vector<std::int64_t> shape_in(const std::string& header, const DataFile& fi
 ByteArray read_npy(const std::filesystem::path& path, Sha256* hash) {
   DataFile file(path, hash);
   const std::string header = read_header(file);
-  if (!std::regex_search(header, std::regex(R"('descr'\s*:\s*'[|<>=]?u1')")))
-    file.fail(10, "the array is not of uint8; convert it with .astype('uint8')");
-  if (std::regex_search(header, std::regex(R"('fortran_order'\s*:\s*True)")))
+  if (!is_of_bytes(header)) file.fail(10, "the array is not of uint8; convert it with .astype('uint8')");
+  if (value_of(header, "'fortran_order'").value_or("").starts_with("True"))
     file.fail(10, "the array is in Fortran's order; convert it with numpy.ascontiguousarray");
   ByteArray array{.shape = shape_in(header, file), .bytes = {}};
   std::uint64_t count = 1;

@@ -22,8 +22,13 @@ constexpr std::int64_t largest_side = 32768;  // a false header costs no memory 
   throw UserError(file.string() + ": " + what, "replace the picture or take it out of the folder");
 }
 
-void check_size(std::int64_t height, std::int64_t width, const fs::path& file) {
-  if (height < 1 || width < 1 || height > largest_side || width > largest_side || height * width > 1 << 28)
+// A PNG has at most eight pixels a byte, which deflate packs by 1032 at most (zlib's technical notes); of a
+// JPEG 64 pixels take a bit or more. So a false header costs little memory.
+constexpr std::int64_t most_pixels_a_byte = std::int64_t{8} * 1032;
+
+void check_size(std::int64_t height, std::int64_t width, std::size_t bytes, const fs::path& file) {
+  if (height < 1 || width < 1 || height > largest_side || width > largest_side ||
+      height * width > std::min<std::int64_t>(1 << 28, most_pixels_a_byte * static_cast<std::int64_t>(bytes)))
     fail(file,
          "its size " + std::to_string(width) + "x" + std::to_string(height) + " is not one of a picture");
 }
@@ -34,7 +39,7 @@ Picture decode_png(std::span<const std::uint8_t> bytes, const fs::path& file) {
   const std::unique_ptr<png_image, decltype(&png_image_free)> freed(&image, &png_image_free);
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0)
     fail(file, std::string("the PNG is damaged: ") + image.message);
-  check_size(image.height, image.width, file);
+  check_size(image.height, image.width, bytes.size(), file);
   image.format = PNG_FORMAT_RGB;
   Picture picture{.height = image.height, .width = image.width, .pixels = {}};
   picture.pixels.resize(PNG_IMAGE_SIZE(image));
@@ -57,7 +62,7 @@ Picture decode_jpeg(std::span<const std::uint8_t> bytes, const fs::path& file) {
   int subsampling = 0;
   int colorspace = 0;
   check(tjDecompressHeader3(decoder.get(), bytes.data(), size, &width, &height, &subsampling, &colorspace));
-  check_size(height, width, file);
+  check_size(height, width, bytes.size(), file);
   Picture picture{.height = height, .width = width, .pixels = {}};
   picture.pixels.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3);
   check(tjDecompress2(decoder.get(), bytes.data(), size, picture.pixels.data(), width, 0, height, TJPF_RGB,

@@ -35,7 +35,8 @@ RankCommand rank_from_json(const nlohmann::json& json) {
 // Null where the file is not there or holds no object.
 nlohmann::json object_in(const fs::path& file) {
   auto json = nlohmann::json::parse(whole_file(file), nullptr, false);
-  return json.is_object() ? json : nlohmann::json();
+  if (!json.is_object()) return {};
+  return json;  // moved: a copy of what is nested deep would need as much of the stack
 }
 
 // What `read` makes of the object in `file`; nothing where it is missing or has not what it should.

@@ -1,0 +1,16 @@
+// Any bytes as an archive of reviews, plain tar or gzip.
+#include "memory_file.h"
+#include "models/error.h"
+#include "models/raw_texts.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard;
+  const fuzz::MemoryFile file({bytes, size});
+  models::Sha256 hash;
+  try {
+    const auto parts = models::read_imdb(file.path(), hash);
+    if (parts.train.source.size() != parts.train.labels.size()) std::abort();
+  } catch (const UserError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,33 @@
+// Any bytes as a checkpoint. Behind a first byte 's' they get the seal that belongs to them, so that what is
+// inside is tried, too. Checking and reading agree.
+#include "experiments/checkpoint.h"
+#include "experiments/crc32c.h"
+#include "memory_file.h"
+#include "models/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard;
+  static const fuzz::Folder folder;
+  const std::span<const std::uint8_t> given(bytes, size);
+  if (size > 0 && given[0] == 's') {
+    std::string text(given.begin() + 1, given.end());
+    text += experiments::hexadecimal(experiments::crc32c(text));
+    fuzz::overwrite(experiments::checkpoint_file(folder.path, 1, 0),
+                    {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  } else {
+    fuzz::overwrite(experiments::checkpoint_file(folder.path, 1, 0), given);
+  }
+  bool sound = true;
+  try {
+    experiments::check_checkpoint(folder.path, 1, 0);
+  } catch (const UserError&) {
+    sound = false;
+  }
+  try {
+    const auto content = experiments::read_checkpoint(folder.path, 1, 0);
+    if (!sound || content.values.size() >= size) std::abort();
+  } catch (const UserError&) {
+    if (sound) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,15 @@
+// Any bytes as each of the files by which the orchestrator and tasks on other hosts speak: read, or nothing
+// there; whatever else is thrown is a finding.
+#include "memory_file.h"
+#include "orchestrator/gang_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard;
+  static const fuzz::Folder folder;
+  for (const char* name : {"gang.json", "rank-0.exit", "meeting.json"})
+    fuzz::overwrite(folder.path / name, {bytes, size});
+  orchestrator::read_gang_file(folder.path);
+  orchestrator::read_rank_exit(folder.path, 0);
+  orchestrator::read_meeting(folder.path);
+  return 0;
+}

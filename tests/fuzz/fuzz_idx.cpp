@@ -1,0 +1,20 @@
+// Any bytes as a file of images and one of labels in the IDX format: as many labels as images, or one line
+// that says what is wrong.
+#include "memory_file.h"
+#include "models/error.h"
+#include "models/idx_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard;
+  const fuzz::Halves halves = fuzz::halves({bytes, size});
+  const fuzz::MemoryFile images_file(halves.first), labels_file(halves.second);
+  models::Images images;
+  try {
+    const auto count = models::read_idx_part({images_file.path(), labels_file.path()},
+                                             {.channels = 1, .height = 2, .width = 3}, 10, &images, nullptr);
+    if (count < 1 || images.labels.size() != static_cast<std::size_t>(count)) std::abort();
+    if (images.pixels.size() != images.labels.size() * 6) std::abort();
+  } catch (const UserError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,18 @@
+// Any bytes as run.json: a launch that is written as it was read, or one line that says what is wrong.
+#include "experiments/launch.h"
+#include "memory_file.h"
+#include "models/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard;
+  const fuzz::MemoryFile file({bytes, size});
+  try {
+    const experiments::Launch launch = experiments::read_launch(file.path());
+    const nlohmann::json written = experiments::to_json(launch);
+    if (experiments::to_json(experiments::launch_from_json(written)) != written) std::abort();
+    if (experiments::run_key(launch.run).size() != 12) std::abort();
+  } catch (const UserError& error) {
+    if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
+  }
+  return 0;
+}

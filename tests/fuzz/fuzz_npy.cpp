@@ -1,0 +1,17 @@
+// Any bytes as a NumPy array: as many bytes as its shape says, or one line that says what is wrong.
+#include "memory_file.h"
+#include "models/error.h"
+#include "models/npy_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard;
+  const fuzz::MemoryFile file({bytes, size});
+  try {
+    const models::ByteArray array = models::read_npy(file.path(), nullptr);
+    std::int64_t elements = 1;
+    for (const std::int64_t length : array.shape) elements *= length;
+    if (array.shape.empty() || array.bytes.size() != static_cast<std::size_t>(elements)) std::abort();
+  } catch (const UserError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,17 @@
+// Any bytes as a file of published numbers: every problem is one line; what was read is kept as JSON and read
+// again.
+#include <nlohmann/json.hpp>
+
+#include "experiments/problems.h"
+#include "experiments/read_published.h"
+#include "memory_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace trainyard::experiments;
+  Problems problems;
+  const Published published =
+      published_from_toml({reinterpret_cast<const char*>(bytes), size}, "published.toml", problems);
+  if (problems.errors() > 0) return 0;
+  if (to_json(published_from_json(to_json(published))) != to_json(published)) std::abort();
+  return 0;
+}
