@@ -25,7 +25,8 @@ struct Record {
   int attempt = 0;
   std::optional<int> rank;  // empty: the orchestrator's
   std::int64_t seq = 0;
-  std::string type;  // start, epoch, test, probe, message, end; leased, launched, signalled, exited, cause
+  // start, epoch, test, probe, message, end; leased, launched, submitted, signalled, exited, cause
+  std::string type;
   std::string time;  // UTC, "2026-11-20T09:30:12.345Z"
   double elapsed_seconds = 0;
   nlohmann::json body;  // the whole object without `crc`

@@ -46,7 +46,11 @@ fs::path Yard::run(const std::string& key) const {
 }
 
 fs::path Yard::report(const std::string& experiment) const {
-  return below(root_ / "reports", experiment);
+  fs::path folder = below(root_ / "reports", experiment);
+  for (const auto& place : {folder.parent_path(), folder})
+    if (fs::is_symlink(fs::symlink_status(place)))
+      throw UserError(place.string() + " is a link", "`trainyard report --out` writes elsewhere");
+  return folder;
 }
 
 bool Yard::leads_out(const std::string& key) const {

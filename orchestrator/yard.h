@@ -17,6 +17,7 @@ class Yard {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path database() const { return root_ / "results.db"; }
   std::filesystem::path journal() const { return root_ / "journal.jsonl"; }
+  // UserError where it, or the folder of all reports, is a link.
   std::filesystem::path report(const std::string& experiment) const;
   // `runs/`, or the folder on a shared file system that it is a link to.
   const std::filesystem::path& runs() const { return runs_; }

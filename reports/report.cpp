@@ -19,7 +19,9 @@ namespace trainyard::reports {
 
 namespace {
 
+// What a link in its place points to stays as it is.
 void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path))) std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << bytes;
   file.close();
@@ -30,6 +32,11 @@ void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError("cannot create " + folder.string() + ": " + error.message());
+}
+
+void refuse_link(const std::filesystem::path& folder) {
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(folder)))
+    throw UserError(folder.string() + " is a link", "move it away, or write the report elsewhere with --out");
 }
 
 // What one figure is in one format.
@@ -57,6 +64,7 @@ class Writer {
   explicit Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
   void write(const std::filesystem::path& file, const std::string& bytes) {
     const std::filesystem::path path = folder_ / file;
+    if (file.has_parent_path()) refuse_link(path.parent_path());
     make_folder(path.parent_path());
     write_file(path, bytes);
     written_.push_back(path);

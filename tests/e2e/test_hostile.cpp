@@ -260,6 +260,22 @@ TEST_CASE(
   CHECK(contains(at({"rm", "--files", key}).out, "and its files"));
   CHECK(precious());
 
+  const fs::path reports =
+      scratch.path() / "yard/reports/arms";  // the report's folder, its page, its figures
+  fs::create_directories(reports.parent_path());
+  fs::create_directory_symlink(outside, reports);
+  CHECK(contains(at({"report"}).err, "reports/arms is a link"));
+  CHECK(at({"report", "--out", "elsewhere-indeed"}).code == 0);
+  fs::remove(reports);
+  fs::create_directories(reports);
+  fs::create_symlink(outside / "attempt-1/run.json", reports / "index.html");
+  CHECK(at({"report"}).code == 0);
+  CHECK_FALSE(fs::is_symlink(reports / "index.html"));
+  fs::remove_all(reports / "figures");
+  fs::create_directory_symlink(outside, reports / "figures");
+  CHECK(contains(at({"report", "--format", "svg"}).err, "figures is a link"));
+  CHECK(precious());
+
   const fs::path database = scratch.path() / "yard/results.db";  // the database, there and nowhere
   fs::rename(database, outside / "results.db");
   for (const char* target : {"results.db", "nowhere.db"}) {

@@ -45,8 +45,9 @@ int report(ReportOptions options) {
   selection.experiments = experiments_named(database, selection.experiments);
   const auto data = reports::gather(database, selection);
   const auto content = reports::compose(data);
-  const auto folder =
-      options.out.value_or(orchestrator::yard_from(options.yard).report(folder_name(selection.experiments)));
+  const auto folder = options.out
+                          ? *options.out
+                          : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments));
   const auto written =
       reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
   std::cout << reports::verdict_table_text(content) << '\n'
