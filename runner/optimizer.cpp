@@ -49,19 +49,18 @@ class Adam final : public Optimizer {
       : settings_(settings),
         parameters_(std::move(parameters)),
         mean_(zeros(parameters_)),
-        square_(zeros(parameters_)) {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) steps_.push_back(at::zeros({}, at::kFloat));
-  }
+        square_(zeros(parameters_)),
+        steps_(parameters_.size(), at::zeros({}, at::kFloat)) {}
   void update(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_grad;
-    for (at::Tensor& step : steps_) step.add_(1);
-    constexpr auto update = [](auto&&... arguments) {
+    if (!steps_.empty()) steps_.front().add_(1);
+    constexpr auto kernel = [](auto&&... arguments) {
       if constexpr (decoupled)
         at::_fused_adamw_(arguments...);
       else
         at::_fused_adam_(arguments...);
     };
-    update(parameters_, gradients, mean_, square_, at::TensorList(), steps_, settings_.learning_rate,
+    kernel(parameters_, gradients, mean_, square_, at::TensorList(), steps_, settings_.learning_rate,
            /*beta1=*/0.9, /*beta2=*/0.999, settings_.weight_decay, /*eps=*/1e-8, /*amsgrad=*/false,
            /*maximize=*/false);
   }
@@ -73,7 +72,7 @@ class Adam final : public Optimizer {
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> mean_;
   std::vector<at::Tensor> square_;
-  std::vector<at::Tensor> steps_;
+  std::vector<at::Tensor> steps_;  // of each parameter, as the kernel wants it: one tensor for all
 };
 
 template <class Kind>

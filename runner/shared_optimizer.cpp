@@ -96,7 +96,7 @@ class SharedOptimizer final : public Optimizer {
     const at::NoGradGuard no_grad;
     std::vector<std::vector<at::Tensor>> rows = own_->state();
     for (std::size_t k = 0; k < rows.size(); ++k)
-      rows[k] = k < remembered_.size() ? wholes_in(remembered_[k]) : of_each_parameter(rows[k]);
+      rows[k] = k < remembered_.size() ? wholes_in(remembered_[k]) : for_each_parameter(rows[k]);
     return rows;
   }
 
@@ -113,12 +113,10 @@ class SharedOptimizer final : public Optimizer {
     return wholes;
   }
 
-  // Of scalars, one a piece and all equal, one a parameter.
-  std::vector<at::Tensor> of_each_parameter(const std::vector<at::Tensor>& scalars) const {
-    if (scalars.empty()) return {};
-    std::vector<at::Tensor> each(places_.size(), scalars.front());
-    for (std::size_t i = 0; i < pieces_.size(); ++i) each[pieces_[i].parameter] = scalars[i];
-    return each;
+  // A number that all pieces have together, as often as there are parameters.
+  std::vector<at::Tensor> for_each_parameter(const std::vector<at::Tensor>& of_pieces) const {
+    if (of_pieces.empty()) return {};
+    return std::vector<at::Tensor>(places_.size(), of_pieces.front());
   }
 
   Communicator& replicas_;
