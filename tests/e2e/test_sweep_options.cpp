@@ -1,5 +1,6 @@
 // Which runs a sweep takes, how often it tries them, and when it gives up.
 #include <chrono>
+#include <functional>
 
 #include <doctest/doctest.h>
 

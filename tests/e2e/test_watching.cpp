@@ -1,6 +1,7 @@
 // A sweep that is watched from another terminal.
 #include <csignal>
 #include <fstream>
+#include <optional>
 
 #include <doctest/doctest.h>
 

@@ -126,7 +126,7 @@ std::string FaultySweep::difference() const {
   for (std::size_t i = 0; i < std::max(rows.size(), undisturbed_.size()); ++i) {
     const std::string expected = i < undisturbed_.size() ? undisturbed_[i] : "nothing";
     const std::string found = i < rows.size() ? rows[i] : "nothing";
-    if (expected != found) return "expected " + expected + ", found " + found;
+    if (expected != found) return std::string("expected ").append(expected).append(", found ").append(found);
   }
   const auto other = db::differences_from_files(yard(), db::Database::open_read_only(yard() / "results.db"));
   return other.empty() ? "" : "the files say something else: " + other.front();

@@ -2,6 +2,7 @@
 // `sacct` what the cluster keeps of them.
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
