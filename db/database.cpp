@@ -138,6 +138,16 @@ Database Database::open_for_writing(const std::filesystem::path& file) try {
   refuse(file, error);
 }
 
+Database Database::open_new(const std::filesystem::path& file) {
+  Database database = open_for_writing(file);
+  translated(database.connection(), [&] {
+    database.connection().execAndGet("PRAGMA journal_mode = MEMORY");
+    database.connection().exec("PRAGMA synchronous = OFF");
+    database.connection().exec("PRAGMA cache_size = -200000");  // KiB
+  });
+  return database;
+}
+
 void Database::transaction(const std::function<void()>& work) {
   translated(*connection_, [&] {
     if (sqlite3_get_autocommit(connection_->getHandle()) == 0) {

@@ -45,6 +45,9 @@ class Database {
   static Database open_read_only(const std::filesystem::path& file);
   // Creates it (its folder must be there), migrates it forward.
   static Database open_for_writing(const std::filesystem::path& file);
+  // A file that is of no use unless all of it is written: what is killed meanwhile begins anew. Nobody else
+  // has it open, and its owner syncs it once it is closed.
+  static Database open_new(const std::filesystem::path& file);
   ~Database();
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;

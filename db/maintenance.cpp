@@ -79,7 +79,7 @@ std::vector<std::string> differences_from_files(const fs::path& yard, const Data
   remove_database(again);
   std::vector<std::string> differences;
   {
-    Database rebuilt = Database::open_for_writing(again);
+    Database rebuilt = Database::open_new(again);
     replay(yard, rebuilt);
     translated(rebuilt.connection(), [&] {
       SQLite::Database& connection = rebuilt.connection();
@@ -123,7 +123,7 @@ Replay rebuild(const fs::path& yard) {
   remove_database(fresh);
   Replay result;
   {
-    Database database = Database::open_for_writing(fresh);
+    Database database = Database::open_new(fresh);
     result = replay(yard, database);
   }  // closing it leaves no log beside it
   experiments::sync_file(fresh);

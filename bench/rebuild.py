@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""How fast `trainyard db rebuild` makes a database again from its journal and spools.
+
+    bench/rebuild.py --trainyard build/release/trainyard [--runs 20] [--epochs 5000]
+
+Foreign runs of two ranks write the spools, an `epoch` record with four metrics a line. Printed: what lies in the yard,
+the seconds of each rebuild, and of the fastest the epoch rows (one a rank) and all rows a second.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PROGRAM = r"""
+import json, os, sys
+launch = json.load(open(os.environ["TRAINYARD_RUN"]))
+rank, sequence = int(os.environ["RANK"]), 0
+with open(f"{launch['records']}/rank-{rank}.records.jsonl", "a") as spool:
+    def record(kind, **members):
+        global sequence
+        spool.write(json.dumps({"v": 1, "run": launch["run"], "attempt": launch["attempt"], "rank": rank, "seq": sequence,
+                                "type": kind, "time": "2026-11-20T09:30:12.345Z", "elapsed_seconds": sequence, **members},
+                               separators=(",", ":")) + "\n")
+        sequence += 1
+    record("start", world_size=2, replica=rank, stage=0)
+    for epoch in range(1, launch["epochs"] + 1):
+        record("epoch", epoch=epoch, train_seconds=1.25, validation_seconds=0.25,
+               seconds={"data": 0.25, "forward": 0.25, "backward": 0.5, "optimizer": 0.25},
+               metrics=[{"phase": phase, "name": name, "sum": 1000.5 / epoch, "weight": 1000}
+                        for phase in ("train", "validation") for name in ("loss", "correct")])
+    record("test", seconds=0.5, metrics=[{"phase": "test", "name": "loss", "sum": 1, "weight": 1000}])
+    record("end", status="finished", setup_seconds=0.1, total_seconds=1)
+"""
+
+EXPERIMENT = """name = "rows"
+[matrix]
+model = ["mlp"]
+strategy = ["rows"]
+seed = {{ count = {runs} }}
+[defaults]
+dataset = "synthetic-digits"
+epochs = {epochs}
+[strategy.rows]
+command = ["{python}", "rows.py"]
+files = ["rows.py"]
+replicas = 2
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trainyard", required=True, type=os.path.abspath)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "rows.py").write_text(PROGRAM)
+        (folder / "rows.toml").write_text(
+            EXPERIMENT.format(runs=options.runs, epochs=options.epochs, python=sys.executable))
+
+        def trainyard(*arguments: str) -> str:
+            return subprocess.run([options.trainyard, *arguments], cwd=folder, check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout
+
+        trainyard("run", "rows.toml", "--no-report")
+        tables = trainyard("sql", "--format", "csv", "SELECT name FROM sqlite_master WHERE type = 'table'").split()[1:]
+        counts = {table: int(trainyard("sql", "--format", "csv", f"SELECT COUNT(*) FROM {table}").split()[1])
+                  for table in tables if not table.startswith("sqlite_")}
+        size = sum(file.stat().st_size for file in folder.glob("yard/runs/*/*/*.jsonl"))
+        print(f"{counts['epoch']:,} epoch rows, {sum(counts.values()):,} rows in all, spools of {size / 1e6:.0f} MB")
+        seconds = []
+        for _ in range(options.rounds):
+            begin = time.monotonic()
+            trainyard("db", "rebuild")
+            seconds.append(time.monotonic() - begin)
+        print("seconds of a rebuild:", ", ".join(f"{each:.2f}" for each in seconds))
+        print(f"a second: {counts['epoch'] / min(seconds):,.0f} epoch rows, {sum(counts.values()) / min(seconds):,.0f} rows")
+
+
+if __name__ == "__main__":
+    main()
