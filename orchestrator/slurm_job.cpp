@@ -1,5 +1,6 @@
 #include "orchestrator/slurm_job.h"
 
+#include <algorithm>
 #include <csignal>
 
 namespace trainyard::orchestrator {
@@ -112,12 +113,17 @@ void SlurmJob::look() {
   id_ = job->id;
   if (ended(*job)) return note_end(*job);
   const bool waiting = waits(*job);
-  if (waiting && ran_ && !lost_) {  // it would write into the records of its first start
+  if (waiting && queue_.asked() > begun_by_ &&
+      !lost_) {  // it would write into the records of its first start
     lost_ = true;
     cancel();
   }
-  ran_ = ran_ || !waiting;
+  if (!waiting) begun_by_ = std::min(begun_by_, queue_.asked());
   if (!lost_) stage_ = waiting ? Stage::queued : Stage::running;
+}
+
+void SlurmJob::note_begun() {
+  begun_by_ = std::min(begun_by_, Clock::now());
 }
 
 // It has left the queue. Where the cluster keeps accounts, they say how it ended.

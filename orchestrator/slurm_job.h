@@ -33,6 +33,9 @@ class SlurmJob {
 
   void signal(int number);  // to what runs of it; ends it where it still waits. SIGKILL ends all of it
   void cancel();            // all of it, waiting or not
+  // Its ranks have begun, which the queue was perhaps not asked in time to say: where a later answer has it
+  // waiting, it was requeued.
+  void note_begun();
   void let_go() { stage_ = Stage::over; }  // it is about to end by itself
 
  private:
@@ -49,10 +52,11 @@ class SlurmJob {
   std::vector<std::string> submit_;
   Stage stage_ = Stage::submitting;
   std::string id_, why_;
-  bool lost_ = false, cancelled_ = false, timed_out_ = false, over_limits_ = false, ran_ = false;
+  bool lost_ = false, cancelled_ = false, timed_out_ = false, over_limits_ = false;
   bool cancel_later_ = false;  // told to end before it was submitted
   std::unique_ptr<ClientCommand> sbatch_, sacct_;
   std::vector<std::unique_ptr<ClientCommand>> telling_;
+  Clock::time_point begun_by_ = Clock::time_point::max();
   Clock::time_point known_since_, try_again_, give_up_, accounts_since_;
 };
 

@@ -50,6 +50,7 @@ class SlurmGang : public TaskGang {
                 .why = id + job_.why()};
   }
   void step() override {
+    if (begun()) job_.note_begun();
     queue_.step();
     job_.step();
   }

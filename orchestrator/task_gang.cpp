@@ -6,6 +6,8 @@
 
 #include <sys/vfs.h>
 
+#include "experiments/record_writer.h"
+
 namespace trainyard::orchestrator {
 
 namespace {
@@ -38,9 +40,10 @@ void TaskGang::look() {
   next_look_ = now + between_looks;
   step();
   const auto names = fresh_listing(folder_);
+  const auto there = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
   for (int rank = 0; rank < world_size_; ++rank) {
-    if (exits_.contains(rank) || std::find(names.begin(), names.end(), rank_exit_name(rank)) == names.end())
-      continue;
+    begun_ = begun_ || there(experiments::rank_records_name(rank)) || there(rank_exit_name(rank));
+    if (exits_.contains(rank) || !there(rank_exit_name(rank))) continue;
     const auto exit = read_rank_exit(folder_, rank);
     if (!exit) continue;
     if (exit->told != 0 && !told_by_us_ && told_by_others_ == 0) told_by_others_ = exit->told;

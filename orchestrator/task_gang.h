@@ -31,8 +31,9 @@ class TaskGang : public Gang {
   virtual std::optional<Over> over() = 0;
   virtual void step() = 0;  // asks how the job is; never blocks
   virtual void signal_job(int number) = 0;
-  virtual void wants_to_know() {}  // the job will soon be over
-  virtual void let_go() {}         // all ranks have ended well: the job ends by itself
+  virtual void wants_to_know() {}        // the job will soon be over
+  virtual void let_go() {}               // all ranks have ended well: the job ends by itself
+  bool begun() const { return begun_; }  // a rank has written something
   bool none_ended() const { return exits_.empty(); }
   bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
   bool told() const { return told_by_us_; }  // `signal` was called
@@ -48,6 +49,7 @@ class TaskGang : public Gang {
   std::map<int, RankExit> exits_;
   int told_by_others_ = 0;  // signal that a task got and we did not send
   bool told_by_us_ = false;
+  bool begun_ = false;
   bool any_lost_ = false;  // a rank whose end nobody wrote down
   Clock::time_point next_look_, over_since_ = Clock::time_point::max();
 };
