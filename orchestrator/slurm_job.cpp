@@ -7,6 +7,7 @@ namespace trainyard::orchestrator {
 
 namespace {
 
+constexpr const char* requeued = "it was requeued";
 constexpr auto controller_patience = std::chrono::minutes(10);  // for one that does not answer
 constexpr auto accounts_patience = std::chrono::seconds(10);
 constexpr auto between_tries = std::chrono::seconds(2);
@@ -138,12 +139,12 @@ void SlurmJob::ask_accounts() {
   sacct_.reset();
   if (kept) return note_end(*kept);
   stage_ = Stage::over;
-  why_ = "Slurm does not know the job any more";
+  why_ = lost_ ? requeued : "Slurm does not know the job any more";
 }
 
 void SlurmJob::note_end(const SlurmState& job) {
   stage_ = Stage::over;
-  why_ = lost_ ? "it was requeued" : job.state + (job.reason == "None" ? "" : " (" + job.reason + ")");
+  why_ = lost_ ? requeued : job.state + (job.reason == "None" ? "" : " (" + job.reason + ")");
   lost_ = lost_ || lost_job(job);
   cancelled_ = job.state == "CANCELLED";
   timed_out_ = job.state == "TIMEOUT";

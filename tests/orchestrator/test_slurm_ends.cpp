@@ -3,12 +3,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "contains.h"
 #include "orchestrator/launcher.h"
+#include "scratch_folder.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -97,6 +99,38 @@ TEST_CASE("where a job has left the queue the cluster's accounts say why it ende
   CHECK(ended.at("104").why == "its Slurm job 104: NODE_FAIL (exit code 1)");
   CHECK(ended.at("105").kind == Kind::ranks);  // accounts that lag behind the queue say nothing
   CHECK(ended.at("106").kind == Kind::ranks);  // nor do those of another job
+}
+
+TEST_CASE(
+    "a job whose ranks have begun was requeued where it waits again, whatever the queue was asked before") {
+  const FakeSlurm slurm;
+  const GangCommand command = slurm.command("101");
+  const auto queue = slurm.yard.root() / "queue";
+  slurm.program("squeue", "cat '" + queue.string() + "'");
+  slurm.program("scancel", ": > '" + queue.string() + "'");
+  slurm.program("sacct", "exit 1");
+  experiments::Machine machine;
+  machine.launcher = "slurm";
+  machine.allocation = "job";
+  const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
+  const auto gang = launcher->launch(command);
+  const std::string line = "101|PENDING|BeginTime|" + gang->marks().at("job_name").get<std::string>() + "\n";
+  std::ofstream(queue) << line;
+  becomes_true(20, [&] {
+    gang->end();
+    return gang->job() == "101";
+  });
+  for (int look = 0; look < 10; ++look) {
+    CHECK_FALSE(gang->end());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(tests::read_text(queue) == line);  // it may wait as long as it likes
+  std::ofstream(command.directory / "rank-0.records.jsonl") << "\n";
+  std::optional<GangEnd> end;
+  becomes_true(30, [&] { return (end = gang->end()).has_value(); });
+  REQUIRE(end);
+  CHECK(end->kind == GangEnd::Kind::taken_away);
+  CHECK(end->why == "its Slurm job 101: it was requeued");
 }
 
 TEST_CASE("a cluster without accounts ends no sweep") {
