@@ -62,11 +62,11 @@ std::vector<Piece> pieces_of(const std::vector<Placed>& places, int rank, int si
 
 class SharedOptimizer final : public Optimizer {
  public:
-  // `memory` is for all parameters.
+  // `memory` is for all parameters, each at its place of `places`.
   SharedOptimizer(const experiments::Optimizer& settings, const std::vector<at::Tensor>& parameters,
-                  const at::Tensor& memory, Communicator& replicas)
+                  std::vector<Placed> places, const at::Tensor& memory, Communicator& replicas)
       : replicas_(replicas),
-        places_(placed(parameters)),
+        places_(std::move(places)),
         pieces_(pieces_of(places_, replicas.rank(), replicas.size())) {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -139,9 +139,10 @@ std::unique_ptr<Optimizer> shared_optimizer(const experiments::Optimizer& settin
                                             const std::vector<at::Tensor>& parameters,
                                             Communicator& replicas) {
   if (replicas.size() > 1 && can_share(parameters)) {
-    const std::int64_t count = placed(parameters).back().end;
-    const at::Tensor memory = replicas.allocate_shared(count, parameters.front().scalar_type());
-    if (memory.defined()) return std::make_unique<SharedOptimizer>(settings, parameters, memory, replicas);
+    std::vector<Placed> places = placed(parameters);
+    const at::Tensor memory = replicas.allocate_shared(places.back().end, parameters.front().scalar_type());
+    if (memory.defined())
+      return std::make_unique<SharedOptimizer>(settings, parameters, std::move(places), memory, replicas);
   }
   return make_optimizer(settings, parameters);
 }
