@@ -5,6 +5,8 @@
 #include <chrono>
 #include <memory>
 
+#include <c10/core/Device.h>
+
 #include "runner/communicator.h"
 #include "runner/environment.h"
 #include "runner/gloo_communicator.h"
@@ -17,6 +19,7 @@ struct Connections {
   Position position;
   std::unique_ptr<Communicator> replicas;
   std::unique_ptr<Communicator> stages;
+  at::Device device = at::Device(at::DeviceType::CPU);  // where this rank computes
 
   // "shared memory", "gloo"; "none" of a single rank.
   const char* transport() const { return (mesh.replicas > 1 ? replicas : stages)->transport(); }

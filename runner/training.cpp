@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "runner/checkpoints.h"
 #include "runner/connections.h"
+#include "runner/device.h"
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
 #include "runner/parameter_check.h"
@@ -23,13 +24,15 @@ namespace {
 
 using experiments::Phase;
 
+// Cores are the rank's where no device is named.
+at::Device device_of(const experiments::Launch& launch, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return device_named(index < launch.devices.size() ? launch.devices[index] : "cpu");
+}
+
 // Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says.
 int settle(const experiments::Launch& launch, int rank, RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
-  if (index < launch.devices.size() && !launch.devices[index].starts_with("cpu")) {
-    throw UserError("rank " + std::to_string(rank) + " is to train on " + launch.devices[index],
-                    "this release trains on CPU cores only");
-  }
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
   }
@@ -108,12 +111,16 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   records.progress(Phase::setup, 0, 0, 0, nullptr, true);
 
   // 1. The process groups.
+  const at::Device device = device_of(launch, environment.rank);
   const int threads = settle(launch, environment.rank, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  const Connections ranks = connect(environment, mesh, launch.circumstances.communicator);
-  if (find_strategy(launch.run.strategy.kind).connected) return train(launch, ranks, threads, records);
-  ranks.barrier();  // at once, and then none waits for another
-  train(launch, unconnected(), threads, records);
+  Connections ranks = connect(environment, mesh, launch.circumstances.communicator);
+  if (!find_strategy(launch.run.strategy.kind).connected) {
+    ranks.barrier();  // at once, and then none waits for another
+    ranks = unconnected();
+  }
+  ranks.device = device;
+  train(launch, ranks, threads, records);
 }
 
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {

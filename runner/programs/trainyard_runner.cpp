@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "runner/device.h"
 #include "runner/process.h"
 #include "runner/rank_records.h"
 #include "runner/training.h"
@@ -22,7 +23,7 @@ using namespace trainyard;
 constexpr const char* help = R"(trainyard-runner [--records DIR | --version [--json] | --help]
 
 Trains one rank of one run. --records writes to DIR instead of the attempt's own folder, which is how to run a rank
-again by hand. It reads
+again by hand. --version --json also lists the GPUs that it sees. It reads
   TRAINYARD_RUN                      path of run.json, which says what to train and where records go
   RANK, WORLD_SIZE                   its place; default: the only rank
   LOCAL_WORLD_SIZE                   ranks on this host; default: all
@@ -87,7 +88,9 @@ int main(int argc, char** argv) {
   if (arguments == std::vector<std::string>{"--version"}) {
     std::cout << runner::to_text(runner::versions()) << "\n";
   } else if (arguments == std::vector<std::string>{"--version", "--json"}) {
-    std::cout << runner::to_json(runner::versions()) << "\n";
+    nlohmann::ordered_json facts = runner::to_json(runner::versions());
+    facts["gpus"] = runner::to_json(runner::gpus());
+    std::cout << facts << "\n";
   } else if (arguments == std::vector<std::string>{"--help"}) {
     std::cout << help;
   } else {

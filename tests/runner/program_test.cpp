@@ -254,6 +254,9 @@ TEST_CASE("the runner says its versions as JSON") {
   for (const char* name : {"trainyard", "build_type", "libtorch", "cuda", "nccl"}) {
     CHECK(versions.at(name).is_string());
   }
+  REQUIRE(versions.at("gpus").is_array());
+  for (const json& gpu : versions.at("gpus")) CHECK(gpu.at("memory_bytes") > 0);
+  if (versions.at("cuda") == "") CHECK(versions.at("gpus").empty());
   Child wrong({TRAINYARD_RUNNER, "--verbose"});
   CHECK(wrong.wait(20s) == 2);
 }

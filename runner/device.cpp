@@ -1,0 +1,74 @@
+#include "runner/device.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "models/error.h"
+#include "runner/gpu.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+constexpr std::string_view gpu_prefix = "cuda:";
+
+// The number behind "cuda:"; nothing where there is none, or more than a number.
+std::optional<int> index_in(std::string_view name) {
+  const std::string_view digits = name.substr(gpu_prefix.size());
+  int index = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0) return std::nullopt;
+  return index;
+}
+
+std::string those_there(int count) {
+  if (count == 0) return "none is there (nvidia-smi and CUDA_VISIBLE_DEVICES say why)";
+  if (count == 1) return "there is only cuda:0";
+  return "there are cuda:0 to cuda:" + std::to_string(count - 1);
+}
+
+}  // namespace
+
+std::string gpu_uuid(const std::string& bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 0 || (i >= 4 && i <= 10 && i % 2 == 0)) text += '-';
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    text += digits[byte / 16];
+    text += digits[byte % 16];
+  }
+  return text;
+}
+
+std::vector<GpuFacts> gpus() {
+  std::vector<GpuFacts> all;
+  for (int i = 0; i < gpu_count().value_or(0); ++i) all.push_back(gpu_facts(i));
+  return all;
+}
+
+nlohmann::ordered_json to_json(const std::vector<GpuFacts>& gpus) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const GpuFacts& gpu : gpus)
+    all.push_back(
+        {{"index", gpu.index}, {"name", gpu.name}, {"memory_bytes", gpu.memory_bytes}, {"uuid", gpu.uuid}});
+  return all;
+}
+
+at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
+  if (name == "cpu" || name.starts_with("cpu:")) return {at::DeviceType::CPU};
+  const auto index = name.starts_with(gpu_prefix) ? index_in(name) : std::nullopt;
+  if (!index)
+    throw UserError("\"" + name + "\" is no device", "those are cpu:0-1 and the like, cuda:0, cuda:1 …");
+  if (!gpu_count)
+    throw UserError("this trainyard-runner has no CUDA, and cannot train on " + name,
+                    "train on \"cpu\", or build it with a CUDA build of torch (README, «GPUs»)");
+  if (*index >= *gpu_count) throw UserError("there is no GPU " + name, those_there(*gpu_count));
+  return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
+}
+
+at::Device device_named(const std::string& name) {
+  return device_named(name, name.starts_with(gpu_prefix) ? gpu_count() : std::nullopt);
+}
+
+}  // namespace trainyard::runner
