@@ -123,9 +123,10 @@ std::vector<Key> step_keys() {
       {with_default(text_row("batch_norm", {"local", "sync"},
                              "statistics of each replica and micro-batch, or over all replicas"),
                     std::string("local"))},
-      {with_default(text_row("precision", {"float32", "bfloat16"},
-                             "what the layers compute in; bfloat16 is mixed: parameters, their gradients and "
-                             "the loss stay float32"),
+      {with_default(text_row("precision", {"float32", "bfloat16", "float16", "tf32"},
+                             "what the layers compute in; bfloat16 and float16 are mixed: parameters, their "
+                             "gradients and the loss stay float32, and float16 scales the loss; tf32 is for "
+                             "products on GPUs"),
                     std::string("float32"))},
       {with_default_text(integer_row("threads", from_one, Bound{1024}, "threads of each rank"),
                          "as many as the rank has cores")},

@@ -73,7 +73,7 @@ struct Run {
   std::string learning_rate_scaling = "none";  // "none", "linear", "sqrt": with global_batch / batch_size
   std::string augmentation = "none";           // "none", "flip", "crop", "flip-crop"
   std::string batch_norm = "local";            // statistics of each replica and micro-batch, or "sync"
-  std::string precision = "float32";           // "float32", "bfloat16" (mixed, as autocast does it)
+  std::string precision = "float32";           // "float32", "bfloat16", "float16", "tf32": runner/precision.h
   std::string save;                            // weights to keep: "", "last", "best"; not part of the key
   std::string checkpoint;  // when it writes what it can go on from: "" never, "epoch"; not part of the key
   std::uint64_t seed = 0;

@@ -22,13 +22,20 @@ struct Tolerance {
 constexpr Tolerance of_float32{1e-5, 1e-4, 1e-6};  // as in the parity table
 // Where float32 differs in its last bits some become another bfloat16, which is 2⁻⁸ away.
 constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
+// As wide as that in their steps of 2⁻¹¹.
+constexpr Tolerance of_float16{5e-4, 2.5e-3, 1.25e-4};
 
 // Statistics of batch normalisation that are summed over replicas are rounded otherwise than those of one
 // process. That may put an activation on the other side of zero, and a gradient differs by a sample's part.
 constexpr double synchronised_gradient = 0.1;
 
+Tolerance of_precision(const std::string& precision) {
+  if (precision == "bfloat16") return of_bfloat16;
+  return precision == "float16" || precision == "tf32" ? of_float16 : of_float32;
+}
+
 Tolerance tolerance_of(const db::RunSummary& run) {
-  Tolerance tolerance = value_of(run, "precision") == "bfloat16" ? of_bfloat16 : of_float32;
+  Tolerance tolerance = of_precision(value_of(run, "precision"));
   if (run.replicas > 1 && value_of(run, "batch_norm") == "sync") tolerance.gradient = synchronised_gradient;
   return tolerance;
 }

@@ -1,6 +1,7 @@
 #include "runner/optimizer.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -20,10 +21,13 @@ class Sgd final : public Optimizer {
       : settings_(settings), parameters_(std::move(parameters)) {
     if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel wants none without momentum
   }
-  void update(const std::vector<at::Tensor>& gradients) override {
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
-    at::_fused_sgd_(parameters_, gradients, velocity_, settings_.weight_decay, settings_.momentum,
-                    settings_.learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first_);
+    at::_fused_sgd_(
+        parameters_, gradients, velocity_, settings_.weight_decay, settings_.momentum,
+        settings_.learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
+        first_ && !skip,  // a first step that may be skipped begins from velocity 0, which is the same
+        /*grad_scale=*/{}, skip);
     first_ = false;
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
@@ -51,9 +55,10 @@ class Adam final : public Optimizer {
         mean_(zeros(parameters_)),
         square_(zeros(parameters_)),
         steps_(parameters_.size(), at::zeros({}, at::kFloat)) {}
-  void update(const std::vector<at::Tensor>& gradients) override {
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);
+    if (!steps_.empty() && skip) steps_.front().sub_(*skip);
     constexpr auto kernel = [](auto&&... arguments) {
       if constexpr (decoupled)
         at::_fused_adamw_(arguments...);
@@ -62,7 +67,7 @@ class Adam final : public Optimizer {
     };
     kernel(parameters_, gradients, mean_, square_, at::TensorList(), steps_, settings_.learning_rate,
            /*beta1=*/0.9, /*beta2=*/0.999, settings_.weight_decay, /*eps=*/1e-8, /*amsgrad=*/false,
-           /*maximize=*/false);
+           /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), skip);
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
   std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }

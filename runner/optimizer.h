@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -16,13 +17,14 @@ namespace trainyard::runner {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Changes the parameters; `gradients` in their order and memory layout.
-  void step(const std::vector<at::Tensor>& gradients) {
-    update(gradients);
+  // Changes the parameters; `gradients` in their order and memory layout. Where `skip` (float32 [], on their
+  // device) is 1 instead of 0 the step changes nothing, as if it had not been.
+  void step(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip = {}) {
+    update(gradients, skip);
     wait_for_others();
   }
   // The two halves of it: this replica's work, and waiting for what others do to the parameters.
-  virtual void update(const std::vector<at::Tensor>& gradients) = 0;
+  virtual void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) = 0;
   virtual void wait_for_others() {}
   // Of the following steps; before the first call it is that of the settings.
   virtual void set_learning_rate(double learning_rate) = 0;

@@ -12,6 +12,7 @@
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
 #include "runner/parameter_check.h"
+#include "runner/precision.h"
 #include "runner/sampler.h"
 #include "runner/time_parts.h"
 #include "runner/trainer.h"
@@ -142,6 +143,7 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
   double fastest_step = 0;  // seconds, of training alone
   const Batches batches(run, train, ranks);
   Trainer trainer(run, input, ranks);
+  if (needs_loss_scale(run.precision)) trainer.scale_loss({.initial = probed_loss_scale(run.precision)});
   trainer.set_learning_rate(learning_rate_at(run, first_epoch));
   std::optional<VirtualMesh> reference;
   if (ranks.position.replica == 0) {

@@ -94,6 +94,10 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
     body["core_seconds"] = to_json(*times.on_core);
     if (has_neighbours_) body["core_seconds"]["transfer"] = times.on_core->transfer;
   }
+  if (outcome.scaled) {
+    body["loss_scale"] = outcome.scaled->loss_scale;
+    body["skipped_steps"] = outcome.scaled->skipped_steps;
+  }
   body["metrics"] = std::move(metrics);
   writer_.append("epoch", body);
   writer_.sync();

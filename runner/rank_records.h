@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "experiments/launch.h"
 #include "experiments/progress.h"
 #include "experiments/record_writer.h"
+#include "runner/loss_scale.h"
 #include "runner/mesh.h"
 #include "runner/metrics.h"
 #include "runner/parity_gate.h"
@@ -29,6 +31,7 @@ struct EpochOutcome {
   double train_seconds = 0;
   double validation_seconds = 0;
   StepTimes times;  // of train_seconds
+  std::optional<ScaledSteps> scaled;
   MetricSums train;
   MetricSums validation;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -81,12 +82,12 @@ class SharedOptimizer final : public Optimizer {
     replicas.barrier();
   }
 
-  void update(const std::vector<at::Tensor>& gradients) override {
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> own;
     own.reserve(pieces_.size());
     for (const Piece& piece : pieces_) own.push_back(piece.of(gradients[piece.parameter]));
-    if (!own.empty()) own_->update(own);
+    if (!own.empty()) own_->update(own, skip);
   }
   void wait_for_others() override { replicas_.barrier(); }
   void set_learning_rate(double learning_rate) override { own_->set_learning_rate(learning_rate); }

@@ -76,6 +76,11 @@ std::vector<networks::NamedParameter> named(const std::vector<std::vector<at::Te
   return named;
 }
 
+std::optional<at::Tensor> skipped_by(const std::optional<LossScale>& scale) {
+  if (!scale) return std::nullopt;
+  return scale->found_inf();
+}
+
 Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
   if (inputs && targets) return data.gather(places);
   return {inputs ? data.inputs(places) : networks::Activations(),
@@ -96,7 +101,9 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
       inference_(forward_actions(ranks, 1)),
-      metrics_(*task_) {}
+      metrics_(*task_) {
+  if (needs_loss_scale(run.precision)) scale_loss(LossScaling());
+}
 
 StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches,
                            MetricSums& sums, std::int64_t divisor) const {
@@ -113,7 +120,8 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
     const at::Tensor output = for_loss(outputs.front());
     const at::Tensor sum = task_->loss_sum(output, targets);
     sums.add(sum, output, targets, data.weight(samples));
-    return sum * (1.0 / static_cast<double>(divisor));
+    const at::Tensor loss = sum * (1.0 / static_cast<double>(divisor));
+    return loss_scale_ ? loss_scale_->scaled(loss) : loss;
   };
   return work;
 }
@@ -132,9 +140,11 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
   watch.skip();
   had_samples ? reducer_->finish() : reducer_->reduce_zeros();
   watch.lap(&TimeParts::exposed_communication);
+  if (loss_scale_) loss_scale_->unscale(reducer_->gradients(), *ranks_.stages);
   if (run_.optimizer.clip_norm > 0) clip_gradients_of_all_stages();
   const bool has_parameters = !reducer_->gradients().empty();
-  if (has_parameters) optimizer_->update(reducer_->gradients());
+  if (has_parameters) optimizer_->update(reducer_->gradients(), skipped_by(loss_scale_));
+  if (loss_scale_) loss_scale_->update();
   watch.lap(&TimeParts::optimizer);
   if (has_parameters) optimizer_->wait_for_others();
   ++steps_done_;
@@ -198,16 +208,23 @@ void Trainer::take_running_statistics() {
   for (const auto& buffer : network_.buffers()) ranks_.replicas->broadcast(buffer.value, 0);
 }
 
+std::vector<networks::NamedParameter> Trainer::remembered_values() const {
+  std::vector<networks::NamedParameter> values = named(optimizer_->state());
+  if (loss_scale_)
+    for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
+  return values;
+}
+
 std::vector<networks::NamedParameter> Trainer::state() const {
   std::vector<networks::NamedParameter> state = network_.state();
-  for (auto& remembered : named(optimizer_->state())) state.push_back(std::move(remembered));
+  for (auto& remembered : remembered_values()) state.push_back(std::move(remembered));
   return state;
 }
 
 void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps) {
   const at::NoGradGuard no_grad;
   networks::load_values(network_, state);
-  for (const auto& remembered : named(optimizer_->state())) {
+  for (const auto& remembered : remembered_values()) {
     const auto found = std::find_if(state.begin(), state.end(),
                                     [&](const auto& each) { return each.name == remembered.name; });
     if (found == state.end() || found->value.sizes() != remembered.value.sizes())
@@ -220,6 +237,15 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
 
 MetricSums Trainer::take_metrics() {
   return std::exchange(metrics_, MetricSums(*task_));
+}
+
+std::optional<ScaledSteps> Trainer::take_scaled_steps() {
+  if (!loss_scale_) return std::nullopt;
+  return ScaledSteps{loss_scale_->value(), loss_scale_->take_skipped_steps()};
+}
+
+void Trainer::scale_loss(const LossScaling& scaling) {
+  loss_scale_.emplace(ranks_.device, scaling);
 }
 
 StepTimes Trainer::take_times() {

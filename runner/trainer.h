@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "experiments/run.h"
@@ -13,6 +14,7 @@
 #include "runner/connections.h"
 #include "runner/epoch_order.h"
 #include "runner/executor.h"
+#include "runner/loss_scale.h"
 #include "runner/metrics.h"
 #include "runner/optimizer.h"
 #include "runner/reducer.h"
@@ -56,11 +58,16 @@ class Trainer {
   MetricSums take_metrics();
   // `step`'s seconds since the last call.
   StepTimes take_times();
+  // The loss scale and the steps that were skipped since the last call; nothing where the precision needs
+  // none.
+  std::optional<ScaledSteps> take_scaled_steps();
+  // Begins loss scaling anew, with other settings than PyTorch's.
+  void scale_loss(const LossScaling& scaling);
   void measure_seconds_on_core() { times_.on_core.emplace(); }
 
-  // All that further steps depend on and that is no function of the run: parameters, running statistics and
-  // what the optimizer remembers. `restore` puts such values in, as after `steps` steps. InternalError where
-  // they are of another stage or optimizer.
+  // All that further steps depend on and that is no function of the run: parameters, running statistics,
+  // what the optimizer remembers and the loss scale. `restore` puts such values in, as after `steps` steps.
+  // InternalError where they are of another stage or optimizer.
   std::vector<networks::NamedParameter> state() const;
   std::int64_t steps_done() const { return steps_done_; }
   void restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps);
@@ -73,6 +80,7 @@ class Trainer {
   // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
   StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
                     std::int64_t divisor) const;
+  std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void clip_gradients_of_all_stages();
   void take_running_statistics();
 
@@ -82,6 +90,7 @@ class Trainer {
   networks::Network network_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::optional<LossScale> loss_scale_;  // where the precision needs one
   Executor executor_;
   std::vector<Action> training_;    // of this stage, in a step
   std::vector<Action> evaluation_;  // of this stage, in a batch

@@ -12,6 +12,7 @@
 #include "runner/learning_rate.h"
 #include "runner/parameter_check.h"
 #include "runner/parity_gate.h"
+#include "runner/precision.h"
 #include "runner/process.h"
 #include "runner/strategy.h"
 #include "runner/trainer.h"
@@ -126,6 +127,7 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
   const experiments::Run& run = launch.run;
   const Mesh& mesh = ranks.mesh;
+  use_precision(run.precision, ranks.device);
 
   // 2. The layers of this rank's stage, the same in every replica; 4. their optimizer, and the task's loss.
   const models::InputShape input = input_of(run.data);
@@ -156,8 +158,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
     const double validation_seconds = watch.lap();
     weights.epoch_done(trainer.network(), validation);
-    records.epoch({epoch, train_seconds, validation_seconds, trainer.take_times(), trainer.take_metrics(),
-                   std::move(validation)});
+    records.epoch({epoch, train_seconds, validation_seconds, trainer.take_times(),
+                   trainer.take_scaled_steps(), trainer.take_metrics(), std::move(validation)});
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 

@@ -52,6 +52,8 @@ double VirtualMesh::step(const SplitData& data, const std::vector<Share>& shares
       run_.batch_norm == "sync" ? compute_together(data, shares) : compute_in_turn(data, shares);
   gradients_.clear();
   for (const auto& parameter : network_.parameters()) gradients_.push_back(parameter.value.grad());
+  if (const double scale = probed_loss_scale(run_.precision); scale != 1)
+    at::_foreach_div_(gradients_, scale);
   if (run_.optimizer.clip_norm > 0)
     clip_gradients(gradients_, run_.optimizer.clip_norm, [](double squares) { return squares; });
   optimizer_->step(gradients_);
@@ -110,7 +112,7 @@ double VirtualMesh::compute(const SplitData& data, const std::vector<Share>& mic
                         static_cast<double>(part.divisor);
     begin = end;
   }
-  loss.backward();
+  (loss * probed_loss_scale(run_.precision)).backward();
   return loss.item<double>();
 }
 

@@ -1,7 +1,8 @@
 // The virtual mesh: one process does on one device what replicas × micro-batches do, in turn, and sums the
 // gradients. Each micro-batch sees its own batch statistics and each replica starts from the running
-// statistics of replica 0, as in the mesh; so the mesh must train exactly as this does. Written without
-// executor, schedule, reducer or communicator. The parity gate and the tests hold ranks against it.
+// statistics of replica 0, as in the mesh; so the mesh must train exactly as this does. In float16 its loss
+// is scaled by one number, which suits the gate. Written without executor, schedule, reducer or communicator.
+// The parity gate and the tests hold ranks against it.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,12 @@
 // LSTM layers with PyTorch's parameters and gate order (input, forget, cell, output): Hochreiter,
 // Schmidhuber, «Long short-term memory», 1997, with forget gates.
 #include <cmath>
+#include <optional>
 #include <tuple>
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "models/networks/initial_weights.h"
 #include "models/networks/layer_kinds.h"
@@ -30,14 +33,32 @@ std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters)
   return values;
 }
 
+// On a CPU LibTorch has LSTM layers in float32 and bfloat16 only: under autocast to float16 they stay
+// float32.
+class SupportedOn {
+ public:
+  explicit SupportedOn(const at::Tensor& x)
+      : widens_(x.is_cpu() && at::autocast::is_autocast_enabled(at::kCPU) &&
+                at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf) {
+    if (widens_) no_autocast_.emplace(c10::DispatchKey::AutocastCPU);
+  }
+  at::Tensor wide(const at::Tensor& x) const { return widens_ ? x.to(at::kFloat) : x; }
+
+ private:
+  bool widens_;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> no_autocast_;  // while this lives
+};
+
 struct Encoded {
   at::Tensor outputs;  // [batch, length, outputs], 0 after a sentence's end; undefined where not wanted
   at::Tensor h, c;     // [batch, outputs] after a sentence's last token
 };
 
 // Sentences are packed, the longest first, so that padding is neither computed nor seen.
-Encoded encode(const at::Tensor& x, const at::Tensor& lengths, const std::vector<at::Tensor>& weights,
+Encoded encode(const at::Tensor& input, const at::Tensor& lengths, const std::vector<at::Tensor>& weights,
                bool outputs_wanted) {
+  const SupportedOn support(input);
+  const at::Tensor x = support.wide(input);
   const at::Tensor on_cpu = lengths.to(at::kCPU).clamp_min(1);
   const at::Tensor sorted = std::get<1>(on_cpu.sort(/*stable=*/true, 0, /*descending=*/true));
   const at::Tensor order = sorted.to(x.device()), back = order.argsort();
@@ -71,10 +92,12 @@ Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
 Layer decoder_lstm(const models::Layer& row, const Initialisation& start) {
   auto parameters = lstm_weights(row, start);
   auto forward = [weights = values_of(parameters)](const Activations& inputs, const ForwardContext&) {
-    const at::Tensor h = inputs.at(1).unsqueeze(0), c = inputs.at(2).unsqueeze(0);
+    const SupportedOn support(inputs.at(0));
+    const at::Tensor x = support.wide(inputs.at(0));
+    const at::Tensor h = support.wide(inputs.at(1)).unsqueeze(0), c = support.wide(inputs.at(2)).unsqueeze(0);
     Activations outputs(inputs.begin() + 2, inputs.end());
     outputs.front() =
-        std::get<0>(at::lstm(inputs.at(0), {h, c}, weights, true, 1, 0, true, false, /*batch_first=*/true));
+        std::get<0>(at::lstm(x, {h, c}, weights, true, 1, 0, true, false, /*batch_first=*/true));
     return outputs;
   };
   return {row.path, row.kind, std::move(parameters), {}, std::move(forward)};

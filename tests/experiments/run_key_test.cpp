@@ -33,6 +33,10 @@ TEST_CASE("frozen keys: the precision is part of the work unless it is float32")
       R"({"key_version":1,"work":{"batch":{"per":"global","size":128},"data":{"fingerprint":"f00d","source":"mnist","split":[0.8,0.1,0.1],"split_seed":0},"epochs":10,"hyperparameters":{"hidden":[250,100]},"model":"mlp","optimizer":{"kind":"sgd","learning_rate":0.05,"momentum":0.9,"schedule":"constant","weight_decay":0},"precision":"bfloat16","seed":3,"strategy":{"kind":"single","replicas":1,"stages":1}}})");
   CHECK(run_key(mixed) == "2847495f9a17");
   CHECK(run_from_json(to_json(mixed)) == mixed);
+  mixed.precision = "float16";
+  CHECK(run_key(mixed) == "f05081a4df87");
+  mixed.precision = "tf32";
+  CHECK(run_key(mixed) == "47716fed8037");
 }
 
 TEST_CASE("frozen keys: every field that was added with stages") {

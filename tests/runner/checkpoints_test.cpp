@@ -118,7 +118,9 @@ std::map<std::string, std::string> results_of(const experiments::Launch& launch)
       const std::string type = record.at("type");
       const std::string of_rank = "rank " + std::to_string(rank) + " ";
       if (type == "epoch")
-        results[of_rank + "epoch " + record.at("epoch").dump()] = record.at("metrics").dump();
+        results[of_rank + "epoch " + record.at("epoch").dump()] =
+            record.at("metrics").dump() + record.value("loss_scale", json()).dump() +
+            record.value("skipped_steps", json()).dump();
       if (type == "test") results[of_rank + type] = record.at("metrics").dump();
       if (type == "start") results[of_rank + type] = record.at("initial_weights").dump();
       if (type == "end") results[of_rank + type] = record.at("status").dump();
@@ -181,6 +183,20 @@ TEST_CASE(
       train_launched(resumed);
       check_equal(resumed, whole);
     }
+}
+
+TEST_CASE("a run in float16 goes on with the loss scale that it had") {
+  const ScratchFolder folder;
+  experiments::Run run = shaped(small_mlp(), mp_ddp);
+  run.precision = "float16";
+  run.optimizer.learning_rate =
+      1e6;  // so that steps are skipped, and the scale is not the first one any more
+  const auto whole = launch_in(folder.path(), run, "epoch");
+  train_launched(whole);
+  REQUIRE(records_of(whole, 0).at(1).at("loss_scale") < 65536);
+  const auto resumed = after(whole, epochs - 1);
+  train_launched(resumed);
+  check_equal(resumed, whole);
 }
 
 TEST_CASE("every optimizer goes on as it would have, with momentum and without") {

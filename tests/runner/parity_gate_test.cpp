@@ -62,13 +62,15 @@ Outcomes probe(const experiments::Run& run, const std::function<void(Connections
   return outcomes;
 }
 
-// The tolerances of the report: of float32 as in the parity table, of bfloat16 those of its rounding.
+// The tolerances of the report: of float32 as in the parity table, of half precision those of its
+// rounding.
 struct Tolerance {
   double loss = 1e-5;
   double gradient = 1e-4;
   double whole_gradient = 1e-6;
 };
 constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
+constexpr Tolerance of_float16{5e-4, 2.5e-3, 1.25e-4};
 
 bool same_gradient(const ProbedLayer& layer, const ProbedStep& outcome, const Tolerance& tolerance) {
   return layer.difference.value() <=
@@ -163,16 +165,21 @@ Left train_to_the_end(experiments::Run run, bool probed) {
 
 }  // namespace
 
-TEST_CASE("the gate holds in bfloat16 too, for every model, and its losses are not those of float32") {
+TEST_CASE(
+    "parity gate: it holds in half precision too, for every model, and losses are not those of float32") {
   for (const std::string model : {"mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"}) {
     CAPTURE(model);
     experiments::Run run = run_on(model, 2, 2, 2);
     const double exact = probe(run).at(0).front().loss;
-    run.precision = "bfloat16";
-    check_passes(run, of_bfloat16);
-    const double mixed = probe(run).at(0).front().loss;
-    CHECK(mixed == doctest::Approx(exact).epsilon(0.05));
-    if (model != "nbow") CHECK(mixed != exact);
+    for (const auto& [precision, tolerance] :
+         {std::pair("bfloat16", of_bfloat16), std::pair("float16", of_float16)}) {
+      CAPTURE(precision);
+      run.precision = precision;
+      check_passes(run, tolerance);
+      const double mixed = probe(run).at(0).front().loss;
+      CHECK(mixed == doctest::Approx(exact).epsilon(0.05));
+      if (model != "nbow") CHECK(mixed != exact);
+    }
   }
 }
 
