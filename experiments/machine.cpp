@@ -5,16 +5,21 @@
 namespace trainyard::experiments {
 
 std::span<const MachineKey> machine_keys() {
-  static const std::array<MachineKey, 18> rows{{
+  static const std::array<MachineKey, 19> rows{{
       {"launcher", "one of \"local\", \"slurm\", \"mpi\"", "\"local\"", "",
        "what starts the ranks: this host, jobs of Slurm, or mpirun"},
+      {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", "",
+       "what ranks train on; auto: GPUs where the host has some and LibTorch is a CUDA build, else CPU "
+       "cores; "
+       "on a cluster GPUs where gpus_per_task asks for them"},
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
-       "equal shares of this host's cores; auto: min(2, cores)"},
+       "GPUs of this host, or equal shares of its cores; auto: all GPUs, or min(2, cores)"},
       {"exclusive", "one of \"host\", \"devices\"", "\"host\"", "",
        "a timed run has its hosts to itself; \"devices\" packs runs and marks their times"},
-      {"communicator", "one of \"auto\", \"gloo\"", "\"auto\"", "",
-       "how ranks exchange gradients and activations; auto: memory where all of a run are on one host, else "
-       "gloo"},
+      {"communicator", "one of \"auto\", \"gloo\", \"nccl\"", "\"auto\"", "",
+       "how ranks exchange gradients and activations; auto: nccl where each has a GPU of its own, else "
+       "memory "
+       "where all of a run are on one host, else gloo"},
       {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", "",
        "a run without any progress for so long has failed"},
       {"spool", "a folder", "", "slurm mpi",
@@ -33,7 +38,8 @@ std::span<const MachineKey> machine_keys() {
       {"nodes", "an integer >= 1", "", "slurm", "hosts that a run is spread over, as far as it has ranks"},
       {"cpus_per_task", "an integer >= 1", "1", "slurm mpi",
        "cores, and so threads, of each rank (`threads` of a run is stronger)"},
-      {"gpus_per_task", "an integer >= 1", "", "slurm", "sbatch --gpus-per-task"},
+      {"gpus_per_task", "an integer >= 1", "", "slurm",
+       "sbatch --gpus-per-task; each rank trains on one of them"},
       {"hosts", "a file", "", "mpi", "host file of mpirun: a host a line"},
       {"options", "a list of texts", "[]", "slurm mpi",
        "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, as they stand"},

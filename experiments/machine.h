@@ -11,8 +11,9 @@ namespace trainyard::experiments {
 
 struct Machine {
   std::string launcher = "local";
-  std::optional<int> devices;  // of this host; empty = "auto": min(2, cores)
-  bool exclusive_host = true;  // `exclusive = "host"`; false: "devices"
+  std::string accelerator = "auto";  // "cpu", "cuda"; auto: GPUs where there are some, else CPU cores
+  std::optional<int> devices;        // of this host; empty = "auto": all GPUs, or min(2, cores)
+  bool exclusive_host = true;        // `exclusive = "host"`; false: "devices"
   std::string communicator = "auto";
   // A run without any progress for so long has failed; 0: it may stand still for ever.
   double progress_timeout_seconds = 1800;
@@ -29,6 +30,10 @@ struct Machine {
   std::vector<std::string> options;  // further ones of sbatch or mpirun, one argument each
 
   bool on_this_host() const { return launcher == "local"; }
+  // Whether ranks on other hosts have GPUs: those that they are given, not any that happen to be there.
+  bool gpus_elsewhere() const {
+    return !on_this_host() && (accelerator == "cuda" || (accelerator == "auto" && gpus_per_task));
+  }
   // Jobs have hosts of their own; all else shares what there is.
   bool one_at_a_time() const {
     return launcher == "mpi" || (exclusive_host && !(launcher == "slurm" && allocation != "shared"));

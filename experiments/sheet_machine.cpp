@@ -89,11 +89,15 @@ Reader reader_of(const std::string& name) {
        [](const Item& item, Machine& to) {
          return read_choice(item, {"local", "slurm", "mpi"}, to.launcher);
        }},
+      {"accelerator",
+       [](const Item& item, Machine& to) {
+         return read_choice(item, {"auto", "cpu", "cuda"}, to.accelerator);
+       }},
       {"devices", read_devices},
       {"exclusive", read_exclusive},
       {"communicator",
        [](const Item& item, Machine& to) {
-         return read_choice(item, {"auto", "gloo"}, to.communicator);
+         return read_choice(item, {"auto", "gloo", "nccl"}, to.communicator);
        }},
       {"progress_timeout", read_timeout},
       {"spool", [](const Item& item, Machine& to) { return read_text(item, to.spool); }},
@@ -171,6 +175,10 @@ void check_together(const Item::Table& table, const Machine& machine, Problems& 
       problems.error(member.value.at,
                      "exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share "
                      "hosts between runs");
+    if (machine.accelerator == "cpu" && member.name == "gpus_per_task")
+      problems.error(member.at, "gpus_per_task asks for GPUs, and accelerator is \"cpu\"");
+    if (machine.accelerator == "cpu" && member.name == "communicator" && machine.communicator == "nccl")
+      problems.error(member.value.at, "communicator \"nccl\" is for GPUs, and accelerator is \"cpu\"");
   }
 }
 

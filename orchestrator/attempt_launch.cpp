@@ -72,7 +72,10 @@ experiments::Launch Attempt::launch() const {
   launch.resumes = begins_.at;
   launch.created = experiments::utc_now();
   for (const Device& device : devices_) {
-    if (device.cores.empty()) continue;  // the launcher's to place
+    if (device.cores.empty()) {  // the launcher's to place: a rank finds out which GPU it was given
+      if (!device.gpu.empty()) launch.devices.emplace_back("cuda");
+      continue;
+    }
     launch.devices.push_back(device.name);
     launch.cores.push_back(device.cores);
   }
@@ -112,15 +115,30 @@ bool Attempt::foreign() const {
   return planned_.run.strategy.foreign();
 }
 
+// A program of the user's takes the GPU of its LOCAL_RANK, as under torchrun: of those it is shown.
+static std::string visible_gpus(const std::vector<Device>& devices) {
+  std::vector<std::string> shown;
+  for (const Device& device : devices)
+    if (!device.uuid.empty() && std::find(shown.begin(), shown.end(), device.uuid) == shown.end())
+      shown.push_back(device.uuid);
+  std::string text;
+  for (const std::string& uuid : shown) text += (text.empty() ? "" : ",") + uuid;
+  return text;
+}
+
 RankCommand Attempt::rank_command(int rank) const {
-  return {.argv = foreign() ? planned_.run.strategy.command
-                            : std::vector<std::string>{workplace_.programs.runner.string()},
-          .environment = {{"OMP_NUM_THREADS", std::to_string(planned_.circumstances.threads_per_rank)},
-                          {"TRAINYARD_RUN", run_file_.string()},
-                          {token_variable, token_}},
-          .cores = devices_.at(static_cast<std::size_t>(rank)).cores,
-          .log = log(rank),
-          .folder = planned_.run.strategy.folder};
+  RankCommand command{
+      .argv = foreign() ? planned_.run.strategy.command
+                        : std::vector<std::string>{workplace_.programs.runner.string()},
+      .environment = {{"OMP_NUM_THREADS", std::to_string(planned_.circumstances.threads_per_rank)},
+                      {"TRAINYARD_RUN", run_file_.string()},
+                      {token_variable, token_}},
+      .cores = devices_.at(static_cast<std::size_t>(rank)).cores,
+      .log = log(rank),
+      .folder = planned_.run.strategy.folder};
+  const std::string gpus = foreign() ? visible_gpus(devices_) : "";
+  if (!gpus.empty()) command.environment["CUDA_VISIBLE_DEVICES"] = gpus;
+  return command;
 }
 
 fs::path Attempt::log(int rank) const {

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <map>
 #include <sstream>
 
 #include <sched.h>
 
+#include "orchestrator/counted.h"
 #include "orchestrator/cpu_topology.h"
 #include "orchestrator/whole_file.h"
 
@@ -59,8 +60,18 @@ std::optional<double> cgroup_quota() {
   return quota;
 }
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+// Ranks on one GPU have each a part of its cores, or share them where there are more ranks than cores.
+void divide_cores_of_gpus(std::vector<Device>& placed) {
+  std::map<std::string, std::size_t> ranks, before;  // by device: how many there are, and were so far
+  for (const Device& device : placed) ++ranks[device.name];
+  for (Device& device : placed) {
+    if (device.gpu.empty() || device.cores.empty()) continue;
+    const std::size_t cores = device.cores.size();
+    const std::size_t share = std::max<std::size_t>(1, cores / ranks[device.name]);
+    const auto first =
+        device.cores.begin() + static_cast<std::ptrdiff_t>(before[device.name]++ * share % cores);
+    device.cores = std::vector<int>(first, first + static_cast<std::ptrdiff_t>(share));
+  }
 }
 
 void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
@@ -103,7 +114,9 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
 
 std::vector<Device> launcher_slots(const experiments::Machine& machine) {
   const int slots = machine.one_at_a_time() ? 1 : machine.jobs;
-  return std::vector<Device>(static_cast<std::size_t>(slots), Device{machine.launcher, {}});
+  Device slot{machine.launcher, {}};
+  if (machine.gpus_elsewhere()) slot.gpu = "as the launcher chose";
+  return std::vector<Device>(static_cast<std::size_t>(slots), slot);
 }
 
 std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
@@ -115,25 +128,8 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
       const std::int64_t place = own ? replica * strategy.stages + stage : replica + stage;
       placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
     }
+  divide_cores_of_gpus(placed);
   return placed;
-}
-
-std::vector<experiments::Problem> device_problems(const experiments::Experiment& experiment,
-                                                  const std::vector<Device>& devices) {
-  std::vector<experiments::Problem> problems;
-  std::set<std::string> told;  // one warning a place, not one a run
-  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
-    const auto& strategy = experiment.runs[i].strategy;
-    if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) continue;
-    const Location place = i < experiment.strategy_locations.size() ? experiment.strategy_locations[i]
-                                                                    : Location{experiment.file.string()};
-    const std::string text = "strategy \"" + strategy.name + "\" has " +
-                             counted(static_cast<std::size_t>(strategy.world_size()), "rank") + " on " +
-                             counted(devices.size(), "device") +
-                             ": ranks share devices, and its times are marked and enter no verdict";
-    if (told.insert(to_text(place) + text).second) problems.push_back({place, text, true});
-  }
-  return problems;
 }
 
 }  // namespace trainyard::orchestrator

@@ -61,8 +61,10 @@ PlannedRun placed(const experiments::Run& run, std::string key, const std::vecto
   const auto used = static_cast<double>(distinct_devices(planned.devices));
   planned.devices_shared = ranks > used;
   planned.circumstances.ranks_per_device = ranks / used;
+  const Device& first = planned.devices.front();
+  const std::size_t threads = first.gpu.empty() ? first.cores.size() : 1;  // the GPU computes
   planned.circumstances.threads_per_rank =
-      static_cast<int>(run.threads.value_or(static_cast<std::int64_t>(planned.devices.front().cores.size())));
+      static_cast<int>(run.threads.value_or(static_cast<std::int64_t>(threads)));
   return planned;
 }
 

@@ -52,6 +52,14 @@ nlohmann::json versions_of(const fs::path& runner) {
                   "run that command to see why");
 }
 
+std::vector<Gpu> gpus_of(const nlohmann::json& versions) {
+  std::vector<Gpu> gpus;
+  for (const auto& gpu : versions.value("gpus", nlohmann::json::array()))
+    gpus.push_back({gpu.at("index").get<int>(), gpu.value("name", std::string("GPU")),
+                    gpu.value("memory_bytes", std::int64_t{0}), gpu.value("uuid", std::string())});
+  return gpus;
+}
+
 std::string processor() {
   std::ifstream lines("/proc/cpuinfo");
   for (std::string line; std::getline(lines, line);) {
@@ -75,23 +83,30 @@ Programs find_programs() {
                   "build or install all three programs together");
 }
 
-experiments::Circumstances machine_circumstances(const Programs& programs) {
+RunnerFacts runner_facts(const Programs& programs) {
   const nlohmann::json versions = versions_of(programs.runner);
   const auto text = [&](const char* name) { return versions.value(name, std::string()); };
-  return {.host = host_name(),
-          .processor = processor(),
-          .threads_per_rank = 1,
-          .ranks_per_device = 1,
-          .release = text("trainyard") + " " + text("build_type"),
-          .libtorch = text("libtorch"),
-          .nccl = text("nccl")};
+  return {.circumstances = {.host = host_name(),
+                            .processor = processor(),
+                            .threads_per_rank = 1,
+                            .ranks_per_device = 1,
+                            .release = text("trainyard") + " " + text("build_type"),
+                            .libtorch = text("libtorch"),
+                            .nccl = text("nccl")},
+          .cuda = text("cuda"),
+          .gpus = gpus_of(versions)};
+}
+
+experiments::Circumstances machine_circumstances(const Programs& programs) {
+  return runner_facts(programs).circumstances;
 }
 
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {
   here.host = machine.launcher;
   for (const std::string& part : {machine.partition, machine.hosts})
     if (!part.empty()) here.host += ":" + part;
-  here.processor = "as the launcher chose";
+  here.processor = machine.gpus_elsewhere() ? "GPUs as the launcher chose" : "as the launcher chose";
+  if (!machine.gpus_elsewhere()) here.nccl = "";  // nothing on a CPU uses it
   here.threads_per_rank = machine.cpus_per_task;
   return here;
 }

@@ -7,6 +7,7 @@
 
 #include "experiments/launch.h"
 #include "experiments/machine.h"
+#include "orchestrator/devices.h"
 
 namespace trainyard::orchestrator {
 
@@ -19,8 +20,14 @@ struct Programs {
 // Beside this executable, else in ../libexec/trainyard; UserError names the places looked in.
 Programs find_programs();
 
-// Host, processor and the runner's versions (`trainyard-runner --version --json`), with one thread per rank.
-experiments::Circumstances machine_circumstances(const Programs& programs);
+// What `trainyard-runner --version --json` says, as it stands on this host.
+struct RunnerFacts {
+  experiments::Circumstances circumstances;  // host, CPU model and versions, with one thread per rank
+  std::string cuda;                          // that it was built for; empty: CPU only
+  std::vector<Gpu> gpus;                     // that it sees
+};
+RunnerFacts runner_facts(const Programs& programs);
+experiments::Circumstances machine_circumstances(const Programs& programs);  // of those
 
 // The same where ranks run on hosts that the launcher chooses: those have the launcher's name.
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine);

@@ -117,7 +117,19 @@ TEST_CASE("a machine's communicator is chosen by name") {
   CHECK(loaded(start).machine.communicator == "auto");
   CHECK(loaded(start + "[machine]\ncommunicator = \"gloo\"\n").machine.communicator == "gloo");
   CHECK(problems_of(start + "[machine]\ncommunicator = \"glue\"\n")
-            .find("communicator must be one of \"auto\", \"gloo\"") != std::string::npos);
+            .find("communicator must be one of \"auto\", \"gloo\", \"nccl\"") != std::string::npos);
+}
+
+TEST_CASE("on a cluster ranks train on GPUs where they are given some, or where the file says so") {
+  const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n[machine]\n";
+  const std::string slurm = start + "launcher = \"slurm\"\n";
+  const auto on_gpus = [](const std::string& text) { return loaded(text).machine.gpus_elsewhere(); };
+  CHECK(loaded(start).machine.accelerator == "auto");
+  CHECK_FALSE(on_gpus(start + "accelerator = \"cuda\"\n"));  // this host's, which the plan knows
+  CHECK_FALSE(on_gpus(slurm));
+  CHECK(on_gpus(slurm + "gpus_per_task = 1\n"));
+  CHECK(on_gpus(slurm + "accelerator = \"cuda\"\noptions = [\"--gres=gpu:2\"]\n"));
+  CHECK_FALSE(on_gpus(slurm + "accelerator = \"cpu\"\n"));
 }
 
 TEST_CASE("a machine's progress timeout is a number of seconds, half an hour where the file has none") {

@@ -113,6 +113,12 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
       {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
        "f.toml:6:13: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
        "between runs"},
+      {start + "[machine]\naccelerator = \"gpu\"",
+       "f.toml:5:15: error: accelerator must be one of \"auto\", \"cpu\", \"cuda\", is \"gpu\""},
+      {start + "[machine]\naccelerator = \"cpu\"\ncommunicator = \"nccl\"",
+       "f.toml:6:16: error: communicator \"nccl\" is for GPUs, and accelerator is \"cpu\""},
+      {start + "[machine]\naccelerator = \"cpu\"\nlauncher = \"slurm\"\ngpus_per_task = 1",
+       "f.toml:7:1: error: gpus_per_task asks for GPUs, and accelerator is \"cpu\""},
       {start + "quantised = [1]\n", "f.toml:4:1: error: \"quantised\" is not a key of [matrix]" + advice},
   });
 }

@@ -24,6 +24,7 @@
 #include <string>
 #include <thread>
 
+#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <unistd.h>
 
@@ -53,9 +54,9 @@ std::string behaviour(int rank) {
 // What the rank was given, for the tests: one NAME=value a line, and the CPUs it may run on.
 void write_surroundings(const std::filesystem::path& file) {
   std::ofstream out(file);
-  for (const char* name :
-       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-        "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "OMP_NUM_THREADS", "TRAINYARD_RUN"})
+  for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                           "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE",
+                           "OMP_NUM_THREADS", "TRAINYARD_RUN", "CUDA_VISIBLE_DEVICES"})
     out << name << "=" << variable(name) << "\n";
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -108,6 +109,25 @@ void arm_fault(const experiments::Launch& launch) {
   if (launch.attempt > 1 || !std::getline(what >> at_call >> std::ws, name)) return;
   for (const auto fault : {trainyard::faults::Fault::killed, trainyard::faults::Fault::full})
     if (trainyard::faults::name_of(fault) == name) trainyard::faults::arm(fault, at_call, launch.checkpoints);
+}
+
+// FAKE_RANK_GPUS=N: a CUDA build that sees N GPUs, with the NCCL of FAKE_RANK_NCCL, else 2.29.7.
+void print_versions() {
+  const std::string gpus = variable("FAKE_RANK_GPUS");
+  const std::string asked = variable("FAKE_RANK_NCCL");
+  const std::string nccl = asked.empty() ? "2.29.7" : asked;
+  nlohmann::json versions{{"trainyard", "0.1.0"},
+                          {"build_type", "Release"},
+                          {"libtorch", "2.13.0"},
+                          {"cuda", gpus.empty() ? "" : "13.0"},
+                          {"nccl", gpus.empty() ? "" : nccl},
+                          {"gpus", nlohmann::json::array()}};
+  for (int index = 0; !gpus.empty() && index < std::stoi(gpus); ++index)
+    versions["gpus"].push_back({{"index", index},
+                                {"name", "NVIDIA H200"},
+                                {"memory_bytes", 150'754'820'096},
+                                {"uuid", "GPU-" + std::to_string(index)}});
+  std::cout << versions.dump() << std::endl;
 }
 
 int train(const experiments::Launch& launch, int rank, int world_size) {
@@ -178,8 +198,7 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
-    std::cout << R"({"trainyard":"0.1.0","build_type":"Release","libtorch":"2.13.0","cuda":"","nccl":""})"
-              << std::endl;
+    print_versions();
     return 0;
   }
   const auto launch = experiments::read_launch(variable("TRAINYARD_RUN"));

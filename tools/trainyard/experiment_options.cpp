@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "experiments/stage_split.h"
+#include "orchestrator/cpu_topology.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/text_table.h"
 
@@ -22,6 +23,16 @@ std::string devices_text(const orchestrator::PlannedRun& run) {
   std::string text;
   for (const auto& device : run.devices) text += (text.empty() ? "" : " ") + device.name;
   return text + (run.devices_shared ? " (shared)" : "");
+}
+
+// "GPUs: cuda:0 NVIDIA H200 (cores 0-7), …"; empty for a plan on CPU cores.
+std::string gpu_lines(const orchestrator::Plan& plan) {
+  std::vector<std::string> gpus;
+  for (const auto& device : plan.devices)
+    if (!device.gpu.empty() && !device.cores.empty())
+      gpus.push_back(fmt::format("{} {} (cores {})", device.name, device.gpu,
+                                 orchestrator::cpu_list_text(device.cores)));
+  return gpus.empty() ? "" : fmt::format("\nGPUs: {}\n", fmt::join(gpus, ", "));
 }
 
 std::string state_text(const orchestrator::Plan& plan, orchestrator::PlanState state) {
@@ -100,14 +111,18 @@ std::optional<experiments::Experiment> checked_experiment(const ExperimentOption
 Machine machine_for(const experiments::Experiment& experiment) {
   Machine machine;
   machine.programs = orchestrator::find_programs();
-  machine.circumstances = orchestrator::machine_circumstances(machine.programs);
+  const orchestrator::RunnerFacts runner = orchestrator::runner_facts(machine.programs);
+  machine.circumstances = runner.circumstances;
   machine.circumstances.communicator = experiment.machine.communicator;
   if (!experiment.machine.on_this_host()) {
     machine.devices = orchestrator::launcher_slots(experiment.machine);
     machine.circumstances = orchestrator::elsewhere(machine.circumstances, experiment.machine);
     return machine;
   }
-  machine.devices = orchestrator::divide_cores(orchestrator::usable_cores(), experiment.machine.devices);
+  machine.devices =
+      orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, orchestrator::usable_cores());
+  machine.circumstances = orchestrator::on_devices(machine.circumstances, machine.devices);
+  orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
   return machine;
 }
@@ -122,7 +137,7 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
         {run.key, experiments::label(run.run), devices_text(run), state_text(plan, run.state),
          !plan.waits(run) || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
-  return aligned(table) + stages_lines(plan) +
+  return aligned(table) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {} runs, {} finished, {} to run{}; yard {}\n", experiment.name, plan.runs.size(),
                      plan.runs.size() - plan.to_run(), plan.to_run(),
                      plan.to_run() == 0 ? std::string()

@@ -1,0 +1,70 @@
+// Whether the runs of an experiment fit the devices there are: more ranks than devices, and ranks that cannot
+// talk as they are asked to.
+#include <map>
+#include <set>
+
+#include "experiments/transport.h"
+#include "orchestrator/counted.h"
+#include "orchestrator/devices.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+Location place_of(const experiments::Experiment& experiment, std::size_t run) {
+  return run < experiment.strategy_locations.size() ? experiment.strategy_locations[run]
+                                                    : Location{experiment.file.string()};
+}
+
+// The GPUs of each group of ranks that talk: the replicas of a stage, the stages of a replica.
+std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy& strategy,
+                                                     const std::vector<Device>& placed) {
+  std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica;
+  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
+    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
+      const Device& device = placed[static_cast<std::size_t>(replica * strategy.stages + stage)];
+      const std::string gpu = device.gpu.empty() ? "" : device.name;
+      by_stage[stage].push_back(gpu);
+      by_replica[replica].push_back(gpu);
+    }
+  std::vector<std::vector<std::string>> groups;
+  for (const auto& dimension : {by_stage, by_replica})
+    for (const auto& [index, gpus] : dimension) groups.push_back(gpus);
+  return groups;
+}
+
+}  // namespace
+
+std::vector<experiments::Problem> device_problems(const experiments::Experiment& experiment,
+                                                  const std::vector<Device>& devices) {
+  std::vector<experiments::Problem> problems;
+  std::set<std::string> told;  // one warning a place, not one a run
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const auto& strategy = experiment.runs[i].strategy;
+    if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) continue;
+    const Location place = place_of(experiment, i);
+    const std::string text = "strategy \"" + strategy.name + "\" has " +
+                             counted(static_cast<std::size_t>(strategy.world_size()), "rank") + " on " +
+                             counted(devices.size(), "device") +
+                             ": ranks share devices, and its times are marked and enter no verdict";
+    if (told.insert(to_text(place) + text).second) problems.push_back({place, text, true});
+  }
+  return problems;
+}
+
+void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,
+                     const std::string& nccl) {
+  const experiments::NcclSupport support = experiments::nccl_support(nccl);
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const auto& strategy = experiment.runs[i].strategy;
+    if (strategy.foreign()) continue;
+    try {
+      for (const auto& gpus : gpus_of_groups(strategy, place_ranks(strategy, devices)))
+        experiments::transport_of(experiment.machine.communicator, gpus, support);
+    } catch (const UserError& error) {
+      throw UserError("strategy \"" + strategy.name + "\": " + error.what(), "", place_of(experiment, i));
+    }
+  }
+}
+
+}  // namespace trainyard::orchestrator
