@@ -33,7 +33,7 @@ class SingleCommunicator final : public Communicator {
 }  // namespace
 
 at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
-  return at::zeros({count}, dtype);
+  return at::zeros({count}, at::TensorOptions(dtype).device(device()));
 }
 
 double sum_over(Communicator& communicator, double own) {

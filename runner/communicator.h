@@ -1,7 +1,8 @@
 // What ranks say to one another: the seam between training and the transport. Every rank of a communicator
 // calls the same collective functions in the same order; sends and receives are between two ranks, matched by
 // tag and, for one tag, in order. `single_communicator` is a group of one, `shared_memory_communicator` one
-// of ranks on one host, `gloo_communicator` one over TCP.
+// of ranks on one host, `gloo_communicator` one over TCP, `nccl_communicator` one of GPUs; `host_copies` has
+// tensors of a GPU travel by one of the others. Each takes tensors in host memory too, of whatever device.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 namespace trainyard::runner {
 
@@ -21,7 +23,8 @@ class CommunicationError : public std::runtime_error {
 
 class Communicator {
  public:
-  // Something under way; its tensor must not be touched before `wait` returns.
+  // Something under way; its tensor must not be touched before `wait` returns. For NCCL that means: by the
+  // host, or by what comes later on the stream that was current in `wait`, which returns at once.
   class Work {
    public:
     virtual ~Work() = default;
@@ -33,7 +36,13 @@ class Communicator {
   virtual int size() const = 0;
   virtual const char* transport() const = 0;         // "gloo"; for the records
   virtual bool same_clock() const { return false; }  // all ranks read the same steady clock
-  // Zeros [count] in memory from where `all_reduce` is fastest. They outlive the communicator.
+  // Where `allocate` takes memory, and where tensors are that it exchanges fastest.
+  virtual at::Device device() const { return at::Device(at::DeviceType::CPU); }
+  // Messages of tensors on `device` from one rank to another meet their receives in the order of both,
+  // whatever their tags, and the host does not learn when one has come: the receiver must know what they look
+  // like. Those of tensors in host memory meet by tag even so.
+  virtual bool in_order() const { return false; }
+  // Zeros [count] on `device`, in memory from where `all_reduce` is fastest. They outlive the communicator.
   virtual at::Tensor allocate(std::int64_t count, at::ScalarType dtype);
   // The same memory for all ranks, zeros [count]: what one writes, all see. Undefined where they share none.
   // Collective; it outlives the communicator.
@@ -46,7 +55,7 @@ class Communicator {
   virtual std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) = 0;
   // Replaces `tensor` by that of rank `root`.
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
-  // Returns once every rank has called it.
+  // Returns once every rank has called it. Work of a GPU that was launched before may still be under way.
   virtual void barrier() = 0;
 };
 

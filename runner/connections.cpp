@@ -3,15 +3,19 @@
 #include <array>
 #include <string>
 
+#include "experiments/transport.h"
+#include "models/error.h"
 #include "models/named_row.h"
 #include "runner/gloo_communicator.h"
+#include "runner/host_copies.h"
+#include "runner/nccl_communicator.h"
 #include "runner/shared_memory_communicator.h"
 
 namespace trainyard::runner {
 
 namespace {
 
-using Meet = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name, const RankGroup&);
+using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name, const RankGroup&);
 
 std::unique_ptr<Communicator> fastest(const Store& store, const std::string& name, const RankGroup& group) {
   auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
@@ -20,11 +24,39 @@ std::unique_ptr<Communicator> fastest(const Store& store, const std::string& nam
 
 struct NamedCommunicator {
   const char* name;
-  Meet meet;
+  MeetOnHost host;  // what goes through host memory goes by it
 };
 
 constexpr std::array communicators{NamedCommunicator{"auto", fastest},
-                                   NamedCommunicator{"gloo", gloo_communicator}};
+                                   NamedCommunicator{"gloo", gloo_communicator},
+                                   NamedCommunicator{"nccl", fastest}};
+
+// The GPUs of a group, which its ranks tell one another.
+std::vector<std::string> gpus_of(const Store& store, const std::string& name, const RankGroup& group,
+                                 const std::string& own) {
+  std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
+  if (own.empty()) return gpus;
+  const auto key = [&](int rank) { return name + "/gpu/" + std::to_string(rank); };
+  store->set(key(group.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
+  for (int rank = 0; rank < group.size; ++rank) {
+    const std::vector<std::uint8_t> text = store->get(key(rank));
+    gpus[static_cast<std::size_t>(rank)] = {text.begin(), text.end()};
+  }
+  return gpus;
+}
+
+std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const RankGroup& group,
+                                   const std::string& communicator, const Seat& seat) {
+  const MeetOnHost host =
+      models::named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
+  const auto transport = experiments::transport_of(communicator, gpus_of(store, name, group, seat.gpu),
+                                                   experiments::nccl_support(nccl_version()));
+  auto on_host = host(store, name, group);
+  if (transport == experiments::Transport::nccl)
+    return nccl_communicator(store, name, group, seat.device, std::move(on_host));
+  if (transport == experiments::Transport::host_copies) return host_copies(std::move(on_host), seat.device);
+  return on_host;
+}
 
 }  // namespace
 
@@ -34,26 +66,27 @@ void Connections::barrier() const {
   replicas->barrier();
 }
 
-Connections unconnected() {
-  return {{}, {}, single_communicator(), single_communicator()};
+Connections unconnected(at::Device device) {
+  return {{}, {}, single_communicator(), single_communicator(), device};
 }
 
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
-                    std::chrono::milliseconds timeout, const std::string& communicator) {
+                    std::chrono::milliseconds timeout, const std::string& communicator, const Seat& seat) {
   const Position at = mesh.position(rank);
-  const Meet meet =
-      models::named_row(communicators, &NamedCommunicator::name, "communicator", communicator).meet;
-  const auto dimension = [&](const std::string& name, int own, int size) {
-    return size == 1 ? single_communicator() : meet(store, name, {own, size, one_host, timeout});
+  const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
+    const RankGroup group{own, size, one_host, timeout, chain};
+    return size == 1 ? single_communicator() : meet(store, name, group, communicator, seat);
   };
-  return {mesh, at, dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas),
-          dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages)};
+  return {
+      mesh, at, dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
+      dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true), seat.device};
 }
 
-Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator) {
-  if (mesh.world_size() == 1) return unconnected();
+Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator,
+                    const Seat& seat) {
+  if (mesh.world_size() == 1) return unconnected(seat.device);
   return connect(connect_store(environment), mesh, environment.rank, environment.one_host(),
-                 communication_timeout, communicator);
+                 communication_timeout, communicator, seat);
 }
 
 }  // namespace trainyard::runner

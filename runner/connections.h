@@ -5,12 +5,11 @@
 #include <chrono>
 #include <memory>
 
-#include <c10/core/Device.h>
-
 #include "runner/communicator.h"
 #include "runner/environment.h"
 #include "runner/gloo_communicator.h"
 #include "runner/mesh.h"
+#include "runner/seat.h"
 
 namespace trainyard::runner {
 
@@ -28,16 +27,18 @@ struct Connections {
 };
 
 // The only rank.
-Connections unconnected();
+Connections unconnected(at::Device device = at::Device(at::DeviceType::CPU));
 
 // Meets the other ranks of `mesh` as `rank`, through `store`, and talks to them by `communicator`: "auto",
-// memory that they share where they are on one host and can, else Gloo; or "gloo". UserError for another.
+// "gloo" or "nccl", which experiments/transport.h turns into what fits the GPUs of all ranks. What goes
+// through host memory takes memory that ranks share where they are on one host and can, else Gloo. UserError
+// for another name, and where NCCL cannot work.
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
                     std::chrono::milliseconds timeout = communication_timeout,
-                    const std::string& communicator = "auto");
+                    const std::string& communicator = "auto", const Seat& seat = {});
 
 // As the launcher says; the store is looked for only where there are several ranks.
 Connections connect(const Environment& environment, const Mesh& mesh,
-                    const std::string& communicator = "auto");
+                    const std::string& communicator = "auto", const Seat& seat = {});
 
 }  // namespace trainyard::runner

@@ -36,6 +36,8 @@ Environment read_environment() {
   environment.rank = integer("RANK", 0, 0, environment.world_size - 1);
   environment.local_world_size =
       integer("LOCAL_WORLD_SIZE", environment.world_size, 1, environment.world_size);
+  environment.local_rank = integer("LOCAL_RANK", environment.rank % environment.local_world_size, 0,
+                                   environment.local_world_size - 1);
   environment.store_host = text("MASTER_ADDR").value_or(environment.store_host);
   environment.store_port = static_cast<std::uint16_t>(integer("MASTER_PORT", 0, 0, 65535));
   environment.agent_store = text("TORCHELASTIC_USE_AGENT_STORE") == "True";

@@ -11,6 +11,7 @@ namespace trainyard::runner {
 struct Environment {
   int rank = 0;
   int world_size = 1;
+  int local_rank = 0;
   int local_world_size = 1;
   std::string store_host = "127.0.0.1";  // MASTER_ADDR
   std::uint16_t store_port = 0;          // MASTER_PORT; 0 = there is no store

@@ -4,6 +4,7 @@
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -50,6 +51,7 @@ struct Live {
 
 struct Expected {
   Action action;
+  bool described;
   IncomingMessage message;
 };
 
@@ -155,7 +157,8 @@ class ExecutorRun {
 
   void send_activations(const Action& action) {
     Live& live = this->live(action.micro_batch);
-    outgoing_.send(stages_, stages_.rank() + 1, tag_of(action), live.outputs);
+    outgoing_.send(stages_, stages_.rank() + 1, tag_of(action), live.outputs,
+                   executor_.sent_.next_is_described(shape(action.micro_batch)));
     if (!work_.context.training) live.outputs.clear();
     watch_.lap(&TimeParts::transfer);
   }
@@ -164,14 +167,14 @@ class ExecutorRun {
     Live& live = this->live(action.micro_batch);
     networks::Activations gradients;
     for (const at::Tensor& input : with_gradient(live.inputs)) gradients.push_back(gradient_of(input));
-    outgoing_.send(stages_, stages_.rank() - 1, tag_of(action), gradients);
+    outgoing_.send(stages_, stages_.rank() - 1, tag_of(action), gradients, !stages_.in_order());
     live.inputs.clear();
     watch_.lap(&TimeParts::transfer);
   }
 
   networks::Activations receive_activations(const Action& action) {
     IncomingMessage::Content content = receive(action);
-    executor_.layouts_[shape(action.micro_batch)] = std::move(content.layout);
+    executor_.received_.learn(shape(action.micro_batch), std::move(content.layout));
     return std::move(content.tensors);
   }
 
@@ -181,9 +184,12 @@ class ExecutorRun {
     const double under_way = posted_.front().message.wait_for_sender();
     watch_.lap(&TimeParts::bubble);
     watch_.move(under_way, &TimeParts::bubble, &TimeParts::transfer);
+    const bool described = posted_.front().described;
+    if (!described) post_tensors(posted_.front());
     IncomingMessage::Content content = posted_.front().message.take();
     posted_.pop_front();
-    watch_.lap(&TimeParts::transfer);
+    // without a header nothing tells waiting for the neighbour from the transfer
+    watch_.lap(described ? &TimeParts::transfer : &TimeParts::bubble);
     return content;
   }
 
@@ -192,27 +198,48 @@ class ExecutorRun {
     while (posted_.size() < posted_ahead && next_receive_ < receives_.size()) {
       const Action& action = receives_[next_receive_++];
       const int from = stages_.rank() + (action.kind == Kind::receive_activations ? -1 : 1);
-      posted_.push_back({action, IncomingMessage(stages_, from, tag_of(action))});
+      const bool described = is_described(action);
+      posted_.push_back({action, described, IncomingMessage(stages_, from, tag_of(action), described)});
     }
+    std::set<Kind> blocked;  // in order none is posted before one of its kind that comes earlier
     for (Expected& expected : posted_) {
-      if (const auto layout = expected_layout(expected.action)) expected.message.post_tensors(*layout);
+      if (blocked.contains(expected.action.kind)) continue;
+      post_tensors(expected);
+      if (stages_.in_order() && !expected.message.posted()) blocked.insert(expected.action.kind);
     }
+  }
+
+  // Where it is known what they look like.
+  void post_tensors(Expected& expected) {
+    if (expected.message.posted()) return;
+    if (const auto layout = expected_layout(expected.action)) expected.message.post_tensors(*layout);
+  }
+
+  // Gradients look like the outputs that they belong to.
+  bool is_described(const Action& action) {
+    if (action.kind == Kind::receive_gradients) return !stages_.in_order();
+    return executor_.received_.next_is_described(shape(action.micro_batch));
   }
 
   // What a message's tensors look like, where that is known before it arrives: activations of a shape that
   // was met before, gradients once their outputs are there.
   std::optional<Layout> expected_layout(const Action& action) {
-    if (action.kind == Kind::receive_activations) {
-      const auto found = executor_.layouts_.find(shape(action.micro_batch));
-      return found == executor_.layouts_.end() ? std::nullopt : std::optional(found->second);
-    }
+    if (action.kind == Kind::receive_activations)
+      return executor_.received_.layout(shape(action.micro_batch));
     const Live& live = this->live(action.micro_batch);
-    return live.outputs.empty() ? std::nullopt : std::optional(layout_of(with_gradient(live.outputs)));
+    if (live.outputs.empty()) return std::nullopt;
+    Layout layout = layout_of(with_gradient(live.outputs));
+    for (TensorLayout& gradient : layout) gradient.requires_grad = false;
+    return layout;
   }
 
+  // All that the layout of its activations depends on: in evaluation they require no gradient.
   const std::vector<std::int64_t>& shape(int micro_batch) {
     auto& known = shapes_[static_cast<std::size_t>(micro_batch)];
-    if (!known) known = work_.shape(samples(micro_batch));
+    if (!known) {
+      known = work_.shape(samples(micro_batch));
+      known->push_back(work_.context.training ? 1 : 0);
+    }
     return *known;
   }
 

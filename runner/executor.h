@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +42,11 @@ class Executor {
   // `network` and `stages`, which connects the stages of this replica in their order, must outlive it. The
   // layers compute in `precision`.
   Executor(const networks::Network& network, Communicator& stages, std::string precision)
-      : network_(network), stages_(stages), precision_(std::move(precision)) {}
+      : network_(network),
+        stages_(stages),
+        precision_(std::move(precision)),
+        sent_(stages.in_order()),
+        received_(stages.in_order()) {}
 
   // Takes all `actions`. Where there are backwards among them, `reducer` has gradients prepared before, and
   // is told of the last one; returns whether there was any. Collective over the stages.
@@ -54,7 +57,7 @@ class Executor {
   const networks::Network& network_;
   Communicator& stages_;
   std::string precision_;
-  std::map<std::vector<std::int64_t>, Layout> layouts_;  // of activations received so far, by shape
+  Descriptions sent_, received_;  // of activations
 };
 
 }  // namespace trainyard::runner

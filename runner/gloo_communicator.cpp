@@ -7,42 +7,11 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "runner/c10d_work.h"
+
 namespace trainyard::runner {
 
 namespace {
-
-// The first line of what LibTorch and Gloo say, without the place in their source that it may begin with.
-std::string first_line(const std::exception& error) {
-  std::string text = error.what();
-  text.resize(std::min(text.find('\n'), text.size()));
-  const auto place = text.find("] ");
-  return text.starts_with("[") && place != std::string::npos ? text.substr(place + 2) : text;
-}
-
-// Calls `action`, naming rank and deed where it fails.
-template <class Action>
-auto guarded(int rank, const char* deed, Action&& action) {
-  try {
-    return action();
-  } catch (const std::exception& error) {
-    throw CommunicationError("rank " + std::to_string(rank) + ": " + deed +
-                             " failed, a peer may have ended: " + first_line(error));
-  }
-}
-
-class GlooWork final : public Communicator::Work {
- public:
-  GlooWork(int rank, const char* deed, c10::intrusive_ptr<c10d::Work> work)
-      : rank_(rank), deed_(deed), work_(std::move(work)) {}
-  void wait() override {
-    guarded(rank_, deed_, [&] { return work_->wait(); });
-  }
-
- private:
-  int rank_;
-  const char* deed_;
-  c10::intrusive_ptr<c10d::Work> work_;
-};
 
 class GlooCommunicator final : public Communicator {
  public:
@@ -53,15 +22,15 @@ class GlooCommunicator final : public Communicator {
   const char* transport() const override { return "gloo"; }
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     std::vector<at::Tensor> tensors{tensor};
-    return start("all-reduce", [&] { return group_->allreduce(tensors); });
+    return start_work(rank(), "all-reduce", [&] { return group_->allreduce(tensors); });
   }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
     std::vector<at::Tensor> tensors{tensor};
-    return start("sending to a stage", [&] { return group_->send(tensors, to, tag); });
+    return start_work(rank(), "sending to a stage", [&] { return group_->send(tensors, to, tag); });
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
     std::vector<at::Tensor> tensors{tensor};
-    return start("receiving from a stage", [&] { return group_->recv(tensors, from, tag); });
+    return start_work(rank(), "receiving from a stage", [&] { return group_->recv(tensors, from, tag); });
   }
   void broadcast(const at::Tensor& tensor, int root) override {
     std::vector<at::Tensor> tensors{tensor};
@@ -74,11 +43,6 @@ class GlooCommunicator final : public Communicator {
   }
 
  private:
-  template <class Action>
-  std::unique_ptr<Work> start(const char* deed, const Action& action) {
-    return std::make_unique<GlooWork>(rank(), deed, guarded(rank(), deed, action));
-  }
-
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };
 

@@ -94,17 +94,24 @@ Layout layout_of(const networks::Activations& tensors) {
   return layout;
 }
 
-IncomingMessage::IncomingMessage(Communicator& communicator, int from, int tag)
-    : communicator_(&communicator),
-      from_(from),
-      tag_(tag),
-      header_(at::empty({header_integers}, at::kLong)),
-      header_work_(communicator.receive(header_, from, tag)) {}
+std::optional<Layout> Descriptions::layout(const Shape& shape) const {
+  const auto found = layouts_.find(shape);
+  return found == layouts_.end() ? std::nullopt : std::optional(found->second);
+}
+
+IncomingMessage::IncomingMessage(Communicator& communicator, int from, int tag, bool described)
+    : communicator_(&communicator), from_(from), tag_(tag) {
+  if (!described) return;
+  header_ = at::empty({header_integers}, at::kLong);
+  header_work_ = communicator.receive(header_, from, tag);
+}
 
 void IncomingMessage::post_tensors(const Layout& expected) {
   if (std::exchange(posted_, true)) return;
+  expected_ = expected;
   for (const TensorLayout& layout : expected) {
-    flat_.push_back(at::empty({layout.numel()}, layout.dtype));
+    flat_.push_back(
+        at::empty({layout.numel()}, at::TensorOptions(layout.dtype).device(communicator_->device())));
     if (layout.numel() > 0) works_.push_back(communicator_->receive(flat_.back(), from_, tag_));
   }
 }
@@ -112,14 +119,15 @@ void IncomingMessage::post_tensors(const Layout& expected) {
 double IncomingMessage::wait_for_sender() {
   const std::int64_t begin = nanoseconds();
   if (const auto work = std::exchange(header_work_, nullptr)) work->wait();
-  if (!communicator_->same_clock()) return 0;
+  if (!header_.defined() || !communicator_->same_clock()) return 0;
   const std::int64_t sent = header_.const_data_ptr<std::int64_t>()[header_integers - 1];
   return 1e-9 * static_cast<double>(nanoseconds() - std::max(sent, begin));
 }
 
 IncomingMessage::Content IncomingMessage::take() {
   wait_for_sender();
-  Content content{decode(header_), {}};
+  if (!header_.defined() && !posted_) throw InternalError("a message that nothing describes");
+  Content content{header_.defined() ? decode(header_) : std::move(expected_), {}};
   post_tensors(content.layout);
   if (!std::equal(flat_.begin(), flat_.end(), content.layout.begin(), content.layout.end(), fits)) {
     throw InternalError("a stage sent other tensors than its neighbour expected");
@@ -130,10 +138,11 @@ IncomingMessage::Content IncomingMessage::take() {
   return content;
 }
 
-void OutgoingMessages::send(Communicator& communicator, int to, int tag,
-                            const networks::Activations& tensors) {
+void OutgoingMessages::send(Communicator& communicator, int to, int tag, const networks::Activations& tensors,
+                            bool described) {
   const at::NoGradGuard no_grad;
-  works_.push_back(communicator.send(at::tensor(encode(layout_of(tensors)), at::kLong), to, tag));
+  if (described)
+    works_.push_back(communicator.send(at::tensor(encode(layout_of(tensors)), at::kLong), to, tag));
   for (const at::Tensor& tensor : tensors) {
     if (tensor.numel() == 0) continue;
     works_.push_back(communicator.send(in_transit(tensor.detach()), to, tag));

@@ -3,11 +3,17 @@
 // and then each tensor. The header leaves when its sender has computed, so waiting for it is waiting for the
 // neighbour, and what is waited after that is the transfer. The header's receive can always be posted ahead,
 // the tensors' as soon as somebody knows how many numbers they will hold.
+//
+// Where messages meet in their order only (`Communicator::in_order`), a header would have to be read by the
+// host before the next receive can be posted, so that the GPU would stand still. There a message has one only
+// where its receiver cannot know what it looks like, and both sides must agree on which (`Descriptions`).
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -28,15 +34,34 @@ using Layout = std::vector<TensorLayout>;
 
 Layout layout_of(const networks::Activations& tensors);
 
+// Which messages of activations have a header, and what those without one look like. Sender and receiver each
+// have their own and ask it once a message, in the order of the messages, with the same numbers `shape`: all
+// that the layout depends on. So they agree: the first of a shape has a header.
+class Descriptions {
+ public:
+  using Shape = std::vector<std::int64_t>;
+  explicit Descriptions(bool in_order) : in_order_(in_order) {}
+  bool next_is_described(const Shape& shape) { return !in_order_ || met_.insert(shape).second; }
+  void learn(const Shape& shape, Layout layout) { layouts_[shape] = std::move(layout); }
+  std::optional<Layout> layout(const Shape& shape) const;  // where it was learnt
+
+ private:
+  bool in_order_;
+  std::set<Shape> met_;
+  std::map<Shape, Layout> layouts_;
+};
+
 // One message that is to come.
 class IncomingMessage {
  public:
-  IncomingMessage(Communicator& communicator, int from, int tag);  // posts the header's receive
+  IncomingMessage(Communicator& communicator, int from, int tag,
+                  bool described = true);  // posts the header's receive, where it has one
   // Posts the tensors' receives, whose types and numbers must be those of `expected`. No effect the second
-  // time.
+  // time. In order, where messages meet so.
   void post_tensors(const Layout& expected);
-  // Until it has begun to send. Returns how long ago that was, as far as this rank waited for it: what the
-  // message took, not its sender. 0 where the ranks have no clock in common.
+  bool posted() const { return posted_; }
+  // Until it has begun to send, where it has a header. Returns how long ago that was, as far as this rank
+  // waited for it: what the message took, not its sender. 0 where the ranks have no clock in common.
   double wait_for_sender();
   // Waits for the rest; then `tensors` have `requires_grad` as at the sender. InternalError where they are
   // not what was expected.
@@ -50,9 +75,10 @@ class IncomingMessage {
   Communicator* communicator_;
   int from_;
   int tag_;
-  at::Tensor header_;
+  at::Tensor header_;  // undefined: it has none
   std::unique_ptr<Communicator::Work> header_work_;
   bool posted_ = false;
+  Layout expected_;             // once posted
   networks::Activations flat_;  // as they travel
   std::vector<std::unique_ptr<Communicator::Work>> works_;
 };
@@ -60,7 +86,8 @@ class IncomingMessage {
 // Messages under way: their tensors stay alive and must not change until `finish` has returned.
 class OutgoingMessages {
  public:
-  void send(Communicator& communicator, int to, int tag, const networks::Activations& tensors);
+  void send(Communicator& communicator, int to, int tag, const networks::Activations& tensors,
+            bool described = true);
   void finish();
 
  private:

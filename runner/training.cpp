@@ -7,7 +7,6 @@
 #include "models/error.h"
 #include "runner/checkpoints.h"
 #include "runner/connections.h"
-#include "runner/device.h"
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
 #include "runner/parameter_check.h"
@@ -25,20 +24,16 @@ namespace {
 
 using experiments::Phase;
 
-// Cores are the rank's where no device is named.
-at::Device device_of(const experiments::Launch& launch, int rank) {
-  const auto index = static_cast<std::size_t>(rank);
-  return device_named(index < launch.devices.size() ? launch.devices[index] : "cpu");
-}
-
-// Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says.
-int settle(const experiments::Launch& launch, int rank, RankRecords& records) {
+// Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says; beside a GPU
+// as many as the plan says.
+int settle(const experiments::Launch& launch, int rank, const Seat& seat, RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
   }
-  const bool placed_here = index < launch.cores.size();  // else by a cluster, which need not bind to cores
-  const int own = placed_here ? available_cores() : launch.circumstances.threads_per_rank;
+  // a cluster need not bind to cores
+  const bool own_cores = index < launch.cores.size() && seat.device.is_cpu();
+  const int own = own_cores ? available_cores() : launch.circumstances.threads_per_rank;
   const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
@@ -112,15 +107,14 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   records.progress(Phase::setup, 0, 0, 0, nullptr, true);
 
   // 1. The process groups.
-  const at::Device device = device_of(launch, environment.rank);
-  const int threads = settle(launch, environment.rank, records);
+  const Seat seat = take_seat(launch, environment);
+  const int threads = settle(launch, environment.rank, seat, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  Connections ranks = connect(environment, mesh, launch.circumstances.communicator);
+  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
   if (!find_strategy(launch.run.strategy.kind).connected) {
     ranks.barrier();  // at once, and then none waits for another
-    ranks = unconnected();
+    ranks = unconnected(seat.device);
   }
-  ranks.device = device;
   train(launch, ranks, threads, records);
 }
 

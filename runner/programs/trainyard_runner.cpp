@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runner/device.h"
+#include "runner/nccl_communicator.h"
 #include "runner/process.h"
 #include "runner/rank_records.h"
 #include "runner/training.h"
@@ -26,7 +27,7 @@ Trains one rank of one run. --records writes to DIR instead of the attempt's own
 again by hand. --version --json also lists the GPUs that it sees. It reads
   TRAINYARD_RUN                      path of run.json, which says what to train and where records go
   RANK, WORLD_SIZE                   its place; default: the only rank
-  LOCAL_WORLD_SIZE                   ranks on this host; default: all
+  LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks on this host, and their number; default: all
   MASTER_ADDR, MASTER_PORT           the store where ranks meet, as trainyard-store prints it
   TORCHELASTIC_USE_AGENT_STORE=True  that store is already served; else rank 0 opens it
   TORCHELASTIC_RUN_ID                prefix of this launch in the store
@@ -88,7 +89,9 @@ int main(int argc, char** argv) {
   if (arguments == std::vector<std::string>{"--version"}) {
     std::cout << runner::to_text(runner::versions()) << "\n";
   } else if (arguments == std::vector<std::string>{"--version", "--json"}) {
-    nlohmann::ordered_json facts = runner::to_json(runner::versions());
+    runner::Versions versions = runner::versions();
+    if (const std::string loaded = runner::nccl_version(); !loaded.empty()) versions.nccl = loaded;
+    nlohmann::ordered_json facts = runner::to_json(versions);
     facts["gpus"] = runner::to_json(runner::gpus());
     std::cout << facts << "\n";
   } else if (arguments == std::vector<std::string>{"--help"}) {

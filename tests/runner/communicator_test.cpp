@@ -1,4 +1,4 @@
-// Both transports do the same: sums against those of one process, messages by tag, peers that go.
+// All transports do the same: sums against those of one process, messages by tag, peers that go.
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -9,6 +9,7 @@
 
 #include "models/error.h"
 #include "runner/gloo_communicator.h"
+#include "runner/host_copies.h"
 #include "runner/shared_memory_communicator.h"
 #include "tests/runner/doctest_beside_torch.h"
 
@@ -19,7 +20,13 @@ struct Transport {
   const char* name;
   std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const RankGroup&);
 };
-constexpr Transport transports[]{{"gloo", gloo_communicator}, {"shared memory", shared_memory_communicator}};
+// All tensors are copied, as those of a GPU would be.
+std::unique_ptr<Communicator> copied(const Store& store, const std::string& name, const RankGroup& group) {
+  return host_copies(gloo_communicator(store, name, group), at::kCPU);
+}
+
+constexpr Transport transports[]{
+    {"gloo", gloo_communicator}, {"shared memory", shared_memory_communicator}, {"host copies", copied}};
 
 using Rank = std::function<void(Communicator&)>;
 

@@ -2,10 +2,12 @@
 #include "runner/executor.h"
 
 #include <mutex>
+#include <set>
 
 #include "models/error.h"
 #include "runner/strategy.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/in_order.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -53,15 +55,17 @@ struct Result {
   double evaluated_loss = 0;
 };
 
-// Two epochs and an evaluation, in float64.
-Result train_and_evaluate(const experiments::Run& run) {
+// Two epochs and an evaluation, in float64; `prepare` may change how a rank is connected.
+Result train_and_evaluate(const experiments::Run& run,
+                          const std::function<void(Connections&)>& prepare = {}) {
   const Mesh mesh{static_cast<int>(run.strategy.replicas), static_cast<int>(run.strategy.stages)};
   const models::Images images = random_images(small, samples);
   Result result;
   result.losses.resize(10);
   std::vector<std::vector<at::Tensor>> parameters(static_cast<std::size_t>(mesh.stages));
   std::mutex mutex;
-  run_mesh(mesh, [&](const Connections& ranks) {
+  run_mesh(mesh, [&](Connections& ranks) {
+    if (prepare) prepare(ranks);
     Trainer trainer(run, {small, 10}, ranks, at::kDouble);
     const ImageSplit data = tensors_of(images, at::kDouble, trainer.network().channels_last);
     const Sampler sampler(samples, global_batch, ranks.position.replica, mesh.replicas);
@@ -124,6 +128,41 @@ TEST_CASE(
       check_equal(result, one);
     }
   }
+}
+
+TEST_CASE("where messages meet in their order, as NCCL's do, every schedule trains what one rank does") {
+  const Result one = train_and_evaluate(small_run({1, 1, "", 1}));
+  for (const Shape& shape : shapes) {
+    if (shape.stages == 1) continue;
+    CAPTURE(shape.stages);
+    CAPTURE(shape.schedule);
+    std::vector<int> described(static_cast<std::size_t>(shape.replicas * shape.stages));
+    const Result result = train_and_evaluate(small_run(shape), [&](Connections& ranks) {
+      const auto rank = ranks.position.replica * shape.stages + ranks.position.stage;
+      ranks.stages = in_order(std::move(ranks.stages), described[static_cast<std::size_t>(rank)]);
+    });
+    check_equal(result, one);
+    // The last stage sends gradients alone, which are never described. The others describe activations once
+    // for each number of samples, in training and in evaluation.
+    std::set<std::int64_t> sizes;
+    for (const std::int64_t batch : {global_batch, samples % global_batch}) {
+      const Part part = part_of({0, batch}, 0, static_cast<int>(shape.replicas));
+      for (int m = 0; m < shape.micro_batches; ++m)
+        sizes.insert(part_of({0, part.size()}, m, static_cast<int>(shape.micro_batches)).size());
+    }
+    sizes.erase(0);
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage)
+      CHECK(described[static_cast<std::size_t>(stage)] ==
+            (stage + 1 < shape.stages ? 2 * static_cast<int>(sizes.size()) : 0));
+  }
+}
+
+TEST_CASE("a message that is not described has to be expected") {
+  run_mesh({1, 2}, [](const Connections& ranks) {
+    if (ranks.position.stage == 0) return;
+    IncomingMessage message(*ranks.stages, 0, 0, /*described=*/false);
+    CHECK_THROWS_WITH_AS(message.take(), "a message that nothing describes", InternalError);
+  });
 }
 
 TEST_CASE("gradients that accumulate over turns are those of the whole step") {

@@ -25,7 +25,8 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& rank) {
   run_mesh({ranks, 1}, [&](const Connections& connections) { rank(*connections.replicas); });
 }
 
-void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank) {
+void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
+              const std::string& communicator, const std::function<Seat(int rank)>& seat) {
   at::set_num_threads(1);
   const Store store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
@@ -36,7 +37,7 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank) {
       std::optional<Connections>
           connections;  // closed after an exception is known, as that makes others' fail
       try {
-        connections = connect(store, mesh, r, true, timeout);
+        connections = connect(store, mesh, r, true, timeout, communicator, seat ? seat(r) : Seat());
         rank(*connections);
         connections->barrier();
       } catch (...) {

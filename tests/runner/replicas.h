@@ -18,8 +18,9 @@ namespace trainyard::runner::testing {
 // Runs `rank` once for each of `ranks`, all at the same time; the first exception of any is thrown again.
 void run_ranks(int ranks, const std::function<void(Communicator&)>& rank);
 
-// The same for the ranks of a mesh.
-void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank);
+// The same for the ranks of a mesh, who talk by `communicator` and sit where `seat` says.
+void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
+              const std::string& communicator = "auto", const std::function<Seat(int rank)>& seat = {});
 
 // Trains `launch` as trainyard-runner would, one thread a rank; `prepare` may change how a rank is connected.
 void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare = {});

@@ -1,0 +1,35 @@
+#include "runner/seat.h"
+
+#include "models/error.h"
+#include "runner/device.h"
+#include "runner/gpu.h"
+#include "runner/process.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+// Cores are the rank's where no device is named.
+std::string name_in(const experiments::Launch& launch, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < launch.devices.size() ? launch.devices[index] : "cpu";
+}
+
+}  // namespace
+
+std::string device_of_task(const std::string& name, int local_rank, std::optional<int> visible_gpus) {
+  if (name != "cuda") return name;
+  if (visible_gpus.value_or(0) == 0)
+    throw UserError("this rank is to train on a GPU, and sees none",
+                    "set gpus_per_task in [machine], and start it with a CUDA build of trainyard-runner");
+  return "cuda:" + std::to_string(local_rank % *visible_gpus);
+}
+
+Seat take_seat(const experiments::Launch& launch, const Environment& environment) {
+  const std::string name =
+      device_of_task(name_in(launch, environment.rank), environment.local_rank, gpu_count());
+  const at::Device device = device_named(name);
+  return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : ""};
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,92 @@
+// Which device a rank computes on, and by what ranks talk that sit so.
+#include "runner/seat.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include "models/error.h"
+#include "runner/connections.h"
+#include "runner/nccl_communicator.h"
+#include "runner/nccl_settings.h"
+#include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/replicas.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+
+// Ranks whose tensors are in host memory, on GPUs by name only.
+std::string transport_of_two(const std::string& communicator, const std::array<std::string, 2>& gpus) {
+  std::string transport;
+  run_mesh(
+      {2, 1},
+      [&](Connections& ranks) {
+        const at::Tensor sum = at::full({3}, 1.0 + ranks.position.replica);
+        ranks.replicas->all_reduce(sum)->wait();
+        if (!sum.eq(3).all().item<bool>()) throw std::runtime_error("a wrong sum");
+        if (ranks.position.replica == 0) transport = ranks.transport();
+      },
+      communicator,
+      [&](int rank) {
+        return Seat{at::kCPU, "cuda:0", gpus[static_cast<std::size_t>(rank)]};
+      });
+  return transport;
+}
+
+TEST_CASE("a rank takes the device that its launch names, and on a cluster the GPU of its local rank") {
+  struct Case {
+    const char* name;
+    int local_rank;
+    std::optional<int> visible;
+    const char* device;
+  };
+  for (const auto& [name, local_rank, visible, device] : std::array{
+           Case{"cpu:0-1", 3, std::nullopt, "cpu:0-1"}, Case{"cuda:2", 0, 4, "cuda:2"},
+           Case{"cuda", 0, 1, "cuda:0"},
+           Case{"cuda", 3, 1, "cuda:0"},  // Slurm shows each task its own GPU alone
+           Case{"cuda", 3, 4, "cuda:3"},  // all tasks of a host see all of its GPUs
+           Case{"cuda", 5, 4, "cuda:1"},  // more tasks than GPUs
+       }) {
+    CAPTURE(name);
+    CAPTURE(local_rank);
+    CHECK(device_of_task(name, local_rank, visible) == device);
+  }
+  for (const std::optional<int> visible : {std::optional<int>(), std::optional(0)})
+    CHECK_THROWS_WITH_AS(device_of_task("cuda", 0, visible),
+                         doctest::Contains("sees none; set gpus_per_task"), UserError);
+}
+
+TEST_CASE("ranks tell one another their GPUs, and talk as these allow") {
+  CHECK(transport_of_two("auto", {"", ""}) == "shared memory");
+  CHECK(transport_of_two("gloo", {"", ""}) == "gloo");
+  CHECK(transport_of_two("auto", {"h GPU-a", "h GPU-a"}) == "shared memory, host copies");
+  CHECK(transport_of_two("gloo", {"h GPU-a", "h GPU-b"}) == "gloo, host copies");
+  CHECK_THROWS_WITH_AS(transport_of_two("nccl", {"", ""}), doctest::Contains("ranks train on CPU cores"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(transport_of_two("nickel", {"", ""}),
+                       doctest::Contains("no communicator \"nickel\"; known are auto, gloo, nccl"),
+                       UserError);
+}
+
+// NCCL's NCCL_VERSION(X, Y, Z): nccl.h
+TEST_CASE("NCCL's version is read as NCCL counts it") {
+  CHECK(nccl_version_text(22907) == "2.29.7");
+  CHECK(nccl_version_text(23203) == "2.32.3");
+  CHECK(nccl_version_text(2708) == "2.7.8");
+}
+
+TEST_CASE("settings of NCCL that one run could end others by stand, whatever the environment says") {
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", 1);
+  ::setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "1", 1);
+  set_nccl_environment();
+  CHECK(std::string(std::getenv("TORCH_NCCL_DUMP_ON_TIMEOUT")) == "0");
+  CHECK(std::string(std::getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING")) == "3");
+  CHECK(std::string(std::getenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING")) == "1");
+  for (const NcclSetting& setting : nccl_settings()) ::unsetenv(setting.name.c_str());
+}
+
+}  // namespace
