@@ -7,6 +7,7 @@
 #include "experiments/crc32c.h"
 #include "experiments/durable_file.h"
 #include "experiments/file_error.h"
+#include "experiments/json_members.h"
 #include "models/error.h"
 
 namespace trainyard::experiments {
@@ -37,14 +38,14 @@ nlohmann::json to_json(const Checkpoint& checkpoint, std::size_t value_bytes) {
 // Takes the state out of it: a copy of what is nested deep would need as much of the stack.
 Checkpoint checkpoint_from_json(nlohmann::json object) {
   Checkpoint checkpoint;
-  object.at("run").get_to(checkpoint.run);
-  object.at("attempt").get_to(checkpoint.attempt);
-  object.at("epoch").get_to(checkpoint.epoch);
-  object.at("stage").get_to(checkpoint.stage);
+  read(object.at("run"), checkpoint.run);
+  read(object.at("attempt"), checkpoint.attempt);
+  read(object.at("epoch"), checkpoint.epoch);
+  read(object.at("stage"), checkpoint.stage);
   checkpoint.state = std::move(object.at("state"));
   if (const auto weights = object.find("weights"); weights != object.end())
     checkpoint.weights =
-        FileSum{weights->at("bytes").get<std::uintmax_t>(), weights->at("crc").get<std::string>()};
+        FileSum{read_as<std::uintmax_t>(weights->at("bytes")), weights->at("crc").get<std::string>()};
   return checkpoint;
 }
 
@@ -86,7 +87,7 @@ class Reader {
     nlohmann::json object = nlohmann::json::parse(line);
     if (object.at("v") != checkpoint_version) fail("it is of another version");
     if (!object.at("value_bytes").is_number_unsigned()) fail("its first line is no header");
-    const auto value_bytes = object.at("value_bytes").get<std::uintmax_t>();
+    const auto value_bytes = read_as<std::uintmax_t>(object.at("value_bytes"));
     const std::uintmax_t others = line.size() + 1 + seal_bytes;
     if (const auto size = fs::file_size(file_); size < others || size - others != value_bytes)
       fail(std::to_string(size) + " bytes, should be " + std::to_string(others) + " and " +

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "experiments/json_members.h"
 #include "models/error.h"
 #include "models/sha256.h"
 
@@ -33,16 +34,16 @@ nlohmann::json to_json(const ProfiledData& data) {
 
 ProfiledData profiled_data_from_json(const nlohmann::json& object) try {
   ProfiledData data;
-  object.at("dataset").get_to(data.dataset);
-  object.at("source").get_to(data.source);
-  object.at("identity").get_to(data.identity);
+  read(object.at("dataset"), data.dataset);
+  read(object.at("source"), data.source);
+  read(object.at("identity"), data.identity);
   const nlohmann::json& classes = object.at("classes");
-  classes.at("train").get_to(data.profile.classes[0]);
-  classes.at("validation").get_to(data.profile.classes[1]);
-  classes.at("test").get_to(data.profile.classes[2]);
+  read(classes.at("train"), data.profile.classes[0]);
+  read(classes.at("validation"), data.profile.classes[1]);
+  read(classes.at("test"), data.profile.classes[2]);
   for (const nlohmann::json& channel : object.at("channels"))
     data.profile.channels.push_back(
-        {channel.at("name").get<std::string>(), channel.at("counts").get<std::vector<std::int64_t>>()});
+        {channel.at("name").get<std::string>(), read_as<std::vector<std::int64_t>>(channel.at("counts"))});
   return data;
 } catch (const nlohmann::json::exception& error) {
   throw InternalError(std::string("not the JSON of a data profile: ") + error.what());

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "experiments/durable_file.h"
+#include "experiments/json_members.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
 #include "models/sha256.h"
@@ -28,7 +29,7 @@ std::string read_text(const std::filesystem::path& file) {
 
 // What only this version of run.json promises is checked by reading it.
 void check_version(const json& object) {
-  const int version = object.at("v").get<int>();
+  const int version = read_as<int>(object.at("v"));
   if (version != launch_version)
     throw UserError("run file of version " + std::to_string(version) + ", this program reads version " +
                     std::to_string(launch_version));
@@ -51,13 +52,13 @@ json to_json(const Circumstances& circumstances) {
 
 Circumstances circumstances_from_json(const json& object) try {
   Circumstances circumstances;
-  object.at("host").get_to(circumstances.host);
-  object.at("libtorch").get_to(circumstances.libtorch);
-  object.at("nccl").get_to(circumstances.nccl);
-  object.at("processor").get_to(circumstances.processor);
-  object.at("ranks_per_device").get_to(circumstances.ranks_per_device);
-  object.at("release").get_to(circumstances.release);
-  object.at("threads_per_rank").get_to(circumstances.threads_per_rank);
+  read(object.at("host"), circumstances.host);
+  read(object.at("libtorch"), circumstances.libtorch);
+  read(object.at("nccl"), circumstances.nccl);
+  read(object.at("processor"), circumstances.processor);
+  read(object.at("ranks_per_device"), circumstances.ranks_per_device);
+  read(object.at("release"), circumstances.release);
+  read(object.at("threads_per_rank"), circumstances.threads_per_rank);
   circumstances.communicator = object.value("communicator", circumstances.communicator);
   return circumstances;
 } catch (const json::exception& error) {
@@ -98,22 +99,22 @@ json to_json(const Launch& launch) {
 Launch launch_from_json(const json& object) try {
   check_version(object);
   Launch launch;
-  object.at("run").get_to(launch.key);
-  object.at("attempt").get_to(launch.attempt);
+  read(object.at("run"), launch.key);
+  read(object.at("attempt"), launch.attempt);
   launch.records = object.at("records").get<std::string>();
-  object.at("experiment").get_to(launch.experiment);
+  read(object.at("experiment"), launch.experiment);
   launch.run = run_from_json(object.at("work"));
-  object.at("devices").get_to(launch.devices);
-  object.at("cores").get_to(launch.cores);
-  object.at("host_exclusive").get_to(launch.host_exclusive);
-  object.at("devices_shared").get_to(launch.devices_shared);
+  read(object.at("devices"), launch.devices);
+  read(object.at("cores"), launch.cores);
+  read(object.at("host_exclusive"), launch.host_exclusive);
+  read(object.at("devices_shared"), launch.devices_shared);
   launch.probe = object.value("probe", false);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
-  object.at("created").get_to(launch.created);
+  read(object.at("created"), launch.created);
   launch.checkpoints = object.value("checkpoints", std::string());
   if (object.contains("resumes_attempt"))
-    launch.resumes = Resumes{object.at("resumes_attempt").get<int>(),
-                             object.at("resumes_after_epoch").get<std::int64_t>()};
+    launch.resumes = Resumes{read_as<int>(object.at("resumes_attempt")),
+                             read_as<std::int64_t>(object.at("resumes_after_epoch"))};
   return launch;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of a launch: ") + error.what());

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "experiments/json_members.h"
 #include "experiments/run.h"
 #include "models/error.h"
 
@@ -32,7 +33,7 @@ json optional_json(const std::optional<T>& value) {
 
 std::optional<std::int64_t> optional_integer(const json& value) {
   if (value.is_null()) return std::nullopt;
-  return value.get<std::int64_t>();
+  return read_as<std::int64_t>(value);
 }
 
 json input_json(const models::InputShape& input) {
@@ -92,19 +93,19 @@ json strategy_json(const Strategy& strategy) {
 // A member that was added later keeps its value where it is missing.
 template <typename T>
 void get_later(const json& object, const char* name, T& value) {
-  if (const auto found = object.find(name); found != object.end()) found->get_to(value);
+  if (const auto found = object.find(name); found != object.end()) read(*found, value);
 }
 
 models::InputShape input_from_json(const json& object) {
   models::InputShape input;
-  object.at("channels").get_to(input.image.channels);
-  object.at("height").get_to(input.image.height);
-  object.at("width").get_to(input.image.width);
-  object.at("classes").get_to(input.classes);
-  object.at("vocabulary").get_to(input.vocabulary);
-  object.at("target_vocabulary").get_to(input.target_vocabulary);
-  object.at("source_length").get_to(input.source_length);
-  object.at("target_length").get_to(input.target_length);
+  read(object.at("channels"), input.image.channels);
+  read(object.at("height"), input.image.height);
+  read(object.at("width"), input.image.width);
+  read(object.at("classes"), input.classes);
+  read(object.at("vocabulary"), input.vocabulary);
+  read(object.at("target_vocabulary"), input.target_vocabulary);
+  read(object.at("source_length"), input.source_length);
+  read(object.at("target_length"), input.target_length);
   return input;
 }
 
@@ -117,12 +118,12 @@ models::InputShape known_input(const std::string& source) {
 
 models::DataChoice data_from_json(const json& object) {
   models::DataChoice data;
-  object.at("dataset").get_to(data.dataset);
-  object.at("fingerprint").get_to(data.fingerprint);
+  read(object.at("dataset"), data.dataset);
+  read(object.at("fingerprint"), data.fingerprint);
   data.folder = object.at("folder").get<std::string>();
-  object.at("source").get_to(data.source);
-  object.at("split").get_to(data.split);
-  object.at("split_seed").get_to(data.split_seed);
+  read(object.at("source"), data.source);
+  read(object.at("split"), data.split);
+  read(object.at("split_seed"), data.split_seed);
   data.train_samples = optional_integer(object.at("train_samples"));
   get_later(object, "image_size", data.image_size);
   get_later(object, "vocabulary_max_size", data.vocabulary_max_size);
@@ -133,23 +134,23 @@ models::DataChoice data_from_json(const json& object) {
 
 Optimizer optimizer_from_json(const json& object) {
   Optimizer optimizer;
-  object.at("kind").get_to(optimizer.kind);
-  object.at("learning_rate").get_to(optimizer.learning_rate);
-  object.at("momentum").get_to(optimizer.momentum);
-  object.at("schedule").get_to(optimizer.schedule);
+  read(object.at("kind"), optimizer.kind);
+  read(object.at("learning_rate"), optimizer.learning_rate);
+  read(object.at("momentum"), optimizer.momentum);
+  read(object.at("schedule"), optimizer.schedule);
   get_later(object, "schedule_epochs", optimizer.schedule_epochs);
   get_later(object, "schedule_factor", optimizer.schedule_factor);
   get_later(object, "clip_norm", optimizer.clip_norm);
-  object.at("weight_decay").get_to(optimizer.weight_decay);
+  read(object.at("weight_decay"), optimizer.weight_decay);
   return optimizer;
 }
 
 Strategy strategy_from_json(const json& object) {
   Strategy strategy;
-  object.at("kind").get_to(strategy.kind);
-  object.at("name").get_to(strategy.name);
-  object.at("replicas").get_to(strategy.replicas);
-  object.at("stages").get_to(strategy.stages);
+  read(object.at("kind"), strategy.kind);
+  read(object.at("name"), strategy.name);
+  read(object.at("replicas"), strategy.replicas);
+  read(object.at("stages"), strategy.stages);
   get_later(object, "schedule", strategy.schedule);
   get_later(object, "micro_batches", strategy.micro_batches);
   get_later(object, "boundaries", strategy.boundaries);
@@ -210,8 +211,8 @@ Run run_from_json(const json& object) try {
   Run run;
   run.axes = values_from_json(object.at("axes"));
   run.data = data_from_json(object.at("data"));
-  object.at("epochs").get_to(run.epochs);
-  object.at("global_batch").get_to(run.global_batch);
+  read(object.at("epochs"), run.epochs);
+  read(object.at("global_batch"), run.global_batch);
   run.batch_size = run.global_batch;
   get_later(object, "batch_size", run.batch_size);
   get_later(object, "batch_per", run.batch_per);
@@ -224,9 +225,9 @@ Run run_from_json(const json& object) try {
   get_later(object, "save", run.save);
   get_later(object, "checkpoint", run.checkpoint);
   run.hyperparameters = values_from_json(object.at("hyperparameters"));
-  object.at("model").get_to(run.model);
+  read(object.at("model"), run.model);
   run.optimizer = optimizer_from_json(object.at("optimizer"));
-  object.at("seed").get_to(run.seed);
+  read(object.at("seed"), run.seed);
   run.strategy = strategy_from_json(object.at("strategy"));
   run.threads = optional_integer(object.at("threads"));
   return run;

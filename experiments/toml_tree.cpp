@@ -6,6 +6,8 @@
 
 #include <toml++/toml.h>
 
+#include "models/printable.h"
+
 namespace trainyard::experiments {
 
 namespace {
@@ -73,7 +75,7 @@ void refuse_long_keys(std::string_view text, const std::string& file) {
 std::string not_toml(std::string_view description) {
   constexpr std::string_view start = "Error while ";
   if (description.starts_with(start)) description.remove_prefix(start.size());
-  return "not TOML: " + std::string(description);
+  return "not TOML: " + models::printable_line(description);
 }
 
 }  // namespace
