@@ -1,17 +1,66 @@
 #include "runner/optimizer.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 #include "models/named_row.h"
+#include "runner/row_gradient.h"
+#include "runner/row_update.h"
 
 namespace trainyard::runner {
 
 namespace {
+
+// Which parameters a step updates by the fused kernel, with a whole gradient, and which row by row.
+struct Ways {
+  std::vector<std::size_t> fused;
+  std::vector<at::Tensor> gradients;  // of those
+  std::vector<std::size_t> by_rows;
+};
+
+Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients) {
+  Ways ways;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const bool has_kernel = parameters[i].scalar_type() == at::kFloat && parameters[i].is_contiguous();
+    if (gradients[i].is_sparse() && has_kernel) {
+      ways.by_rows.push_back(i);
+    } else {
+      ways.fused.push_back(i);
+      ways.gradients.push_back(whole(gradients[i]));
+    }
+  }
+  return ways;
+}
+
+std::vector<at::Tensor> those_at(const std::vector<std::size_t>& places,
+                                 const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> those;
+  if (tensors.empty()) return those;
+  those.reserve(places.size());
+  for (const std::size_t place : places) those.push_back(tensors[place]);
+  return those;
+}
+
+bool is_set(const std::optional<at::Tensor>& skip) {
+  return skip && skip->item<float>() != 0;
+}
+
+// Calls `update(part, rows)` for parts of `parameter` that cover it, side by side.
+template <class Update>
+void for_each_part(const at::Tensor& parameter, const at::Tensor& gradient, const Update& update) {
+  const at::Tensor rows = gradient._indices().contiguous(), values = gradient._values().contiguous();
+  const GivenRows given{rows.const_data_ptr<std::int64_t>(), values.const_data_ptr<float>(), rows.size(1)};
+  const std::int64_t columns = parameter.stride(0);
+  at::parallel_for(0, parameter.size(0), /*grain_size=*/64, [&](std::int64_t begin, std::int64_t end) {
+    update(MatrixPart{begin, end, columns}, given);
+  });
+}
 
 // v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
 // learning_rate · v
@@ -23,11 +72,15 @@ class Sgd final : public Optimizer {
   }
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
-    at::_fused_sgd_(
-        parameters_, gradients, velocity_, settings_.weight_decay, settings_.momentum,
-        settings_.learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
-        first_ && !skip,  // a first step that may be skipped begins from velocity 0, which is the same
-        /*grad_scale=*/{}, skip);
+    const Ways ways = ways_of(parameters_, gradients);
+    const bool begins = first_ && !skip;  // one that may be skipped begins from velocity 0, which is the same
+    if (!ways.fused.empty()) {
+      at::_fused_sgd_(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, velocity_),
+                      settings_.weight_decay, settings_.momentum, settings_.learning_rate, /*dampening=*/0,
+                      /*nesterov=*/false, /*maximize=*/false, begins, /*grad_scale=*/{}, skip);
+    }
+    if (!ways.by_rows.empty() && !is_set(skip))
+      for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
     first_ = false;
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
@@ -38,6 +91,18 @@ class Sgd final : public Optimizer {
   void go_on_after(std::int64_t steps) override { first_ = steps == 0; }
 
  private:
+  void update_rows_of(std::size_t i, const at::Tensor& gradient) {
+    const SgdStep step{.learning_rate = static_cast<float>(settings_.learning_rate),
+                       .momentum = static_cast<float>(settings_.momentum),
+                       .weight_decay = static_cast<float>(settings_.weight_decay),
+                       .first = first_};
+    float* const velocity = velocity_.empty() ? nullptr : velocity_[i].mutable_data_ptr<float>();
+    float* const parameter = parameters_[i].mutable_data_ptr<float>();
+    for_each_part(parameters_[i], gradient, [&](const MatrixPart& part, const GivenRows& given) {
+      update_rows(step, part, parameter, velocity, given);
+    });
+  }
+
   experiments::Optimizer settings_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> velocity_;
@@ -59,20 +124,47 @@ class Adam final : public Optimizer {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);
     if (!steps_.empty() && skip) steps_.front().sub_(*skip);
+    const Ways ways = ways_of(parameters_, gradients);
+    if (!ways.fused.empty()) update_fused(ways, skip);
+    if (!ways.by_rows.empty() && !is_set(skip))
+      for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+  }
+  void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+  std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }
+
+ private:
+  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+
+  void update_fused(const Ways& ways, const std::optional<at::Tensor>& skip) {
     constexpr auto kernel = [](auto&&... arguments) {
       if constexpr (decoupled)
         at::_fused_adamw_(arguments...);
       else
         at::_fused_adam_(arguments...);
     };
-    kernel(parameters_, gradients, mean_, square_, at::TensorList(), steps_, settings_.learning_rate,
-           /*beta1=*/0.9, /*beta2=*/0.999, settings_.weight_decay, /*eps=*/1e-8, /*amsgrad=*/false,
+    kernel(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, mean_),
+           those_at(ways.fused, square_), at::TensorList(), those_at(ways.fused, steps_),
+           settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon, /*amsgrad=*/false,
            /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), skip);
   }
-  void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
-  std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }
 
- private:
+  void update_rows_of(std::size_t i, const at::Tensor& gradient) {
+    const double t = steps_[i].template item<float>(), decay = settings_.weight_decay;
+    const AdamStep step{.step_size = static_cast<float>(settings_.learning_rate / (1 - std::pow(beta1, t))),
+                        .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
+                        .beta1 = static_cast<float>(beta1),
+                        .beta2 = static_cast<float>(beta2),
+                        .epsilon = static_cast<float>(epsilon),
+                        .weight_decay = static_cast<float>(decoupled ? 0 : decay),
+                        .keep = static_cast<float>(decoupled ? 1 - settings_.learning_rate * decay : 1)};
+    float* const parameter = parameters_[i].mutable_data_ptr<float>();
+    float* const mean = mean_[i].mutable_data_ptr<float>();
+    float* const square = square_[i].mutable_data_ptr<float>();
+    for_each_part(parameters_[i], gradient, [&](const MatrixPart& part, const GivenRows& given) {
+      update_rows(step, part, parameter, mean, square, given);
+    });
+  }
+
   experiments::Optimizer settings_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> mean_;

@@ -1,5 +1,5 @@
 // The optimizers of a run, with the results of `torch.optim.SGD`, `Adam` and `AdamW`: one fused kernel a step
-// over all parameters.
+// over all parameters, and `row_update.h` for those of whose gradient only rows are there.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace trainyard::runner {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Changes the parameters; `gradients` in their order and memory layout. Where `skip` (float32 [], on their
-  // device) is 1 instead of 0 the step changes nothing, as if it had not been.
+  // Changes the parameters; `gradients` in their order, each in the memory layout of its parameter or sparse
+  // with each row once. Where `skip` (float32 [], on their device) is 1 instead of 0 the step changes
+  // nothing, as if it had not been.
   void step(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip = {}) {
     update(gradients, skip);
     wait_for_others();

@@ -13,6 +13,7 @@
 #include "runner/learning_rate.h"
 #include "runner/parameter_check.h"
 #include "runner/precision.h"
+#include "runner/row_gradient.h"
 #include "runner/sampler.h"
 #include "runner/time_parts.h"
 #include "runner/trainer.h"
@@ -87,7 +88,7 @@ ProbedStep outcome_of(const Trainer& trainer, std::int64_t step) {
   const auto hashes = parameter_hashes(parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     outcome.layers.push_back({.path = parameters[i].name,
-                              .gradient_norm = norm_of(trainer.gradients().at(i)),
+                              .gradient_norm = norm_of(whole(trainer.gradients().at(i))),
                               .difference = {},
                               .parameter_hash = hashes.at(parameters[i].name)});
   return outcome;
@@ -103,9 +104,9 @@ void compare(ProbedStep& outcome, const Trainer& trainer, const VirtualMesh& ref
   std::map<std::string, at::Tensor> gradients;
   const auto parameters = reference.network().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    gradients[parameters[i].name] = reference.gradients().at(i);
+    gradients[parameters[i].name] = whole(reference.gradients().at(i));
   for (std::size_t i = 0; i < outcome.layers.size(); ++i) {
-    const at::Tensor own = trainer.gradients().at(i).detach().to(at::kDouble);
+    const at::Tensor own = whole(trainer.gradients().at(i)).to(at::kDouble);
     outcome.layers[i].difference = norm_of(own - gradients.at(outcome.layers[i].path).to(at::kDouble));
   }
 }

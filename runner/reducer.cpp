@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "models/error.h"
+#include "runner/row_gradient.h"
 
 namespace trainyard::runner {
 
@@ -25,10 +26,11 @@ class LocalReducer final : public Reducer {
   void last_backward() override {}
   void finish() override {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      gradients_[i] = parameters_[i].value.grad();
-      if (!gradients_[i].defined()) {
+      const at::Tensor& gradient = parameters_[i].value.grad();
+      if (!gradient.defined()) {
         throw InternalError("parameter " + parameters_[i].name + " got no gradient in this step");
       }
+      gradients_[i] = with_each_row_once(gradient);
     }
   }
   void reduce_zeros() override { throw InternalError("a single rank has samples in every step"); }
@@ -137,7 +139,7 @@ class BucketReducer final : public Reducer {
 
   void arrived(std::size_t i) {
     if (!last_) return;
-    gradients_[i].copy_(parameters_[i].value.grad());
+    write_whole(parameters_[i].value.grad(), gradients_[i]);
     --buckets_[bucket_of_[i]].missing;
     while (next_ < buckets_.size() && buckets_[next_].missing == 0) launch();
   }

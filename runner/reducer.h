@@ -25,8 +25,8 @@ class Reducer {
   virtual void finish() = 0;         // after it: waits until the sums are there
   virtual void
   reduce_zeros() = 0;  // in place of prepare, backward and finish: this rank has no samples in the step
-  virtual const std::vector<at::Tensor>& gradients()
-      const = 0;  // in the order and memory layout of the parameters
+  // In the order of the parameters, each in the memory layout of its own, or sparse with each row once.
+  virtual const std::vector<at::Tensor>& gradients() const = 0;
 };
 
 // One rank: the gradients are its own.

@@ -12,6 +12,7 @@
 #include "runner/clipping.h"
 #include "runner/precision.h"
 #include "runner/replica_sum.h"
+#include "runner/row_gradient.h"
 #include "runner/shared_optimizer.h"
 #include "runner/strategy.h"
 #include "runner/translation.h"
@@ -140,7 +141,7 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
   watch.skip();
   had_samples ? reducer_->finish() : reducer_->reduce_zeros();
   watch.lap(&TimeParts::exposed_communication);
-  if (loss_scale_) loss_scale_->unscale(reducer_->gradients(), *ranks_.stages);
+  if (loss_scale_) loss_scale_->unscale(numbers_of(reducer_->gradients()), *ranks_.stages);
   if (run_.optimizer.clip_norm > 0) clip_gradients_of_all_stages();
   const bool has_parameters = !reducer_->gradients().empty();
   if (has_parameters) optimizer_->update(reducer_->gradients(), skipped_by(loss_scale_));

@@ -6,6 +6,7 @@
 #include "models/catalogue.h"
 #include "runner/clipping.h"
 #include "runner/precision.h"
+#include "runner/row_gradient.h"
 #include "runner/task.h"
 
 namespace trainyard::runner {
@@ -51,9 +52,10 @@ double VirtualMesh::step(const SplitData& data, const std::vector<Share>& shares
   const double loss =
       run_.batch_norm == "sync" ? compute_together(data, shares) : compute_in_turn(data, shares);
   gradients_.clear();
-  for (const auto& parameter : network_.parameters()) gradients_.push_back(parameter.value.grad());
+  for (const auto& parameter : network_.parameters())
+    gradients_.push_back(with_each_row_once(parameter.value.grad()));
   if (const double scale = probed_loss_scale(run_.precision); scale != 1)
-    at::_foreach_div_(gradients_, scale);
+    at::_foreach_div_(numbers_of(gradients_), scale);
   if (run_.optimizer.clip_norm > 0)
     clip_gradients(gradients_, run_.optimizer.clip_norm, [](double squares) { return squares; });
   optimizer_->step(gradients_);

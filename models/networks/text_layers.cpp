@@ -2,6 +2,7 @@
 
 #include "models/networks/initial_weights.h"
 #include "models/networks/layer_kinds.h"
+#include "models/networks/mean_of_rows.h"
 #include "models/vocabulary.h"
 
 namespace trainyard::networks {
@@ -18,12 +19,10 @@ NamedParameter embedding_weight(const models::Layer& row, const Initialisation& 
 
 // Padding is left out before the look-up, which is faster than passing over it there.
 at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
-  constexpr std::int64_t mean = 1;
   const at::Tensor words = tokens.ne(models::pad_token);
   const at::Tensor lengths = words.sum(1);
   const at::Tensor starts = lengths.cumsum(0) - lengths;
-  return std::get<0>(
-      at::embedding_bag(weight, tokens.masked_select(words), starts, /*scale_grad_by_freq=*/false, mean));
+  return mean_of_rows(weight, tokens.masked_select(words), starts);
 }
 
 at::Tensor look_up(const at::Tensor& weight, const at::Tensor& tokens) {

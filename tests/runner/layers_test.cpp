@@ -8,6 +8,7 @@
 #include "models/chain.h"
 #include "models/error.h"
 #include "models/networks/dropout.h"
+#include "models/networks/mean_of_rows.h"
 #include "tests/runner/doctest_beside_torch.h"
 
 namespace {
@@ -206,8 +207,26 @@ TEST_CASE(
   CHECK(largest(y[1]) == 0);
   CHECK(at::allclose(y[2], (weight[7] * 2 + weight[8]) / 3));
   y.sum().backward();
-  CHECK(largest(weight.grad()[0]) == 0);
-  CHECK(at::allclose(weight.grad()[7], at::full({3}, 2.0 / 3, at::kDouble)));
+  const at::Tensor gradient = weight.grad().to_dense();
+  CHECK(largest(gradient[0]) == 0);
+  CHECK(at::allclose(gradient[7], at::full({3}, 2.0 / 3, at::kDouble)));
+}
+
+TEST_CASE("the gradient of a mean of rows is embedding_bag's, and holds only the rows that were taken") {
+  const at::Tensor rows = at::tensor({4, 1, 4, 4, 8, 0, 1}, at::kLong);
+  const at::Tensor starts = at::tensor({0, 3, 3, 5}, at::kLong);  // the second text is empty
+  const at::Tensor weights = at::arange(4 * 5, at::kDouble).sin().view({4, 5});
+  const at::Tensor ours = at::arange(9 * 5, at::kDouble).view({9, 5}).requires_grad_();
+  const at::Tensor theirs = ours.detach().clone().requires_grad_();
+  (mean_of_rows(ours, rows, starts) * weights).sum().backward();
+  (std::get<0>(at::embedding_bag(theirs, rows, starts, false, /*mode=*/1)) * weights).sum().backward();
+  CHECK(at::equal(ours.grad()._indices().flatten(), at::tensor({0, 1, 4, 8}, at::kLong)));
+  CHECK(largest(ours.grad().to_dense() - theirs.grad()) < 1e-14);
+
+  SUBCASE("also where two micro-batches add theirs") {
+    (mean_of_rows(ours, rows, starts) * weights).sum().backward();
+    CHECK(largest(ours.grad().to_dense() - 2 * theirs.grad()) < 1e-14);
+  }
 }
 
 TEST_CASE("an encoder's states are those after each sentence's last word, however far it is padded") {

@@ -9,6 +9,7 @@
 
 #include "models/catalogue.h"
 #include "runner/parameter_check.h"
+#include "runner/row_gradient.h"
 #include "runner/virtual_mesh.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/parity_cases.h"
@@ -54,7 +55,7 @@ void put(Tensors& into, const networks::Network& network, const std::vector<at::
   const auto parameters = network.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     into[parameters[i].name] = parameters[i].value.detach().to(at::kDouble).clone();
-    grads[parameters[i].name] = gradients[i].to(at::kDouble).clone();
+    grads[parameters[i].name] = whole(gradients[i]).to(at::kDouble).clone();
   }
 }
 
