@@ -140,6 +140,7 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
   arguments.push_back(script.string());
   // srun does not take the cores from the job, and would end all tasks some time after the first one
   arguments.insert(arguments.end(), {cores, "--kill-on-bad-exit=0", "--wait=0", "--input=none"});
+  if (machine.gpus_per_task) add(arguments, "--gpus-per-task", std::to_string(*machine.gpus_per_task));
   arguments.insert(arguments.end(), task.begin(), task.end());
   return arguments;
 }

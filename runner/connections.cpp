@@ -1,7 +1,9 @@
 #include "runner/connections.h"
 
 #include <array>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "experiments/transport.h"
 #include "models/error.h"
@@ -9,6 +11,7 @@
 #include "runner/gloo_communicator.h"
 #include "runner/host_copies.h"
 #include "runner/nccl_communicator.h"
+#include "runner/nccl_settings.h"
 #include "runner/shared_memory_communicator.h"
 
 namespace trainyard::runner {
@@ -49,11 +52,14 @@ std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, 
                                    const std::string& communicator, const Seat& seat) {
   const MeetOnHost host =
       models::named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
-  const auto transport = experiments::transport_of(communicator, gpus_of(store, name, group, seat.gpu),
-                                                   experiments::nccl_support(nccl_version()));
+  const std::vector<std::string> gpus = gpus_of(store, name, group, seat.gpu);
+  const auto transport =
+      experiments::transport_of(communicator, gpus, experiments::nccl_support(nccl_version()));
   auto on_host = host(store, name, group);
-  if (transport == experiments::Transport::nccl)
+  if (transport == experiments::Transport::nccl) {
+    set_nccl_environment(std::set(gpus.begin(), gpus.end()).size() < gpus.size());
     return nccl_communicator(store, name, group, seat.device, std::move(on_host));
+  }
   if (transport == experiments::Transport::host_copies) return host_copies(std::move(on_host), seat.device);
   return on_host;
 }

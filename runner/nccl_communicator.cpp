@@ -1,6 +1,7 @@
 #include "runner/nccl_communicator.h"
 
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,6 @@
 
 #include "models/error.h"
 #include "runner/c10d_work.h"
-#include "runner/nccl_settings.h"
 
 namespace trainyard::runner {
 
@@ -20,14 +20,22 @@ namespace {
 using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
 using Work = Communicator::Work;
 
+// Connects in its first collective call.
+Group made(const Store& store, const std::string& name, int rank, int size, const RankGroup& ranks) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = ranks.timeout;
+  options->group_name = name;  // for its messages
+  options->global_ranks_in_group.resize(static_cast<std::size_t>(size));
+  std::iota(options->global_ranks_in_group.begin(), options->global_ranks_in_group.end(), 0);
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(c10::make_intrusive<c10d::PrefixStore>(name, store),
+                                                     rank, size, options);
+}
+
 // Connects at once: what fails then fails before training, and no rank has to wait in its first send for a
 // peer that waits elsewhere.
 Group connected(const Store& store, const std::string& name, int rank, int size, const RankGroup& ranks,
                 at::Device device) {
-  auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = ranks.timeout;
-  auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-      c10::make_intrusive<c10d::PrefixStore>(name, store), rank, size, options);
+  Group group = made(store, name, rank, size, ranks);
   group->eagerConnectSingleDevice(device);
   return group;
 }
@@ -55,8 +63,11 @@ class NcclCommunicator final : public Communicator {
                    std::unique_ptr<Communicator> host)
       : host_(std::move(host)),
         device_(device),
-        all_(connected(store, name + "/all", group.rank, group.size, group, device)) {
-    if (group.chain) links_ = links_of(store, name, group, device);
+        all_(made(store, name + "/all", group.rank, group.size, group)) {
+    if (group.chain)  // which may never make a collective call
+      links_ = links_of(store, name, group, device);
+    else
+      all_->eagerConnectSingleDevice(device);
   }
 
   int rank() const override { return host_->rank(); }
@@ -113,7 +124,6 @@ class NcclCommunicator final : public Communicator {
 std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::string& name,
                                                 const RankGroup& group, at::Device device,
                                                 std::unique_ptr<Communicator> host) {
-  set_nccl_environment();
   return guarded(group.rank, "the rendezvous of GPUs", [&]() -> std::unique_ptr<Communicator> {
     return std::make_unique<NcclCommunicator>(store, name, group, device, std::move(host));
   });

@@ -23,8 +23,8 @@
 
 namespace trainyard::runner {
 
-// Meets the other ranks through `store`, under the prefix `name`, each on a GPU of its own; `host` connects
-// the same ranks. InternalError in a build without NCCL.
+// Meets the other ranks through `store`, under the prefix `name`; `host` connects the same ranks. The
+// environment must have what `nccl_settings.h` says. InternalError in a build without NCCL.
 std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::string& name,
                                                 const RankGroup& group, at::Device device,
                                                 std::unique_ptr<Communicator> host);

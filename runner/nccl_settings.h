@@ -9,12 +9,13 @@ namespace trainyard::runner {
 struct NcclSetting {
   std::string name;
   std::string value;
-  bool fixed;  // whatever the user's environment says
+  enum class When { always, unless_set, shared } when;  // shared: where ranks share a GPU, unless set
   std::string why;
 };
 std::span<const NcclSetting> nccl_settings();
 
-// Sets those that are fixed, or that the environment does not have. Before there are threads that read it.
-void set_nccl_environment();
+// Sets those that `shared_gpu` asks for: `always` whatever the environment says, others where it has none.
+// Before there are threads that read it.
+void set_nccl_environment(bool shared_gpu);
 
 }  // namespace trainyard::runner

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <csignal>
+#include <exception>
+#include <iostream>
 
 #include <malloc.h>
 #include <sched.h>
@@ -16,6 +18,18 @@ constexpr int mebibyte = 1 << 20;
 
 extern "C" void leave(int) {
   _exit(143);
+}
+
+[[noreturn]] void report_and_leave() {
+  std::string text = "an exception without a description";
+  try {
+    if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    text = error.what();
+  } catch (...) {  // it has none
+  }
+  std::cerr << "error: " << text.substr(0, text.find('\n')) << std::endl;
+  _exit(1);
 }
 
 }  // namespace
@@ -36,6 +50,10 @@ void exit_on_sigterm() {
   struct sigaction action = {};
   action.sa_handler = leave;
   sigaction(SIGTERM, &action, nullptr);
+}
+
+void report_at_terminate() {
+  std::set_terminate(report_and_leave);
 }
 
 bool pin_to(const std::vector<int>& cores) {

@@ -17,6 +17,10 @@ void die_with_parent();
 // SIGTERM ends the process at once with code 143: records are whole after every `write`, so nothing is lost.
 void exit_on_sigterm();
 
+// An exception that no one catches, as NCCL's watchdog throws in a thread of its own, ends the process at
+// once with code 1 and one line, "error: …": not with a signal and a core file as large as the memory.
+void report_at_terminate();
+
 // Pins the process to `cores` (empty: leaves it as it is); false where the system does not allow that.
 bool pin_to(const std::vector<int>& cores);
 

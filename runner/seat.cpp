@@ -25,9 +25,14 @@ std::string device_of_task(const std::string& name, int local_rank, std::optiona
   return "cuda:" + std::to_string(local_rank % *visible_gpus);
 }
 
+void name_device(experiments::Launch& launch, const Environment& environment) {
+  const auto index = static_cast<std::size_t>(environment.rank);
+  if (index < launch.devices.size())
+    launch.devices[index] = device_of_task(launch.devices[index], environment.local_rank, gpu_count());
+}
+
 Seat take_seat(const experiments::Launch& launch, const Environment& environment) {
-  const std::string name =
-      device_of_task(name_in(launch, environment.rank), environment.local_rank, gpu_count());
+  const std::string name = name_in(launch, environment.rank);
   const at::Device device = device_named(name);
   return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : ""};
 }

@@ -20,6 +20,9 @@ struct Seat {
 // Of this rank. UserError where there is no such device.
 Seat take_seat(const experiments::Launch& launch, const Environment& environment);
 
+// Puts the GPU that this rank was given in the place of a "cuda" of the launch, for all that reads it.
+void name_device(experiments::Launch& launch, const Environment& environment);
+
 // "cuda" says that a cluster's launcher gave the rank a GPU. Slurm may show each task its own alone, or all
 // tasks of a host the same ones, so the rank takes the one of its local rank, counted round those that it
 // sees. UserError where it sees none. Other names stay as they are.

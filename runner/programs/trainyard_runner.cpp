@@ -14,6 +14,7 @@
 #include "runner/nccl_communicator.h"
 #include "runner/process.h"
 #include "runner/rank_records.h"
+#include "runner/seat.h"
 #include "runner/training.h"
 #include "runner/versions.h"
 
@@ -62,6 +63,7 @@ std::string first_line(const std::exception& error) {
 [[noreturn]] void run_rank(const std::optional<std::filesystem::path>& records_folder = {}) {
   runner::die_with_parent();
   runner::exit_on_sigterm();
+  runner::report_at_terminate();
   std::optional<runner::RankRecords> records;
   try {
     const runner::Environment environment = runner::read_environment();
@@ -72,6 +74,7 @@ std::string first_line(const std::exception& error) {
       launch.run.checkpoint = "";  // those of the run stay as they are
     }
     records.emplace(launch, environment.rank);
+    runner::name_device(launch, environment);
     runner::train(launch, environment, *records);
   } catch (const std::exception& error) {
     fail(error, records ? &*records : nullptr);

@@ -1,5 +1,6 @@
 // GPUs as devices: which are used, where ranks sit on them, what is said before launch, and how ranks that a
 // GPU holds are ended.
+#include <algorithm>
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -7,6 +8,7 @@
 #include "contains.h"
 #include "models/error.h"
 #include "orchestrator/collector.h"
+#include "orchestrator/slurm_launcher.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -151,6 +153,19 @@ TEST_CASE("runs on a cluster are told that they have GPUs, and find out themselv
   where.accelerator = "cpu";
   CHECK(launcher_slots(where).front().gpu.empty());
   CHECK(elsewhere(here, where).nccl.empty());
+}
+
+TEST_CASE("Slurm is asked for a GPU for each task, for the job and for the step that runs in it") {
+  auto where = machine("auto");
+  where.launcher = "slurm";
+  where.gpus_per_task = 1;
+  const std::string asked = "--gpus-per-task=1";
+  const auto job = sbatch_arguments(where, "trainyard-x", "/shared", 2, "/yard/slurm-job.sh", {"rank"});
+  const auto script = std::find(job.begin(), job.end(), "/yard/slurm-job.sh");
+  CHECK(std::count(job.begin(), script, asked) == 1);
+  CHECK(std::count(script, job.end(), asked) == 1);
+  const auto step = srun_arguments(where, "7", "trainyard-x", 2, {"rank"});
+  CHECK(std::count(step.begin(), step.end(), asked) == 1);
 }
 
 TEST_CASE("a sweep on GPUs names them in each launch, and pins ranks to their part of the cores") {

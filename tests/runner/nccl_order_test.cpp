@@ -41,12 +41,12 @@ void for_each_schedule(const Check& check) {
     }
 }
 
-// An operation on a stream of a group: it runs when it is the first of its stream, and its partner is the
-// first of its own.
+// An operation on a stream of a group: it runs when it is the first of its stream, what the stage was given
+// to compute before it is done, and all this holds for its partner too.
 struct Operation {
   bool sends;
   int micro_batch;
-  std::size_t after;  // a send: so much of the stage's computing must be done before
+  std::size_t after;  // so much of the stage's computing
 };
 
 struct Group {
@@ -93,7 +93,8 @@ class Play {
         gradients_blocked |= gradients && !forwarded[static_cast<std::size_t>(message.micro_batch)];
         if (gradients && gradients_blocked) continue;
         const int from = gradients ? stage + 1 : stage - 1;
-        streams_[{stage, group_of_(from, stage)}].push_back({false, message.micro_batch, 0});
+        streams_[{stage, group_of_(from, stage)}].push_back(
+            {false, message.micro_batch, computing_[static_cast<std::size_t>(stage)].size()});
         message.micro_batch = -1;
       }
       take(stage, action);
@@ -136,6 +137,7 @@ class Play {
       const int to = group.from == stage ? group.to : group.from;
       auto& receives = streams_[{to, group}];
       if (receives.empty() || receives.front().sends) continue;
+      if (done_[static_cast<std::size_t>(to)] < receives.front().after) continue;
       CHECK(receives.front().micro_batch == send.micro_batch);
       receives.pop_front();
       operations.pop_front();

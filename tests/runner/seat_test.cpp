@@ -1,15 +1,22 @@
 // Which device a rank computes on, and by what ranks talk that sit so.
 #include "runner/seat.h"
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "models/error.h"
 #include "runner/connections.h"
+#include "runner/gpu.h"
 #include "runner/nccl_communicator.h"
 #include "runner/nccl_settings.h"
+#include "runner/process.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/replicas.h"
 
@@ -60,6 +67,43 @@ TEST_CASE("a rank takes the device that its launch names, and on a cluster the G
                          doctest::Contains("sees none; set gpus_per_task"), UserError);
 }
 
+TEST_CASE("a launch that says cuda is read as the GPU of this rank") {
+  experiments::Launch launch;
+  launch.devices = {"cpu:0", "cuda"};
+  Environment second;
+  second.rank = 1;
+  if (gpu_count().value_or(0) == 0)
+    CHECK_THROWS_AS(name_device(launch, second), UserError);
+  else
+    name_device(launch, second);
+  name_device(launch, Environment());
+  CHECK(launch.devices[0] == "cpu:0");
+  CHECK(take_seat(launch, Environment()).device.is_cpu());
+  CHECK(take_seat(launch, Environment()).gpu.empty());
+}
+
+TEST_CASE("an exception in a thread of a library is one line and an exit code, not a signal") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    report_at_terminate();
+    std::thread([] { throw std::runtime_error("Watchdog caught a timeout\nframe #0"); }).join();
+    _exit(0);
+  }
+  ::close(ends[1]);
+  std::array<char, 200> text{};
+  const auto size = ::read(ends[0], text.data(), text.size());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(ends[0]);
+  CHECK(std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))) ==
+        "error: Watchdog caught a timeout\n");
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+}
+
 TEST_CASE("ranks tell one another their GPUs, and talk as these allow") {
   CHECK(transport_of_two("auto", {"", ""}) == "shared memory");
   CHECK(transport_of_two("gloo", {"", ""}) == "gloo");
@@ -82,7 +126,12 @@ TEST_CASE("NCCL's version is read as NCCL counts it") {
 TEST_CASE("settings of NCCL that one run could end others by stand, whatever the environment says") {
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", 1);
   ::setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "1", 1);
-  set_nccl_environment();
+  ::setenv("NCCL_NVLS_ENABLE", "1", 1);
+  set_nccl_environment(/*shared_gpu=*/false);
+  CHECK(std::getenv("NCCL_MAX_CTAS") == nullptr);
+  set_nccl_environment(/*shared_gpu=*/true);
+  CHECK(std::string(std::getenv("NCCL_MAX_CTAS")) == "8");
+  CHECK(std::string(std::getenv("NCCL_NVLS_ENABLE")) == "1");
   CHECK(std::string(std::getenv("TORCH_NCCL_DUMP_ON_TIMEOUT")) == "0");
   CHECK(std::string(std::getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING")) == "3");
   CHECK(std::string(std::getenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING")) == "1");
