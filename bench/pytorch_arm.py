@@ -217,17 +217,18 @@ def main():
     for epoch in range(1, run["epochs"] + 1):
         if REPLICAS > 1:
             distributed.barrier()
-        begin = time.perf_counter()
+        processor, begin = time.process_time(), time.perf_counter()
         order = train.order(batch, peer_model.stream("order", seed, epoch))
         sums = train_epoch(options.style, task, forward, optimizer, batches(options.style, train, order, batch))
-        seconds, begin = time.perf_counter() - begin, time.perf_counter()
+        seconds, processor = time.perf_counter() - begin, time.process_time() - processor
+        begin = time.perf_counter()
         weight = sum(train.divisor(part) for _, part in shares(order, batch))
         if REPLICAS > 1 and tuned:
             for buffer in network.buffers():
                 distributed.broadcast(buffer, 0)
         metrics = sums.metrics("train", weight) + evaluate(network, task, validation, batch)
-        records.write("epoch", epoch=epoch, train_seconds=seconds, validation_seconds=time.perf_counter() - begin,
-                      metrics=metrics)
+        records.write("epoch", epoch=epoch, train_seconds=seconds, processor_seconds=processor,
+                      validation_seconds=time.perf_counter() - begin, metrics=metrics)
     if REPLICAS > 1:
         distributed.barrier()
     records.write("end", status="finished", setup_seconds=0, total_seconds=time.monotonic() - records.start)

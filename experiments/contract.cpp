@@ -161,6 +161,12 @@ TermDifference difference_of(const std::string& name, const std::string& baselin
   return difference;
 }
 
+// A number as the terms of our own arms have it: 0.0005 and 5e-4 are one.
+std::string text_of(const nlohmann::json& stated) {
+  if (stated.is_string()) return stated.get<std::string>();
+  return stated.is_number_float() ? models::to_text(stated.get<double>()) : stated.dump();
+}
+
 }  // namespace
 
 std::span<const ContractTerm> contract_terms() {
@@ -208,7 +214,7 @@ StatedTerms stated_by_start(const nlohmann::json& start) {
       terms[term.name] = weights_text(hashes);
       continue;
     }
-    terms[term.name] = found->is_string() ? found->get<std::string>() : found->dump();
+    terms[term.name] = text_of(*found);
   }
   return terms;
 }

@@ -86,6 +86,7 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
   const StepTimes& times = outcome.times;
   Json body{{"epoch", outcome.epoch},
             {"train_seconds", outcome.train_seconds},
+            {"processor_seconds", outcome.processor_seconds},
             {"validation_seconds", outcome.validation_seconds},
             {"seconds", to_json(times.passed, outcome.train_seconds)},
             {"steps", times.steps}};

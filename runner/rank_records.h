@@ -29,6 +29,7 @@ struct SampleCounts {  // of the whole data set, over all replicas
 struct EpochOutcome {
   std::int64_t epoch = 0;  // from 1
   double train_seconds = 0;
+  double processor_seconds = 0;  // of all threads, in train_seconds
   double validation_seconds = 0;
   StepTimes times;  // of train_seconds
   std::optional<ScaledSteps> scaled;

@@ -1,5 +1,6 @@
 #include "runner/training.h"
 
+#include <ctime>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -52,17 +53,22 @@ class Passes {
   Passes(const experiments::Run& run, const Connections& ranks, RankRecords& records)
       : run_(run), ranks_(ranks), records_(records) {}
 
-  // Trains `epoch`; returns the seconds from a barrier to this rank's last optimizer step.
-  double train(Trainer& trainer, const SplitData& data, std::int64_t epoch) {
+  struct Taken {
+    double seconds;            // from a barrier to this rank's last optimizer step
+    double processor_seconds;  // of all its threads meanwhile
+  };
+  Taken train(Trainer& trainer, const SplitData& data, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
     records_.progress(Phase::train, epoch, 0, sampler.steps(), nullptr, true);
     trainer.set_learning_rate(learning_rate_at(run_, epoch));
     ranks_.barrier();
+    const std::clock_t processor = std::clock();
     Stopwatch watch;
     trainer.train_epoch(data, epoch, sampler, [&](std::int64_t step, const MetricSums& so_far) {
       records_.progress(Phase::train, epoch, step, sampler.steps(), &so_far);
     });
-    return watch.lap();
+    const double seconds = watch.lap();
+    return {seconds, static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC};
   }
 
   // Evaluates this rank's part of `data`.
@@ -147,12 +153,12 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   Passes passes(run, ranks, records);
   const Checkpoints checkpoints(launch, ranks);
   for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
-    const double train_seconds = passes.train(trainer, *data.train, epoch);
+    const Passes::Taken taken = passes.train(trainer, *data.train, epoch);
     Stopwatch watch;
     MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
     const double validation_seconds = watch.lap();
     weights.epoch_done(trainer.network(), validation);
-    records.epoch({epoch, train_seconds, validation_seconds, trainer.take_times(),
+    records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), trainer.take_metrics(), std::move(validation)});
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }

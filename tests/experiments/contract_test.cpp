@@ -104,6 +104,13 @@ TEST_CASE("a foreign start record states terms by their names, what it leaves ou
                                                       "kind of device"});
 }
 
+TEST_CASE("a number that a program states is that of a run however JSON writes it") {
+  for (const double rate : {0.0005, 1e-7, 0.05, 1.0, 123456.5}) {
+    const std::string own = stated_by({{"learning_rate", rate}}).at("learning_rate");
+    CHECK(stated_by_start({{"learning_rate", rate}}).at("learning_rate") == own);
+  }
+}
+
 TEST_CASE("of other initial weights the first layer is named") {
   const StatedTerms one{
       {"initial_weights", weights_text({{"0.weight", "aa"}, {"2.weight", "cc"}, {"10.weight", "dd"}})}};
