@@ -1,0 +1,68 @@
+// bench_measuring [STEPS]: what measuring adds to a step of training, in nanoseconds: the clock readings that
+// divide its seconds into parts, and the progress that is written beside it, each as often as a step of one
+// rank does it.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <unistd.h>
+
+#include "experiments/progress.h"
+#include "runner/time_parts.h"
+
+using namespace trainyard;
+using runner::TimeParts;
+
+namespace {
+
+// As an epoch does it (trainer.cpp), the step, and the executor within it.
+void read_clocks_of_a_step(runner::PartWatch& epoch, runner::StepTimes& times) {
+  epoch.lap(&TimeParts::data);
+  runner::PartWatch step(times);
+  {
+    runner::PartWatch executor(times);
+    for (const auto part :
+         {&TimeParts::data, &TimeParts::forward, &TimeParts::backward, &TimeParts::transfer})
+      executor.lap(part);
+  }
+  step.skip();
+  for (const auto part :
+       {&TimeParts::exposed_communication, &TimeParts::optimizer, &TimeParts::exposed_communication})
+    step.lap(part);
+  epoch.skip();
+}
+
+double nanoseconds_a_step(double seconds, long steps) {
+  return 1e9 * seconds / static_cast<double>(steps);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const long steps = count > 1 ? std::atol(words[1]) : 5'000'000;
+  if (steps <= 0) {
+    std::fprintf(stderr, "usage: bench_measuring [STEPS], of which there is at least one\n");
+    return 2;
+  }
+  const auto file =
+      std::filesystem::temp_directory_path() / ("trainyard-measuring-" + std::to_string(getpid()));
+  experiments::ProgressWriter progress(file);
+  for (int round = 1; round <= 5; ++round) {
+    runner::StepTimes times;
+    runner::Stopwatch watch;
+    runner::PartWatch epoch(times);
+    for (long step = 0; step < steps; ++step) read_clocks_of_a_step(epoch, times);
+    const double clocks = watch.lap();
+    for (long step = 0; step < steps; ++step)
+      if (progress.due()) progress.write({});
+    const double writing = watch.lap();
+    std::printf("round %d: clocks %.0f ns, progress %.0f ns a step; a write %.0f ns\n", round,
+                nanoseconds_a_step(clocks, steps), nanoseconds_a_step(writing, steps), [&] {
+                  for (int i = 0; i < 10'000; ++i) progress.write({});
+                  return nanoseconds_a_step(watch.lap(), 10'000);
+                }());
+  }
+  std::filesystem::remove(file);
+  return 0;
+}
