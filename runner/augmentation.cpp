@@ -91,9 +91,40 @@ AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples,
   return draws;
 }
 
+AugmentationDraws AugmentationDraws::to(at::Device device) const {
+  const auto moved = [&](const at::Tensor& drawn) { return drawn.defined() ? drawn.to(device) : drawn; };
+  return {moved(flipped), moved(left), moved(top)};
+}
+
+at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places,
+                              const AugmentationDraws& draws, const at::Tensor& fill) {
+  const std::int64_t batch = images.size(0), lines = images.size(2), columns = images.size(3);
+  const auto of_batch = [&](const at::Tensor& drawn) { return drawn.index_select(0, places).unsqueeze(1); };
+  const auto shifted = [&](at::Tensor along,
+                           const at::Tensor& corner) {  // [batch, lines] or [batch, columns]
+    return corner.defined() ? along.add(of_batch(corner)).sub_(crop_padding) : along.expand({batch, -1});
+  };
+  at::Tensor across = at::arange(columns, places.options()).unsqueeze(0);
+  if (draws.flipped.defined()) across = at::where(of_batch(draws.flipped), columns - 1 - across, across);
+  const at::Tensor x = shifted(across, draws.left);
+  const at::Tensor y = shifted(at::arange(lines, places.options()).unsqueeze(0), draws.top);
+  const auto inside = [](const at::Tensor& at, std::int64_t end) {
+    return at.ge(0).logical_and_(at.lt(end));
+  };
+  const at::Tensor known = inside(y, lines).unsqueeze(2).logical_and(inside(x, columns).unsqueeze(1));
+  const at::Tensor image = at::arange(batch, places.options()).view({-1, 1, 1});
+  const at::Tensor pixels = images.permute({0, 2, 3, 1})
+                                .index({image, y.clamp(0, lines - 1).unsqueeze(2),
+                                        x.clamp(0, columns - 1).unsqueeze(1)});  // [batch, y, x, channel]
+  return at::where(known.unsqueeze(3), pixels, fill)
+      .permute({0, 3, 1, 2})
+      .contiguous(images.suggest_memory_format());
+}
+
 at::Tensor augment(const at::Tensor& images, const at::Tensor& places, const AugmentationDraws& draws,
                    const at::Tensor& fill) {
   if (!draws.any()) return images;
+  if (!images.is_cpu()) return augment_by_tensors(images, places, draws, fill);
   const bool channels_last = images.is_contiguous(at::MemoryFormat::ChannelsLast);
   const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
   const Layout layout(images, channels_last);

@@ -14,6 +14,7 @@ inline constexpr std::int64_t crop_padding = 4;  // pixels on each side, as He e
 // What is drawn for each sample of a data set, [sample]; undefined where it is not wanted.
 struct AugmentationDraws {
   bool any() const { return flipped.defined() || left.defined(); }
+  AugmentationDraws to(at::Device device) const;
   at::Tensor flipped;    // bool, equally likely: left and right change places
   at::Tensor left, top;  // int64, pixels, 0 … 2 · crop_padding: where the crop begins in the padded image
 };
@@ -29,5 +30,9 @@ AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples,
 // order of the images is kept.
 at::Tensor augment(const at::Tensor& images, const at::Tensor& places, const AugmentationDraws& draws,
                    const at::Tensor& fill);
+
+// The same by operations on whole tensors, all on one device: how it is done off the CPU.
+at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places,
+                              const AugmentationDraws& draws, const at::Tensor& fill);
 
 }  // namespace trainyard::runner

@@ -15,4 +15,9 @@ namespace trainyard::runner {
 double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
                       const std::function<double(double)>& sum_over_stages);
 
+// The same without a look at the norm, which stays on `device`, where the gradients are: `sum_over_stages`
+// adds up a float64 [] there.
+void clip_without_looking(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
+                          const std::function<void(const at::Tensor&)>& sum_over_stages);
+
 }  // namespace trainyard::runner

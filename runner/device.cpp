@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string_view>
 
+#include <ATen/ATen.h>
+
 #include "models/error.h"
 #include "runner/gpu.h"
 
@@ -62,9 +64,43 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
     throw UserError("\"" + name + "\" is no device", "those are cpu:0-1 and the like, cuda:0, cuda:1 …");
   if (!gpu_count)
     throw UserError("this trainyard-runner has no CUDA, and cannot train on " + name,
-                    "train on \"cpu\", or build it with a CUDA build of torch (README, «GPUs»)");
+                    "train on \"cpu\", or build it with a CUDA build of torch (README, «On GPUs»)");
   if (*index >= *gpu_count) throw UserError("there is no GPU " + name, those_there(*gpu_count));
   return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
+}
+
+void settle_on(at::Device device) {
+  if (device.is_cuda()) use_gpu(device.index());
+}
+
+void synchronize(at::Device device) {
+  if (device.is_cuda()) synchronize_gpu(device.index());
+}
+
+std::int64_t free_device_bytes(at::Device device) {
+  return device.is_cuda() ? gpu_memory(device.index()).free_bytes : 0;
+}
+
+DeviceMemory device_memory(at::Device device) {
+  if (!device.is_cuda()) return {};
+  const GpuMemory memory = gpu_memory(device.index());
+  return {memory.peak_bytes, memory.all_bytes};
+}
+
+std::optional<std::int64_t> peak_device_bytes(at::Device device) {
+  if (!device.is_cuda()) return std::nullopt;
+  return gpu_memory(device.index()).peak_bytes;
+}
+
+void reset_peak_device_bytes(at::Device device) {
+  if (device.is_cuda()) reset_gpu_peak(device.index());
+}
+
+at::Tensor fetched(const at::Tensor& rows, const at::Tensor& places, at::Device device) {
+  at::Tensor gathered =
+      at::empty({places.size(0), rows.size(1)}, rows.options().pinned_memory(rows.is_pinned()));
+  at::index_select_out(gathered, rows, 0, places);
+  return device.is_cuda() ? copied_beside(gathered, device.index()) : gathered.to(device);
 }
 
 at::Device device_named(const std::string& name) {

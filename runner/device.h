@@ -8,8 +8,11 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <nlohmann/json.hpp>
+
+#include "runner/out_of_memory.h"
 
 namespace trainyard::runner {
 
@@ -31,6 +34,23 @@ at::Device device_named(const std::string& name);
 
 // The same where `gpu_count` GPUs are there; nothing: the build has no CUDA.
 at::Device device_named(const std::string& name, std::optional<int> gpu_count);
+
+// What follows has no effect and says nothing where `device` is the CPU.
+
+// Before anything is computed there: the thread's work goes to that GPU, on a stream of its own, and cuDNN
+// tries out which of its algorithms is fastest for each new shape.
+void settle_on(at::Device device);
+void synchronize(at::Device device);  // waits until all work that was given to it is done
+
+std::int64_t free_device_bytes(at::Device device);
+DeviceMemory device_memory(at::Device device);
+// The most that tensors took there at one time since the process began, or since `reset_peak_device_bytes`.
+std::optional<std::int64_t> peak_device_bytes(at::Device device);
+void reset_peak_device_bytes(at::Device device);
+
+// Rows of a pinned tensor on the CPU, in a tensor on `device`: gathered by the host, which runs ahead of the
+// device, and copied on another stream while the device still computes the step before.
+at::Tensor fetched(const at::Tensor& rows, const at::Tensor& places, at::Device device);
 
 // 16 bytes as "GPU-01234567-89ab-cdef-0123-456789abcdef".
 std::string gpu_uuid(const std::string& bytes);

@@ -1,9 +1,69 @@
 #include "runner/gpu.h"
 
+#include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace trainyard::runner {
+
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+c10::DeviceIndex number(int index) {
+  return static_cast<c10::DeviceIndex>(index);
+}
+
+// Of all kinds of memory that the allocator tells apart.
+const auto& whole(const c10::CachingAllocator::StatArray& of_kinds) {
+  return of_kinds[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+}
+
+class EventMark final : public TimeMark {
+ public:
+  EventMark() { event_.record(); }
+  bool passed() const override { return event_.query(); }
+  double seconds_after(const TimeMark& earlier) const override {
+    return 1e-3 * static_cast<double>(static_cast<const EventMark&>(earlier).event_.elapsed_time(event_));
+  }
+
+ private:
+  at::cuda::CUDAEvent event_{cudaEventDefault};  // with a time
+};
+
+class CudaGraph final : public StepGraph {
+ public:
+  void capture(const std::function<void()>& work) override {
+    c10::cuda::device_synchronize();
+    // thread local: what NCCL's watchdog asks meanwhile is no part of it
+    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      end_quietly();
+      throw;
+    }
+    graph_.capture_end();
+  }
+  void replay() override { graph_.replay(); }
+
+ private:
+  void end_quietly() {
+    try {
+      graph_.capture_end();
+    } catch (const std::exception&) {  // what went wrong before says more
+    }
+  }
+
+  at::cuda::CUDAGraph graph_;
+};
+
+}  // namespace
 
 std::optional<int> gpu_count() {
   return c10::cuda::device_count();
@@ -13,6 +73,55 @@ GpuFacts gpu_facts(int index) {
   const cudaDeviceProp& properties = *at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
   return {index, properties.name, static_cast<std::int64_t>(properties.totalGlobalMem),
           gpu_uuid({properties.uuid.bytes, sizeof properties.uuid.bytes})};
+}
+
+void use_gpu(int index) {
+  c10::cuda::set_device(number(index));
+  c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, number(index)));
+  at::globalContext().setBenchmarkCuDNN(true);
+}
+
+void synchronize_gpu(int index) {
+  const c10::cuda::CUDAGuard guard(number(index));
+  c10::cuda::device_synchronize();
+}
+
+GpuMemory gpu_memory(int index) {
+  const c10::cuda::CUDAGuard guard(number(index));
+  std::size_t free = 0, all = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free, &all));
+  const auto stats = allocator::getDeviceStats(number(index));
+  const auto& held = whole(stats.reserved_bytes);
+  const auto& used = whole(stats.allocated_bytes);
+  return {static_cast<std::int64_t>(all), static_cast<std::int64_t>(free) + held.current - used.current,
+          used.peak};
+}
+
+void reset_gpu_peak(int index) {
+  allocator::resetPeakStats(number(index));
+}
+
+at::Tensor copied_beside(const at::Tensor& pinned, int index) {
+  const auto computing = c10::cuda::getCurrentCUDAStream(number(index));
+  const auto copying = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, number(index));
+  at::cuda::CUDAEvent copied;
+  at::Tensor there;
+  {
+    const c10::cuda::CUDAStreamGuard guard(copying);
+    there = pinned.to(at::Device(at::kCUDA, number(index)), /*non_blocking=*/true);
+    copied.record(copying);
+  }
+  copied.block(computing);
+  there.record_stream(computing);
+  return there;
+}
+
+MakeGraph gpu_graphs() {
+  return [] { return std::make_unique<CudaGraph>(); };
+}
+
+MakeMark gpu_marks() {
+  return [] { return std::make_unique<EventMark>(); };
 }
 
 }  // namespace trainyard::runner

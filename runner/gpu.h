@@ -3,9 +3,12 @@
 // its place, which has no GPU, so nothing but `gpu_count` is ever called there.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
+#include "runner/captured_steps.h"
 #include "runner/device.h"
+#include "runner/device_timeline.h"
 
 namespace trainyard::runner {
 
@@ -13,5 +16,26 @@ namespace trainyard::runner {
 std::optional<int> gpu_count();
 
 GpuFacts gpu_facts(int index);
+
+// This thread computes there from now on: on a stream of its own, which CUDA graphs can be captured from.
+void use_gpu(int index);
+void synchronize_gpu(int index);
+
+struct GpuMemory {
+  std::int64_t all_bytes = 0;
+  std::int64_t free_bytes = 0;  // also what the allocator holds and no tensor has
+  std::int64_t peak_bytes = 0;  // of all tensors together
+};
+GpuMemory gpu_memory(int index);
+void reset_gpu_peak(int index);
+
+// `pinned` on the GPU: copied on another stream, for which the current one waits.
+at::Tensor copied_beside(const at::Tensor& pinned, int index);
+
+// Graphs of the current stream's work.
+MakeGraph gpu_graphs();
+
+// A mark in the current stream's work; its time is known once the work before it is done.
+MakeMark gpu_marks();
 
 }  // namespace trainyard::runner

@@ -7,6 +7,8 @@
 
 #include <ATen/ATen.h>
 
+#include "runner/device.h"
+
 namespace trainyard::runner {
 
 namespace {
@@ -69,12 +71,12 @@ networks::Activations ImageSplit::inputs(const at::Tensor& places) const {
 }
 
 at::Tensor ImageSplit::targets(const at::Tensor& places) const {
-  return target_ == Target::input ? images_at(places) : labels_.index_select(0, places);
+  return target_ == Target::input ? images_at(places) : labels_at(places);
 }
 
 Batch ImageSplit::gather(const at::Tensor& places) const {
   const at::Tensor images = images_at(places);
-  return {{images}, target_ == Target::input ? images : labels_.index_select(0, places), places};
+  return {{images}, target_ == Target::input ? images : labels_at(places), places};
 }
 
 std::int64_t ImageSplit::weight(const at::Tensor& places) const {
@@ -84,17 +86,30 @@ std::int64_t ImageSplit::weight(const at::Tensor& places) const {
 std::unique_ptr<SplitData> ImageSplit::augmented(std::string_view kind, std::uint64_t seed,
                                                  std::int64_t epoch) const {
   auto changed = std::make_unique<ImageSplit>(*this);
-  changed->draws_ = draw_augmentation(kind, size(), seed, epoch);
+  changed->draws_ = draw_augmentation(kind, size(), seed, epoch).to(device_);
   return changed;
 }
 
+void ImageSplit::serve(at::Device device, bool resident) {
+  device_ = device;
+  labels_ = labels_.to(device);
+  black_ = black_.to(device);
+  pixels_ = resident ? pixels_.to(device) : pixels_.pin_memory();
+}
+
+at::Tensor ImageSplit::labels_at(const at::Tensor& places) const {
+  return labels_.index_select(0, places.to(device_, /*non_blocking=*/true));
+}
+
 at::Tensor ImageSplit::images_at(const at::Tensor& places) const {
-  at::Tensor images = pixels_.index_select(0, places);
+  const at::Tensor own = places.to(device_, /*non_blocking=*/true);
+  at::Tensor images =
+      pixels_.device() == device_ ? pixels_.index_select(0, own) : fetched(pixels_, places, device_);
   if (channels_last_)
     images = images.view({-1, shape_.height, shape_.width, shape_.channels}).permute({0, 3, 1, 2});
   else
     images = images.view({-1, shape_.channels, shape_.height, shape_.width});
-  return augment(images, places, draws_, black_);
+  return augment(images, own, draws_, black_);
 }
 
 std::vector<ChannelStatistics> channel_statistics(const models::Images& images) {

@@ -31,14 +31,19 @@ class ImageSplit final : public SplitData {
   std::int64_t weight(const at::Tensor& places) const override;  // samples, or pixels of all channels
   std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t seed,
                                        std::int64_t epoch) const override;
+  void serve(at::Device device, bool resident) override;
+  bool host_gathers() const override { return pixels_.device() != device_; }
+  std::int64_t nbytes() const override { return static_cast<std::int64_t>(pixels_.nbytes()); }
 
  private:
   at::Tensor images_at(const at::Tensor& places) const;
+  at::Tensor labels_at(const at::Tensor& places) const;
 
-  at::Tensor pixels_;  // [sample, pixel], in the order of `channels_last_`
-  at::Tensor labels_;  // int64 [sample]
-  at::Tensor black_;   // [channel]: what a pixel of value 0 became
-  AugmentationDraws draws_;
+  at::Tensor pixels_;        // [sample, pixel], in the order of `channels_last_`
+  at::Tensor labels_;        // int64 [sample]
+  at::Tensor black_;         // [channel]: what a pixel of value 0 became
+  AugmentationDraws draws_;  // on `device_`, as are black_ and labels_
+  at::Device device_ = at::kCPU;
   models::ImageShape shape_;
   Target target_;
   bool channels_last_;  // [height, width, channel] in memory

@@ -7,8 +7,10 @@
 
 namespace trainyard::runner {
 
-MetricSums::MetricSums(const Task& task)
-    : task_(&task), loss_(at::zeros({}, at::kDouble)), correct_(at::zeros({}, at::kLong)) {}
+MetricSums::MetricSums(const Task& task, at::Device device)
+    : task_(&task),
+      loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))),
+      correct_(at::zeros({}, at::TensorOptions(device).dtype(at::kLong))) {}
 
 void MetricSums::add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
                      std::int64_t weight) {
@@ -24,6 +26,17 @@ void MetricSums::add(const std::string& name, std::int64_t sum, std::int64_t wei
   if (row == further_.end()) row = further_.insert(row, {name, 0, 0});
   row->sum += sum;
   row->weight += weight;
+}
+
+MetricSums MetricSums::take() {
+  MetricSums taken = *this;
+  taken.loss_ = loss_.clone();
+  taken.correct_ = correct_.clone();
+  loss_.zero_();
+  correct_.zero_();
+  weight_ = 0;
+  further_.clear();
+  return taken;
 }
 
 double MetricSums::loss() const {

@@ -16,14 +16,18 @@ namespace trainyard::runner {
 
 class MetricSums {
  public:
-  explicit MetricSums(const Task& task);
+  explicit MetricSums(const Task& task, at::Device device = at::kCPU);
 
   // Adds a batch: its summed loss, and what the task counts in `outputs` against `targets`; `weight` is the
-  // batch's.
+  // batch's, which may also be added by `count`.
   void add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
-           std::int64_t weight);
+           std::int64_t weight = 0);
+  void count(std::int64_t weight) { weight_ += weight; }
   // Adds to a metric that the task alone does not give, such as "bleu_4".
   void add(const std::string& name, std::int64_t sum, std::int64_t weight);
+
+  // All so far; it goes on from zeros in the same memory, which replayed steps know.
+  MetricSums take();
 
   double loss() const;                          // Σ; NaN or infinite where the run diverged
   std::optional<std::int64_t> correct() const;  // Σ; nothing where accuracy is not defined

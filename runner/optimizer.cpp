@@ -62,6 +62,10 @@ void for_each_part(const at::Tensor& parameter, const at::Tensor& gradient, cons
   });
 }
 
+at::TensorOptions device_of(const std::vector<at::Tensor>& parameters) {
+  return at::TensorOptions(parameters.empty() ? at::Device(at::kCPU) : parameters.front().device());
+}
+
 // v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
 // learning_rate · v
 class Sgd final : public Optimizer {
@@ -119,7 +123,7 @@ class Adam final : public Optimizer {
         parameters_(std::move(parameters)),
         mean_(zeros(parameters_)),
         square_(zeros(parameters_)),
-        steps_(parameters_.size(), at::zeros({}, at::kFloat)) {}
+        steps_(parameters_.size(), at::zeros({}, device_of(parameters_).dtype(at::kFloat))) {}
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);

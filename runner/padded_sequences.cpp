@@ -28,22 +28,32 @@ PaddedSequences::PaddedSequences(const models::Sequences& sequences)
     : tokens_(with_padding_behind(sequences.tokens)) {
   const at::Tensor offsets = offsets_of(sequences);
   begins_ = offsets.slice(0, 0, -1);
+  ends_ = offsets.slice(0, 1);
   lengths_ = offsets.diff();
+}
+
+void PaddedSequences::move_to(at::Device device) {
+  for (at::Tensor* part : {&tokens_, &begins_, &ends_}) *part = part->to(device);
+}
+
+void PaddedSequences::pad_to_longest() {
+  columns_ = size() > 0 ? lengths_.max().item<std::int64_t>() : 0;
 }
 
 std::int64_t PaddedSequences::longest(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
   if (places.size(0) == 0) return 1;
+  if (columns_ > 0) return std::max<std::int64_t>(columns_ - from - until, 1);
   const auto longest = lengths_.index_select(0, places).max().item<std::int64_t>();
   return std::max<std::int64_t>(longest - from - until, 1);
 }
 
 at::Tensor PaddedSequences::gather(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
-  const at::Tensor lengths = lengths_.index_select(0, places).sub_(from + until);
-  const at::Tensor columns = at::arange(longest(places, from, until), at::kLong);
-  const at::Tensor begins = begins_.index_select(0, places).add_(from);
+  const at::Tensor own = places.to(tokens_.device(), /*non_blocking=*/true);
+  const at::Tensor columns = at::arange(longest(places, from, until), own.options());
+  const at::Tensor ends = ends_.index_select(0, own).sub_(until).unsqueeze(1);
   const std::int64_t padding = tokens_.size(0) - 1;
-  const at::Tensor token_places =
-      begins.unsqueeze(1).add(columns).masked_fill_(columns.ge(lengths.unsqueeze(1)), padding);
+  const at::Tensor token_places = begins_.index_select(0, own).add_(from).unsqueeze(1).add(columns);
+  token_places.masked_fill_(token_places.ge(ends), padding);
   return tokens_.index_select(0, token_places.flatten()).view(token_places.sizes()).to(at::kLong);
 }
 

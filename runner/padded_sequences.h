@@ -17,6 +17,13 @@ class PaddedSequences {
   std::int64_t size() const { return lengths_.size(0); }
   const at::Tensor& lengths() const { return lengths_; }  // int64 [sequence], in tokens
 
+  // Has `gather` yield tensors on `device`: tokens move there, lengths are known on the CPU too.
+  void move_to(at::Device device);
+  // Has `gather` make as many columns as the longest sequence of all, whatever is gathered, so that nothing
+  // depends on what the host knows of a batch.
+  void pad_to_longest();
+  std::int64_t nbytes() const { return static_cast<std::int64_t>(tokens_.nbytes()); }
+
   // How many columns `gather` makes: the longest of [from, length − until) at `places`, at least 1.
   std::int64_t longest(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
 
@@ -25,9 +32,11 @@ class PaddedSequences {
   at::Tensor gather(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
 
  private:
-  at::Tensor tokens_;   // int32 [token + 1]; the last is padding
-  at::Tensor begins_;   // int64 [sequence]
-  at::Tensor lengths_;  // int64 [sequence]
+  at::Tensor tokens_;         // int32 [token + 1]; the last is padding
+  at::Tensor begins_;         // int64 [sequence]
+  at::Tensor ends_;           // int64 [sequence]
+  at::Tensor lengths_;        // int64 [sequence], on the CPU
+  std::int64_t columns_ = 0;  // 0: as the batch wants it
 };
 
 }  // namespace trainyard::runner

@@ -148,7 +148,7 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
   trainer.set_learning_rate(learning_rate_at(run, first_epoch));
   std::optional<VirtualMesh> reference;
   if (ranks.position.replica == 0) {
-    reference.emplace(run, input, ranks.mesh.replicas, parts_of_step(run));
+    reference.emplace(run, input, ranks.mesh.replicas, parts_of_step(run), at::kFloat, ranks.device);
     reference->set_learning_rate(learning_rate_at(run, first_epoch));
   }
   spent += watch.lap();

@@ -28,6 +28,14 @@ Json to_json(const TimeParts& parts, double whole) {
   return json;
 }
 
+Json to_json(const GpuSettings& gpu) {
+  Json json{{"channels_last", gpu.channels_last},
+            {"cudnn_autotuning", true},
+            {"replayed_steps", gpu.why_not_replayed.empty()}};
+  if (!gpu.why_not_replayed.empty()) json["why_not_replayed"] = gpu.why_not_replayed;
+  return json;
+}
+
 std::string device_name(const experiments::Launch& launch, int rank) {
   const auto index = static_cast<std::size_t>(rank);
   return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list(affinity());
@@ -43,26 +51,27 @@ RankRecords::RankRecords(const experiments::Launch& launch, int rank)
 
 void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
                         std::int64_t parameters, const SampleCounts& samples, int threads,
-                        const ParameterHashes& initial_weights) {
+                        const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu) {
   setup_seconds_ = seconds_since_start();
   const Versions built = versions();
   const Position position = mesh.position(rank_);
   has_metrics_ = position.stage == mesh.stages - 1;
   has_neighbours_ = mesh.stages > 1;
-  writer_.append(
-      "start",
-      {{"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
-       {"device", device_name(launch, rank_)},
-       {"host", host_name()},
-       {"threads", threads},
-       {"pid", getpid()},
-       {"world_size", launch.run.strategy.world_size()},
-       {"replica", position.replica},
-       {"stage", position.stage},
-       {"transport", transport},
-       {"parameters", parameters},
-       {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
-       {"initial_weights", initial_weights}});
+  Json body = {
+      {"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
+      {"device", device_name(launch, rank_)},
+      {"host", host_name()},
+      {"threads", threads},
+      {"pid", getpid()},
+      {"world_size", launch.run.strategy.world_size()},
+      {"replica", position.replica},
+      {"stage", position.stage},
+      {"transport", transport},
+      {"parameters", parameters},
+      {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
+      {"initial_weights", initial_weights}};
+  if (gpu) body["gpu"] = to_json(*gpu);
+  writer_.append("start", body);
 }
 
 void RankRecords::probe(const ProbedStep& outcome) {

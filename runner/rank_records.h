@@ -26,6 +26,12 @@ struct SampleCounts {  // of the whole data set, over all replicas
   std::int64_t test = 0;
 };
 
+// How a rank uses its GPU: the same in all arms, and part of what explains its times.
+struct GpuSettings {
+  bool channels_last = false;    // images, as their network takes them
+  std::string why_not_replayed;  // steps as CUDA graphs; empty: they are
+};
+
 struct EpochOutcome {
   std::int64_t epoch = 0;  // from 1
   double train_seconds = 0;
@@ -44,7 +50,7 @@ class RankRecords {
   // `transport`: how its gradients travel, Communicator::transport.
   void start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
              std::int64_t parameters, const SampleCounts& samples, int threads,
-             const ParameterHashes& initial_weights);
+             const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu = {});
   void probe(const ProbedStep& outcome);
   void epoch(const EpochOutcome& outcome);              // and makes all records so far durable
   void checkpoint(std::int64_t epoch, double seconds);  // is whole; it took so long

@@ -129,7 +129,7 @@ class SharedOptimizer final : public Optimizer {
 
 bool can_share(const std::vector<at::Tensor>& parameters) {
   return !parameters.empty() && std::ranges::all_of(parameters, [&](const at::Tensor& parameter) {
-    return parameter.is_non_overlapping_and_dense() && parameter.numel() > 0 &&
+    return parameter.is_cpu() && parameter.is_non_overlapping_and_dense() && parameter.numel() > 0 &&
            parameter.scalar_type() == parameters.front().scalar_type();
   });
 }

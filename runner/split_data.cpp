@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/error.h"
+#include "runner/device.h"
 #include "runner/image_split.h"
 #include "runner/text_split.h"
 
@@ -53,6 +54,16 @@ std::vector<std::int64_t> SplitData::shape(const at::Tensor& places) const {
 
 at::Tensor SplitData::length_keys() const {
   return {};
+}
+
+bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
+  return bytes <= free_bytes / 2;
+}
+
+void place(const DataParts& parts, at::Device device) {
+  if (device.is_cpu()) return;
+  for (SplitData* part : {parts.train.get(), parts.validation.get(), parts.test.get()})
+    part->serve(device, fits_beside_network(part->nbytes(), free_device_bytes(device)));
 }
 
 DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,

@@ -35,6 +35,12 @@ class SplitData {
   // pixels. Every rank can tell that of any samples.
   virtual std::int64_t weight(const at::Tensor& places) const = 0;
 
+  // From now on batches lie on `device`, and so does what they are gathered from where `resident`; else that
+  // is in pinned memory, and a batch is copied beside the step before it. Places stay on the CPU.
+  virtual void serve(at::Device device, bool resident) = 0;
+  virtual bool host_gathers() const { return false; }  // each batch of what is served off the CPU
+  virtual std::int64_t nbytes() const = 0;             // of what batches are gathered from
+
   // Samples whose keys are near are of about one length: int64 [sample]; undefined where all are equally
   // long.
   virtual at::Tensor length_keys() const;
@@ -51,6 +57,14 @@ struct DataParts {
   std::unique_ptr<SplitData> validation;
   std::unique_ptr<SplitData> test;
 };
+
+// Has the parts serve `device`, the training part first where not all of them fit there. No effect on the
+// CPU.
+void place(const DataParts& parts, at::Device device);
+
+// Whether `bytes` of data may lie on a GPU of which `free_bytes` are free: half of them are left to the
+// network.
+bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes);
 
 // The parts of `splits` as `task` wants them; numbers are `dtype`, images lie in memory as [height, width,
 // channel] where `channels_last` says so. UserError where the data is not of the task's kind.

@@ -29,7 +29,7 @@ networks::Activations TextSplit::inputs(const at::Tensor& places) const {
 }
 
 at::Tensor TextSplit::targets(const at::Tensor& places) const {
-  return labels_.index_select(0, places);
+  return labels_.index_select(0, places.to(labels_.device(), /*non_blocking=*/true));
 }
 
 std::vector<std::int64_t> TextSplit::shape(const at::Tensor& places) const {
@@ -45,6 +45,14 @@ std::unique_ptr<SplitData> TextSplit::augmented(std::string_view kind, std::uint
   return std::make_unique<TextSplit>(*this);
 }
 
+// Tokens are 4 bytes each: the largest text set that is read takes a percent of a GPU, so none is left on the
+// host.
+void TextSplit::serve(at::Device device, bool) {
+  tokens_.move_to(device);
+  tokens_.pad_to_longest();  // the mean of words passes over padding
+  labels_ = labels_.to(device);
+}
+
 PairSplit::PairSplit(const models::TextPairs& pairs) : source_(pairs.source), target_(pairs.target) {}
 
 networks::Activations PairSplit::inputs(const at::Tensor& places) const {
@@ -53,6 +61,11 @@ networks::Activations PairSplit::inputs(const at::Tensor& places) const {
 
 at::Tensor PairSplit::targets(const at::Tensor& places) const {
   return target_.gather(places, 1, 0);
+}
+
+void PairSplit::serve(at::Device device, bool) {
+  source_.move_to(device);
+  target_.move_to(device);
 }
 
 std::vector<std::int64_t> PairSplit::shape(const at::Tensor& places) const {

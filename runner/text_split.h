@@ -24,6 +24,8 @@ class TextSplit final : public SplitData {
   std::int64_t weight(const at::Tensor& places) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
   std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
+  void serve(at::Device device, bool resident) override;
+  std::int64_t nbytes() const override { return tokens_.nbytes(); }
 
  private:
   PaddedSequences tokens_;
@@ -45,6 +47,8 @@ class PairSplit final : public SplitData {
   // where it is even, so that neighbours are alike in both.
   at::Tensor length_keys() const override;
   std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
+  void serve(at::Device device, bool resident) override;
+  std::int64_t nbytes() const override { return source_.nbytes() + target_.nbytes(); }
 
  private:
   PaddedSequences source_;

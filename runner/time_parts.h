@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <memory>
 #include <optional>
 
 namespace trainyard::runner {
@@ -21,12 +22,23 @@ struct TimeParts {
   }
 };
 
+// Where a device computes while the host runs ahead, what the host sees is no measure: it marks the device's
+// work.
+class PartMarks {
+ public:
+  virtual ~PartMarks() = default;
+  virtual void mark(
+      double TimeParts::*part) = 0;  // what was given to the device since the last mark; may be nullptr
+  virtual TimeParts take() = 0;      // once the device is done: its seconds since the last call
+};
+
 // Of an epoch. Where ranks share a core, seconds that pass also count what the others do there meanwhile;
 // then the main thread's own seconds on its core are measured too (half a microsecond each time).
 struct StepTimes {
   std::int64_t steps = 0;
   TimeParts passed;
-  std::optional<TimeParts> on_core;  // empty: not measured
+  std::optional<TimeParts> on_core;   // empty: not measured
+  std::shared_ptr<PartMarks> device;  // empty: the host computes itself
 };
 
 // Seconds since it was made or last asked.
@@ -46,17 +58,22 @@ class Stopwatch {
 // Adds what has passed since it was made, or since the last lap, to a part.
 class PartWatch {
  public:
-  explicit PartWatch(StepTimes& times) : times_(times), core_start_(seconds_on_core()) {}
+  explicit PartWatch(StepTimes& times) : times_(times), core_start_(seconds_on_core()) {
+    if (times_.device) times_.device->mark(nullptr);
+  }
   void lap(double TimeParts::*part) {
+    if (times_.device) return times_.device->mark(part);
     times_.passed.*part += watch_.lap();
     if (times_.on_core) *times_.on_core.*part += core_lap();
   }
   // Some of the seconds that passed were for another part.
   void move(double seconds, double TimeParts::*from, double TimeParts::*to) {
+    if (times_.device) return;
     times_.passed.*from -= seconds;
     times_.passed.*to += seconds;
   }
   void skip() {  // belongs to no part
+    if (times_.device) return times_.device->mark(nullptr);
     watch_.lap();
     if (times_.on_core) core_lap();
   }

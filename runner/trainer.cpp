@@ -10,46 +10,18 @@
 #include "models/catalogue.h"
 #include "models/error.h"
 #include "runner/clipping.h"
+#include "runner/device_timeline.h"
+#include "runner/gpu.h"
 #include "runner/precision.h"
+#include "runner/rank_parts.h"
 #include "runner/replica_sum.h"
 #include "runner/row_gradient.h"
 #include "runner/shared_optimizer.h"
-#include "runner/strategy.h"
 #include "runner/translation.h"
 
 namespace trainyard::runner {
 
 namespace {
-
-networks::Network build_stage(const experiments::Run& run, const models::InputShape& input, int stage,
-                              at::ScalarType dtype) {
-  const auto layers = models::find_model(run.model).layers(run.hyperparameters, input).size();
-  const StageLayers range = layers_of_stage(run.strategy, stage, layers);
-  return networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype,
-                                 networks::LayerRange{range.first, range.last});
-}
-
-std::unique_ptr<Reducer> make_reducer(const networks::Network& network, Communicator& replicas) {
-  return replicas.size() == 1 ? local_reducer(network.parameters())
-                              : bucket_reducer(network.parameters(), replicas);
-}
-
-int micro_batches_of(const experiments::Run& run) {
-  return static_cast<int>(run.strategy.micro_batches);
-}
-
-// How a stage trains in a step: as many turns as gradients accumulate over.
-std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks) {
-  const int micro_batches = micro_batches_of(run);
-  const Schedule once = training_schedule(run.strategy.schedule, ranks.mesh.stages, micro_batches);
-  return in_turns(once, micro_batches, static_cast<int>(run.gradient_accumulation))
-      .at(static_cast<std::size_t>(ranks.position.stage));
-}
-
-std::vector<Action> forward_actions(const Connections& ranks, int micro_batches) {
-  return evaluation_schedule(ranks.mesh.stages, micro_batches)
-      .at(static_cast<std::size_t>(ranks.position.stage));
-}
 
 // `places` in contiguous parts whose sizes differ by at most one.
 std::vector<at::Tensor> divided(const at::Tensor& places, int parts) {
@@ -82,6 +54,11 @@ std::optional<at::Tensor> skipped_by(const std::optional<LossScale>& scale) {
   return scale->found_inf();
 }
 
+networks::Activations moved_to(at::Device device, networks::Activations tensors) {
+  for (at::Tensor& tensor : tensors) tensor = tensor.to(device);
+  return tensors;
+}
+
 Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
   if (inputs && targets) return data.gather(places);
   return {inputs ? data.inputs(places) : networks::Activations(),
@@ -95,14 +72,17 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
     : run_(run),
       ranks_(ranks),
       task_(&find_task(models::find_model(run.model).task)),
-      network_(build_stage(run, input, ranks.position.stage, dtype)),
+      network_(build_stage(run, input, ranks, dtype)),
       reducer_(make_reducer(network_, *ranks.replicas)),
       optimizer_(shared_optimizer(run.optimizer, network_.parameter_values(), *ranks.replicas)),
       executor_(network_, *ranks.stages, run.precision),
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
       inference_(forward_actions(ranks, 1)),
-      metrics_(*task_) {
+      metrics_(*task_, ranks.device) {
+  if (ranks.device.is_cuda()) times_.device = std::make_shared<DeviceTimeline>(gpu_marks());
+  why_not_captured_ = runner::why_not_captured(run, input, ranks.device, ranks.transport());
+  if (why_not_captured_.empty()) capture_steps(gpu_graphs());
   if (needs_loss_scale(run.precision)) scale_loss(LossScaling());
 }
 
@@ -116,11 +96,11 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
     return gather(data, samples, inputs, targets);
   };
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
-  work.loss = [&data, &sums, divisor, this](const at::Tensor& samples, const networks::Activations& outputs,
-                                            const at::Tensor& targets) {
+  work.loss = [&sums, divisor, this](const at::Tensor&, const networks::Activations& outputs,
+                                     const at::Tensor& targets) {
     const at::Tensor output = for_loss(outputs.front());
     const at::Tensor sum = task_->loss_sum(output, targets);
-    sums.add(sum, output, targets, data.weight(samples));
+    sums.add(sum, output, targets);
     const at::Tensor loss = sum * (1.0 / static_cast<double>(divisor));
     return loss_scale_ ? loss_scale_->scaled(loss) : loss;
   };
@@ -128,6 +108,31 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
 }
 
 void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
+  if (!replay(data, places, divisor)) compute(data, places, divisor, times_, /*captured=*/false);
+  count(metrics_, data, places);
+  ++steps_done_;
+  ++times_.steps;
+}
+
+bool Trainer::replay(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
+  if (!captured_ || data.host_gathers()) return false;
+  PartWatch watch(times_);
+  const bool replayed =
+      captured_->replay(places, divisor, steps_done_, [this, &data, divisor](const at::Tensor& own) {
+        StepTimes unrecorded;  // marks of the device's work cannot be captured
+        compute(data, own, divisor, unrecorded, /*captured=*/true);
+      });
+  watch.skip();
+  return replayed;
+}
+
+// The last stage knows the loss, and so what it is a sum over.
+void Trainer::count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const {
+  if (ranks_.last_stage()) sums.count(data.weight(places));
+}
+
+void Trainer::compute(const SplitData& data, const at::Tensor& places, std::int64_t divisor, StepTimes& times,
+                      bool captured) {
   const int micro_batches = static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_);
   StageWork work = work_on(data, places, micro_batches, metrics_, divisor);
   if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
@@ -135,9 +140,13 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
   }
-  PartWatch watch(times_);
+  if (captured) {  // the host's number would be that of the step that was captured, in all that are replayed
+    work.context.step = -1;
+    work.context.step_on_device = captured_->step_number();
+  }
+  PartWatch watch(times);
   reducer_->prepare();
-  const bool had_samples = executor_.run(training_, work, *reducer_, times_);
+  const bool had_samples = executor_.run(training_, work, *reducer_, times);
   watch.skip();
   had_samples ? reducer_->finish() : reducer_->reduce_zeros();
   watch.lap(&TimeParts::exposed_communication);
@@ -148,8 +157,6 @@ void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t
   if (loss_scale_) loss_scale_->update();
   watch.lap(&TimeParts::optimizer);
   if (has_parameters) optimizer_->wait_for_others();
-  ++steps_done_;
-  ++times_.steps;
   watch.lap(&TimeParts::exposed_communication);
 }
 
@@ -157,7 +164,9 @@ void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampl
                           const StepDone& done) {
   PartWatch watch(times_);
   const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
-  const at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
+  if (captured_ && run_.augmentation != "none") captured_->forget();  // other draws, in other memory
+  at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
+  if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its places
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const Share share = sampler.share(*augmented, order, k);
     watch.lap(&TimeParts::data);
@@ -167,15 +176,32 @@ void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampl
   }
 }
 
+// A captured step has it among its constants.
+void Trainer::set_learning_rate(double learning_rate) {
+  if (captured_ && learning_rate_ != learning_rate) captured_->forget();
+  learning_rate_ = learning_rate;
+  optimizer_->set_learning_rate(learning_rate);
+}
+
+void Trainer::capture_steps(MakeGraph make) {
+  captured_.emplace(std::move(make), ranks_.device);
+}
+
+std::string Trainer::why_not_captured() const {
+  return captured_ ? captured_->failure() : why_not_captured_;
+}
+
 MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done) {
   take_running_statistics();
-  MetricSums sums(*task_);
+  MetricSums sums(*task_, ranks_.device);
   StepTimes unrecorded;
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    StageWork work = work_on(data, sampler.places(order, k), micro_batches_of(run_), sums, /*divisor=*/1);
+    const at::Tensor places = sampler.places(order, k);
+    StageWork work = work_on(data, places, micro_batches_of(run_), sums, /*divisor=*/1);
     work.context.training = false;
     executor_.run(evaluation_, work, *reducer_, unrecorded);
+    count(sums, data, places);
     done(k + 1, sums);
   }
   return sums;
@@ -186,7 +212,9 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   StageWork work;
   work.samples = {at::arange(tokens.size(0))};
   work.context.training = false;
-  work.gather = [&](const at::Tensor& samples, bool, bool) { return Batch{inputs, {}, samples}; };
+  work.gather = [&](const at::Tensor& samples, bool, bool) {
+    return Batch{moved_to(ranks_.device, inputs), {}, samples};
+  };
   work.shape = [&](const at::Tensor&) { return sizes_of(inputs); };
   work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {
     tokens.copy_(last_tokens(outputs.front()));
@@ -200,6 +228,9 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
 
 // Replicas hold equal gradients, stages each their own.
 void Trainer::clip_gradients_of_all_stages() {
+  if (!ranks_.device.is_cpu())
+    return clip_without_looking(reducer_->gradients(), run_.optimizer.clip_norm, ranks_.device,
+                                [this](const at::Tensor& own) { ranks_.stages->all_reduce(own)->wait(); });
   clip_gradients(reducer_->gradients(), run_.optimizer.clip_norm,
                  [this](double own) { return sum_over(*ranks_.stages, own); });
 }
@@ -237,7 +268,7 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
 }
 
 MetricSums Trainer::take_metrics() {
-  return std::exchange(metrics_, MetricSums(*task_));
+  return metrics_.take();
 }
 
 std::optional<ScaledSteps> Trainer::take_scaled_steps() {
@@ -252,6 +283,8 @@ void Trainer::scale_loss(const LossScaling& scaling) {
 StepTimes Trainer::take_times() {
   StepTimes none;
   if (times_.on_core) none.on_core.emplace();
+  none.device = times_.device;
+  if (times_.device) times_.passed = times_.device->take();
   return std::exchange(times_, none);
 }
 

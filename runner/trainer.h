@@ -11,6 +11,7 @@
 
 #include "experiments/run.h"
 #include "models/networks/network.h"
+#include "runner/captured_steps.h"
 #include "runner/connections.h"
 #include "runner/epoch_order.h"
 #include "runner/executor.h"
@@ -41,7 +42,12 @@ class Trainer {
   // The gradient is that of Σ over replicas of (summed loss / `divisor`). Collective: all ranks make every
   // step.
   void step(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
-  void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }
+  void set_learning_rate(double learning_rate);
+
+  // Replays steps by such graphs; on a GPU it does so by itself where it can (runner/captured_steps.h).
+  void capture_steps(MakeGraph make);
+  // Why steps are computed one by one; empty where they are replayed.
+  std::string why_not_captured() const;
 
   // All steps of an epoch, in its order and with its augmentation.
   void train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler, const StepDone& done);
@@ -80,6 +86,10 @@ class Trainer {
   // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
   StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
                     std::int64_t divisor) const;
+  void compute(const SplitData& data, const at::Tensor& places, std::int64_t divisor, StepTimes& times,
+               bool captured);
+  bool replay(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
+  void count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void clip_gradients_of_all_stages();
   void take_running_statistics();
@@ -95,6 +105,9 @@ class Trainer {
   std::vector<Action> training_;    // of this stage, in a step
   std::vector<Action> evaluation_;  // of this stage, in a batch
   std::vector<Action> inference_;   // of this stage, in one micro-batch
+  std::string why_not_captured_;
+  std::optional<CapturedSteps> captured_;
+  std::optional<double> learning_rate_;
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;
   StepTimes times_;

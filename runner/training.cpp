@@ -8,8 +8,10 @@
 #include "models/error.h"
 #include "runner/checkpoints.h"
 #include "runner/connections.h"
+#include "runner/device.h"
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
+#include "runner/out_of_memory.h"
 #include "runner/parameter_check.h"
 #include "runner/parity_gate.h"
 #include "runner/precision.h"
@@ -65,8 +67,9 @@ class Passes {
     const std::clock_t processor = std::clock();
     Stopwatch watch;
     trainer.train_epoch(data, epoch, sampler, [&](std::int64_t step, const MetricSums& so_far) {
-      records_.progress(Phase::train, epoch, step, sampler.steps(), &so_far);
+      records_.progress(Phase::train, epoch, step, sampler.steps(), shown(so_far));
     });
+    synchronize(ranks_.device);
     const double seconds = watch.lap();
     return {seconds, static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC};
   }
@@ -74,9 +77,11 @@ class Passes {
   // Evaluates this rank's part of `data`.
   MetricSums evaluate(Trainer& trainer, const SplitData& data, Phase phase, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, Sampling::exact);
-    return trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
-      records_.progress(phase, epoch, step, sampler.steps(), &so_far);
+    MetricSums sums = trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
+      records_.progress(phase, epoch, step, sampler.steps(), shown(so_far));
     });
+    synchronize(ranks_.device);
+    return sums;
   }
 
   // Adds what this rank's part of `data` scores when it is translated.
@@ -91,6 +96,11 @@ class Passes {
   }
 
  private:
+  // A loss on a GPU is known once it has computed it, for which no step waits.
+  const MetricSums* shown(const MetricSums& so_far) const {
+    return ranks_.device.is_cpu() ? &so_far : nullptr;
+  }
+
   Sampler sampler_of(const SplitData& data, Sampling sampling) const {
     return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
   }
@@ -99,6 +109,11 @@ class Passes {
   const Connections& ranks_;
   RankRecords& records_;
 };
+
+std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connections& ranks) {
+  if (!ranks.device.is_cuda()) return std::nullopt;
+  return GpuSettings{trainer.network().channels_last, trainer.why_not_captured()};
+}
 
 void check_enough(const SplitData& train, const Mesh& mesh) {
   if (train.size() >= mesh.replicas) return;
@@ -114,6 +129,7 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
 
   // 1. The process groups.
   const Seat seat = take_seat(launch, environment);
+  settle_on(seat.device);
   const int threads = settle(launch, environment.rank, seat, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
   Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
@@ -121,7 +137,13 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
     ranks.barrier();  // at once, and then none waits for another
     ranks = unconnected(seat.device);
   }
-  train(launch, ranks, threads, records);
+  try {
+    train(launch, ranks, threads, records);
+  } catch (const c10::Error& error) {
+    const auto refused = bytes_refused(error.what_without_backtrace());
+    if (!refused) throw;
+    throw out_of_memory(launch.run, seat.device.str(), *refused, device_memory(seat.device));
+  }
 }
 
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
@@ -139,8 +161,10 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   const DataParts data =
       make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
+  place(data, ranks.device);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
-                {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights);
+                {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights,
+                gpu_settings(trainer, ranks));
 
   if (launch.probe) {
     records.progress(Phase::probe, 0, 0, probed_steps, nullptr, true);

@@ -83,8 +83,8 @@ std::vector<std::vector<std::int64_t>> translate(const at::Tensor& source, const
 }
 
 void add_bleu(MetricSums& sums, const SplitData& data, const at::Tensor& places, const NextTokens& next) {
-  const auto translations = translate(data.inputs(places).front(), next);
-  const at::Tensor targets = data.targets(places).contiguous();
+  const auto translations = translate(data.inputs(places).front().cpu(), next);
+  const at::Tensor targets = data.targets(places).cpu().contiguous();
   BleuSums bleu;
   for (std::size_t i = 0; i < translations.size(); ++i) {
     bleu.add(translations[i], words(targets, static_cast<std::int64_t>(i)));

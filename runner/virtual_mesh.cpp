@@ -33,9 +33,9 @@ void assign(const std::vector<networks::NamedParameter>& tensors, const std::vec
 }  // namespace
 
 VirtualMesh::VirtualMesh(const experiments::Run& run, const models::InputShape& input, std::int64_t replicas,
-                         std::int64_t micro_batches, at::ScalarType dtype)
+                         std::int64_t micro_batches, at::ScalarType dtype, at::Device device)
     : run_(run),
-      network_(networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype)),
+      network_(networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype, {}, device)),
       replicas_(replicas),
       micro_batches_(micro_batches),
       optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}

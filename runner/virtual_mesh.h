@@ -21,7 +21,7 @@ class VirtualMesh {
  public:
   // `micro_batches`: parts in which each replica computes its share of a step.
   VirtualMesh(const experiments::Run& run, const models::InputShape& input, std::int64_t replicas,
-              std::int64_t micro_batches, at::ScalarType dtype = at::kFloat);
+              std::int64_t micro_batches, at::ScalarType dtype = at::kFloat, at::Device device = at::kCPU);
 
   // A step on the global batch at `places`, of weight `weight`, in contiguous parts; returns its mean loss.
   double step(const SplitData& data, const at::Tensor& places, std::int64_t weight);

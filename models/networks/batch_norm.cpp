@@ -31,7 +31,7 @@ struct Normalisation {
   at::Tensor synchronised(const at::Tensor& x, const ForwardContext& context) const {
     const std::int64_t channels = x.size(1);
     const auto sum = [](const at::Tensor& values) { return values.sum({0, 2, 3}, false, at::kDouble); };
-    const at::Tensor own_count = at::full({1}, x.numel() / channels, at::kDouble);
+    const at::Tensor own_count = at::full({1}, x.numel() / channels, x.options().dtype(at::kDouble));
     const at::Tensor sums = context.sum_over_replicas(at::cat({sum(x), sum(x.square()), own_count}));
     const at::Tensor count = sums.slice(0, 2 * channels).detach();
     const at::Tensor batch_mean = sums.slice(0, 0, channels) / count;
@@ -52,8 +52,8 @@ Layer batch_norm2d(const models::Layer& row, const Initialisation& start) {
   InitialWeights weights(row.path, start);
   const NamedParameter weight = weights.constant("weight", {channels}, 1);
   const NamedParameter bias = weights.constant("bias", {channels}, 0);
-  const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.dtype)};
-  const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.dtype)};
+  const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.options())};
+  const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.options())};
   const Normalisation normalisation{weight.value, bias.value, mean.value, variance.value};
   return {row.path,
           row.kind,

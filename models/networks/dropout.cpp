@@ -45,16 +45,67 @@ at::Tensor factors_of(const at::Tensor& like, const at::Tensor& samples, const D
   return factors;
 }
 
+// SplitMix64 in int64, which wraps around like uint64; what is shifted in from the left is no sign.
+at::Tensor shifted(const at::Tensor& bits, int right) {
+  return bits.bitwise_right_shift(right).bitwise_and_((std::int64_t{1} << (64 - right)) - 1);
+}
+
+std::int64_t wrapped(std::uint64_t number) {
+  return static_cast<std::int64_t>(number);
+}
+
+constexpr std::uint64_t golden_gamma = 0x9e3779b97f4a7c15U;
+
+at::Tensor mixed(const at::Tensor& state) {
+  const at::Tensor once = state.bitwise_xor(shifted(state, 30)).mul_(wrapped(0xbf58476d1ce4e5b9U));
+  const at::Tensor twice = once.bitwise_xor(shifted(once, 27)).mul_(wrapped(0x94d049bb133111ebU));
+  return twice.bitwise_xor(shifted(twice, 31));
+}
+
+// models::mixed_seed of (seed, step, sample), for each sample.
+at::Tensor seeds_of(const at::Tensor& samples, const DropoutStream& stream) {
+  const auto gamma = wrapped(golden_gamma);
+  if (!stream.step_on_device.defined()) {
+    const std::uint64_t seed = models::mixed_seed({stream.seed, static_cast<std::uint64_t>(stream.step)});
+    return mixed(samples.bitwise_xor(wrapped(seed)).add_(gamma));
+  }
+  const auto seed = wrapped(models::mixed_seed({stream.seed}));
+  return mixed(samples.bitwise_xor(mixed(stream.step_on_device.bitwise_xor(seed).add_(gamma))).add_(gamma));
+}
+
+void check(const at::Tensor& like, const at::Tensor& samples) {
+  if (samples.defined() && samples.numel() == like.size(0)) return;
+  throw InternalError("dropout is not told the number of each sample");
+}
+
 }  // namespace
 
+at::Tensor dropout_factors_by_tensors(const at::Tensor& like, const at::Tensor& samples,
+                                      const DropoutStream& stream) {
+  check(like, samples);
+  const at::Tensor seeds = seeds_of(samples.to(like.device(), /*non_blocking=*/true), stream);
+  const std::int64_t batch = like.size(0), count = batch == 0 ? 0 : like.numel() / batch;
+  const at::Tensor drawn = at::arange(1, (count + 1) / 2 + 1, seeds.options()).mul_(wrapped(golden_gamma));
+  const at::Tensor bits = mixed(seeds.unsqueeze(1).add(drawn));
+  const at::Tensor places =
+      at::stack({bits.bitwise_and(0xffffffff), shifted(bits, 32)}, 2).flatten(1).slice(1, 0, count);
+  const auto threshold = static_cast<std::int64_t>(std::ldexp(stream.probability, 32));
+  const auto computed = like.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return places.ge(threshold)
+      .to(computed)
+      .mul_(1 / (1 - stream.probability))
+      .to(like.scalar_type())
+      .view(like.sizes());
+}
+
 at::Tensor dropout_factors(const at::Tensor& like, const at::Tensor& samples, const DropoutStream& stream) {
-  if (!samples.defined() || samples.numel() != like.size(0)) {
-    throw InternalError("dropout is not told the number of each sample");
-  }
+  if (!like.is_cpu() || stream.step_on_device.defined())
+    return dropout_factors_by_tensors(like, samples, stream);
+  check(like, samples);
   const at::Tensor numbers = samples.to(at::kCPU, at::kLong).contiguous();
   const at::Tensor factors = like.scalar_type() == at::kDouble ? factors_of<double>(like, numbers, stream)
                                                                : factors_of<float>(like, numbers, stream);
-  return factors.to(like.device(), like.scalar_type());
+  return factors.to(like.scalar_type());
 }
 
 Layer dropout(const models::Layer& row, const Initialisation&) {
@@ -64,7 +115,8 @@ Layer dropout(const models::Layer& row, const Initialisation&) {
           {},
           [path = row.path, p = row.dropout](const Activations& inputs, const ForwardContext& context) {
             if (!context.training || p == 0) return inputs;
-            const DropoutStream stream{stream_seed("dropout", context.seed, path), context.step, p};
+            const DropoutStream stream{stream_seed("dropout", context.seed, path), context.step, p,
+                                       context.step_on_device};
             Activations outputs = inputs;
             outputs.front() = inputs.front() * dropout_factors(inputs.front(), context.samples, stream);
             return outputs;

@@ -10,24 +10,26 @@
 namespace trainyard::networks {
 
 InitialWeights::InitialWeights(std::string path, const Initialisation& start)
-    : path_(std::move(path)), dtype_(start.dtype), stream_(random_stream("weights", start.seed, path_)) {}
+    : path_(std::move(path)),
+      options_(start.options()),
+      stream_(random_stream("weights", start.seed, path_)) {}
 
 NamedParameter InitialWeights::uniform(const std::string& role, at::IntArrayRef sizes, double bound,
                                        at::MemoryFormat format) {
   const at::Tensor values = at::empty(sizes, at::kDouble).uniform_(-bound, bound, stream_);
-  return parameter(role, values.to(dtype_).clone(format));
+  return parameter(role, values.to(options_.dtype()).clone(format));
 }
 
 NamedParameter InitialWeights::normal(const std::string& role, at::IntArrayRef sizes) {
-  return parameter(role, at::empty(sizes, at::kDouble).normal_(0, 1, stream_).to(dtype_));
+  return parameter(role, at::empty(sizes, at::kDouble).normal_(0, 1, stream_));
 }
 
 NamedParameter InitialWeights::constant(const std::string& role, at::IntArrayRef sizes, double value) const {
-  return parameter(role, at::full(sizes, value, dtype_));
+  return parameter(role, at::full(sizes, value, options_));
 }
 
 NamedParameter InitialWeights::parameter(const std::string& role, const at::Tensor& values) const {
-  return {path_ + "." + role, values.requires_grad_()};
+  return {path_ + "." + role, values.to(options_).requires_grad_()};
 }
 
 double fan_in_bound(at::IntArrayRef weight_sizes) {

@@ -27,7 +27,7 @@ class InitialWeights {
   NamedParameter parameter(const std::string& role, const at::Tensor& values) const;
 
   std::string path_;
-  at::ScalarType dtype_;
+  at::TensorOptions options_;
   at::Generator stream_;
 };
 

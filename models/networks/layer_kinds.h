@@ -36,6 +36,10 @@ Layer batch_norm2d(const models::Layer& row, const Initialisation& start);
 Layer dropout(const models::Layer& row, const Initialisation& start);
 
 // text_layers.cpp
+// The mean over the words of each text, int64 [batch, length], of their rows of `weight`, without a look at
+// how many words there are: on the CPU leaving padding out first is faster, a GPU would have to wait for that
+// number.
+at::Tensor mean_without_looking(const at::Tensor& weight, const at::Tensor& tokens);
 Layer mean_embedding(const models::Layer& row, const Initialisation& start);
 Layer source_embedding(const models::Layer& row, const Initialisation& start);
 Layer target_embedding(const models::Layer& row, const Initialisation& start);

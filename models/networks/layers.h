@@ -23,7 +23,8 @@ struct ForwardContext {
   bool training = true;
   std::uint64_t seed = 0;  // of the run, for dropout
   std::int64_t step = 0;   // of the training, for dropout
-  at::Tensor samples;  // int64 [batch], on the CPU: the number of each sample in its data set, for dropout
+  at::Tensor samples;  // int64 [batch], on any device: the number of each sample in its data set, for dropout
+  at::Tensor step_on_device = {};  // int64 []: where it is defined, what `step` says and may change unseen
   // The sum over all replicas, differentiable, called by every replica in the same order. Where it is set,
   // batch normalisation uses the statistics of all replicas' samples.
   std::function<at::Tensor(const at::Tensor&)> sum_over_replicas;
@@ -43,10 +44,13 @@ struct Layer {
   std::function<Activations(const Activations&, const ForwardContext&)> forward;
 };
 
-// What parameters are drawn from and stored as.
+// What parameters are drawn from and stored as. They are drawn on the CPU, whatever the device: the same
+// everywhere.
 struct Initialisation {
   std::uint64_t seed = 0;
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
+  at::TensorOptions options() const { return at::TensorOptions(dtype).device(device); }
 };
 
 // The layer that `row` describes, its parameters at their first values: as PyTorch initialises the same

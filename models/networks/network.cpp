@@ -69,7 +69,7 @@ void load_values(const Network& network, const std::vector<NamedParameter>& valu
 
 Network build_network(std::string_view model, const models::Hyperparameters& hyperparameters,
                       const models::InputShape& input, std::uint64_t seed, at::ScalarType dtype,
-                      const std::optional<LayerRange>& stage) {
+                      const std::optional<LayerRange>& stage, at::Device device) {
   const std::vector<models::Layer> rows = models::find_model(model).layers(hyperparameters, input);
   const LayerRange range = stage.value_or(LayerRange{0, rows.size()});
   if (range.first >= range.last || range.last > rows.size()) {
@@ -80,7 +80,7 @@ Network build_network(std::string_view model, const models::Hyperparameters& hyp
   network.channels_last =
       std::any_of(rows.begin(), rows.end(), [](const models::Layer& row) { return row.kind == "conv2d"; });
   for (std::size_t i = range.first; i < range.last; ++i) {
-    network.layers.push_back(make_layer(rows[i], {seed, dtype}));
+    network.layers.push_back(make_layer(rows[i], {seed, dtype, device}));
   }
   return network;
 }

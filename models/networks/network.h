@@ -44,11 +44,12 @@ struct LayerRange {
   std::size_t last = 0;
 };
 
-// Builds `model` with `hyperparameters` (complete, see the catalogue), or the `stage` of it. Its weights are
-// a pure function of (seed, layer path): the same in every rank and under every cut. UserError for a name
-// that the catalogue has not, InternalError for a stage that is empty or goes beyond the chain.
+// Builds `model` with `hyperparameters` (complete, see the catalogue), or the `stage` of it, on `device`. Its
+// weights are a pure function of (seed, layer path): the same in every rank, under every cut and on every
+// device. UserError for a name that the catalogue has not, InternalError for a stage that is empty or goes
+// beyond the chain.
 Network build_network(std::string_view model, const models::Hyperparameters& hyperparameters,
                       const models::InputShape& input, std::uint64_t seed, at::ScalarType dtype = at::kFloat,
-                      const std::optional<LayerRange>& stage = {});
+                      const std::optional<LayerRange>& stage = {}, at::Device device = at::kCPU);
 
 }  // namespace trainyard::networks

@@ -31,10 +31,18 @@ at::Tensor look_up(const at::Tensor& weight, const at::Tensor& tokens) {
 
 }  // namespace
 
+at::Tensor mean_without_looking(const at::Tensor& weight, const at::Tensor& tokens) {
+  constexpr std::int64_t mean = 1;
+  const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
+  return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
+                                       /*sparse=*/false, /*per_sample_weights=*/{},
+                                       /*include_last_offset=*/false, models::pad_token));
+}
+
 Layer mean_embedding(const models::Layer& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
   return {row.path, row.kind, {weight}, {}, on_first([w = weight.value](const at::Tensor& tokens) {
-            return mean_of_words(w, tokens);
+            return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_looking(w, tokens);
           })};
 }
 
