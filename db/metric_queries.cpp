@@ -32,6 +32,8 @@ EpochRow epoch_of(RowReader row) {
   epoch.validation_perplexity = row.number();
   epoch.train_psnr = row.number();
   epoch.validation_psnr = row.number();
+  epoch.energy_joules = row.number();
+  epoch.peak_device_bytes = row.number();
   return epoch;
 }
 
@@ -56,7 +58,7 @@ FinalMetrics final_of(RowReader row) {
        {&F::train_loss, &F::train_accuracy, &F::validation_loss, &F::validation_accuracy, &F::test_loss,
         &F::test_accuracy, &F::epoch_train_seconds, &F::total_validation_seconds, &F::train_perplexity,
         &F::validation_perplexity, &F::test_perplexity, &F::train_psnr, &F::validation_psnr, &F::test_psnr,
-        &F::test_bleu})
+        &F::test_bleu, &F::epoch_energy_joules})
     final.*value = row.number();
   final.epochs = row.integer();
   final.times_count = row.flag();
@@ -85,7 +87,8 @@ std::vector<EpochRow> epoch_averages(const Database& database, const std::string
   return epochs(database, R"sql(
     SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch, e.train_loss, e.train_accuracy,
            e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
-           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr
+           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr, e.energy_joules,
+           e.peak_device_bytes
     FROM task_epoch_average e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
     WHERE e.experiment = ? ORDER BY m.first_journal_id, m.position, e.epoch)sql",
                 experiment);
@@ -96,7 +99,8 @@ std::vector<EpochRow> epochs_of_run(const Database& database, const std::string&
   return epochs(database, R"sql(
     SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch, e.train_loss, e.train_accuracy,
            e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
-           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr
+           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr, e.energy_joules,
+           e.peak_device_bytes
     FROM task_epoch_average e
     WHERE e.run_key = ?1 AND e.experiment IS (SELECT m.experiment FROM experiment_run m WHERE m.run_key = ?1
                                               ORDER BY m.first_journal_id LIMIT 1)
@@ -110,7 +114,7 @@ std::vector<FinalMetrics> final_metrics(const Database& database, const std::str
       SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
              f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
              f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
-             f.test_psnr, f.test_bleu, s.epochs_done, s.times_count
+             f.test_psnr, f.test_bleu, f.epoch_energy_joules, s.epochs_done, s.times_count
       FROM task_final_metrics f
       JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
       JOIN run_state s ON s.run_key = f.run_key

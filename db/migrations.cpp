@@ -112,8 +112,30 @@ CREATE TABLE run_final (
 CREATE INDEX run_of_model ON run (model, seed);
 )sql";
 
-constexpr std::array<std::string_view, 6> all_migrations{first_version,  second_version, third_version,
-                                                         fourth_version, fifth_version,  sixth_version};
+// What an epoch took of the devices. Where an earlier release took such records it kept the members as
+// `extra`.
+constexpr std::string_view seventh_version = R"sql(
+ALTER TABLE epoch ADD COLUMN energy_joules REAL;
+ALTER TABLE epoch ADD COLUMN energy_device TEXT;
+ALTER TABLE epoch ADD COLUMN peak_device_bytes INTEGER;
+UPDATE epoch SET
+  energy_joules = extra ->> '$.energy_joules', energy_device = extra ->> '$.energy_device',
+  peak_device_bytes = extra ->> '$.peak_device_bytes',
+  extra = NULLIF(json_remove(extra, '$.energy_joules', '$.energy_device', '$.peak_device_bytes'), '{}')
+WHERE COALESCE(json_type(extra, '$.energy_joules'), json_type(extra, '$.peak_device_bytes')) IS NOT NULL
+  AND COALESCE(json_type(extra, '$.energy_joules'), 'null') IN ('integer', 'real', 'null')
+  AND COALESCE(json_type(extra, '$.energy_device'), 'null') IN ('text', 'null')
+  AND COALESCE(json_type(extra, '$.peak_device_bytes'), 'null') IN ('integer', 'null');
+ALTER TABLE attempt_epoch ADD COLUMN energy_joules REAL;
+ALTER TABLE attempt_epoch ADD COLUMN peak_device_bytes INTEGER;
+ALTER TABLE run_state ADD COLUMN energy_joules REAL;
+ALTER TABLE run_state ADD COLUMN epoch_energy_joules REAL;
+ALTER TABLE run_state ADD COLUMN peak_device_bytes INTEGER;
+)sql";
+
+constexpr std::array<std::string_view, 7> all_migrations{first_version,  second_version, third_version,
+                                                         fourth_version, fifth_version,  sixth_version,
+                                                         seventh_version};
 static_assert(all_migrations.size() == schema_version);
 
 }  // namespace

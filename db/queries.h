@@ -116,6 +116,8 @@ struct EpochRow {
   double train_seconds = 0, validation_seconds = 0;
   double train_perplexity = not_defined, validation_perplexity = not_defined;  // of translations
   double train_psnr = not_defined, validation_psnr = not_defined;              // dB, of reconstructions
+  double energy_joules = not_defined;      // of all devices, in training; averages only
+  double peak_device_bytes = not_defined;  // of the rank that needed most; averages only
 };
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
@@ -144,6 +146,7 @@ struct FinalMetrics {
   double train_perplexity = not_defined, validation_perplexity = not_defined, test_perplexity = not_defined;
   double train_psnr = not_defined, validation_psnr = not_defined, test_psnr = not_defined;  // dB
   double test_bleu = not_defined;                                                           // fraction
+  double epoch_energy_joules = not_defined;  // of all devices: the median over the epochs that are timed
   std::int64_t epochs = 0;
   bool times_count = true;  // host to itself, devices not shared, all of it under the same circumstances
 };

@@ -38,14 +38,17 @@ WITH done AS (
 // circumstances.
 std::string put_state() {
   return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
-         "first_epochs_timed, epoch_train_seconds, total_seconds, test_accuracy, failure, updated, "
-         "times_count)" +
+         "first_epochs_timed, epoch_train_seconds, energy_joules, epoch_energy_joules, peak_device_bytes, "
+         "total_seconds, test_accuracy, failure, updated, times_count)" +
          std::string(with_epochs) + R"sql(, timed AS (
   SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
   FROM done WHERE train_seconds IS NOT NULL
 ), places AS (
   SELECT train_seconds, ROW_NUMBER() OVER (ORDER BY train_seconds) AS place, COUNT(*) OVER () AS epochs
   FROM done JOIN timed WHERE train_seconds IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
+), energies AS (
+  SELECT energy_joules, ROW_NUMBER() OVER (ORDER BY energy_joules) AS place, COUNT(*) OVER () AS epochs
+  FROM done JOIN timed WHERE energy_joules IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
 ), before AS (
   SELECT MAX(e.elapsed_seconds) AS seconds
   FROM attempt_chain k JOIN epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch = k.up_to_epoch
@@ -56,6 +59,9 @@ SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   (SELECT COUNT(*) FROM done), (SELECT SUM(train_seconds) FROM done),
   (SELECT first_epochs_timed FROM timed),
   (SELECT AVG(train_seconds) FROM places WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
+  (SELECT IIF(COUNT(energy_joules) = COUNT(*), SUM(energy_joules), NULL) FROM done),
+  (SELECT AVG(energy_joules) FROM energies WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
+  (SELECT MAX(peak_device_bytes) FROM done),
   s.total_seconds + COALESCE((SELECT SUM(seconds) FROM before), 0),
   )sql" + mean_over_ranks(test_metrics, "test", "correct") +
          R"sql(,

@@ -29,27 +29,43 @@ std::string columns(std::string_view formula, Phases phases) {
   return text;
 }
 
-// All columns of the view `base`, then what is derived of each phase's loss.
-std::string select_with_derived(const std::string& base, Phases phases, const std::string& more_columns = "",
-                                const std::string& more_joins = "") {
-  return "SELECT v.*" + columns(perplexity, phases) + columns(psnr, phases) + more_columns + "\nFROM " +
+// `first` columns of the view `base`, what is derived of each phase's loss, and what views had later: a
+// column has the place that it was given first.
+std::string select_with_derived(const std::string& base, const std::string& first, Phases phases,
+                                const std::string& more_columns = "", const std::string& more_joins = "") {
+  return "SELECT " + first + columns(perplexity, phases) + columns(psnr, phases) + more_columns + "\nFROM " +
          base + " v JOIN run r ON r.run_key = v.run_key" + more_joins + "\n";
 }
 
-std::string task_epoch_view(const std::string& base) {
-  return "CREATE VIEW task_" + base + " AS\n" + select_with_derived(base, {"train", "validation"});
+std::string task_epoch_average() {
+  return "CREATE VIEW task_epoch_average AS\n" +
+         select_with_derived(
+             "epoch_average",
+             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch, v.train_loss, v.train_accuracy, "
+             "v.validation_loss, v.validation_accuracy, v.train_seconds, v.validation_seconds",
+             {"train", "validation"}, ",\n  v.energy_joules, v.peak_device_bytes");
+}
+
+std::string task_epoch_replica() {
+  return "CREATE VIEW task_epoch_replica AS\n" +
+         select_with_derived("epoch_replica", "v.*", {"train", "validation"});
 }
 
 std::string task_final_metrics() {
   return "CREATE VIEW task_final_metrics AS\n" +
-         select_with_derived("final_metrics", {"train", "validation", "test"}, ",\n  f.test_bleu",
-                             " JOIN run_final f ON f.run_key = v.run_key");
+         select_with_derived(
+             "final_metrics",
+             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.train_loss, v.train_accuracy, "
+             "v.validation_loss, v.validation_accuracy, v.test_loss, v.test_accuracy, v.epoch_train_seconds, "
+             "v.total_validation_seconds",
+             {"train", "validation", "test"}, ",\n  f.test_bleu, v.epoch_energy_joules, v.peak_device_bytes",
+             " JOIN run_final f ON f.run_key = v.run_key");
 }
 
 }  // namespace
 
 std::vector<std::string> task_views() {
-  return {task_epoch_view("epoch_average"), task_epoch_view("epoch_replica"), task_final_metrics()};
+  return {task_epoch_average(), task_epoch_replica(), task_final_metrics()};
 }
 
 }  // namespace trainyard::db

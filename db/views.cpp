@@ -64,7 +64,7 @@ JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 constexpr std::string_view run_epoch = R"sql(
 CREATE VIEW run_epoch AS
 SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds,
-  e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy
+  e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy, e.energy_joules, e.peak_device_bytes
 FROM run_state s
 CROSS JOIN attempt_chain k ON k.run_key = s.run_key
 CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
@@ -87,7 +87,7 @@ SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS str
   r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds, s.test_accuracy,
   s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
-  m.latest_journal_id = n.journal_id AS in_latest_plan
+  m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes
 FROM run r
 LEFT JOIN experiment_run m ON m.run_key = r.run_key
 LEFT JOIN experiment n ON n.name = m.experiment
@@ -107,7 +107,8 @@ GROUP BY e.run_key, e.epoch, e.attempt, m.phase, m.name
 constexpr std::string_view epoch_average = R"sql(
 CREATE VIEW epoch_average AS
 SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch, e.train_loss, e.train_accuracy,
-  e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds
+  e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds, e.energy_joules,
+  e.peak_device_bytes
 FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key
 )sql";
 
@@ -124,7 +125,7 @@ SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch,
   (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
      AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'correct' AND m.rank = e.rank)
     AS validation_accuracy,
-  e.train_seconds, e.validation_seconds
+  e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes
 FROM run_in_experiment r
 CROSS JOIN run_chain c ON c.run_key = r.run_key
 CROSS JOIN epoch e
@@ -165,7 +166,8 @@ SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS 
 constexpr std::string_view final_metrics = R"sql(
 CREATE VIEW final_metrics AS
 SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, f.train_loss, f.train_accuracy, f.validation_loss,
-  f.validation_accuracy, f.test_loss, f.test_accuracy, s.epoch_train_seconds, f.total_validation_seconds
+  f.validation_accuracy, f.test_loss, f.test_accuracy, s.epoch_train_seconds, f.total_validation_seconds,
+  s.epoch_energy_joules, s.peak_device_bytes
 FROM run_final f
 JOIN run_state s ON s.run_key = f.run_key
 JOIN run_in_experiment r ON r.run_key = f.run_key

@@ -55,7 +55,8 @@ inline void check_kept(const Database& database) {
   CHECK(
       kept(
           "SELECT run_key, epoch, attempt, train_loss, train_accuracy, validation_loss, validation_accuracy, "
-          "train_seconds, validation_seconds FROM run_epoch") == computed("SELECT * FROM computed_average"));
+          "train_seconds, validation_seconds, energy_joules, peak_device_bytes FROM run_epoch") ==
+      computed("SELECT * FROM computed_average"));
   CHECK(kept("SELECT * FROM timed_epoch") == computed("SELECT * FROM computed_timed"));
   CHECK(kept("SELECT * FROM epoch_train_seconds") == computed("SELECT * FROM computed_seconds"));
   CHECK(kept("SELECT f.run_key, train_loss, train_accuracy, validation_loss, validation_accuracy, test_loss, "

@@ -25,19 +25,26 @@ WITH RECURSIVE counted AS (
   FROM chain c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
 ), computed_epoch AS (
   SELECT e.run_key, e.epoch, e.attempt, e.epoch = c.after_epoch + 1 AS first_of_attempt,
-    MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
+    MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds,
+    MAX(e.peak_device_bytes) AS peak_device_bytes
   FROM links c JOIN epoch e
     ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
   GROUP BY e.run_key, e.epoch, e.attempt
   HAVING c.status = 'finished' OR COUNT(*) >= c.world_size
+), device_energy AS (
+  SELECT run_key, attempt, epoch, COALESCE(energy_device, 'of rank ' || rank) AS device, MAX(energy_joules) AS joules
+  FROM epoch GROUP BY run_key, attempt, epoch, device
+), energy AS (
+  SELECT run_key, attempt, epoch, SUM(joules) AS joules FROM device_energy
+  GROUP BY run_key, attempt, epoch HAVING COUNT(joules) = COUNT(*)
 ), mean AS (
   SELECT run_key, attempt, epoch, phase, name,
     IIF(COUNT(sum) = COUNT(*), SUM(sum) / NULLIF(SUM(weight), 0), NULL) AS value
   FROM metric GROUP BY run_key, attempt, epoch, phase, name
 ), computed_average AS (
   SELECT e.run_key, e.epoch, e.attempt, @train_loss, @train_correct, @validation_loss, @validation_correct,
-    e.train_seconds, e.validation_seconds
-  FROM computed_epoch e
+    e.train_seconds, e.validation_seconds, n.joules AS energy_joules, e.peak_device_bytes
+  FROM computed_epoch e LEFT JOIN energy n ON n.run_key = e.run_key AND n.attempt = e.attempt AND n.epoch = e.epoch
 ), computed_timed AS (
   SELECT run_key, epoch, attempt, train_seconds
   FROM (SELECT *, COUNT(*) OVER of_run AS epochs, SUM(NOT first_of_attempt) OVER of_run AS further

@@ -24,15 +24,16 @@ TEST_CASE("the public views have their promised columns in their promised order"
   using Names = std::vector<std::string>;
   CHECK(columns(yard.database, "epoch_average") ==
         Names{"run_key", "experiment", "model", "strategy", "seed", "epoch", "train_loss", "train_accuracy",
-              "validation_loss", "validation_accuracy", "train_seconds", "validation_seconds"});
-  CHECK(columns(yard.database, "epoch_rank") == Names{"run_key", "experiment", "model", "strategy", "seed",
-                                                      "rank", "epoch", "train_loss", "train_accuracy",
-                                                      "validation_loss", "validation_accuracy",
-                                                      "train_seconds", "validation_seconds"});
-  CHECK(columns(yard.database, "final_metrics") == Names{"run_key", "experiment", "model", "strategy", "seed",
-                                                         "train_loss", "train_accuracy", "validation_loss",
-                                                         "validation_accuracy", "test_loss", "test_accuracy",
-                                                         "epoch_train_seconds", "total_validation_seconds"});
+              "validation_loss", "validation_accuracy", "train_seconds", "validation_seconds",
+              "energy_joules", "peak_device_bytes"});
+  CHECK(columns(yard.database, "epoch_rank") ==
+        Names{"run_key", "experiment", "model", "strategy", "seed", "rank", "epoch", "train_loss",
+              "train_accuracy", "validation_loss", "validation_accuracy", "train_seconds",
+              "validation_seconds", "energy_joules", "energy_device", "peak_device_bytes"});
+  CHECK(columns(yard.database, "final_metrics") ==
+        Names{"run_key", "experiment", "model", "strategy", "seed", "train_loss", "train_accuracy",
+              "validation_loss", "validation_accuracy", "test_loss", "test_accuracy", "epoch_train_seconds",
+              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes"});
   CHECK(columns(yard.database, "run_axis") == Names{"run_key", "name", "value"});
   Names summary = columns(yard.database, "run_summary");
   summary.resize(8);
