@@ -104,6 +104,11 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
     body["core_seconds"] = to_json(*times.on_core);
     if (has_neighbours_) body["core_seconds"]["transfer"] = times.on_core->transfer;
   }
+  if (const DeviceUse& use = outcome.device_use; use.energy_joules) {
+    body["energy_joules"] = *use.energy_joules;
+    body["energy_device"] = use.energy_device;
+  }
+  if (outcome.device_use.peak_bytes) body["peak_device_bytes"] = *outcome.device_use.peak_bytes;
   if (outcome.scaled) {
     body["loss_scale"] = outcome.scaled->loss_scale;
     body["skipped_steps"] = outcome.scaled->skipped_steps;

@@ -10,6 +10,7 @@
 #include "experiments/launch.h"
 #include "experiments/progress.h"
 #include "experiments/record_writer.h"
+#include "runner/device_use.h"
 #include "runner/loss_scale.h"
 #include "runner/mesh.h"
 #include "runner/metrics.h"
@@ -39,6 +40,7 @@ struct EpochOutcome {
   double validation_seconds = 0;
   StepTimes times;  // of train_seconds
   std::optional<ScaledSteps> scaled;
+  DeviceUse device_use;
   MetricSums train;
   MetricSums validation;
 };

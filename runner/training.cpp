@@ -9,6 +9,7 @@
 #include "runner/checkpoints.h"
 #include "runner/connections.h"
 #include "runner/device.h"
+#include "runner/device_use.h"
 #include "runner/epoch_order.h"
 #include "runner/learning_rate.h"
 #include "runner/out_of_memory.h"
@@ -53,7 +54,7 @@ models::InputShape input_of(const models::DataChoice& data) {
 class Passes {
  public:
   Passes(const experiments::Run& run, const Connections& ranks, RankRecords& records)
-      : run_(run), ranks_(ranks), records_(records) {}
+      : run_(run), ranks_(ranks), records_(records), meter_(ranks.device) {}
 
   struct Taken {
     double seconds;            // from a barrier to this rank's last optimizer step
@@ -64,6 +65,7 @@ class Passes {
     records_.progress(Phase::train, epoch, 0, sampler.steps(), nullptr, true);
     trainer.set_learning_rate(learning_rate_at(run_, epoch));
     ranks_.barrier();
+    meter_.training_begins();
     const std::clock_t processor = std::clock();
     Stopwatch watch;
     trainer.train_epoch(data, epoch, sampler, [&](std::int64_t step, const MetricSums& so_far) {
@@ -71,8 +73,12 @@ class Passes {
     });
     synchronize(ranks_.device);
     const double seconds = watch.lap();
-    return {seconds, static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC};
+    const double processor_seconds = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
+    meter_.training_ends();
+    return {seconds, processor_seconds};
   }
+  // Of the epoch that was trained last.
+  DeviceUse device_use() const { return meter_.use(); }
 
   // Evaluates this rank's part of `data`.
   MetricSums evaluate(Trainer& trainer, const SplitData& data, Phase phase, std::int64_t epoch) {
@@ -108,6 +114,7 @@ class Passes {
   const experiments::Run& run_;
   const Connections& ranks_;
   RankRecords& records_;
+  DeviceMeter meter_;
 };
 
 std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connections& ranks) {
@@ -183,7 +190,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     const double validation_seconds = watch.lap();
     weights.epoch_done(trainer.network(), validation);
     records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
-                   trainer.take_scaled_steps(), trainer.take_metrics(), std::move(validation)});
+                   trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(), std::move(validation)});
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 
