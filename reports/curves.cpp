@@ -95,7 +95,7 @@ Point mean_point(double x, const std::vector<double>& values) {
 
 double final_number(const Metric& metric, const Curve& curve) {
   if (curve.empty()) return std::nan("");
-  if (metric.kind != MetricKind::time) return curve.back().second;
+  if (!is_cost(metric.kind)) return curve.back().second;
   std::vector<double> values;
   const bool sum = metric.name == "validation-seconds";
   for (const auto& [epoch, value] : curve) {

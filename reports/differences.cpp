@@ -75,8 +75,8 @@ class Collector {
       return false;
     }
     if (observation.final == nullptr) return false;
-    if (metric_.kind == MetricKind::time && !observation.final->times_count) {
-      drop(observation, arm + " shared the host or a device: its times do not count");
+    if (is_cost(metric_.kind) && !observation.final->times_count) {
+      drop(observation, arm + " shared the host or a device: " + costs("its") + " not count");
       ++result_.uncounted;
       return false;
     }
@@ -87,15 +87,20 @@ class Collector {
     return true;
   }
 
+  std::string costs(const std::string& whose) const {
+    return whose + (metric_.kind == MetricKind::time ? " times do" : " energy does");
+  }
+
   double number_of(const Observation& observation) {
-    const bool by_epoch = metric_.final_value == &db::FinalMetrics::epoch_train_seconds;
+    const bool by_epoch = metric_.final_value == &db::FinalMetrics::epoch_train_seconds ||
+                          metric_.final_value == &db::FinalMetrics::epoch_energy_joules;
     result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
     return observation.final->*metric_.final_value;
   }
 
   // Accuracy and loss of a diverged run are an outcome, not a number to average; its times are times.
   bool took_divergence(bool a, bool b) {
-    if (metric_.kind == MetricKind::time || (!a && !b)) return false;
+    if (is_cost(metric_.kind) || (!a && !b)) return false;
     (a && b ? result_.both_diverged : a ? result_.baseline_diverged : result_.arm_diverged) = true;
     return true;
   }
@@ -105,8 +110,8 @@ class Collector {
     const bool first = usable(a, baseline_.value);
     const bool second = usable(b, arm_.value);  // both are asked: each names its own reason
     if (!first || !second) return;
-    if (metric_.kind == MetricKind::time && !same_machine(a, b)) {
-      drop(a, "the two runs had different machines or releases: their times do not compare");
+    if (is_cost(metric_.kind) && !same_machine(a, b)) {
+      drop(a, "the two runs had different machines or releases: " + costs("their") + " not compare");
       return;
     }
     result_.baseline.push_back(number_of(a));
@@ -115,7 +120,7 @@ class Collector {
 
   void add_single(const Observation& observation, const std::string& arm, std::vector<double>& values,
                   bool& diverged) {
-    if (metric_.kind != MetricKind::time && has_diverged(observation)) {
+    if (!is_cost(metric_.kind) && has_diverged(observation)) {
       diverged = true;
     } else if (usable(observation, arm)) {
       values.push_back(number_of(observation));
@@ -217,6 +222,7 @@ Measure measure_for(const Differences& differences, const Metric& metric,
     case MetricKind::bleu:
       return {Scale::points, margins.accuracy_points};
     case MetricKind::time:
+    case MetricKind::energy:  // the margin of time is that of all costs
       return {Scale::log_ratio, std::log(margins.time)};
     case MetricKind::loss:
       return loss_measure(differences.baseline, margins.loss);

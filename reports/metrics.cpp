@@ -52,6 +52,8 @@ std::span<const Metric> metrics() {
        &Epoch::train_seconds, true},
       {"validation-seconds", "Total validation time", MetricKind::time, "", &Final::total_validation_seconds,
        &Epoch::validation_seconds, false},
+      {"train-energy", "Training energy per epoch", MetricKind::energy, "", &Final::epoch_energy_joules,
+       &Epoch::energy_joules, false, "", true},
   };
   return table;
 }
@@ -71,12 +73,21 @@ bool higher_is_better(MetricKind kind) {
   return kind == MetricKind::accuracy || kind == MetricKind::bleu || kind == MetricKind::psnr;
 }
 
+bool is_cost(MetricKind kind) {
+  return kind == MetricKind::time || kind == MetricKind::energy;
+}
+
+bool is_of_every_model(const Metric& metric) {
+  return metric.task.empty() && !metric.rarely_measured;
+}
+
 std::string title_of(const std::string& model) {
   const models::Model* row = find_row(model);
   return row == nullptr ? model : row->title;
 }
 
 bool known_to_have(const std::string& model, const Metric& metric) {
+  if (metric.rarely_measured) return false;
   const models::Model* row = find_row(model);
   if (!metric.task.empty() && (row == nullptr || row->task != metric.task)) return false;
   if (metric.record.empty()) return true;

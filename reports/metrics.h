@@ -8,7 +8,7 @@
 
 namespace trainyard::reports {
 
-enum class MetricKind { accuracy, loss, time, perplexity, psnr, bleu };
+enum class MetricKind { accuracy, loss, time, perplexity, psnr, bleu, energy };
 
 struct Metric {
   std::string name;   // "train-accuracy": in file names and anchors
@@ -19,6 +19,7 @@ struct Metric {
   double db::EpochRow::*epoch_value = nullptr;      // what is drawn by epoch; null: the test metrics
   bool published = false;                           // enters the published table
   std::string task = "";                            // the only task that has it; empty: any
+  bool rarely_measured = false;                     // shown only where a run has a number
 };
 
 std::span<const Metric> metrics();
@@ -27,11 +28,16 @@ const Metric& find_metric(const std::string& name);  // InternalError where ther
 // What a value is multiplied by to be shown: accuracies and BLEU are fractions in the database.
 double shown_scale(MetricKind kind);
 bool higher_is_better(MetricKind kind);
+// What a training costs, not what it learns: of the machine, so that it compares only between equal ones, and
+// a run that diverged has it like any other.
+bool is_cost(MetricKind kind);
+// A verdict of it has a column in the table of all models, where anything was measured.
+bool is_of_every_model(const Metric& metric);
 
 // The model's title in the catalogue ("MLP"), else its name.
 std::string title_of(const std::string& model);
 
-// Whether any run of `model` can have the metric: by the catalogue, or, for models that it does not know
+// Whether any run of `model` is to have the metric: by the catalogue, or, for models that it does not know
 // (foreign arms), by the numbers that are there.
 bool known_to_have(const std::string& model, const Metric& metric);
 

@@ -16,7 +16,8 @@ struct Column {
   bool number;
 };
 constexpr const char* task_column = "Task metric";  // left out where no run has one
-constexpr std::array<Column, 13> columns{{{"Run", false},
+constexpr const char* energy_column = "J/epoch";    // likewise
+constexpr std::array<Column, 14> columns{{{"Run", false},
                                           {"Model", false},
                                           {"Strategy", false},
                                           {"Seed", true},
@@ -26,6 +27,7 @@ constexpr std::array<Column, 13> columns{{{"Run", false},
                                           {"Test acc. %", true},
                                           {task_column, false},
                                           {"s/epoch", true},
+                                          {energy_column, true},
                                           {"Wall s", true},
                                           {"Status", false},
                                           {"Remarks", false}}};
@@ -62,7 +64,7 @@ std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final,
 }
 
 void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
-             const std::vector<std::string>& varied, bool with_task) {
+             const std::vector<std::string>& varied, bool with_task, bool with_energy) {
   const double nan = std::nan("");
   const auto value = [&](double db::FinalMetrics::*member) {
     return final == nullptr ? nan : final->*member;
@@ -84,6 +86,8 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
   add_number(out, tested, percent(tested));
   if (with_task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
   add_number(out, seconds, for_table(seconds));
+  const double joules = value(&db::FinalMetrics::epoch_energy_joules);
+  if (with_energy) add_number(out, joules, for_table(joules));
   add_number(out, run.total_seconds, for_table(run.total_seconds));
   out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final, varied)).close().line();
 }
@@ -95,6 +99,9 @@ Markup page_runs(const Content& content) {
   for (const db::FinalMetrics& final : content.data->finals) finals[final.run_key] = &final;
   const bool with_task = std::ranges::any_of(
       content.data->finals, [](const db::FinalMetrics& final) { return !of_the_task(final).empty(); });
+  const bool with_energy = std::ranges::any_of(content.data->finals, [](const db::FinalMetrics& final) {
+    return std::isfinite(final.epoch_energy_joules);
+  });
   Markup out;
   out.open("section", {{"id", "all-runs"}}).leaf("h2", {}, "All runs");
   out.open("span", {{"class", "js"}});
@@ -106,13 +113,15 @@ Markup page_runs(const Content& content) {
   out.open("thead").open("tr");
   for (const Column& column : columns) {
     if (column.title == task_column && !with_task) continue;
+    if (column.title == energy_column && !with_energy) continue;
     out.open("th", {{"scope", "col"}, {"class", column.number ? "n" : "t"}});
     out.leaf("button", {{"type", "button"}}, column.title).close();
   }
   out.close().close().open("tbody").line();
   for (const db::RunSummary& run : content.data->runs) {
     const auto final = finals.find(run.run_key);
-    add_row(out, run, final == finals.end() ? nullptr : final->second, content.data->plan.varied, with_task);
+    add_row(out, run, final == finals.end() ? nullptr : final->second, content.data->plan.varied, with_task,
+            with_energy);
   }
   out.close().close().close().close();
   return out;

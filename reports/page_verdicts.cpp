@@ -12,21 +12,33 @@ namespace trainyard::reports {
 
 namespace {
 
-void add_head(Markup& out, const experiments::Compare& compare) {
+// The metrics that all tasks have, and of those that are rarely measured the ones that were.
+std::vector<const Metric*> columns_of(const Comparison& comparison) {
+  std::vector<const Metric*> columns;
+  for (const Metric& metric : metrics()) {
+    const bool judged = std::ranges::any_of(comparison.cells, [&](const CellVerdicts& cell) {
+      return std::ranges::find(cell.verdicts, metric.name, &Verdict::metric) != cell.verdicts.end();
+    });
+    if (is_of_every_model(metric) || (metric.task.empty() && judged)) columns.push_back(&metric);
+  }
+  return columns;
+}
+
+void add_head(Markup& out, const experiments::Compare& compare, const std::vector<const Metric*>& columns) {
   out.open("thead")
       .open("tr")
       .leaf("th", {{"scope", "col"}}, "Model")
       .leaf("th", {{"scope", "col"}}, compare.axis);
-  for (const Metric& metric : metrics()) {
-    if (!metric.task.empty()) continue;
-    out.open("th", {{"scope", "col"}}).text(metric.title);
-    out.leaf("small", {}, higher_is_better(metric.kind) ? "higher is better" : "lower is better");
-    out.leaf("small", {}, margin_of(metric, compare.margins)).close();
+  for (const Metric* metric : columns) {
+    out.open("th", {{"scope", "col"}}).text(metric->title);
+    out.leaf("small", {}, higher_is_better(metric->kind) ? "higher is better" : "lower is better");
+    out.leaf("small", {}, margin_of(*metric, compare.margins)).close();
   }
   out.close().close();
 }
 
-void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, bool linked) {
+void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, bool linked,
+              const std::vector<const Metric*>& columns) {
   out.open("tbody");
   bool first = true;
   for (const Arm& arm : judged.cell.arms) {
@@ -44,9 +56,7 @@ void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, b
     first = false;
     const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
     out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value).close();
-    for (const Metric& metric : metrics()) {
-      if (metric.task.empty()) out.add(verdict_cell(judged.find(arm.value, metric.name)));
-    }
+    for (const Metric* metric : columns) out.add(verdict_cell(judged.find(arm.value, metric->name)));
     out.close();
   }
   out.close().line();
@@ -178,8 +188,9 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   out.add(tally(comparison));
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
-  add_head(out, comparison.compare);
-  for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first);
+  const std::vector<const Metric*> columns = columns_of(comparison);
+  add_head(out, comparison.compare, columns);
+  for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first, columns);
   out.close().close();
   out.add(page_task_metrics(comparison, palette)).add(numbers(comparison));
   out.add(published(comparison)).add(benchmark(comparison)).close();

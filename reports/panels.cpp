@@ -115,7 +115,8 @@ std::string caption_of(const Metric& metric, const std::vector<Series>& series) 
   if (reaches_beyond(metric, series)) caption += " Intervals are cut where no value can be.";
   const bool averages = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
   if (metric.kind == MetricKind::time && averages) caption += " «average» is the slowest rank of each epoch.";
-  if (metric.name == "train-seconds") {
+  if (metric.kind == MetricKind::energy) caption += " All devices together; training only.";
+  if (metric.name == "train-seconds" || metric.kind == MetricKind::energy) {
     const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
     caption += warm ? " Strip: median over epochs after the first." : " Strip: median over all epochs.";
   }
@@ -133,6 +134,8 @@ std::string unit_of(const Metric& metric, bool log_scale) {
       return "s";
     case MetricKind::psnr:
       return "dB";
+    case MetricKind::energy:
+      return "J";
     case MetricKind::bleu:
       return "";
   }
@@ -154,14 +157,14 @@ Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric
   figure.kind = metric.name == "validation-seconds" ? FigureKind::bars : FigureKind::lines;
   figure.x.title = "epoch";
   figure.x.integers = true;
-  figure.y.from_zero = metric.kind == MetricKind::time;
+  figure.y.from_zero = is_cost(metric.kind);
   figure.y.least = 0;
   if (metric.kind == MetricKind::accuracy) figure.y.most = 100;
   figure.series = reader.series(metric);
   const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
   figure.y.log = loss && all_positive(figure.series);
   figure.unit = unit_of(metric, figure.y.log);
-  figure.final_label = metric.kind == MetricKind::time ? "median" : "last epoch";
+  figure.final_label = is_cost(metric.kind) ? "median" : "last epoch";
   if (figure.series.empty()) {
     figure.missing = "not defined";
     return figure;
@@ -218,7 +221,7 @@ std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const 
   for (const Metric& metric : metrics()) {
     if (metric.epoch_value == nullptr) continue;
     Figure panel = make_panel(data, cell, metric, reader);
-    if (metric.task.empty() || panel.missing.empty()) panels.push_back(std::move(panel));
+    if (is_of_every_model(metric) || panel.missing.empty()) panels.push_back(std::move(panel));
   }
   panels.push_back(make_clock_panel(cell, reader));
   std::ranges::move(make_scaling(data, cell, palette), std::back_inserter(panels));

@@ -1,5 +1,6 @@
 #include "reports/paper_tables.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/benchmark_table.h"
@@ -126,12 +127,19 @@ Table verdict_numbers(const Content& content) {
 }
 
 Table run_numbers(const Content& content) {
+  std::vector<const Metric*> columns;
+  for (const Metric& metric : metrics()) {
+    const bool measured = std::ranges::any_of(content.data->finals, [&](const db::FinalMetrics& final) {
+      return std::isfinite(final.*metric.final_value);
+    });
+    if (measured || !metric.rarely_measured) columns.push_back(&metric);
+  }
   Table table;
   table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
-  for (const Metric& metric : metrics()) table.columns.push_back(metric.name);
+  for (const Metric* metric : columns) table.columns.push_back(metric->name);
   for (const db::FinalMetrics& final : content.data->finals) {
     std::vector<TableValue> row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
-    for (const Metric& metric : metrics()) row.emplace_back(final.*metric.final_value);
+    for (const Metric* metric : columns) row.emplace_back(final.*metric->final_value);
     table.rows.push_back(std::move(row));
   }
   return table;

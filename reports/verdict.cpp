@@ -93,8 +93,7 @@ std::string listed(const std::vector<std::string>& texts) {
 std::string refusal(const Case& one) {
   const Comparability& found = *one.comparability;
   std::string text = listed(found.refused);
-  if (find_metric(one.looks.front().metric).kind != MetricKind::time || found.times_refused.empty())
-    return text;
+  if (!is_cost(find_metric(one.looks.front().metric).kind) || found.times_refused.empty()) return text;
   return text + (text.empty() ? "" : "; ") + listed(found.times_refused);
 }
 

@@ -127,6 +127,27 @@ TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns se
   CHECK(page->errors() == std::vector<std::string>{});
 }
 
+TEST_CASE("energy has a column of the verdict table and a panel that no phone cuts off") {
+  Browser* page = browser();
+  if (page == nullptr) {
+    MESSAGE("skipped: no Chromium");
+    return;
+  }
+  const db::testing::TemporaryFolder folder;
+  const ReportData data = invented({.models = {"mlp", "cnn"}, .energy = true});
+  std::ofstream(folder / "index.html", std::ios::binary) << page_html(compose(data), {"svg"});
+  page->open(folder / "index.html", {});
+  keep_picture(*page, "energy");
+  page->evaluate(
+      "[...document.querySelectorAll('figure')].find(figure => "
+      "figure.textContent.includes('Training energy per epoch')).scrollIntoView({behavior: 'instant'})");
+  keep_picture(*page, "energy-panel");
+  CHECK(page->evaluate("[...document.querySelectorAll('th')].some(th => th.textContent.startsWith("
+                       "'Training energy per epoch'))") == true);
+  CHECK(page->evaluate("document.documentElement.scrollWidth <= innerWidth") == true);
+  CHECK(page->errors() == std::vector<std::string>{});
+}
+
 TEST_CASE("with scripts off the page says the same") {
   Browser* page = browser();
   if (page == nullptr) {

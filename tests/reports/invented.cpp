@@ -72,9 +72,16 @@ db::EpochRow epoch_row(const db::RunSummary& run, std::int64_t rank, int epoch, 
   return row;
 }
 
-void add_epochs(ReportData& data, const db::RunSummary& run, int epochs, std::uint64_t which) {
+double joules_of(const db::RunSummary& run, int epoch) {
+  const auto seed = static_cast<std::uint64_t>(run.seed);
+  const double devices = run.replicas * run.stages > 1 ? 1.1 : 1;
+  return 500 * devices * (epoch == 1 ? 1.2 : 1) + noise(seed, static_cast<std::uint64_t>(epoch), 17);
+}
+
+void add_epochs(ReportData& data, const db::RunSummary& run, int epochs, std::uint64_t which, bool energy) {
   for (int epoch = 1; epoch <= epochs; ++epoch) {
     data.averages.push_back(epoch_row(run, -1, epoch, which));
+    if (energy) data.averages.back().energy_joules = joules_of(run, epoch);
     for (std::int64_t rank = 0; rank < run.replicas; ++rank)
       data.replicas.push_back(epoch_row(run, rank, epoch, which));
   }
@@ -104,6 +111,7 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
   }
   final.epoch_train_seconds = last.train_seconds;
   final.total_validation_seconds = last.validation_seconds * epochs;
+  final.epoch_energy_joules = last.energy_joules;
   final.epochs = epochs;
   data.finals.push_back(std::move(final));
 }
@@ -155,7 +163,7 @@ void add_run(ReportData& data, const InventedOptions& options, const std::string
       false};
   const std::uint64_t which =
       (model.empty() ? 0U : static_cast<unsigned char>(model[0])) * 7U + strategy.size();
-  add_epochs(data, run, options.epochs, which);
+  add_epochs(data, run, options.epochs, which, options.energy);
   add_final(data, run, options.epochs);
   add_time_parts(data, run);
   data.runs.push_back(std::move(run));

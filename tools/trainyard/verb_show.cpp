@@ -1,7 +1,7 @@
-#include <cmath>
 // trainyard show RUN: one run whole: what was resolved, its attempts, its metrics, where its logs are, and
 // how to run one of its ranks by hand.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
 
@@ -30,6 +30,17 @@ TextTable values_table(const db::RunSummary& run) {
   return table;
 }
 
+// A column of what is not measured everywhere, where any epoch has it.
+void add_measured(TextTable& table, const std::vector<db::EpochRow>& epochs, const char* title, double factor,
+                  int digits, double db::EpochRow::*value) {
+  const auto measured = [&](const db::EpochRow& epoch) { return std::isfinite(epoch.*value); };
+  if (std::ranges::none_of(epochs, measured)) return;
+  table.columns.emplace_back(title);
+  table.right.push_back(true);
+  for (std::size_t i = 0; i < epochs.size(); ++i)
+    table.rows[i].push_back(number_text(factor * (epochs[i].*value), digits));
+}
+
 TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
   TextTable table{.columns = {"epoch", "train loss", "train %", "validation loss", "validation %", "train s",
                               "validation s"},
@@ -40,6 +51,9 @@ TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
                           number_text(100 * epoch.train_accuracy, 2), number_text(epoch.validation_loss, 5),
                           number_text(100 * epoch.validation_accuracy, 2),
                           number_text(epoch.train_seconds, 3), number_text(epoch.validation_seconds, 3)});
+  constexpr double gibibyte = 1 << 30;
+  add_measured(table, epochs, "train J", 1, 1, &db::EpochRow::energy_joules);
+  add_measured(table, epochs, "peak GiB", 1 / gibibyte, 3, &db::EpochRow::peak_device_bytes);
   return table;
 }
 
