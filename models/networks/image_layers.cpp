@@ -4,6 +4,7 @@
 
 #include "models/networks/initial_weights.h"
 #include "models/networks/layer_kinds.h"
+#include "models/networks/transposed_convolution.h"
 
 namespace trainyard::networks {
 
@@ -42,12 +43,12 @@ Layer conv2d(const models::Layer& row, const Initialisation& start) {
 Layer conv_transpose2d(const models::Layer& row, const Initialisation& start) {
   const std::int64_t kernel = row.sizes.at("kernel");
   Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
-  layer.forward =
-      on_first([weight = layer.parameters[0].value, bias = bias_of(layer), stride = row.sizes.at("stride"),
-                padding = row.sizes.at("padding"), height = row.sizes.at("output_padding_height"),
-                width = row.sizes.at("output_padding_width")](const at::Tensor& x) {
-        return at::conv_transpose2d(x, weight, bias, stride, padding, at::IntArrayRef{height, width});
-      });
+  const TransposedConvolution how{
+      row.sizes.at("stride"),
+      row.sizes.at("padding"),
+      {row.sizes.at("output_padding_height"), row.sizes.at("output_padding_width")}};
+  layer.forward = on_first([weight = layer.parameters[0].value, bias = bias_of(layer), how](
+                               const at::Tensor& x) { return transposed_convolution(x, weight, bias, how); });
   return layer;
 }
 

@@ -9,6 +9,7 @@
 #include "models/error.h"
 #include "models/networks/dropout.h"
 #include "models/networks/mean_of_rows.h"
+#include "models/networks/transposed_convolution.h"
 #include "tests/runner/doctest_beside_torch.h"
 
 namespace {
@@ -210,6 +211,31 @@ TEST_CASE(
   const at::Tensor gradient = weight.grad().to_dense();
   CHECK(largest(gradient[0]) == 0);
   CHECK(at::allclose(gradient[7], at::full({3}, 2.0 / 3, at::kDouble)));
+}
+
+TEST_CASE("a transposed convolution to few outputs is the plain operator's, with its gradients") {
+  for (const std::int64_t outputs : {1, 3, 5}) {
+    CAPTURE(outputs);
+    const TransposedConvolution how{2, 1, {1, 0}};
+    const auto numbers = [](at::IntArrayRef sizes, double start) {
+      return (at::arange(c10::multiply_integers(sizes), at::kDouble) + start).sin().view(sizes);
+    };
+    const at::Tensor images = numbers({2, 4, 5, 3}, 0).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor weights = numbers({2, outputs, 10, 5}, 7);
+    std::vector<std::vector<at::Tensor>> found;
+    for (const bool ours : {true, false}) {
+      const at::Tensor x = images.clone().requires_grad_(),
+                       weight = numbers({4, outputs, 3, 3}, 1).requires_grad_(),
+                       bias = numbers({outputs}, 2).requires_grad_();
+      const at::Tensor y =
+          ours ? transposed_convolution(x, weight, bias, how)
+               : at::conv_transpose2d(x, weight, bias, how.stride, how.padding, how.output_padding);
+      REQUIRE(y.sizes() == weights.sizes());
+      (y * weights).sum().backward();
+      found.push_back({y.detach(), x.grad(), weight.grad(), bias.grad()});
+    }
+    for (std::size_t i = 0; i < found[0].size(); ++i) CHECK(largest(found[0][i] - found[1][i]) < 1e-12);
+  }
 }
 
 TEST_CASE("the gradient of a mean of rows is embedding_bag's, and holds only the rows that were taken") {
