@@ -1,5 +1,6 @@
 // Whether the runs of an experiment fit the devices there are: more ranks than devices, and ranks that cannot
 // talk as they are asked to.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -64,6 +65,17 @@ void check_transport(const experiments::Experiment& experiment, const std::vecto
     } catch (const UserError& error) {
       throw UserError("strategy \"" + strategy.name + "\": " + error.what(), "", place_of(experiment, i));
     }
+  }
+}
+
+void check_precision(const experiments::Experiment& experiment, const std::vector<Device>& devices) {
+  const bool on_cores =
+      std::ranges::all_of(devices, [](const Device& device) { return device.name.starts_with("cpu"); });
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const experiments::Run& run = experiment.runs[i];
+    if (run.precision != "tf32" || run.strategy.foreign() || !on_cores) continue;
+    throw UserError("precision \"tf32\" is one of GPUs, and runs train on CPU cores here",
+                    "use \"float32\", \"bfloat16\" or \"float16\"", place_of(experiment, i));
   }
 }
 

@@ -72,4 +72,7 @@ std::vector<experiments::Problem> device_problems(const experiments::Experiment&
 void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,
                      const std::string& nccl);
 
+// UserError at its place in the file for a run in a precision that `devices` do not compute in.
+void check_precision(const experiments::Experiment& experiment, const std::vector<Device>& devices);
+
 }  // namespace trainyard::orchestrator

@@ -190,7 +190,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     const double validation_seconds = watch.lap();
     weights.epoch_done(trainer.network(), validation);
     records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
-                   trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(), std::move(validation)});
+                   trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(),
+                   std::move(validation)});
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 

@@ -64,6 +64,19 @@ std::string transport_error(const experiments::Run& run, int count, const std::s
 
 }  // namespace
 
+TEST_CASE("tf32 is refused on cores before anything runs, at its place in the file") {
+  experiments::Experiment experiment;
+  experiments::Run run;
+  run.precision = "tf32";
+  experiment.runs = {run};
+  experiment.strategy_locations = {{"bench.toml", 7, 1}};
+  CHECK_THROWS_WITH_AS(check_precision(experiment, divide_cores({0, 1}, 2)),
+                       doctest::Contains("bench.toml:7:1"), UserError);
+  CHECK_NOTHROW(check_precision(experiment, choose_gpus(gpus(1), {0, 1}, std::nullopt)));
+  experiment.runs.front().precision = "float16";
+  CHECK_NOTHROW(check_precision(experiment, divide_cores({0, 1}, 2)));
+}
+
 TEST_CASE("a host with GPUs trains on all of them, unless the file says otherwise") {
   const auto names = [](const std::string& accelerator, int count, std::optional<int> wanted) {
     auto where = machine(accelerator);

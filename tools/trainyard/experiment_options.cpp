@@ -123,6 +123,7 @@ Machine machine_for(const experiments::Experiment& experiment) {
       orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, orchestrator::usable_cores());
   machine.circumstances = orchestrator::on_devices(machine.circumstances, machine.devices);
   orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
+  orchestrator::check_precision(experiment, machine.devices);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
   return machine;
 }
