@@ -76,6 +76,7 @@ GpuFacts gpu_facts(int index) {
 }
 
 void use_gpu(int index) {
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   c10::cuda::set_device(number(index));
   c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, number(index)));
   at::globalContext().setBenchmarkCuDNN(true);

@@ -184,7 +184,8 @@ void Trainer::set_learning_rate(double learning_rate) {
 }
 
 void Trainer::capture_steps(MakeGraph make) {
-  captured_.emplace(std::move(make), ranks_.device);
+  captured_.reset();
+  if (make) captured_.emplace(std::move(make), ranks_.device);
 }
 
 std::string Trainer::why_not_captured() const {
