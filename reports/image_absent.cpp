@@ -1,0 +1,24 @@
+// In place of image.cpp where the build leaves librsvg and cairo out (TRAINYARD_PICTURES).
+#include "models/error.h"
+#include "reports/image.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+[[noreturn]] void refuse(const char* format) {
+  throw UserError(std::string("this build of trainyard writes no ") + format,
+                  "use --format svg, or build with -DTRAINYARD_PICTURES=ON");
+}
+
+}  // namespace
+
+std::string png_of(const std::string&, double) {
+  refuse("PNG");
+}
+
+std::string pdf_of(const std::string&, const std::string&, const std::string&) {
+  refuse("PDF");
+}
+
+}  // namespace trainyard::reports
