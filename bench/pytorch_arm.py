@@ -7,8 +7,13 @@ Styles
   index    batches by index_select on resident tensors, sums kept in tensors: careful, otherwise defaults
   tuned    index, and the fused optimizer, channels_last, EmbeddingBag, gradients as bucket views, and a malloc that
            keeps what it has
-  compile  tuned, and torch.compile"""
+  compile  tuned, and torch.compile
+  graphs   tuned, and the whole step captured once for each shape of a batch as a CUDA graph; --device cuda only
+
+--device cuda trains on the GPU that the launcher left to this rank: data that is no text lies there, NCCL connects ranks,
+products are float32 as trainyard's are, and torch.compile tries out what is fastest (max-autotune)."""
 import argparse
+import collections
 import ctypes
 import hashlib
 import importlib
@@ -68,7 +73,7 @@ def build(run, case, tuned):
 
 
 def hashes(network):
-    return {name: hashlib.sha256(value.detach().contiguous().numpy().tobytes()).hexdigest()[:15]
+    return {name: hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:15]
             for name, value in network.named_parameters()}
 
 
@@ -145,20 +150,66 @@ class Sums:
         return [{"phase": phase, "name": name, "sum": value, "weight": weight} for name, value in names.items()]
 
 
-def train_epoch(style, task, forward, optimizer, parts):
+class Step:
+    """A training step: gives its summed loss and its output."""
+
+    def __init__(self, task, forward, optimizer):
+        self.task, self.forward, self.optimizer = task, forward, optimizer
+
+    def __call__(self, inputs, target, factor):
+        self.optimizer.zero_grad()
+        output = self.forward(*inputs)
+        loss = loss_sum(self.task, output, target)
+        (loss * factor).backward()
+        self.optimizer.step()
+        return loss, output
+
+
+class CapturedStep:
+    """The same, captured as a CUDA graph when a shape comes for the fourth time: PyTorch asks for steps before it."""
+
+    def __init__(self, step):
+        self.step, self.seen, self.captured = step, collections.Counter(), {}
+        self.stream = torch.cuda.Stream()
+
+    def __call__(self, inputs, target, factor):
+        shape = tuple(tensor.shape for tensor in (*inputs, target))
+        self.seen[shape] += 1
+        if self.seen[shape] <= 3:
+            self.stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.stream):
+                done = self.step(inputs, target, factor)
+            torch.cuda.current_stream().wait_stream(self.stream)
+            return done
+        if shape not in self.captured:
+            fixed = [tensor.clone() for tensor in (*inputs, target, torch.tensor(0.0, device=target.device))]
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                done = self.step(fixed[:-2], fixed[-2], fixed[-1])
+            self.captured[shape] = graph, fixed, done
+        graph, fixed, done = self.captured[shape]
+        for to, tensor in zip(fixed, (*inputs, target)):
+            to.copy_(tensor, non_blocking=True)
+        fixed[-1].fill_(factor)
+        graph.replay()
+        return done
+
+
+def on(device, tensors):
+    return tuple(tensor.to(device, non_blocking=True) for tensor in tensors)
+
+
+def train_epoch(style, device, task, step, parts):
     sums = Sums(task, per_step=style == "loader")
     for inputs, target, divisor in parts:
-        optimizer.zero_grad()
-        output = forward(*inputs)
-        loss = loss_sum(task, output, target)
-        (loss * (REPLICAS / divisor)).backward()
-        optimizer.step()
+        *inputs, target = on(device, (*inputs, target))
+        loss, output = step(inputs, target, REPLICAS / divisor)
         sums.add(loss, output, target)
     return sums
 
 
 @torch.no_grad()
-def evaluate(network, task, data, batch):
+def evaluate(network, device, task, data, batch):
     order = data.evaluation_order
     sums, weight = Sums(task, per_step=False), 0
     network.eval()
@@ -166,6 +217,7 @@ def evaluate(network, task, data, batch):
         if len(part) == 0:
             continue
         inputs, target = data.batch(part)
+        *inputs, target = on(device, (*inputs, target))
         output = network(*inputs)
         sums.add(loss_sum(task, output, target), output, target)
         weight += data.divisor(part)
@@ -173,9 +225,19 @@ def evaluate(network, task, data, batch):
     return sums.metrics("validation", weight)
 
 
+def choose(name):
+    if name == "cpu":
+        return torch.device("cpu")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
 def parallel(network, style, tuned):
     if style == "compile":
-        network = torch.compile(network)
+        network = torch.compile(network, mode=None if next(network.parameters()).device.type == "cpu" else "max-autotune")
     if REPLICAS == 1:
         return network
     return torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=tuned, broadcast_buffers=not tuned)
@@ -191,10 +253,12 @@ def terms(run, case, network):
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--style", choices=["loader", "index", "tuned", "compile"], required=True)
+    options.add_argument("--style", choices=["loader", "index", "tuned", "compile", "graphs"], required=True)
+    options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options.add_argument("--export", required=True)
     options = options.parse_args()
-    tuned = options.style in ("tuned", "compile")
+    tuned = options.style in ("tuned", "compile", "graphs")
+    device = choose(options.device)
     if tuned:
         keep_memory()
     run = json.loads(pathlib.Path(os.environ["TRAINYARD_RUN"]).read_text())
@@ -202,31 +266,40 @@ def main():
     threads = int(os.environ.get("OMP_NUM_THREADS", 1))
     torch.set_num_threads(threads)
     if REPLICAS > 1:
-        distributed.init_process_group("gloo")
+        distributed.init_process_group("gloo" if device.type == "cpu" else "nccl")
     with tempfile.TemporaryDirectory(prefix="trainyard-arm-") as folder:
         folder = pathlib.Path(folder)
         subprocess.run([options.export, os.environ["TRAINYARD_RUN"], folder], check=True)
         case = json.loads((folder / "case.json").read_text())
         train, validation = (pytorch_data.read_part(folder, part, case, tuned) for part in ("train", "validation"))
+    for data in (train, validation):
+        data.move_to(device)
     task, batch = case["task"], case["global_batch"]
-    network = build(run, case, tuned)
-    records.write("start", world_size=REPLICAS, replica=RANK, stage=0, pid=os.getpid(), device="cpu", threads=threads,
+    network = build(run, case, tuned).to(device)
+    records.write("start", world_size=REPLICAS, replica=RANK, stage=0, pid=os.getpid(), device=str(device), threads=threads,
                   **terms(run, case, network))
     forward = parallel(network, options.style, tuned)
     optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"], fused=True if tuned else None)
+    step = Step(task, forward, optimizer)
+    if options.style == "graphs":
+        for group in optimizer.param_groups:
+            group["capturable"] = True  # Adam asks for the word
+        step = CapturedStep(step)
     for epoch in range(1, run["epochs"] + 1):
         if REPLICAS > 1:
             distributed.barrier()
         processor, begin = time.process_time(), time.perf_counter()
         order = train.order(batch, peer_model.stream("order", seed, epoch))
-        sums = train_epoch(options.style, task, forward, optimizer, batches(options.style, train, order, batch))
+        sums = train_epoch(options.style, device, task, step, batches(options.style, train, order, batch))
+        if device.type == "cuda":
+            torch.cuda.synchronize()
         seconds, processor = time.perf_counter() - begin, time.process_time() - processor
         begin = time.perf_counter()
         weight = sum(train.divisor(part) for _, part in shares(order, batch))
         if REPLICAS > 1 and tuned:
             for buffer in network.buffers():
                 distributed.broadcast(buffer, 0)
-        metrics = sums.metrics("train", weight) + evaluate(network, task, validation, batch)
+        metrics = sums.metrics("train", weight) + evaluate(network, device, task, validation, batch)
         records.write("epoch", epoch=epoch, train_seconds=seconds, processor_seconds=processor,
                       validation_seconds=time.perf_counter() - begin, metrics=metrics)
     if REPLICAS > 1:

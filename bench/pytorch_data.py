@@ -28,6 +28,7 @@ class Images:
         return len(self.labels)
 
     def batch(self, places):
+        places = places.to(self.images.device)
         images = self.images.index_select(0, places)
         return (images,), images if self.reconstructs else self.labels.index_select(0, places)
 
@@ -43,6 +44,9 @@ class Images:
 
     def order(self, batch, generator):
         return torch.randperm(len(self), generator=generator)
+
+    def move_to(self, device):
+        self.images, self.labels = self.images.to(device), self.labels.to(device)
 
     evaluation_order = None
 
@@ -86,6 +90,9 @@ class Texts(Images):
     def divisor(self, places):
         return len(places)
 
+    def move_to(self, device):
+        """Texts are padded by the host."""
+
 
 class Pairs:
     """Sources, and targets from their first to their last but one token, and from their second on. A batch holds
@@ -109,6 +116,9 @@ class Pairs:
 
     def divisor(self, places):
         return int(self.target.lengths.index_select(0, places).sum()) - len(places)
+
+    def move_to(self, device):
+        """Pairs are padded by the host."""
 
     def keys(self):
         target, source = self.target.lengths, self.source.lengths
