@@ -69,6 +69,10 @@ std::string circumstances_hash(const Circumstances& circumstances) {
   return models::sha256_hex(to_json(circumstances).dump()).substr(0, 12);
 }
 
+std::string gpu_of_task(std::size_t rank) {
+  return "cuda of task " + std::to_string(rank);
+}
+
 json to_json(const Launch& launch) {
   json object = {{"v", launch_version},
                  {"run", launch.key},

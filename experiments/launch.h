@@ -44,7 +44,7 @@ struct Launch {
   std::filesystem::path records;  // the attempt's directory, absolute
   std::string experiment;         // name, for people
   Run run;
-  std::vector<std::string> devices;     // of each rank: "cpu:0-1", "cuda:0"
+  std::vector<std::string> devices;     // of each rank: "cpu:0-1", "cuda:0", or `gpu_of_task` of it
   std::vector<std::vector<int>> cores;  // of each rank: CPU numbers it is pinned to; empty = not pinned
   bool host_exclusive = true;           // no other timed run beside it: its times count in verdicts
   bool devices_shared = false;          // more ranks than devices: its times are marked
@@ -54,6 +54,9 @@ struct Launch {
   std::optional<Resumes> resumes;     // empty: it begins at epoch 1
   std::string created;                // UTC
 };
+
+// A cluster gives rank R's task a GPU of its own, which the rank finds out: "cuda of task R".
+std::string gpu_of_task(std::size_t rank);
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
 // host_exclusive, devices_shared, probe (absent: false), circumstances, circumstances_hash, world_size,

@@ -73,7 +73,7 @@ experiments::Launch Attempt::launch() const {
   launch.created = experiments::utc_now();
   for (const Device& device : devices_) {
     if (device.cores.empty()) {  // the launcher's to place: a rank finds out which GPU it was given
-      if (!device.gpu.empty()) launch.devices.emplace_back("cuda");
+      if (!device.gpu.empty()) launch.devices.push_back(experiments::gpu_of_task(launch.devices.size()));
       continue;
     }
     launch.devices.push_back(device.name);

@@ -1,14 +1,8 @@
-// GPUs by NCCL, as LibTorch ships it: c10d's ProcessGroupNCCL. Compiled and linked where LibTorch is a CUDA
-// build (`nccl_absent.cpp` stands in elsewhere).
+// GPUs by NCCL, as LibTorch ships it: c10d's ProcessGroupNCCL as the groups of `device_groups.h`. Compiled
+// and linked where LibTorch is a CUDA build (`nccl_absent.cpp` stands in elsewhere).
 //
-// All-reduces run on a stream of their own, beside what the GPU computes meanwhile; `Work::wait` makes the
-// current stream wait, never the host. NCCL knows no tags and runs all operations of one of its groups one
-// after the other, so a rank that has a receive under way would never get to a send behind it. Therefore two
-// neighbours of a chain have two groups, one for each direction, and each has a stream: at one end all are
-// sends, at the other all are receives. They meet in the order in which the schedule has them, which is the
-// same at both ends (tests/runner/nccl_order_test.cpp).
-//
-// Small numbers in host memory, and barriers, go by a communicator of the host, so that they wait for no GPU.
+// All-reduces run on a stream of their own, beside what the GPU computes meanwhile, and so do the messages of
+// each direction; `Work::wait` makes the current stream wait, never the host.
 //
 // A peer that dies or does not come within the group's timeout ends the process: c10d's watchdog does it,
 // since nothing that is launched on a GPU can be called back, and no clean-up call of NCCL could be relied

@@ -17,8 +17,7 @@ std::string name_in(const experiments::Launch& launch, int rank) {
 
 }  // namespace
 
-std::string device_of_task(const std::string& name, int local_rank, std::optional<int> visible_gpus) {
-  if (name != "cuda") return name;
+std::string visible_gpu(int local_rank, std::optional<int> visible_gpus) {
   if (visible_gpus.value_or(0) == 0)
     throw UserError("this rank is to train on a GPU, and sees none",
                     "set gpus_per_task in [machine], and start it with a CUDA build of trainyard-runner");
@@ -27,8 +26,8 @@ std::string device_of_task(const std::string& name, int local_rank, std::optiona
 
 void name_device(experiments::Launch& launch, const Environment& environment) {
   const auto index = static_cast<std::size_t>(environment.rank);
-  if (index < launch.devices.size())
-    launch.devices[index] = device_of_task(launch.devices[index], environment.local_rank, gpu_count());
+  if (index < launch.devices.size() && launch.devices[index] == experiments::gpu_of_task(index))
+    launch.devices[index] = visible_gpu(environment.local_rank, gpu_count());
 }
 
 Seat take_seat(const experiments::Launch& launch, const Environment& environment) {

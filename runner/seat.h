@@ -20,12 +20,12 @@ struct Seat {
 // Of this rank. UserError where there is no such device.
 Seat take_seat(const experiments::Launch& launch, const Environment& environment);
 
-// Puts the GPU that this rank was given in the place of a "cuda" of the launch, for all that reads it.
+// Where the launch leaves it to the rank which GPU it was given, puts that one's name there, for all that
+// reads it.
 void name_device(experiments::Launch& launch, const Environment& environment);
 
-// "cuda" says that a cluster's launcher gave the rank a GPU. Slurm may show each task its own alone, or all
-// tasks of a host the same ones, so the rank takes the one of its local rank, counted round those that it
-// sees. UserError where it sees none. Other names stay as they are.
-std::string device_of_task(const std::string& name, int local_rank, std::optional<int> visible_gpus);
+// Slurm may show each task its own GPUs alone, or all tasks of a host the same ones: so a rank takes that of
+// its local rank, counted round those that it sees. UserError where it sees none.
+std::string visible_gpu(int local_rank, std::optional<int> visible_gpus);
 
 }  // namespace trainyard::runner

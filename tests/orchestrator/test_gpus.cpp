@@ -181,6 +181,18 @@ TEST_CASE("Slurm is asked for a GPU for each task, for the job and for the step 
   CHECK(std::count(step.begin(), step.end(), asked) == 1);
 }
 
+// Reports count different names as devices.
+TEST_CASE("a launch on a cluster has a GPU of its own for each rank, and no cores") {
+  SweepBench bench({mlp_run("ddp", 2, 0)});
+  bench.experiment.machine.launcher = "slurm";
+  bench.experiment.machine.gpus_per_task = 1;
+  bench.devices = launcher_slots(bench.experiment.machine);
+  CHECK(bench.sweep().finished == 1);
+  const auto launch = experiments::read_launch(bench.attempt(0) / "run.json");
+  CHECK(launch.devices == std::vector<std::string>{"cuda of task 0", "cuda of task 1"});
+  CHECK(launch.cores.empty());
+}
+
 TEST_CASE("a sweep on GPUs names them in each launch, and pins ranks to their part of the cores") {
   SweepBench bench({mlp_run("ddp", 2, 0)});
   const int core = usable_cores().front();

@@ -1,65 +1,17 @@
 // All transports do the same: sums against those of one process, messages by tag, peers that go.
 #include <atomic>
-#include <functional>
-#include <mutex>
 #include <thread>
 
 #include <ATen/ATen.h>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "models/error.h"
-#include "runner/gloo_communicator.h"
-#include "runner/host_copies.h"
-#include "runner/shared_memory_communicator.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/transports.h"
 
 namespace trainyard::runner {
 namespace {
 
-struct Transport {
-  const char* name;
-  std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const RankGroup&);
-};
-// All tensors are copied, as those of a GPU would be.
-std::unique_ptr<Communicator> copied(const Store& store, const std::string& name, const RankGroup& group) {
-  return host_copies(gloo_communicator(store, name, group), at::kCPU);
-}
-
-constexpr Transport transports[]{
-    {"gloo", gloo_communicator}, {"shared memory", shared_memory_communicator}, {"host copies", copied}};
-
-using Rank = std::function<void(Communicator&)>;
-
-// `rank` on `size` threads at once; what each threw, empty where nothing.
-std::vector<std::string> errors_of(const Transport& transport, int size, const Rank& rank,
-                                   std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
-  const Store store = c10::make_intrusive<c10d::HashStore>();
-  std::vector<std::string> errors(static_cast<std::size_t>(size));
-  std::vector<std::thread> threads;
-  for (int r = 0; r < size; ++r) {
-    threads.emplace_back([&, r] {
-      try {
-        const auto communicator = transport.meet(store, "test", {r, size, true, timeout});
-        rank(*communicator);
-      } catch (const std::exception& error) {
-        errors[static_cast<std::size_t>(r)] = error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return errors;
-}
-
-// doctest's checks are not for threads of older versions: a rank says what is wrong by throwing.
-void expect(bool holds, const std::string& what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
-void run(const Transport& transport, int size, const Rank& rank) {
-  CAPTURE(transport.name);
-  CAPTURE(size);
-  for (const std::string& error : errors_of(transport, size, rank)) CHECK(error == "");
-}
+using namespace testing;
 
 // Numbers whose sums are exact in every type.
 at::Tensor numbers_of(int rank, std::int64_t count, at::ScalarType dtype) {

@@ -44,32 +44,28 @@ std::string transport_of_two(const std::string& communicator, const std::array<s
   return transport;
 }
 
-TEST_CASE("a rank takes the device that its launch names, and on a cluster the GPU of its local rank") {
+TEST_CASE("on a cluster a rank takes the GPU of its local rank, counted round those that it sees") {
   struct Case {
-    const char* name;
     int local_rank;
     std::optional<int> visible;
     const char* device;
   };
-  for (const auto& [name, local_rank, visible, device] : std::array{
-           Case{"cpu:0-1", 3, std::nullopt, "cpu:0-1"}, Case{"cuda:2", 0, 4, "cuda:2"},
-           Case{"cuda", 0, 1, "cuda:0"},
-           Case{"cuda", 3, 1, "cuda:0"},  // Slurm shows each task its own GPU alone
-           Case{"cuda", 3, 4, "cuda:3"},  // all tasks of a host see all of its GPUs
-           Case{"cuda", 5, 4, "cuda:1"},  // more tasks than GPUs
+  for (const auto& [local_rank, visible, device] : std::array{
+           Case{0, 1, "cuda:0"}, Case{3, 1, "cuda:0"},  // Slurm shows each task its own GPU alone
+           Case{3, 4, "cuda:3"},                        // all tasks of a host see all of its GPUs
+           Case{5, 4, "cuda:1"},                        // more tasks than GPUs
        }) {
-    CAPTURE(name);
     CAPTURE(local_rank);
-    CHECK(device_of_task(name, local_rank, visible) == device);
+    CHECK(visible_gpu(local_rank, visible) == device);
   }
   for (const std::optional<int> visible : {std::optional<int>(), std::optional(0)})
-    CHECK_THROWS_WITH_AS(device_of_task("cuda", 0, visible),
-                         doctest::Contains("sees none; set gpus_per_task"), UserError);
+    CHECK_THROWS_WITH_AS(visible_gpu(0, visible), doctest::Contains("sees none; set gpus_per_task"),
+                         UserError);
 }
 
-TEST_CASE("a launch that says cuda is read as the GPU of this rank") {
+TEST_CASE("a launch that leaves it to the rank which GPU it has is read as that GPU") {
   experiments::Launch launch;
-  launch.devices = {"cpu:0", "cuda"};
+  launch.devices = {"cpu:0", experiments::gpu_of_task(1)};
   Environment second;
   second.rank = 1;
   if (gpu_count().value_or(0) == 0)
