@@ -23,7 +23,8 @@ class GpuHost {
     std::filesystem::copy_file(built / "trainyard-store", programs_ / "trainyard-store");
     std::filesystem::copy_file(FAKE_RANK, programs_ / "trainyard-runner");
   }
-  Output at(const std::vector<std::string>& arguments, std::map<std::string, std::string> environment) const {
+  Output at(const std::vector<std::string>& arguments,
+            const std::map<std::string, std::string>& environment) const {
     return run_trainyard(scratch_.path(), arguments, environment, (programs_ / "trainyard").string());
   }
   void write(const std::string& machine) const {

@@ -39,7 +39,7 @@ TEST_CASE("ranks talk by NCCL where each has a GPU of its own, and through the h
     const NcclSupport& nccl;
     Transport transport;
   };
-  for (const auto& [communicator, gpus, nccl, transport] : std::vector<Case>{
+  for (const Case& each : std::vector<Case>{
            {"auto", cores, none, Transport::host},
            {"auto", cores, sharing, Transport::host},
            {"gloo", cores, none, Transport::host},
@@ -53,10 +53,10 @@ TEST_CASE("ranks talk by NCCL where each has a GPU of its own, and through the h
            {"gloo", one_for_both, sharing, Transport::host_copies},
            {"nccl", one_for_both, sharing, Transport::nccl},
        }) {
-    CAPTURE(communicator);
-    CAPTURE(nccl.version);
-    CAPTURE(gpus[0]);
-    CHECK(transport_of(communicator, gpus, nccl) == transport);
+    CAPTURE(each.communicator);
+    CAPTURE(each.nccl.version);
+    CAPTURE(each.gpus[0]);
+    CHECK(transport_of(each.communicator, each.gpus, each.nccl) == each.transport);
   }
 }
 

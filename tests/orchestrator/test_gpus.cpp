@@ -20,6 +20,7 @@ using Cores = std::vector<int>;
 
 std::vector<Gpu> gpus(int count) {
   std::vector<Gpu> all;
+  all.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) all.push_back({i, "NVIDIA H200", 0, "GPU-" + std::to_string(i)});
   return all;
 }

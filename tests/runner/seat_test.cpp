@@ -50,13 +50,13 @@ TEST_CASE("on a cluster a rank takes the GPU of its local rank, counted round th
     std::optional<int> visible;
     const char* device;
   };
-  for (const auto& [local_rank, visible, device] : std::array{
+  for (const Case& each : std::array{
            Case{0, 1, "cuda:0"}, Case{3, 1, "cuda:0"},  // Slurm shows each task its own GPU alone
            Case{3, 4, "cuda:3"},                        // all tasks of a host see all of its GPUs
            Case{5, 4, "cuda:1"},                        // more tasks than GPUs
        }) {
-    CAPTURE(local_rank);
-    CHECK(visible_gpu(local_rank, visible) == device);
+    CAPTURE(each.local_rank);
+    CHECK(visible_gpu(each.local_rank, each.visible) == each.device);
   }
   for (const std::optional<int> visible : {std::optional<int>(), std::optional(0)})
     CHECK_THROWS_WITH_AS(visible_gpu(0, visible), doctest::Contains("sees none; set gpus_per_task"),
