@@ -28,7 +28,7 @@ extern "C" void leave(int) {
     text = error.what();
   } catch (...) {  // it has none
   }
-  std::cerr << "error: " << text.substr(0, text.find('\n')) << std::endl;
+  std::cerr << "error: " + text.substr(0, text.find('\n')) + "\n" << std::flush;  // in one write
   _exit(1);
 }
 
