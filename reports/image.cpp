@@ -64,6 +64,10 @@ class Drawing {
 
 }  // namespace
 
+bool writes_pictures() {
+  return true;
+}
+
 std::string png_of(const std::string& svg, double scale) {
   const Drawing drawing(svg);
   const Owned<cairo_surface_t> surface(

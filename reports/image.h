@@ -6,6 +6,9 @@
 
 namespace trainyard::reports {
 
+// Whether this build has what both take; else they throw UserError.
+bool writes_pictures();
+
 // The bytes of a PNG of `svg` at `scale` pixels per unit. InternalError where it is no SVG.
 std::string png_of(const std::string& svg, double scale = 2);
 

@@ -13,6 +13,10 @@ namespace {
 
 }  // namespace
 
+bool writes_pictures() {
+  return false;
+}
+
 std::string png_of(const std::string&, double) {
   refuse("PNG");
 }

@@ -90,6 +90,12 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
 
 }  // namespace
 
+std::set<std::string> usual_formats() {
+  std::set<std::string> formats{"html", "svg"};
+  if (writes_pictures()) formats.insert("png");
+  return formats;
+}
+
 std::span<const Format> report_formats() {
   static const std::vector<Format> formats{
       {"html", "index.html, the page"},

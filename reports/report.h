@@ -19,16 +19,16 @@ struct Format {
   std::string files;  // "index.html", "figures/*.svg"
 };
 std::span<const Format> report_formats();
-inline const std::set<std::string> usual_formats{"html", "svg", "png"};
+std::set<std::string> usual_formats();  // of those that this build writes
 
 // Returns what was written, the page first. The same database gives the same bytes on any machine; PNG and
 // PDF with the same versions of librsvg, cairo and the font DejaVu Sans. UserError: no such experiment, or
 // none of its runs has finished an epoch.
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats = usual_formats);
+                                                const std::set<std::string>& formats = usual_formats());
 std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
                                                 const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats = usual_formats);
+                                                const std::set<std::string>& formats = usual_formats());
 
 // One line for each finished run of the latest plan that is not as the experiment's file expects.
 std::vector<std::string> missed_expectations(const Content& content);

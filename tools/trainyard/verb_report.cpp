@@ -14,9 +14,13 @@
 namespace trainyard::tools {
 namespace {
 
+std::vector<std::string> names_of(const std::set<std::string>& chosen) {
+  return {chosen.begin(), chosen.end()};
+}
+
 struct ReportOptions {
   reports::Selection selection;
-  std::vector<std::string> formats{reports::usual_formats.begin(), reports::usual_formats.end()};
+  std::vector<std::string> formats = names_of(reports::usual_formats());
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> yard;
 };
