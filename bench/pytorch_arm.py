@@ -13,7 +13,6 @@ Styles
 --device cuda trains on the GPU that the launcher left to this rank: data that is no text lies there, NCCL connects ranks,
 products are float32 as trainyard's are, and torch.compile tries out what is fastest (max-autotune)."""
 import argparse
-import collections
 import ctypes
 import hashlib
 import importlib
@@ -27,10 +26,10 @@ import time
 
 import torch
 import torch.distributed as distributed
-import torch.nn.functional as functional
 
 import peer_model
 import pytorch_data
+from pytorch_steps import CapturedStep, Step, Sums, loss_sum
 
 RANK, REPLICAS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 HERE = pathlib.Path(__file__).resolve().parent
@@ -77,20 +76,6 @@ def hashes(network):
             for name, value in network.named_parameters()}
 
 
-def loss_sum(task, output, target):
-    if task == "reconstruction":
-        return functional.mse_loss(output, target, reduction="sum")
-    if task == "translation":
-        return functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=0, reduction="sum")
-    return functional.cross_entropy(output, target, reduction="sum")
-
-
-def correct(task, output, target):
-    if task == "translation":
-        return (output.argmax(2).eq(target) & target.ne(0)).sum()
-    return output.argmax(1).eq(target).sum()
-
-
 def shares(order, batch):
     """Of each global batch: its places, and this rank's contiguous part of them; sizes differ by at most one."""
     for places in order.split(batch):
@@ -132,67 +117,6 @@ def batches(style, data, order, batch):
     loader = torch.utils.data.DataLoader(Samples(data), batch_sampler=Batches(order, batch), collate_fn=data.collate)
     for (inputs, target), (places, _) in zip(loader, shares(order, batch)):
         yield inputs, target, data.divisor(places)
-
-
-class Sums:
-    """Of this rank's samples. As numbers where the style asks each step for them."""
-
-    def __init__(self, task, per_step):
-        self.task, self.per_step, self.loss, self.correct = task, per_step, 0.0, 0
-
-    def add(self, loss, output, target):
-        right = 0 if self.task == "reconstruction" else correct(self.task, output, target)
-        self.loss += loss.item() if self.per_step else loss.detach().double()
-        self.correct += int(right) if self.per_step else right
-
-    def metrics(self, phase, weight):
-        names = {"loss": float(self.loss)} | ({} if self.task == "reconstruction" else {"correct": int(self.correct)})
-        return [{"phase": phase, "name": name, "sum": value, "weight": weight} for name, value in names.items()]
-
-
-class Step:
-    """A training step: gives its summed loss and its output."""
-
-    def __init__(self, task, forward, optimizer):
-        self.task, self.forward, self.optimizer = task, forward, optimizer
-
-    def __call__(self, inputs, target, factor):
-        self.optimizer.zero_grad()
-        output = self.forward(*inputs)
-        loss = loss_sum(self.task, output, target)
-        (loss * factor).backward()
-        self.optimizer.step()
-        return loss, output
-
-
-class CapturedStep:
-    """The same, captured as a CUDA graph when a shape comes for the fourth time: PyTorch asks for steps before it."""
-
-    def __init__(self, step):
-        self.step, self.seen, self.captured = step, collections.Counter(), {}
-        self.stream = torch.cuda.Stream()
-
-    def __call__(self, inputs, target, factor):
-        shape = tuple(tensor.shape for tensor in (*inputs, target))
-        self.seen[shape] += 1
-        if self.seen[shape] <= 3:
-            self.stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self.stream):
-                done = self.step(inputs, target, factor)
-            torch.cuda.current_stream().wait_stream(self.stream)
-            return done
-        if shape not in self.captured:
-            fixed = [tensor.clone() for tensor in (*inputs, target, torch.tensor(0.0, device=target.device))]
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                done = self.step(fixed[:-2], fixed[-2], fixed[-1])
-            self.captured[shape] = graph, fixed, done
-        graph, fixed, done = self.captured[shape]
-        for to, tensor in zip(fixed, (*inputs, target)):
-            to.copy_(tensor, non_blocking=True)
-        fixed[-1].fill_(factor)
-        graph.replay()
-        return done
 
 
 def on(device, tensors):
