@@ -1,6 +1,6 @@
 #include "db/members.h"
 
-#include <limits>
+#include "experiments/json_members.h"
 
 namespace trainyard::db {
 
@@ -29,9 +29,7 @@ json Members::any(const char* name) {
 std::optional<std::int64_t> Members::integer(const char* name) {
   const json value = any(name);
   if (value.is_null()) return std::nullopt;
-  const bool too_large =
-      value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
-  if (!value.is_number_integer() || too_large) wrong(name, "an integer");
+  if (!experiments::fits<std::int64_t>(value)) wrong(name, "an integer");
   return value.get<std::int64_t>();
 }
 

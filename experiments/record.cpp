@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "experiments/crc32c.h"
+#include "experiments/json_members.h"
 #include "models/error.h"
 
 namespace trainyard::experiments {
@@ -22,9 +23,7 @@ std::string integer_problem(const json& object, const char* name, std::int64_t m
                             std::int64_t maximum) {
   const auto member = object.find(name);
   if (member == object.end()) return std::string("no member ") + name;
-  const bool too_large =
-      member->is_number_unsigned() && member->get<std::uint64_t>() > static_cast<std::uint64_t>(maximum);
-  if (!member->is_number_integer() || too_large || member->get<std::int64_t>() < minimum ||
+  if (!fits<std::int64_t>(*member) || member->get<std::int64_t>() < minimum ||
       member->get<std::int64_t>() > maximum)
     return std::string(name) + " is not an integer from " + std::to_string(minimum) + " to " +
            std::to_string(maximum);

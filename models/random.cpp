@@ -7,10 +7,10 @@
 namespace trainyard::models {
 
 std::uint64_t SplitMix64::next() {
-  state_ += 0x9e3779b97f4a7c15U;
+  state_ += gamma;
   std::uint64_t z = state_;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  z = (z ^ (z >> 30U)) * first_factor;
+  z = (z ^ (z >> 27U)) * second_factor;
   return z ^ (z >> 31U);
 }
 

@@ -11,6 +11,10 @@ namespace trainyard::models {
 // SplitMix64: Steele, Lea, Flood, «Fast splittable pseudorandom number generators», OOPSLA 2014.
 class SplitMix64 {
  public:
+  // Of the algorithm: what is added to the state for each number, and the factors that mix it.
+  static constexpr std::uint64_t gamma = 0x9e3779b97f4a7c15U;
+  static constexpr std::uint64_t first_factor = 0xbf58476d1ce4e5b9U, second_factor = 0x94d049bb133111ebU;
+
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
   std::uint64_t next();
   double unit();                            // uniform in [0, 1), 53 bits

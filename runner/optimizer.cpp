@@ -24,7 +24,13 @@ struct Ways {
   std::vector<std::size_t> by_rows;
 };
 
-Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients) {
+bool is_set(const std::optional<at::Tensor>& skip) {
+  return skip && skip->item<float>() != 0;
+}
+
+// The fused kernels know by themselves what to skip.
+Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
+             const std::optional<at::Tensor>& skip) {
   Ways ways;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const bool has_kernel = parameters[i].scalar_type() == at::kFloat && parameters[i].is_contiguous();
@@ -35,6 +41,7 @@ Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Te
       ways.gradients.push_back(whole(gradients[i]));
     }
   }
+  if (!ways.by_rows.empty() && is_set(skip)) ways.by_rows.clear();
   return ways;
 }
 
@@ -45,10 +52,6 @@ std::vector<at::Tensor> those_at(const std::vector<std::size_t>& places,
   those.reserve(places.size());
   for (const std::size_t place : places) those.push_back(tensors[place]);
   return those;
-}
-
-bool is_set(const std::optional<at::Tensor>& skip) {
-  return skip && skip->item<float>() != 0;
 }
 
 // Calls `update(part, rows)` for parts of `parameter` that cover it, side by side.
@@ -76,15 +79,14 @@ class Sgd final : public Optimizer {
   }
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
-    const Ways ways = ways_of(parameters_, gradients);
+    const Ways ways = ways_of(parameters_, gradients, skip);
     const bool begins = first_ && !skip;  // one that may be skipped begins from velocity 0, which is the same
     if (!ways.fused.empty()) {
       at::_fused_sgd_(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, velocity_),
                       settings_.weight_decay, settings_.momentum, settings_.learning_rate, /*dampening=*/0,
                       /*nesterov=*/false, /*maximize=*/false, begins, /*grad_scale=*/{}, skip);
     }
-    if (!ways.by_rows.empty() && !is_set(skip))
-      for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+    for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
     first_ = false;
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
@@ -128,10 +130,9 @@ class Adam final : public Optimizer {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);
     if (!steps_.empty() && skip) steps_.front().sub_(*skip);
-    const Ways ways = ways_of(parameters_, gradients);
+    const Ways ways = ways_of(parameters_, gradients, skip);
     if (!ways.fused.empty()) update_fused(ways, skip);
-    if (!ways.by_rows.empty() && !is_set(skip))
-      for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+    for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
   std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }

@@ -54,17 +54,17 @@ std::int64_t wrapped(std::uint64_t number) {
   return static_cast<std::int64_t>(number);
 }
 
-constexpr std::uint64_t golden_gamma = 0x9e3779b97f4a7c15U;
-
 at::Tensor mixed(const at::Tensor& state) {
-  const at::Tensor once = state.bitwise_xor(shifted(state, 30)).mul_(wrapped(0xbf58476d1ce4e5b9U));
-  const at::Tensor twice = once.bitwise_xor(shifted(once, 27)).mul_(wrapped(0x94d049bb133111ebU));
+  const at::Tensor once =
+      state.bitwise_xor(shifted(state, 30)).mul_(wrapped(models::SplitMix64::first_factor));
+  const at::Tensor twice =
+      once.bitwise_xor(shifted(once, 27)).mul_(wrapped(models::SplitMix64::second_factor));
   return twice.bitwise_xor(shifted(twice, 31));
 }
 
 // models::mixed_seed of (seed, step, sample), for each sample.
 at::Tensor seeds_of(const at::Tensor& samples, const DropoutStream& stream) {
-  const auto gamma = wrapped(golden_gamma);
+  const auto gamma = wrapped(models::SplitMix64::gamma);
   if (!stream.step_on_device.defined()) {
     const std::uint64_t seed = models::mixed_seed({stream.seed, static_cast<std::uint64_t>(stream.step)});
     return mixed(samples.bitwise_xor(wrapped(seed)).add_(gamma));
@@ -85,7 +85,8 @@ at::Tensor dropout_factors_by_tensors(const at::Tensor& like, const at::Tensor& 
   check(like, samples);
   const at::Tensor seeds = seeds_of(samples.to(like.device(), /*non_blocking=*/true), stream);
   const std::int64_t batch = like.size(0), count = batch == 0 ? 0 : like.numel() / batch;
-  const at::Tensor drawn = at::arange(1, (count + 1) / 2 + 1, seeds.options()).mul_(wrapped(golden_gamma));
+  const at::Tensor drawn =
+      at::arange(1, (count + 1) / 2 + 1, seeds.options()).mul_(wrapped(models::SplitMix64::gamma));
   const at::Tensor bits = mixed(seeds.unsqueeze(1).add(drawn));
   const at::Tensor places =
       at::stack({bits.bitwise_and(0xffffffff), shifted(bits, 32)}, 2).flatten(1).slice(1, 0, count);

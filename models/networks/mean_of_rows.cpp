@@ -14,11 +14,6 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-at::Tensor forward_of(const at::Tensor& matrix, const at::Tensor& rows, const at::Tensor& starts) {
-  constexpr std::int64_t mean = 1;
-  return std::get<0>(at::embedding_bag(matrix, rows, starts, /*scale_grad_by_freq=*/false, mean));
-}
-
 // The rows that occur, ascending, and of each row of the matrix its place among them; −1 where it does not
 // occur.
 struct Taken {
@@ -75,7 +70,8 @@ class MeanOfRows : public autograd::Function<MeanOfRows> {
                             const at::Tensor& rows, const at::Tensor& starts) {
     context->save_for_backward({rows, starts});
     context->saved_data["rows"] = matrix.size(0);
-    return forward_of(matrix, rows, starts);
+    constexpr std::int64_t mean = 1;
+    return std::get<0>(at::embedding_bag(matrix, rows, starts, /*scale_grad_by_freq=*/false, mean));
   }
 
   static autograd::variable_list backward(autograd::AutogradContext* context,
@@ -89,7 +85,6 @@ class MeanOfRows : public autograd::Function<MeanOfRows> {
 }  // namespace
 
 at::Tensor mean_of_rows(const at::Tensor& matrix, const at::Tensor& rows, const at::Tensor& starts) {
-  if (!matrix.is_cpu()) return forward_of(matrix, rows, starts);
   return MeanOfRows::apply(matrix, rows.contiguous(), starts.contiguous());
 }
 

@@ -7,7 +7,7 @@ namespace trainyard::networks {
 
 // [texts, columns]: of each text the mean of its rows of `matrix` [rows, columns]. `rows` int64 [words] are
 // the rows of all texts, one text behind the other, `starts` int64 [texts] where each begins; a text without
-// words has zeros. Where `matrix` is on the CPU its gradient is sparse and coalesced: it holds only the rows
+// words has zeros. All on the CPU. The gradient of `matrix` is sparse and coalesced: it holds only the rows
 // that were taken, so that neither making nor reading it costs more where the matrix has more rows.
 at::Tensor mean_of_rows(const at::Tensor& matrix, const at::Tensor& rows, const at::Tensor& starts);
 

@@ -23,7 +23,7 @@ Output check_gpu(const Scratch& scratch, std::vector<std::string> more) {
                                      "--python",
                                      TRAINYARD_PYTHON,
                                      "--yard",
-                                     folder + "/work/yard",
+                                     folder + "/kept/yard",
                                      "--json",
                                      folder + "/found.json",
                                      "--models",

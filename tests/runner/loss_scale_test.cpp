@@ -11,6 +11,7 @@
 #include "runner/precision.h"
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/number_files.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -108,19 +109,7 @@ nlohmann::json describe(const Case& c, const std::string& images_file) {
 }
 
 void write_images(const std::filesystem::path& file) {
-  const at::Tensor values =
-      split(at::kDouble, false).gather(at::arange(batch * steps)).inputs[0].contiguous();
-  std::ofstream(file, std::ios::binary)
-      .write(static_cast<const char*>(values.const_data_ptr()),
-             static_cast<std::streamsize>(values.nbytes()));
-}
-
-std::vector<double> read_numbers(const std::filesystem::path& file) {
-  std::vector<double> values(std::filesystem::file_size(file) / sizeof(double));
-  std::ifstream(file, std::ios::binary)
-      .read(reinterpret_cast<char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(double)));
-  return values;
+  write_numbers(file, split(at::kDouble, false).gather(at::arange(batch * steps)).inputs[0]);
 }
 
 LossScaling settings_of(const Case& c) {

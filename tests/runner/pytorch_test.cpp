@@ -7,6 +7,7 @@
 
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/number_files.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -85,20 +86,6 @@ nlohmann::json describe(const Case& c, const models::Images& images) {
           {"precision", c.run.precision},
           {"images", c.name + ".images"},
           {"labels", images.labels}};
-}
-
-void write_numbers(const std::filesystem::path& file, const at::Tensor& values) {
-  const at::Tensor dense = values.to(at::kDouble).contiguous();
-  std::ofstream(file, std::ios::binary)
-      .write(static_cast<const char*>(dense.const_data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
-}
-
-std::vector<double> read_numbers(const std::filesystem::path& file) {
-  std::vector<double> values(std::filesystem::file_size(file) / sizeof(double));
-  std::ifstream(file, std::ios::binary)
-      .read(reinterpret_cast<char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(double)));
-  return values;
 }
 
 bool is_mixed(const Case& c) {
