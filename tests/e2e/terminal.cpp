@@ -5,6 +5,7 @@
 #include <csignal>
 #include <stdexcept>
 
+#include <doctest/doctest.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
@@ -22,6 +23,17 @@ Clock::time_point after(double seconds) {
 }
 
 }  // namespace
+
+bool has_terminals() {
+  int fd = -1, other = -1;
+  if (::openpty(&fd, &other, nullptr, nullptr, nullptr) != 0) {
+    MESSAGE("skipped: no pseudo-terminal is to be had");
+    return false;
+  }
+  ::close(fd);
+  ::close(other);
+  return true;
+}
 
 Terminal::Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments) {
   std::vector<std::string> words{TRAINYARD_PROGRAM};

@@ -9,6 +9,9 @@
 
 namespace trainyard::e2e {
 
+// Where nothing is mounted on /dev/pts there are none; says that a test is skipped then.
+bool has_terminals();
+
 class Terminal {
  public:
   Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments);

@@ -140,6 +140,7 @@ TEST_CASE("names that are no names are refused where the file is read, and no ya
 }
 
 TEST_CASE("what a program of the user's records comes out of every verb as text, and of the page as text") {
+  if (!has_terminals()) return;
   const Scratch scratch;
   scratch.write("arm.py", evil_arm);
   scratch.write("evil.txt", evil_text);

@@ -63,6 +63,7 @@ void check_left_in_order(const std::string& output) {
 }  // namespace
 
 TEST_CASE("status --watch draws on a screen of its own, ends with the sweep and leaves how it stood last") {
+  if (!has_terminals()) return;
   HeldSweep sweep;
   Terminal watch(sweep.path(), {"status", "--watch"});
   REQUIRE(watch.shows("Ctrl-C ends this, not the sweep", 10));
@@ -77,6 +78,7 @@ TEST_CASE("status --watch draws on a screen of its own, ends with the sweep and 
 }
 
 TEST_CASE("Ctrl-C ends status --watch and not the sweep, and leaves the terminal in order") {
+  if (!has_terminals()) return;
   HeldSweep sweep;
   Terminal watch(sweep.path(), {"status", "--watch"});
   REQUIRE(watch.shows("Ctrl-C", 10));
