@@ -10,14 +10,14 @@ namespace trainyard::runner {
 
 // Scales `gradients` in place so that the L2 norm of all together is at most `max_norm`, with the results of
 // `torch.nn.utils.clip_grad_norm_` (factor max_norm / (norm + 1e-6), where that is below 1).
-// `sum_over_stages` turns this stage's sum of squares into that of all stages of the replica; it is called
-// once. Returns the norm from before. A norm that is not finite makes the gradients not finite.
+// `sum_over_all` turns the sum of squares of `gradients` into that of the whole model's; it is called once.
+// Returns the norm from before. A norm that is not finite makes the gradients not finite.
 double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
-                      const std::function<double(double)>& sum_over_stages);
+                      const std::function<double(double)>& sum_over_all);
 
-// The same without a look at the norm, which stays on `device`, where the gradients are: `sum_over_stages`
-// adds up a float64 [] there.
+// The same without a look at the norm, which stays on `device`, where the gradients are: `sum_over_all` adds
+// up a float64 [] there.
 void clip_without_looking(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
-                          const std::function<void(const at::Tensor&)>& sum_over_stages);
+                          const std::function<void(const at::Tensor&)>& sum_over_all);
 
 }  // namespace trainyard::runner

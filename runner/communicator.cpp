@@ -36,6 +36,12 @@ at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
   return at::zeros({count}, at::TensorOptions(dtype).device(device()));
 }
 
+std::unique_ptr<Communicator::Work> Communicator::meet(std::function<void()> then) {
+  barrier();
+  then();
+  return std::make_unique<Done>();
+}
+
 double sum_over(Communicator& communicator, double own) {
   const at::Tensor sum = at::full({}, own, at::kDouble);
   communicator.all_reduce(sum)->wait();

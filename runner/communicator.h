@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -55,6 +56,10 @@ class Communicator {
   virtual std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) = 0;
   // Replaces `tensor` by that of rank `root`.
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
+  // Has `then` called once every rank has called `meet`: here, in a later call of this communicator, at the
+  // latest in `wait`, which does not wait for that of others. What they wrote before, `then` sees in shared
+  // memory; it calls no communicator. A collective function like the others.
+  virtual std::unique_ptr<Work> meet(std::function<void()> then);
   // Returns once every rank has called it. Work of a GPU that was launched before may still be under way.
   virtual void barrier() = 0;
 };

@@ -16,15 +16,16 @@ at::Tensor LossScale::scaled(const at::Tensor& loss) const {
   return loss * scale_;
 }
 
-void LossScale::unscale(const std::vector<at::Tensor>& gradients, Communicator& stages) {
+void LossScale::unscale(const std::vector<at::Tensor>& gradients,
+                        const std::function<void(const at::Tensor&)>& sum_over_all) {
   const at::NoGradGuard no_grad;
   found_inf_.zero_();
   if (!gradients.empty()) {
     const at::Tensor inverse = scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf_, inverse);
   }
-  stages.all_reduce(found_inf_)->wait();
-  found_inf_.clamp_max_(1);  // several stages may have found some
+  sum_over_all(found_inf_);
+  found_inf_.clamp_max_(1);  // several may have found some
 }
 
 void LossScale::update() {

@@ -4,17 +4,17 @@
 // same number; where one of them is not finite the step changes nothing and the scale is halved; after 2000
 // sound steps in a row it is doubled. All of it is computed on the device, which nobody waits for.
 //
-// One step:  scaled(loss).backward(); reduction; unscale(gradients, stages); update of the parameters, told
+// One step:  scaled(loss).backward(); reduction; unscale(gradients, …); update of the parameters, told
 // `found_inf`; update().
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "models/networks/network.h"
-#include "runner/communicator.h"
 
 namespace trainyard::runner {
 
@@ -36,10 +36,10 @@ class LossScale {
 
   at::Tensor scaled(const at::Tensor& loss) const;
 
-  // Divides `gradients` (float32, may be none) in place and finds whether one of any stage is not finite.
-  // They are sums over replicas, the same bits on each: an overflow in one is there in all. Collective over
-  // `stages`.
-  void unscale(const std::vector<at::Tensor>& gradients, Communicator& stages);
+  // Divides `gradients` (float32, may be none) in place and finds whether one of the whole model is not
+  // finite: `sum_over_all` adds up a float32 [] over all that have others of them; it is called once.
+  void unscale(const std::vector<at::Tensor>& gradients,
+               const std::function<void(const at::Tensor&)>& sum_over_all);
   // Of the last `unscale`: float32 [], 1 where the step is to be skipped, else 0.
   const at::Tensor& found_inf() const { return found_inf_; }
   // The scale of the next step; once a step, after the parameters were updated.

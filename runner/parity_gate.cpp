@@ -81,14 +81,14 @@ double norm_of(const at::Tensor& tensor) {
 }
 
 // What this rank has after a step, without a comparison.
-ProbedStep outcome_of(const Trainer& trainer, std::int64_t step) {
+ProbedStep outcome_of(const Trainer& trainer, const std::vector<at::Tensor>& gradients, std::int64_t step) {
   ProbedStep outcome;
   outcome.step = step;
   const auto parameters = trainer.network().parameters();
   const auto hashes = parameter_hashes(parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     outcome.layers.push_back({.path = parameters[i].name,
-                              .gradient_norm = norm_of(whole(trainer.gradients().at(i))),
+                              .gradient_norm = norm_of(whole(gradients.at(i))),
                               .difference = {},
                               .parameter_hash = hashes.at(parameters[i].name)});
   return outcome;
@@ -100,14 +100,14 @@ double sum_of_squares(const ProbedStep& outcome) {
   return squares;
 }
 
-void compare(ProbedStep& outcome, const Trainer& trainer, const VirtualMesh& reference) {
-  std::map<std::string, at::Tensor> gradients;
+void compare(ProbedStep& outcome, const std::vector<at::Tensor>& gradients, const VirtualMesh& reference) {
+  std::map<std::string, at::Tensor> expected;
   const auto parameters = reference.network().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    gradients[parameters[i].name] = whole(reference.gradients().at(i));
+    expected[parameters[i].name] = whole(reference.gradients().at(i));
   for (std::size_t i = 0; i < outcome.layers.size(); ++i) {
-    const at::Tensor own = whole(trainer.gradients().at(i)).to(at::kDouble);
-    outcome.layers[i].difference = norm_of(own - gradients.at(outcome.layers[i].path).to(at::kDouble));
+    const at::Tensor own = whole(gradients.at(i)).to(at::kDouble);
+    outcome.layers[i].difference = norm_of(own - expected.at(outcome.layers[i].path).to(at::kDouble));
   }
 }
 
@@ -158,13 +158,14 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
     batches.train(trainer, replica, k);
     const double step_seconds = watch.lap();
     fastest_step = k == 0 ? step_seconds : std::min(fastest_step, step_seconds);
-    ProbedStep outcome = outcome_of(trainer, k + 1);
+    const auto gradients = trainer.gradients();
+    ProbedStep outcome = outcome_of(trainer, gradients, k + 1);
     const double own_loss = batches.part_of_mean(trainer.take_metrics().loss(), replica, k);
     outcome.loss = sum_over(*ranks.stages, sum_over(*ranks.replicas, own_loss));
     outcome.gradient_norm = std::sqrt(sum_over(*ranks.stages, sum_of_squares(outcome)));
     if (reference) {
       outcome.reference_loss = batches.train(*reference, k);
-      compare(outcome, trainer, *reference);
+      compare(outcome, gradients, *reference);
       // The next step starts from the same weights again: rounding alone may put an activation on the other
       // side of zero, which is no small difference any more.
       reference->load(whole_state(trainer.network(), reference->network(), *ranks.stages));

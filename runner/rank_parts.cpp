@@ -3,6 +3,8 @@
 #include <cstddef>
 
 #include "models/catalogue.h"
+#include "runner/shared_optimizer.h"
+#include "runner/sliced_reducer.h"
 #include "runner/strategy.h"
 
 namespace trainyard::runner {
@@ -15,9 +17,17 @@ networks::Network build_stage(const experiments::Run& run, const models::InputSh
                                  networks::LayerRange{range.first, range.last}, ranks.device);
 }
 
-std::unique_ptr<Reducer> make_reducer(const networks::Network& network, Communicator& replicas) {
-  return replicas.size() == 1 ? local_reducer(network.parameters())
-                              : bucket_reducer(network.parameters(), replicas);
+Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
+                   Communicator& replicas) {
+  const auto values = network.parameter_values();
+  if (replicas.size() == 1) return {local_reducer(network.parameters()), make_optimizer(settings, values)};
+  if (can_share(values)) {
+    const SliceLayout layout(values, cut_into_buckets(values, default_bucket_bytes));
+    Update update{sliced_reducer(network.parameters(), layout, replicas),
+                  shared_optimizer(settings, values, layout, replicas)};
+    if (update.reducer && update.optimizer) return update;
+  }
+  return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values)};
 }
 
 int micro_batches_of(const experiments::Run& run) {

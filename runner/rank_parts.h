@@ -7,6 +7,7 @@
 #include "experiments/run.h"
 #include "models/networks/network.h"
 #include "runner/connections.h"
+#include "runner/optimizer.h"
 #include "runner/reducer.h"
 #include "runner/schedule.h"
 
@@ -16,8 +17,14 @@ namespace trainyard::runner {
 networks::Network build_stage(const experiments::Run& run, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype);
 
-// For the gradients of `network`, the same in all replicas.
-std::unique_ptr<Reducer> make_reducer(const networks::Network& network, Communicator& replicas);
+// From the gradients of `network` on each replica to its next parameters. Where replicas share memory, each
+// does so for its slices (runner/slices.h). Collective.
+struct Update {
+  std::unique_ptr<Reducer> reducer;
+  std::unique_ptr<Optimizer> optimizer;
+};
+Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
+                   Communicator& replicas);
 
 int micro_batches_of(const experiments::Run& run);
 

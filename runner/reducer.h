@@ -25,8 +25,14 @@ class Reducer {
   virtual void finish() = 0;         // after it: waits until the sums are there
   virtual void
   reduce_zeros() = 0;  // in place of prepare, backward and finish: this rank has no samples in the step
-  // In the order of the parameters, each in the memory layout of its own, or sparse with each row once.
+  // What this rank updates with: in the order of the parameters, each in the memory layout of its own, or
+  // sparse with each row once. Where replicas share out the work, those of its slices (runner/slices.h).
   virtual const std::vector<at::Tensor>& gradients() const = 0;
+  virtual bool in_slices() const {
+    return false;
+  }  // what is asked of all gradients, all replicas know only together
+  // Of all parameters, after the step's update. Collective.
+  virtual std::vector<at::Tensor> whole_gradients() { return gradients(); }
 };
 
 // One rank: the gradients are its own.

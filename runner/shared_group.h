@@ -20,7 +20,7 @@
 
 namespace trainyard::runner {
 
-enum class Collective : std::int32_t { none, all_reduce, broadcast, barrier };
+enum class Collective : std::int32_t { none, all_reduce, broadcast, barrier, meeting };
 
 // What a rank brings to a collective.
 struct Contribution {

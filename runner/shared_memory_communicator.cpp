@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -11,6 +12,7 @@
 
 #include "models/error.h"
 #include "runner/shared_group.h"
+#include "runner/shared_messages.h"
 
 namespace trainyard::runner {
 
@@ -27,18 +29,13 @@ struct Pending {
   Collective kind = Collective::none;
   int root = 0;
   Shared own;
-};
-
-struct Expected {
-  at::Tensor tensor;
-  std::int64_t tag = 0;
-  bool arrived = false;
+  std::function<void()> then = {};  // of a meeting
 };
 
 class SharedMemoryCommunicator final : public Communicator {
  public:
   explicit SharedMemoryCommunicator(std::unique_ptr<SharedGroup> group)
-      : group_(std::move(group)), sent_(size(), 0), read_(size(), 0), expected_(size()) {}
+      : group_(std::move(group)), messages_(*group_) {}
 
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
@@ -66,27 +63,17 @@ class SharedMemoryCommunicator final : public Communicator {
   }
   void barrier() override { complete("barrier", begin({Collective::barrier, 0, {}}, {})); }
 
-  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
-    take_back_what_was_read();
-    const std::uint64_t number = ++sent_[static_cast<std::size_t>(to)];
-    Message& message = group_->message(rank(), to, number);
-    group_->wait("sending to a stage", [&]() -> std::optional<int> {
-      const bool free = number <= messages_under_way || message.taken.load() == number - messages_under_way;
-      return free ? std::nullopt : std::optional(to);
-    });
-    message.tag = tag;
-    message.bytes = tensor.nbytes();
-    message.offset = group_->blocks().take(tensor.nbytes());
-    std::memcpy(group_->data(rank(), message.offset), tensor.const_data_ptr(), tensor.nbytes());
-    letters_.push_back({&message, number, message.offset});
-    message.sent.store(number, std::memory_order_release);
-    group_->ring();
-    return std::make_unique<Sent>();
+  std::unique_ptr<Work> meet(std::function<void()> then) override {
+    const std::uint64_t number = begin({Collective::meeting, 0, {}, std::move(then)}, {});
+    advance();
+    return std::make_unique<MeetingWork>(*this, number);
   }
 
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    return messages_.send(tensor, to, tag);
+  }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
-    auto& expected = expected_[static_cast<std::size_t>(from)];
-    return std::make_unique<ReceiveWork>(*this, from, expected.insert(expected.end(), {tensor, tag, false}));
+    return messages_.receive(tensor, from, tag);
   }
 
  private:
@@ -99,25 +86,14 @@ class SharedMemoryCommunicator final : public Communicator {
     SharedMemoryCommunicator& owner_;
     std::uint64_t number_;
   };
-  class Sent final : public Work {
+  class MeetingWork final : public Work {
    public:
-    void wait() override {}  // it was copied
-  };
-  class ReceiveWork final : public Work {
-   public:
-    ReceiveWork(SharedMemoryCommunicator& owner, int from, std::list<Expected>::iterator expected)
-        : owner_(owner), from_(from), expected_(expected) {}
-    void wait() override { owner_.take(from_, expected_); }
+    MeetingWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    void wait() override { owner_.do_all_up_to(number_); }
 
    private:
     SharedMemoryCommunicator& owner_;
-    int from_;
-    std::list<Expected>::iterator expected_;
-  };
-  struct Letter {
-    Message* message;
-    std::uint64_t number;
-    std::uint64_t offset;
+    std::uint64_t number_;
   };
 
   std::uint64_t take_zeros(std::int64_t count, at::ScalarType dtype) {
@@ -188,6 +164,7 @@ class SharedMemoryCommunicator final : public Communicator {
                             " exchange different tensors");
     const Pending& pending = pending_.at(number);
     if (own.kind == Collective::all_reduce) add_up_own_slice(number);
+    if (own.kind == Collective::meeting) pending.then();
     if (own.kind == Collective::broadcast && rank() != pending.root) {
       const Contribution& root = group_->contribution(pending.root, number);
       std::memcpy(pending.own.tensor.mutable_data_ptr(), group_->data(pending.root, root.offset),
@@ -217,6 +194,15 @@ class SharedMemoryCommunicator final : public Communicator {
     return at::from_blob(group_->data(r, from.offset + start), {numbers}, dtype);
   }
 
+  // This rank's part of collective `number`, which need not be that of others.
+  void do_all_up_to(std::uint64_t number) {
+    group_->wait("a meeting", [&]() -> std::optional<int> {
+      const std::optional<int> late = done_ < number ? advance() : std::nullopt;
+      return done_ < number ? late : std::nullopt;
+    });
+    pending_.erase(number);
+  }
+
   void complete(const char* deed, std::uint64_t number) {
     group_->wait(deed, [&] { return missing_in(number); });
     const Pending pending = std::move(pending_.extract(number).mapped());
@@ -227,60 +213,11 @@ class SharedMemoryCommunicator final : public Communicator {
     group_->blocks().give_back(pending.own.offset);
   }
 
-  void take(int from, std::list<Expected>::iterator expected) {
-    group_->wait("receiving from a stage", [&]() -> std::optional<int> {
-      hand_out(from);
-      return expected->arrived ? std::nullopt : std::optional(from);
-    });
-    expected_[static_cast<std::size_t>(from)].erase(expected);
-  }
-
-  // Copies each message that is there to the first receive of its tag.
-  void hand_out(int from) {
-    std::uint64_t& read = read_[static_cast<std::size_t>(from)];
-    bool all_before_taken = true;
-    for (std::uint64_t number = read + 1;; ++number) {
-      Message& message = group_->message(from, rank(), number);
-      const std::uint64_t sent = message.sent.load(std::memory_order_acquire);
-      if (sent < number) return;
-      // A later one is in the place of one that was taken before those ahead of it.
-      const bool was_taken = sent > number || message.taken.load() == number;
-      if (!was_taken && !hand_out(from, message, number)) all_before_taken = false;
-      if (all_before_taken) read = number;
-    }
-  }
-
-  bool hand_out(int from, Message& message, std::uint64_t number) {
-    auto& expected = expected_[static_cast<std::size_t>(from)];
-    const auto first = std::ranges::find_if(
-        expected, [&](const Expected& one) { return !one.arrived && one.tag == message.tag; });
-    if (first == expected.end()) return false;
-    if (first->tensor.nbytes() != message.bytes)
-      throw InternalError("rank " + std::to_string(from) + " sent " + std::to_string(message.bytes) +
-                          " bytes where " + std::to_string(first->tensor.nbytes()) + " were expected");
-    std::memcpy(first->tensor.mutable_data_ptr(), group_->data(from, message.offset), message.bytes);
-    first->arrived = true;
-    message.taken.store(number);
-    group_->ring();
-    return true;
-  }
-
-  void take_back_what_was_read() {
-    std::erase_if(letters_, [&](const Letter& letter) {
-      if (letter.message->taken.load() < letter.number) return false;
-      group_->blocks().give_back(letter.offset);
-      return true;
-    });
-  }
-
   std::unique_ptr<SharedGroup> group_;
   std::uint64_t begun_ = 0;  // collectives
   std::uint64_t done_ = 0;
   std::map<std::uint64_t, Pending> pending_;
-  std::vector<std::uint64_t> sent_;  // messages to each rank
-  std::vector<std::uint64_t> read_;  // from each rank: all up to here were taken
-  std::vector<std::list<Expected>> expected_;
-  std::vector<Letter> letters_;  // sent and perhaps not yet read
+  SharedMessages messages_;
 };
 
 }  // namespace

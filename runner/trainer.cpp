@@ -73,8 +73,7 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       ranks_(ranks),
       task_(&find_task(models::find_model(run.model).task)),
       network_(build_stage(run, input, ranks, dtype)),
-      reducer_(make_reducer(network_, *ranks.replicas)),
-      optimizer_(shared_optimizer(run.optimizer, network_.parameter_values(), *ranks.replicas)),
+      update_(make_update(run.optimizer, network_, *ranks.replicas)),
       executor_(network_, *ranks.stages, run.precision),
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
@@ -145,18 +144,21 @@ void Trainer::compute(const SplitData& data, const at::Tensor& places, std::int6
     work.context.step_on_device = captured_->step_number();
   }
   PartWatch watch(times);
-  reducer_->prepare();
-  const bool had_samples = executor_.run(training_, work, *reducer_, times);
+  Reducer& reducer = *update_.reducer;
+  Optimizer& optimizer = *update_.optimizer;
+  reducer.prepare();
+  const bool had_samples = executor_.run(training_, work, reducer, times);
   watch.skip();
-  had_samples ? reducer_->finish() : reducer_->reduce_zeros();
+  had_samples ? reducer.finish() : reducer.reduce_zeros();
   watch.lap(&TimeParts::exposed_communication);
-  if (loss_scale_) loss_scale_->unscale(numbers_of(reducer_->gradients()), *ranks_.stages);
-  if (run_.optimizer.clip_norm > 0) clip_gradients_of_all_stages();
-  const bool has_parameters = !reducer_->gradients().empty();
-  if (has_parameters) optimizer_->update(reducer_->gradients(), skipped_by(loss_scale_));
+  if (loss_scale_)
+    loss_scale_->unscale(numbers_of(reducer.gradients()),
+                         [this](const at::Tensor& own) { sum_over_whole_model(own); });
+  if (run_.optimizer.clip_norm > 0) clip_whole_model();
+  optimizer.update(reducer.gradients(), skipped_by(loss_scale_));
   if (loss_scale_) loss_scale_->update();
   watch.lap(&TimeParts::optimizer);
-  if (has_parameters) optimizer_->wait_for_others();
+  optimizer.wait_for_others();
   watch.lap(&TimeParts::exposed_communication);
 }
 
@@ -180,7 +182,7 @@ void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampl
 void Trainer::set_learning_rate(double learning_rate) {
   if (captured_ && learning_rate_ != learning_rate) captured_->forget();
   learning_rate_ = learning_rate;
-  optimizer_->set_learning_rate(learning_rate);
+  update_.optimizer->set_learning_rate(learning_rate);
 }
 
 void Trainer::capture_steps(MakeGraph make) {
@@ -201,7 +203,7 @@ MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, cons
     const at::Tensor places = sampler.places(order, k);
     StageWork work = work_on(data, places, micro_batches_of(run_), sums, /*divisor=*/1);
     work.context.training = false;
-    executor_.run(evaluation_, work, *reducer_, unrecorded);
+    executor_.run(evaluation_, work, *update_.reducer, unrecorded);
     count(sums, data, places);
     done(k + 1, sums);
   }
@@ -222,18 +224,27 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
     return at::Tensor();
   };
   StepTimes unrecorded;
-  executor_.run(inference_, work, *reducer_, unrecorded);
+  executor_.run(inference_, work, *update_.reducer, unrecorded);
   ranks_.stages->broadcast(tokens, ranks_.mesh.stages - 1);
   return tokens;
 }
 
-// Replicas hold equal gradients, stages each their own.
-void Trainer::clip_gradients_of_all_stages() {
+// `own` is known of the gradients that this rank updates with: each stage has its own, replicas have the same
+// or, in slices, each its own too.
+void Trainer::sum_over_whole_model(const at::Tensor& own) const {
+  if (update_.reducer->in_slices()) ranks_.replicas->all_reduce(own)->wait();
+  ranks_.stages->all_reduce(own)->wait();
+}
+
+void Trainer::clip_whole_model() {
   if (!ranks_.device.is_cpu())
-    return clip_without_looking(reducer_->gradients(), run_.optimizer.clip_norm, ranks_.device,
-                                [this](const at::Tensor& own) { ranks_.stages->all_reduce(own)->wait(); });
-  clip_gradients(reducer_->gradients(), run_.optimizer.clip_norm,
-                 [this](double own) { return sum_over(*ranks_.stages, own); });
+    return clip_without_looking(update_.reducer->gradients(), run_.optimizer.clip_norm, ranks_.device,
+                                [this](const at::Tensor& own) { sum_over_whole_model(own); });
+  clip_gradients(update_.reducer->gradients(), run_.optimizer.clip_norm, [this](double own) {
+    const at::Tensor sum = at::full({}, own, at::kDouble);
+    sum_over_whole_model(sum);
+    return sum.item<double>();
+  });
 }
 
 void Trainer::take_running_statistics() {
@@ -242,7 +253,7 @@ void Trainer::take_running_statistics() {
 }
 
 std::vector<networks::NamedParameter> Trainer::remembered_values() const {
-  std::vector<networks::NamedParameter> values = named(optimizer_->state());
+  std::vector<networks::NamedParameter> values = named(update_.optimizer->state());
   if (loss_scale_)
     for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
   return values;
@@ -264,7 +275,7 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
       throw InternalError("a state to go on from has no " + remembered.name + " of this shape");
     at::Tensor(remembered.value).copy_(found->value);
   }
-  optimizer_->go_on_after(steps);
+  update_.optimizer->go_on_after(steps);
   steps_done_ = steps;
 }
 

@@ -17,8 +17,7 @@
 #include "runner/executor.h"
 #include "runner/loss_scale.h"
 #include "runner/metrics.h"
-#include "runner/optimizer.h"
-#include "runner/reducer.h"
+#include "runner/rank_parts.h"
 #include "runner/sampler.h"
 #include "runner/split_data.h"
 #include "runner/task.h"
@@ -79,8 +78,9 @@ class Trainer {
   void restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps);
 
   const Task& task() const { return *task_; }
-  const networks::Network& network() const { return network_; }                       // of this stage
-  const std::vector<at::Tensor>& gradients() const { return reducer_->gradients(); }  // of the last step
+  const networks::Network& network() const { return network_; }  // of this stage
+  // Of the last step, of all parameters of this stage. Collective over the replicas.
+  std::vector<at::Tensor> gradients() { return update_.reducer->whole_gradients(); }
 
  private:
   // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
@@ -91,15 +91,15 @@ class Trainer {
   bool replay(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
   void count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
-  void clip_gradients_of_all_stages();
+  void sum_over_whole_model(const at::Tensor& own) const;
+  void clip_whole_model();
   void take_running_statistics();
 
   const experiments::Run run_;
   const Connections& ranks_;
   const Task* task_;
   networks::Network network_;
-  std::unique_ptr<Reducer> reducer_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Update update_;
   std::optional<LossScale> loss_scale_;  // where the precision needs one
   Executor executor_;
   std::vector<Action> training_;    // of this stage, in a step

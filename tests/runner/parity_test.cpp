@@ -93,10 +93,9 @@ Trained train_on_ranks(const ParityModel& model, const experiments::Run& run, co
           trainer.take_metrics().loss() / static_cast<double>(weight);
     }
     check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+    const auto gradients = trainer.gradients();
     const std::lock_guard lock(mutex);
-    if (ranks.position.replica == 0) {
-      put(trained.parameters, trainer.network(), trainer.gradients(), trained.gradients);
-    }
+    if (ranks.position.replica == 0) put(trained.parameters, trainer.network(), gradients, trained.gradients);
   });
   return trained;
 }
