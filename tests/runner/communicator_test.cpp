@@ -102,6 +102,31 @@ TEST_CASE("no rank leaves a barrier before all have come") {
   }
 }
 
+TEST_CASE("what is to be done when all have come is done once, in its turn, beside collective calls") {
+  for (const Transport& transport : transports) {
+    CAPTURE(transport.name);
+    std::atomic<int> come = 0;
+    run(transport, 3, [&](Communicator& communicator) {
+      for (int round = 1; round <= 50; ++round) {
+        std::vector<int> done;
+        const at::Tensor one = at::ones({5});
+        const auto first_to_be_done = [&] {
+          expect(come >= 3 * round, "done before all had come");
+          done.push_back(1);
+        };
+        ++come;
+        const auto first = communicator.meet(first_to_be_done);
+        const auto second = communicator.meet([&] { done.push_back(2); });
+        communicator.all_reduce(one)->wait();
+        first->wait();
+        second->wait();
+        expect(done == std::vector{1, 2}, "not once, or not in turn");
+        expect(one.eq(3).all().item<bool>(), "sum");
+      }
+    });
+  }
+}
+
 TEST_CASE("messages meet receives of their tag, in order for one tag, beside collective calls") {
   for (const Transport& transport : transports) {
     run(transport, 2, [](Communicator& communicator) {
