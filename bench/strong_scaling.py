@@ -6,7 +6,8 @@
 Both arms take the same steps on the same two cores: DDP with a batch of 64 over both replicas, and `independent`, two
 single runs at once with a batch of 32 each. They take turns, model by model. Printed, medians over rounds of the median
 over epochs after the first: the milliseconds of an epoch, the share of the limit that DDP reaches with its range, and
-what part of DDP's epoch waits for gradients or updates parameters.
+what part of DDP's epoch waits for gradients, or of that for the slower of both replicas, or updates parameters; and how
+much longer than those of `independent` its forward and backward passes take.
 """
 
 import argparse
@@ -23,7 +24,8 @@ SAMPLES, BATCH = 2000, 64
 ARMS = {"ddp": 1, "independent": 2}  # by how much of the batch and of the samples a run has the part
 
 TIMES = """SELECT e.epoch, AVG(e.train_seconds) AS train, AVG(e.exposed_communication_seconds) AS exposed,
-AVG(e.optimizer_seconds) AS optimizer FROM epoch e JOIN run_in_experiment r USING (run_key)
+AVG(e.optimizer_seconds) AS optimizer, AVG(e.extra ->> '$.straggler_seconds') AS straggler,
+AVG(e.forward_seconds + e.backward_seconds) AS compute FROM epoch e JOIN run_in_experiment r USING (run_key)
 WHERE r.model = '{model}' AND r.strategy = '{arm}' AND e.epoch > 1 GROUP BY e.epoch"""
 
 
@@ -41,7 +43,7 @@ def times(options, yard, model, arm):
     """Medians over epochs, in seconds, of the mean over ranks."""
     command = [options.trainyard, "sql", "--yard", yard, "--format", "json", TIMES.format(model=model, arm=arm)]
     rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return {name: statistics.median(row[name] for row in rows) for name in ("train", "exposed", "optimizer")}
+    return {name: statistics.median(row[name] or 0 for row in rows) for name in rows[0]}  # single ranks wait for nobody
 
 
 def main():
@@ -51,8 +53,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=4, help="of each run; the first is not counted")
     options = parser.parse_args()
-    print("| model | DDP ms | independent ms | of the limit % | waits for gradients % | optimizer % |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("| model | DDP ms | independent ms | of the limit % | exposed communication % | slower replica % | optimizer % | "
+          "of independent % | compute ms | of independent ms |")
+    print("|---|" + 9 * "---:|")
     for model in options.models:
         found = {arm: [] for arm in ARMS}
         with tempfile.TemporaryDirectory() as folder:
@@ -63,10 +66,13 @@ def main():
                     found[arm].append(times(options, yard, model, arm))
         shares = [100 * limit["train"] / ddp["train"] for ddp, limit in zip(found["ddp"], found["independent"])]
         middle = {arm: 1e3 * statistics.median(each["train"] for each in found[arm]) for arm in ARMS}
-        parts = {part: 100 * statistics.median(each[part] / each["train"] for each in found["ddp"])
-                 for part in ("exposed", "optimizer")}
+        share = {(arm, part): 100 * statistics.median(each[part] / each["train"] for each in found[arm])
+                 for arm, part in (("ddp", "exposed"), ("ddp", "straggler"), ("ddp", "optimizer"), ("independent", "optimizer"))}
+        compute = {arm: 1e3 * statistics.median(each["compute"] for each in found[arm]) for arm in ARMS}
         print(f"| {model} | {middle['ddp']:.1f} | {middle['independent']:.1f} | {statistics.median(shares):.0f} "
-              f"({min(shares):.0f} to {max(shares):.0f}) | {parts['exposed']:.1f} | {parts['optimizer']:.1f} |", flush=True)
+              f"({min(shares):.0f} to {max(shares):.0f}) | {share['ddp', 'exposed']:.1f} | {share['ddp', 'straggler']:.1f} | "
+              f"{share['ddp', 'optimizer']:.1f} | {share['independent', 'optimizer']:.1f} | {compute['ddp']:.1f} | "
+              f"{compute['independent']:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include <ATen/core/Tensor.h>
@@ -60,6 +61,9 @@ class Communicator {
   // latest in `wait`, which does not wait for that of others. What they wrote before, `then` sees in shared
   // memory; it calls no communicator. A collective function like the others.
   virtual std::unique_ptr<Work> meet(std::function<void()> then);
+  // Seconds since the last call in which this rank waited in collective functions for one that had not called
+  // them; nothing where that is not measured.
+  virtual std::optional<double> take_straggler_seconds() { return std::nullopt; }
   // Returns once every rank has called it. Work of a GPU that was launched before may still be under way.
   virtual void barrier() = 0;
 };

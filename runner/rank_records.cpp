@@ -100,6 +100,7 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
             {"seconds", to_json(times.passed, outcome.train_seconds)},
             {"steps", times.steps}};
   if (has_neighbours_) body["transfer_seconds"] = times.passed.transfer;
+  if (times.straggler) body["straggler_seconds"] = *times.straggler;
   if (times.on_core) {
     body["core_seconds"] = to_json(*times.on_core);
     if (has_neighbours_) body["core_seconds"]["transfer"] = times.on_core->transfer;

@@ -13,6 +13,7 @@
 #include "models/error.h"
 #include "runner/shared_group.h"
 #include "runner/shared_messages.h"
+#include "runner/time_parts.h"
 
 namespace trainyard::runner {
 
@@ -32,6 +33,23 @@ struct Pending {
   std::function<void()> then = {};  // of a meeting
 };
 
+// The seconds in which somebody is late.
+class LateTime {
+ public:
+  void note(bool late) {
+    if (late == since_.has_value()) return;
+    if (late)
+      since_.emplace();
+    else
+      seconds_ += std::exchange(since_, std::nullopt)->lap();
+  }
+  double take() { return std::exchange(seconds_, 0); }
+
+ private:
+  std::optional<Stopwatch> since_;
+  double seconds_ = 0;
+};
+
 class SharedMemoryCommunicator final : public Communicator {
  public:
   explicit SharedMemoryCommunicator(std::unique_ptr<SharedGroup> group)
@@ -41,6 +59,7 @@ class SharedMemoryCommunicator final : public Communicator {
   int size() const override { return group_->size(); }
   const char* transport() const override { return "shared memory"; }
   bool same_clock() const override { return true; }
+  std::optional<double> take_straggler_seconds() override { return late_.take(); }
 
   at::Tensor allocate(std::int64_t count, at::ScalarType dtype) override {
     return tensor_at(rank(), take_zeros(count, dtype), count, dtype);
@@ -137,7 +156,9 @@ class SharedMemoryCommunicator final : public Communicator {
 
   // A rank that has not done its part of collective `number`.
   std::optional<int> missing_in(std::uint64_t number) {
-    if (const auto late = advance(); late && done_ < number) return late;
+    const auto late = advance();
+    late_.note(late && done_ < number);
+    if (late && done_ < number) return late;
     for (int r = 0; r < size(); ++r)
       if (group_->done(r).load(std::memory_order_acquire) < number) return r;
     return std::nullopt;
@@ -198,6 +219,7 @@ class SharedMemoryCommunicator final : public Communicator {
   void do_all_up_to(std::uint64_t number) {
     group_->wait("a meeting", [&]() -> std::optional<int> {
       const std::optional<int> late = done_ < number ? advance() : std::nullopt;
+      late_.note(done_ < number);
       return done_ < number ? late : std::nullopt;
     });
     pending_.erase(number);
@@ -218,6 +240,7 @@ class SharedMemoryCommunicator final : public Communicator {
   std::uint64_t done_ = 0;
   std::map<std::uint64_t, Pending> pending_;
   SharedMessages messages_;
+  LateTime late_;
 };
 
 }  // namespace

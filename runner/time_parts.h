@@ -37,7 +37,9 @@ class PartMarks {
 struct StepTimes {
   std::int64_t steps = 0;
   TimeParts passed;
-  std::optional<TimeParts> on_core;   // empty: not measured
+  std::optional<TimeParts> on_core;  // empty: not measured
+  std::optional<double>
+      straggler;  // of `passed`, waiting for the slowest replica to come; empty: not measured
   std::shared_ptr<PartMarks> device;  // empty: the host computes itself
 };
 

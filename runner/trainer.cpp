@@ -164,6 +164,7 @@ void Trainer::compute(const SplitData& data, const at::Tensor& places, std::int6
 
 void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler,
                           const StepDone& done) {
+  ranks_.replicas->take_straggler_seconds();  // what was before is no training
   PartWatch watch(times_);
   const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
   if (captured_ && run_.augmentation != "none") captured_->forget();  // other draws, in other memory
@@ -176,6 +177,7 @@ void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampl
     done(k + 1, metrics_);
     watch.skip();
   }
+  times_.straggler = ranks_.replicas->take_straggler_seconds();
 }
 
 // A captured step has it among its constants.

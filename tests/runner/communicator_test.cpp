@@ -1,5 +1,7 @@
 // All transports do the same: sums against those of one process, messages by tag, peers that go.
+#include <array>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -124,6 +126,26 @@ TEST_CASE("what is to be done when all have come is done once, in its turn, besi
         expect(one.eq(3).all().item<bool>(), "sum");
       }
     });
+  }
+}
+
+TEST_CASE("in shared memory a rank knows how long it waited for the one that came last") {
+  for (const Transport& transport : transports) {
+    CAPTURE(transport.name);
+    const bool measured = &transport == &transports[1];
+    std::array<std::optional<double>, 2> waited;
+    run(transport, 2, [&](Communicator& communicator) {
+      communicator.barrier();
+      communicator.take_straggler_seconds();
+      for (int round = 0; round < 5; ++round) {
+        if (communicator.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        communicator.barrier();
+      }
+      waited[static_cast<std::size_t>(communicator.rank())] = communicator.take_straggler_seconds();
+      expect(communicator.take_straggler_seconds().value_or(0) == 0, "counted twice");
+    });
+    for (const auto& seconds : waited) CHECK(seconds.has_value() == measured);
+    if (measured) CHECK(waited[0] > waited[1]);
   }
 }
 

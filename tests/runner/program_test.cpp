@@ -58,6 +58,14 @@ void check_seconds_on_core(const json& epoch) {
   CHECK(on_core.at("transfer").get<double>() <= on_core.at("exposed_communication").get<double>());
 }
 
+// Who waits in shared memory knows for whom.
+void check_straggler_seconds(const json& epoch, bool shared_memory) {
+  CHECK(epoch.contains("straggler_seconds") == shared_memory);
+  const double seconds = epoch.value("straggler_seconds", 0.0);
+  CHECK(seconds >= 0);
+  CHECK(seconds <= epoch.at("seconds").at("exposed_communication").get<double>());
+}
+
 void check_epoch(const json& epoch, int number, std::int64_t train_weight) {
   CHECK(epoch.at("epoch") == number);
   CHECK(sum_of(epoch, "train", "loss", "weight") == train_weight);
@@ -115,6 +123,7 @@ TEST_CASE("ranks talk by the communicator that is asked for, and train the same"
     const auto records = records_of(launch, 0);
     if (known) {
       CHECK(records[0].at("transport") == transport);
+      check_straggler_seconds(records[1], asked == std::string("auto"));
       losses.push_back(sum_of(records[2], "train", "loss"));
     } else {
       CHECK(records.back().at("error").get<std::string>().find("carrier pigeon") != std::string::npos);
