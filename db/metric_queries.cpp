@@ -58,7 +58,7 @@ FinalMetrics final_of(RowReader row) {
        {&F::train_loss, &F::train_accuracy, &F::validation_loss, &F::validation_accuracy, &F::test_loss,
         &F::test_accuracy, &F::epoch_train_seconds, &F::total_validation_seconds, &F::train_perplexity,
         &F::validation_perplexity, &F::test_perplexity, &F::train_psnr, &F::validation_psnr, &F::test_psnr,
-        &F::test_bleu, &F::epoch_energy_joules})
+        &F::test_bleu, &F::epoch_energy_joules, &F::peak_device_bytes})
     final.*value = row.number();
   final.epochs = row.integer();
   final.times_count = row.flag();
@@ -114,7 +114,7 @@ std::vector<FinalMetrics> final_metrics(const Database& database, const std::str
       SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
              f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
              f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
-             f.test_psnr, f.test_bleu, f.epoch_energy_joules, s.epochs_done, s.times_count
+             f.test_psnr, f.test_bleu, f.epoch_energy_joules, f.peak_device_bytes, s.epochs_done, s.times_count
       FROM task_final_metrics f
       JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
       JOIN run_state s ON s.run_key = f.run_key

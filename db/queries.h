@@ -147,6 +147,7 @@ struct FinalMetrics {
   double train_psnr = not_defined, validation_psnr = not_defined, test_psnr = not_defined;  // dB
   double test_bleu = not_defined;                                                           // fraction
   double epoch_energy_joules = not_defined;  // of all devices: the median over the epochs that are timed
+  double peak_device_bytes = not_defined;    // of the rank that needed most; GPUs only
   std::int64_t epochs = 0;
   bool times_count = true;  // host to itself, devices not shared, all of it under the same circumstances
 };

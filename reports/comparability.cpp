@@ -24,10 +24,18 @@ std::string joined_values(const std::set<std::string>& texts) {
   return all;
 }
 
+// The GPU's model where the rank says it, as on a cluster only the rank can; else what the launch was for.
+std::string processor_of(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
+  const auto gpu = rank.start.find("gpu");
+  if (gpu == rank.start.end() || !gpu->is_object()) return evidence.processor;
+  const auto model = gpu->find("model");
+  return model != gpu->end() && model->is_string() ? model->get<std::string>() : evidence.processor;
+}
+
 // "cpu"; an accelerator by its model: a Tesla K80 is no Tesla P100.
-std::string device_kind(const std::string& device, const std::string& processor) {
-  const std::string kind = device.substr(0, device.find(':'));
-  return kind.empty() || kind == "cpu" ? kind : kind + " " + processor;
+std::string device_kind(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
+  const std::string kind = rank.device.substr(0, rank.device.find(':'));
+  return kind.empty() || kind == "cpu" ? kind : kind + " " + processor_of(evidence, rank);
 }
 
 std::string weights_of(const db::RunEvidence& evidence) {
@@ -45,9 +53,11 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   std::set<std::string> threads;
   std::set<std::string> devices;
   std::set<std::string> versions;
+  std::set<std::string> processors;
   for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+    processors.insert(processor_of(evidence, rank));
     if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
-    devices.insert(device_kind(rank.device, evidence.processor));
+    devices.insert(device_kind(evidence, rank));
     versions.insert("trainyard " + rank.trainyard_version + ", LibTorch " + rank.libtorch_version);
   }
   terms["threads"] = joined_values(threads);
@@ -55,7 +65,8 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   terms["versions"] = joined_values(versions);
   terms["data_fingerprint"] = evidence.data_fingerprint;
   terms["initial_weights"] = weights_of(evidence);
-  terms["machine"] = evidence.host + " " + evidence.processor;
+  if (processors.empty()) processors.insert(evidence.processor);
+  terms["machine"] = evidence.host + " " + joined_values(processors);
   if (evidence.samples_an_epoch > 0) terms["samples"] = plain_number(evidence.samples_an_epoch, 15);
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
@@ -66,7 +77,7 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   const db::RunEvidence::Rank& rank = evidence.ranks.front();
   StatedTerms terms = experiments::stated_by_start(rank.start);
   if (rank.threads > 0) terms["threads"] = std::to_string(rank.threads);
-  if (!rank.device.empty()) terms["device"] = device_kind(rank.device, evidence.processor);
+  if (!rank.device.empty()) terms["device"] = device_kind(evidence, rank);
   return terms;
 }
 

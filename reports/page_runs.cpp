@@ -1,5 +1,4 @@
 // The table of all runs; the script sorts and filters it, without it the order is that of the plan.
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -17,7 +16,8 @@ struct Column {
 };
 constexpr const char* task_column = "Task metric";  // left out where no run has one
 constexpr const char* energy_column = "J/epoch";    // likewise
-constexpr std::array<Column, 14> columns{{{"Run", false},
+constexpr const char* memory_column = "Peak GiB";   // likewise
+constexpr std::array<Column, 15> columns{{{"Run", false},
                                           {"Model", false},
                                           {"Strategy", false},
                                           {"Seed", true},
@@ -28,6 +28,7 @@ constexpr std::array<Column, 14> columns{{{"Run", false},
                                           {task_column, false},
                                           {"s/epoch", true},
                                           {energy_column, true},
+                                          {memory_column, true},
                                           {"Wall s", true},
                                           {"Status", false},
                                           {"Remarks", false}}};
@@ -50,6 +51,24 @@ std::string of_the_task(const db::FinalMetrics& final) {
   return text;
 }
 
+// Columns that only some experiments have something in.
+struct Measured {
+  bool task = false, energy = false, memory = false;
+
+  explicit Measured(const std::vector<db::FinalMetrics>& finals) {
+    for (const db::FinalMetrics& final : finals) {
+      task |= !of_the_task(final).empty();
+      energy |= std::isfinite(final.epoch_energy_joules);
+      memory |= std::isfinite(final.peak_device_bytes);
+    }
+  }
+  bool shows(const Column& column) const {
+    if (column.title == task_column) return task;
+    if (column.title == energy_column) return energy;
+    return column.title != memory_column || memory;
+  }
+};
+
 std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final,
                     const std::vector<std::string>& varied) {
   std::string text;
@@ -64,7 +83,7 @@ std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final,
 }
 
 void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
-             const std::vector<std::string>& varied, bool with_task, bool with_energy) {
+             const std::vector<std::string>& varied, const Measured& measured) {
   const double nan = std::nan("");
   const auto value = [&](double db::FinalMetrics::*member) {
     return final == nullptr ? nan : final->*member;
@@ -84,10 +103,12 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
   add_number(out, accuracy, percent(accuracy));
   add_number(out, loss, for_table(loss));
   add_number(out, tested, percent(tested));
-  if (with_task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
+  if (measured.task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
   add_number(out, seconds, for_table(seconds));
   const double joules = value(&db::FinalMetrics::epoch_energy_joules);
-  if (with_energy) add_number(out, joules, for_table(joules));
+  if (measured.energy) add_number(out, joules, for_table(joules));
+  const double gibibytes = value(&db::FinalMetrics::peak_device_bytes) * 0x1p-30;
+  if (measured.memory) add_number(out, gibibytes, for_table(gibibytes));
   add_number(out, run.total_seconds, for_table(run.total_seconds));
   out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final, varied)).close().line();
 }
@@ -97,11 +118,7 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
 Markup page_runs(const Content& content) {
   std::map<std::string, const db::FinalMetrics*> finals;
   for (const db::FinalMetrics& final : content.data->finals) finals[final.run_key] = &final;
-  const bool with_task = std::ranges::any_of(
-      content.data->finals, [](const db::FinalMetrics& final) { return !of_the_task(final).empty(); });
-  const bool with_energy = std::ranges::any_of(content.data->finals, [](const db::FinalMetrics& final) {
-    return std::isfinite(final.epoch_energy_joules);
-  });
+  const Measured measured(content.data->finals);
   Markup out;
   out.open("section", {{"id", "all-runs"}}).leaf("h2", {}, "All runs");
   out.open("span", {{"class", "js"}});
@@ -112,16 +129,14 @@ Markup page_runs(const Content& content) {
   out.leaf("caption", {{"class", "sr"}}, "All runs; the buttons of the columns sort");
   out.open("thead").open("tr");
   for (const Column& column : columns) {
-    if (column.title == task_column && !with_task) continue;
-    if (column.title == energy_column && !with_energy) continue;
+    if (!measured.shows(column)) continue;
     out.open("th", {{"scope", "col"}, {"class", column.number ? "n" : "t"}});
     out.leaf("button", {{"type", "button"}}, column.title).close();
   }
   out.close().close().open("tbody").line();
   for (const db::RunSummary& run : content.data->runs) {
     const auto final = finals.find(run.run_key);
-    add_row(out, run, final == finals.end() ? nullptr : final->second, content.data->plan.varied, with_task,
-            with_energy);
+    add_row(out, run, final == finals.end() ? nullptr : final->second, content.data->plan.varied, measured);
   }
   out.close().close().close().close();
   return out;

@@ -114,6 +114,22 @@ TEST_CASE("a Tesla K80 is not compared with a Tesla P100") {
   CHECK(verdict.reason == "kind of device cuda Tesla K80 against cuda Tesla P100");
 }
 
+TEST_CASE("on a cluster the GPUs are those that the ranks found, not what the launcher was asked for") {
+  ReportData data = with_evidence();
+  for (auto& [key, evidence] : data.evidence) {
+    evidence.host = "slurm:gpu";
+    evidence.processor = "GPUs as the launcher chose";
+    for (auto& rank : evidence.ranks) {
+      rank.device = "cuda:0";
+      rank.start["gpu"] = {{"model", "NVIDIA H200"}};
+    }
+  }
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  evidence_of(data, "ddp", 2).ranks.back().start["gpu"]["model"] = "NVIDIA A100";
+  CHECK(verdict_on(data, "train-seconds").reason ==
+        "kind of device cuda NVIDIA A100, cuda NVIDIA H200 against cuda NVIDIA H200");
+}
+
 TEST_CASE("arms on different machines have no time verdict, but the others") {
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).host = "lab-node-04";

@@ -74,6 +74,15 @@ TEST_CASE("page, Markdown, LaTeX tables and numbers have it where it was measure
   CHECK_FALSE(has_column(run_numbers(bare), "train-energy"));
 }
 
+TEST_CASE("the page's table of runs has the most memory that a device held, where one was measured") {
+  ReportData data = invented({.models = {"mlp"}});
+  CHECK_FALSE(contains(page_html(compose(data), {"svg"}), "Peak GiB"));
+  final_of(data, "mlp", "ddp", 1).peak_device_bytes = 5 * 0x1p28;  // 1.25 GiB
+  const std::string page = page_html(compose(data), {"svg"});
+  CHECK(contains(page, "Peak GiB"));
+  CHECK(contains(page, "data-value=\"1.25\""));
+}
+
 TEST_CASE("the panel of energy draws all devices together, in joules from zero") {
   const ReportData data = invented({.models = {"mlp"}, .energy = true});
   const Content content = compose(data);
