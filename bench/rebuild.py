@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from yard_rows import rows
+
 PROGRAM = r"""
 import json, os, sys
 launch = json.load(open(os.environ["TRAINYARD_RUN"]))
@@ -64,13 +66,15 @@ def main() -> None:
         (folder / "rows.toml").write_text(
             EXPERIMENT.format(runs=options.runs, epochs=options.epochs, python=sys.executable))
 
-        def trainyard(*arguments: str) -> str:
-            return subprocess.run([options.trainyard, *arguments], cwd=folder, check=True, text=True,
-                                  stdout=subprocess.PIPE).stdout
+        def trainyard(*arguments: str) -> None:
+            subprocess.run([options.trainyard, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
         trainyard("run", "rows.toml", "--no-report")
-        tables = trainyard("sql", "--format", "csv", "SELECT name FROM sqlite_master WHERE type = 'table'").split()[1:]
-        counts = {table: int(trainyard("sql", "--format", "csv", f"SELECT COUNT(*) FROM {table}").split()[1])
+        def ask(statement: str) -> list[dict]:
+            return rows(options.trainyard, folder / "yard", statement)
+
+        tables = [row["name"] for row in ask("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        counts = {table: ask(f"SELECT COUNT(*) AS rows FROM {table}")[0]["rows"]
                   for table in tables if not table.startswith("sqlite_")}
         size = sum(file.stat().st_size for file in folder.glob("yard/runs/*/*/*.jsonl"))
         print(f"{counts['epoch']:,} epoch rows, {sum(counts.values()):,} rows in all, spools of {size / 1e6:.0f} MB")

@@ -11,12 +11,13 @@ much longer than those of `independent` its forward and backward passes take.
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import tempfile
 from pathlib import Path
+
+from yard_rows import rows
 
 EXPERIMENT = Path(__file__).resolve().parent.parent / "experiments" / "six-models.toml"
 MODELS = ["vgg11", "nbow", "seq2seq", "conv-autoencoder", "cnn", "mlp"]
@@ -41,9 +42,8 @@ def run(options, yard, model, arm):
 
 def times(options, yard, model, arm):
     """Medians over epochs, in seconds, of the mean over ranks."""
-    command = [options.trainyard, "sql", "--yard", yard, "--format", "json", TIMES.format(model=model, arm=arm)]
-    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return {name: statistics.median(row[name] or 0 for row in rows) for name in rows[0]}  # single ranks wait for nobody
+    epochs = rows(options.trainyard, yard, TIMES.format(model=model, arm=arm))
+    return {name: statistics.median(row[name] or 0 for row in epochs) for name in epochs[0]}  # single ranks wait for nobody
 
 
 def main():

@@ -10,7 +10,6 @@ took, in percent of what the cores had meanwhile. Run it on a still machine.
 """
 
 import argparse
-import json
 import math
 import os
 import pty
@@ -21,6 +20,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from yard_rows import rows
 
 SWEEP = """name = "watched"
 [matrix]
@@ -70,8 +71,7 @@ class Watcher:
 def epochs(trainyard: str, yard: Path) -> list[tuple[float, float]]:
     """When each ended (seconds since 1970), and how long its slowest rank trained."""
     sql = "SELECT (julianday(MIN(time)) - 2440587.5) * 86400 AS ended, MAX(train_seconds) AS seconds FROM epoch GROUP BY epoch"
-    answer = subprocess.run([trainyard, "sql", sql, "--yard", yard, "--format", "json"], check=True, stdout=subprocess.PIPE)
-    return [(row["ended"], row["seconds"]) for row in json.loads(answer.stdout)]
+    return [(row["ended"], row["seconds"]) for row in rows(trainyard, yard, sql)]
 
 
 def watched_window(options, yard: Path) -> float:
