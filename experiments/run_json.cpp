@@ -1,6 +1,5 @@
 // A run and its parts as JSON, and back.
 #include <algorithm>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -169,19 +168,19 @@ json to_json(const models::Value& value) {
   return std::visit([](const auto& held) { return json(held); }, value);
 }
 
-models::Value value_from_json(const json& value) {
+models::Value value_from_json(const json& value) try {
   if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
-    throw InternalError("an integer of a run has more than 63 bits");
-  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number_integer()) return read_as<std::int64_t>(value);
   if (value.is_number_float()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
   const auto all = [&value](auto is) { return std::all_of(value.begin(), value.end(), is); };
   if (value.is_array() && all([](const json& element) { return element.is_number_integer(); }))
-    return value.get<std::vector<std::int64_t>>();
+    return read_as<std::vector<std::int64_t>>(value);
   if (value.is_array() && all([](const json& element) { return element.is_number(); }))
     return value.get<std::vector<double>>();
   throw InternalError("not the JSON of a value: " + value.dump());
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of a value: ") + error.what());
 }
 
 json to_json(const Run& run) {

@@ -71,6 +71,7 @@ TEST_CASE("values of every type come back from JSON") {
   for (const models::Value& value : values)
     CHECK(value_from_json(nlohmann::json::parse(to_json(value).dump())) == value);
   CHECK_THROWS_AS(value_from_json(nlohmann::json::parse("9223372036854775808")), InternalError);
+  CHECK_THROWS_AS(value_from_json(nlohmann::json::parse("[1, 9223372036854775808]")), InternalError);
   CHECK_THROWS_AS(value_from_json(nlohmann::json::parse("[\"a\"]")), InternalError);
   CHECK_THROWS_AS(value_from_json(nlohmann::json()), InternalError);
 }
