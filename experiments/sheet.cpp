@@ -27,12 +27,17 @@ bool in_name(char character) {
          std::string_view(" _.-").find(character) != std::string_view::npos;
 }
 
+// "." hides a folder or leaves it, "-" begins an option.
+bool begins_name(char character) {
+  return std::string_view(" .-").find(character) == std::string_view::npos;
+}
+
 void read_name(const Item& item, std::string& name, Problems& problems) {
   if (item.text() != nullptr && is_experiment_name(*item.text())) {
     name = *item.text();
   } else {
-    problems.error(item.at, "name must be 1 to 80 of A-Z a-z 0-9 space _ . - (it names a folder), is " +
-                                description(item));
+    problems.error(
+        item.at, std::string("name must be ") + name_rule + " (it names a folder), is " + description(item));
   }
 }
 
@@ -130,15 +135,16 @@ void read_section(const Member& section, Sheet& sheet, Problems& problems) {
 }  // namespace
 
 bool is_experiment_name(const std::string& name) {
-  return !name.empty() && name.size() <= longest_name && name != "." && name != ".." &&
+  return !name.empty() && name.size() <= longest_name && begins_name(name.front()) &&
          std::all_of(name.begin(), name.end(), in_name);
 }
 
 std::string experiment_name(std::string text) {
-  text.resize(std::min(text.size(), longest_name));
   std::replace_if(
       text.begin(), text.end(), [](char character) { return !in_name(character); }, '-');
-  return is_experiment_name(text) ? text : "experiment";
+  text.erase(text.begin(), std::find_if(text.begin(), text.end(), begins_name));
+  text.resize(std::min(text.size(), longest_name));
+  return text.empty() ? "experiment" : text;
 }
 
 const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems) {

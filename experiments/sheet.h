@@ -85,7 +85,8 @@ struct Sheet {
   Location published_at;
 };
 
-// A folder is named after the experiment: 1 to 80 of A-Z a-z 0-9 space _ . -, and neither "." nor "..".
+// A folder is named after the experiment, and commands take it as an argument.
+inline constexpr const char* name_rule = "1 to 80 of A-Z a-z 0-9 space _ . -, not beginning with space . -";
 bool is_experiment_name(const std::string& name);
 std::string experiment_name(std::string text);  // the nearest to it that is one
 

@@ -68,7 +68,7 @@ void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
   const Item::Table* table = section_table(member, where, problems);
   if (table == nullptr) return;
   if (!is_experiment_name(member.name)) {
-    problems.error(member.at, "a strategy's name must be 1 to 80 of A-Z a-z 0-9 space _ . -");
+    problems.error(member.at, std::string("a strategy's name must be ") + name_rule);
     return;
   }
   const auto foreign = read_foreign(*table, where, problems);

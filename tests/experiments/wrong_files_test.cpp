@@ -46,13 +46,17 @@ TEST_CASE("a file that cannot be read, or is larger than 1 MiB, is an error befo
 
 TEST_CASE("names and seeds of an experiment") {
   const std::string rest = "\n[matrix]\nmodel = [\"mlp\"]\n";
-  const std::string allowed = "name must be 1 to 80 of A-Z a-z 0-9 space _ . - (it names a folder), is ";
+  const std::string allowed =
+      "name must be 1 to 80 of A-Z a-z 0-9 space _ . -, not beginning with space . - (it names a folder), "
+      "is ";
   check_all({
       {"[matrix]\nmodel = [\"mlp\"]",
        "f.toml:1:1: error: the experiment has no name, as in name = \"first sweep\""},
       {"name = \"a/b\"" + rest, "f.toml:1:8: error: " + allowed + "\"a/b\""},
       {"name = \"\"" + rest, "f.toml:1:8: error: " + allowed + "\"\""},
       {"name = \"..\"" + rest, "f.toml:1:8: error: " + allowed + "\"..\""},
+      {"name = \"-rf\"" + rest, "f.toml:1:8: error: " + allowed + "\"-rf\""},
+      {"name = \" x\"" + rest, "f.toml:1:8: error: " + allowed + "\" x\""},
       {"name = 3" + rest, "f.toml:1:8: error: " + allowed + "3"},
       {"name = \"x\"\ndata_seed = -1" + rest, "f.toml:2:13: error: data_seed must be an integer >= 0, is -1"},
       {"name = \"x\"\ndata_seed = 1.5" + rest,
