@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "models/error.h"
 #include "runner/device.h"
 #include "runner/nccl_communicator.h"
 #include "runner/process.h"
@@ -24,7 +25,7 @@ using namespace trainyard;
 
 constexpr const char* help = R"(trainyard-runner [--records DIR | --version [--json] | --help]
 
-Trains one rank of one run. --records writes to DIR instead of the attempt's own folder, which is how to run a rank
+Trains one rank of one run. --records writes to DIR instead of the folder of run.json, which is how to run a rank
 again by hand. --version --json also lists the GPUs that it sees. It reads
   TRAINYARD_RUN                      path of run.json, which says what to train and where records go
   RANK, WORLD_SIZE                   its place; default: the only rank
@@ -59,6 +60,14 @@ std::string first_line(const std::exception& error) {
   leave(1);
 }
 
+// Records go nowhere else than beside the file that asks for them, whatever stands in it.
+void check_records(const experiments::Launch& launch, const std::filesystem::path& run_file) {
+  std::error_code none;
+  if (!std::filesystem::equivalent(launch.records, std::filesystem::absolute(run_file).parent_path(), none))
+    throw UserError("records is " + launch.records.string() + ", and must be the folder of this file",
+                    "--records DIR writes to another", {.file = run_file.string()});
+}
+
 // `records_folder` stands in for the launch's own where it is given.
 [[noreturn]] void run_rank(const std::optional<std::filesystem::path>& records_folder = {}) {
   runner::die_with_parent();
@@ -72,6 +81,8 @@ std::string first_line(const std::exception& error) {
       std::filesystem::create_directories(*records_folder);
       launch.records = *records_folder;
       launch.run.checkpoint = "";  // those of the run stay as they are
+    } else {
+      check_records(launch, environment.run_file);
     }
     records.emplace(launch, environment.rank);
     runner::name_device(launch, environment);

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "experiments/record_writer.h"
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/launched_ranks.h"
@@ -72,6 +73,30 @@ TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
   const auto records = records_of(launch, 0);
   REQUIRE(types_of(records) == std::vector<std::string>{"end"});
   CHECK(records[0].at("error").get<std::string>().starts_with("there is no strategy \"pipelined\""));
+}
+
+TEST_CASE("a rank writes beside its run.json or where it is told by hand, not where run.json points") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder / "here", 1, 1);
+  std::filesystem::create_directories(launch.records);
+  std::filesystem::create_directories(folder / "elsewhere");
+  const auto file = launch.records / experiments::run_file_name;
+  experiments::write_launch(launch);
+  auto told = json::parse(trainyard::tests::read_text(file));
+  told["records"] = (folder / "elsewhere").string();
+  trainyard::tests::write_text(file, told.dump());
+
+  Child astray({TRAINYARD_RUNNER}, {{"TRAINYARD_RUN", file.string()}});
+  CHECK(astray.wait(60s) == 1);
+  CHECK(astray.read_all().starts_with("error: " + file.string() + ": records is " +
+                                      (folder / "elsewhere").string()));
+  CHECK(std::filesystem::is_empty(folder / "elsewhere"));
+
+  Child by_hand({TRAINYARD_RUNNER, "--records", (folder / "by hand").string()},
+                {{"TRAINYARD_RUN", file.string()}});
+  CHECK(by_hand.wait(60s) == 0);
+  launch.records = folder / "by hand";
+  CHECK(types_of(records_of(launch, 0)).back() == "end");
 }
 
 TEST_CASE("wrong variables are errors that name them") {
