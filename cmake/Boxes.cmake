@@ -22,16 +22,20 @@ function(trainyard_box name)
   target_link_libraries(trainyard_${name} PUBLIC ${box_PUBLIC} PRIVATE trainyard_warnings ${box_PRIVATE})
 endfunction()
 
-# trainyard_test(NAME SOURCES … LINKS …): a doctest binary `tests_NAME`, run by ctest as NAME from the source folder.
+# trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`, run by ctest as
+# NAME from the source folder. Of several at once, those of the highest cost begin first.
 function(trainyard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "SOURCES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT;COST" "SOURCES;LINKS")
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 300)
+  endif()
+  if(NOT test_COST)
+    set(test_COST 10)
   endif()
   add_executable(tests_${name} ${test_SOURCES})
   target_link_libraries(tests_${name} PRIVATE trainyard_warnings trainyard_doctest_main doctest::doctest ${test_LINKS})
   target_include_directories(tests_${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests/support")
   add_test(NAME ${name} COMMAND tests_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_COST}
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/leaks.txt:print_suppressions=0")
 endfunction()

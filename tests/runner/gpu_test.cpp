@@ -16,7 +16,9 @@ using namespace trainyard;
 using namespace trainyard::runner;
 
 bool there_is_a_gpu() {
-  return !gpus().empty();
+  const bool found = !gpus().empty();
+  if (!found) MESSAGE("only on a GPU, and there is none here");
+  return found;
 }
 
 struct How {
