@@ -48,6 +48,10 @@ std::optional<std::int64_t> MetricSums::correct() const {
   return correct_.item<std::int64_t>();
 }
 
+at::Tensor MetricSums::numbers() const {
+  return at::stack({loss_, correct_.to(at::kDouble)});
+}
+
 nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase) {
   nlohmann::ordered_json metrics = nlohmann::ordered_json::array();
   const auto add = [&](const std::string& name, const nlohmann::ordered_json& sum, std::int64_t weight) {

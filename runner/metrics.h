@@ -32,6 +32,8 @@ class MetricSums {
   double loss() const;                          // Σ; NaN or infinite where the run diverged
   std::optional<std::int64_t> correct() const;  // Σ; nothing where accuracy is not defined
   std::int64_t weight() const { return weight_; }
+  bool counts_correct() const { return task_->correct != nullptr; }
+  at::Tensor numbers() const;  // {loss, correct} as they are by now: float64 [2], where they are added up
 
   struct Named {
     std::string name;

@@ -29,7 +29,8 @@ Json to_json(const TimeParts& parts, double whole) {
 }
 
 Json to_json(const GpuSettings& gpu) {
-  Json json{{"channels_last", gpu.channels_last},
+  Json json{{"model", gpu.model},
+            {"channels_last", gpu.channels_last},
             {"cudnn_autotuning", true},
             {"replayed_steps", gpu.why_not_replayed.empty()}};
   if (!gpu.why_not_replayed.empty()) json["why_not_replayed"] = gpu.why_not_replayed;
@@ -86,7 +87,7 @@ void RankRecords::probe(const ProbedStep& outcome) {
   body["gradient_norm"] = outcome.gradient_norm;
   body["layers"] = std::move(layers);
   writer_.append("probe", body);
-  progress(experiments::Phase::probe, 0, outcome.step, probed_steps, nullptr, true);
+  progress(experiments::Phase::probe, 0, outcome.step, probed_steps, {}, true);
 }
 
 void RankRecords::epoch(const EpochOutcome& outcome) {
@@ -137,7 +138,7 @@ void RankRecords::message(const std::string& level, const std::string& text) {
 
 void RankRecords::finished() {
   end("finished", "");
-  progress(experiments::Phase::done, epochs_, 0, 0, nullptr, true);
+  progress(experiments::Phase::done, epochs_, 0, 0, {}, true);
 }
 
 void RankRecords::failed(const std::string& error) {
@@ -156,20 +157,20 @@ double RankRecords::seconds_since_start() const {
 }
 
 void RankRecords::progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step,
-                           std::int64_t steps, const MetricSums* sums, bool now) {
+                           std::int64_t steps, const std::optional<SeenSums>& sums, bool now) {
   if (!now && !progress_.due()) return;
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-  const bool known = sums && sums->weight() > 0;
-  const auto weight = known ? static_cast<double>(sums->weight()) : unknown;
+  const bool known = sums && sums->weight > 0;
+  const auto weight = known ? static_cast<double>(sums->weight) : unknown;
   experiments::Progress progress;
   progress.phase = phase;
   progress.epoch = static_cast<std::uint32_t>(epoch);
   progress.epochs = static_cast<std::uint32_t>(epochs_);
   progress.step = static_cast<std::uint64_t>(step);
   progress.steps = static_cast<std::uint64_t>(steps);
-  progress.loss = known ? sums->loss() / weight : unknown;
-  const auto correct = known ? sums->correct() : std::nullopt;
-  progress.accuracy = correct ? static_cast<double>(*correct) / weight : unknown;
+  progress.loss = known ? sums->loss / weight : unknown;
+  const bool counted = known && sums->correct;
+  progress.accuracy = counted ? static_cast<double>(*sums->correct) / weight : unknown;
   progress_.write(progress);
 }
 

@@ -15,6 +15,7 @@
 #include "runner/mesh.h"
 #include "runner/metrics.h"
 #include "runner/parity_gate.h"
+#include "runner/seen_sums.h"
 #include "runner/time_parts.h"
 
 namespace trainyard::runner {
@@ -29,6 +30,7 @@ struct SampleCounts {  // of the whole data set, over all replicas
 
 // How a rank uses its GPU: the same in all arms, and part of what explains its times.
 struct GpuSettings {
+  std::string model;             // "NVIDIA H200": on a cluster only the rank knows it
   bool channels_last = false;    // images, as their network takes them
   std::string why_not_replayed;  // steps as CUDA graphs; empty: they are
 };
@@ -61,9 +63,10 @@ class RankRecords {
   void finished();
   void failed(const std::string& error);
 
-  // Overwrites the progress at most 5 times a second, and always where `now` says so.
+  // Overwrites the progress at most 5 times a second, where it is due, and always where `now` says so.
+  bool progress_due() const { return progress_.due(); }
   void progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step, std::int64_t steps,
-                const MetricSums* sums, bool now = false);
+                const std::optional<SeenSums>& sums, bool now = false);
 
  private:
   nlohmann::ordered_json metrics_of(const MetricSums& sums, const std::string& phase) const;

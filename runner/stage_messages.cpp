@@ -99,8 +99,9 @@ std::optional<Layout> Descriptions::layout(const Shape& shape) const {
   return found == layouts_.end() ? std::nullopt : std::optional(found->second);
 }
 
-IncomingMessage::IncomingMessage(Communicator& communicator, int from, int tag, bool described)
-    : communicator_(&communicator), from_(from), tag_(tag) {
+IncomingMessage::IncomingMessage(Communicator& communicator, int from, int tag, bool described,
+                                 std::optional<at::Device> device)
+    : communicator_(&communicator), from_(from), tag_(tag), device_(device.value_or(communicator.device())) {
   if (!described) return;
   header_ = at::empty({header_integers}, at::kLong);
   header_work_ = communicator.receive(header_, from, tag);
@@ -110,8 +111,7 @@ void IncomingMessage::post_tensors(const Layout& expected) {
   if (std::exchange(posted_, true)) return;
   expected_ = expected;
   for (const TensorLayout& layout : expected) {
-    flat_.push_back(
-        at::empty({layout.numel()}, at::TensorOptions(layout.dtype).device(communicator_->device())));
+    flat_.push_back(at::empty({layout.numel()}, at::TensorOptions(layout.dtype).device(device_)));
     if (layout.numel() > 0) works_.push_back(communicator_->receive(flat_.back(), from_, tag_));
   }
 }

@@ -54,8 +54,10 @@ class Descriptions {
 // One message that is to come.
 class IncomingMessage {
  public:
-  IncomingMessage(Communicator& communicator, int from, int tag,
-                  bool described = true);  // posts the header's receive, where it has one
+  // Posts the header's receive, where it has one. The tensors arrive where the sender has them: on the
+  // communicator's device, or on the one that is given.
+  IncomingMessage(Communicator& communicator, int from, int tag, bool described = true,
+                  std::optional<at::Device> device = {});
   // Posts the tensors' receives, whose types and numbers must be those of `expected`. No effect the second
   // time. In order, where messages meet so.
   void post_tensors(const Layout& expected);
@@ -75,6 +77,7 @@ class IncomingMessage {
   Communicator* communicator_;
   int from_;
   int tag_;
+  at::Device device_;
   at::Tensor header_;  // undefined: it has none
   std::unique_ptr<Communicator::Work> header_work_;
   bool posted_ = false;

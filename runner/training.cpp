@@ -11,6 +11,7 @@
 #include "runner/device.h"
 #include "runner/device_use.h"
 #include "runner/epoch_order.h"
+#include "runner/gpu.h"
 #include "runner/learning_rate.h"
 #include "runner/out_of_memory.h"
 #include "runner/parameter_check.h"
@@ -54,7 +55,11 @@ models::InputShape input_of(const models::DataChoice& data) {
 class Passes {
  public:
   Passes(const experiments::Run& run, const Connections& ranks, RankRecords& records)
-      : run_(run), ranks_(ranks), records_(records), meter_(ranks.device) {}
+      : run_(run),
+        ranks_(ranks),
+        records_(records),
+        meter_(ranks.device),
+        seen_(ranks.device, ranks.device.is_cuda() ? gpu_marks() : MakeMark()) {}
 
   struct Taken {
     double seconds;            // from a barrier to this rank's last optimizer step
@@ -62,14 +67,15 @@ class Passes {
   };
   Taken train(Trainer& trainer, const SplitData& data, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
-    records_.progress(Phase::train, epoch, 0, sampler.steps(), nullptr, true);
+    records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
+    seen_.begin();
     trainer.set_learning_rate(learning_rate_at(run_, epoch));
     ranks_.barrier();
     meter_.training_begins();
     const std::clock_t processor = std::clock();
     Stopwatch watch;
     trainer.train_epoch(data, epoch, sampler, [&](std::int64_t step, const MetricSums& so_far) {
-      records_.progress(Phase::train, epoch, step, sampler.steps(), shown(so_far));
+      show(Phase::train, epoch, step, sampler, so_far);
     });
     synchronize(ranks_.device);
     const double seconds = watch.lap();
@@ -83,8 +89,9 @@ class Passes {
   // Evaluates this rank's part of `data`.
   MetricSums evaluate(Trainer& trainer, const SplitData& data, Phase phase, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, Sampling::exact);
+    seen_.begin();
     MetricSums sums = trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
-      records_.progress(phase, epoch, step, sampler.steps(), shown(so_far));
+      show(phase, epoch, step, sampler, so_far);
     });
     synchronize(ranks_.device);
     return sums;
@@ -97,14 +104,14 @@ class Passes {
     for (std::int64_t k = 0; k < sampler.steps(); ++k) {
       add_bleu(sums, data, sampler.places(order, k),
                [&](const networks::Activations& inputs) { return trainer.next_tokens(inputs); });
-      records_.progress(Phase::test, run_.epochs, k + 1, sampler.steps(), &sums);
+      show(Phase::test, run_.epochs, k + 1, sampler, sums);
     }
   }
 
  private:
-  // A loss on a GPU is known once it has computed it, for which no step waits.
-  const MetricSums* shown(const MetricSums& so_far) const {
-    return ranks_.device.is_cpu() ? &so_far : nullptr;
+  void show(Phase phase, std::int64_t epoch, std::int64_t step, const Sampler& sampler,
+            const MetricSums& so_far) {
+    if (records_.progress_due()) records_.progress(phase, epoch, step, sampler.steps(), seen_.look(so_far));
   }
 
   Sampler sampler_of(const SplitData& data, Sampling sampling) const {
@@ -115,11 +122,13 @@ class Passes {
   const Connections& ranks_;
   RankRecords& records_;
   DeviceMeter meter_;
+  SumsOnTheirWay seen_;
 };
 
 std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connections& ranks) {
   if (!ranks.device.is_cuda()) return std::nullopt;
-  return GpuSettings{trainer.network().channels_last, trainer.why_not_captured()};
+  return GpuSettings{gpu_facts(ranks.device.index()).name, trainer.network().channels_last,
+                     trainer.why_not_captured()};
 }
 
 void check_enough(const SplitData& train, const Mesh& mesh) {
@@ -132,7 +141,7 @@ void check_enough(const SplitData& train, const Mesh& mesh) {
 }  // namespace
 
 void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
-  records.progress(Phase::setup, 0, 0, 0, nullptr, true);
+  records.progress(Phase::setup, 0, 0, 0, {}, true);
 
   // 1. The process groups.
   const Seat seat = take_seat(launch, environment);
@@ -174,7 +183,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
                 gpu_settings(trainer, ranks));
 
   if (launch.probe) {
-    records.progress(Phase::probe, 0, 0, probed_steps, nullptr, true);
+    records.progress(Phase::probe, 0, 0, probed_steps, {}, true);
     probe_parity(run, input, *data.train, ranks, [&](const ProbedStep& outcome) { records.probe(outcome); });
   }
 

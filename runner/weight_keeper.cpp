@@ -44,16 +44,19 @@ std::vector<std::string> from_bytes(const at::Tensor& bytes) {
   return names;
 }
 
-// A message with the names, then one a tensor.
+// A message with the names, then one a tensor; all in host memory, where any two ranks can talk, also those
+// that are no neighbours.
 void send(const Tensors& state, Communicator& stages) {
   OutgoingMessages outgoing;
   outgoing.send(stages, 0, 0, {to_bytes(state)});
-  for (const auto& tensor : state) outgoing.send(stages, 0, 0, {tensor.value.detach()});
+  for (const auto& tensor : state) outgoing.send(stages, 0, 0, {tensor.value.detach().cpu()});
   outgoing.finish();
 }
 
 Tensors receive(int stage, Communicator& stages) {
-  const auto next = [&] { return IncomingMessage(stages, stage, 0).take().tensors.front(); };
+  const auto next = [&] {
+    return IncomingMessage(stages, stage, 0, /*described=*/true, at::kCPU).take().tensors.front();
+  };
   Tensors state;
   for (std::string& name : from_bytes(next())) state.push_back({std::move(name), next()});
   return state;

@@ -13,6 +13,7 @@
 #include "runner/device.h"
 #include "runner/device_timeline.h"
 #include "runner/rank_records.h"
+#include "runner/seen_sums.h"
 #include "runner/text_split.h"
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
@@ -229,14 +230,55 @@ TEST_CASE("what is taken from the sums of an epoch stays, and they go on from ze
   CHECK(sums.weight() == 8);
 }
 
+TEST_CASE("sums are seen as they were when the device had come to their copy, and no one waits for it") {
+  double given = 0, now = 0;
+  MetricSums sums(find_task("classification"));
+  SumsOnTheirWay seen(at::kCPU, [&] { return std::make_unique<FakeMark>(given, now); });
+  const auto step = [&] {
+    given += 1;
+    sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
+    return seen.look(sums);
+  };
+  CHECK_FALSE(step());  // under way since step 1
+  CHECK_FALSE(step());
+  now = 1;
+  const auto first = step();  // those of step 3 follow
+  REQUIRE(first);
+  CHECK(first->loss == 2.5);
+  CHECK(first->correct == 4);
+  CHECK(first->weight == 4);
+  now = given;
+  CHECK(step()->loss == 7.5);
+  seen.begin();  // another epoch: what is still under way is of none that is asked for
+  sums.take();
+  CHECK_FALSE(step());
+  now = given;
+  CHECK_FALSE(step());
+  now = given;
+  CHECK(step()->loss == 5);
+}
+
+TEST_CASE("sums on a CPU are seen at once, without accuracy where there is none") {
+  SumsOnTheirWay seen(at::kCPU, {});
+  MetricSums sums(find_task("reconstruction"));
+  sums.add(at::full({}, 3.0), at::ones({2}), at::zeros({2}), 2);
+  const auto now = seen.look(sums);
+  REQUIRE(now);
+  CHECK(now->loss == 3);
+  CHECK_FALSE(now->correct);
+  CHECK(now->weight == 2);
+}
+
 TEST_CASE("how a GPU is used stands in a rank's first record") {
   const tests::ScratchFolder folder;
   const experiments::Launch launch = testing::launch_of(folder.path(), 1, 1);
   {
     RankRecords records(launch, 0);
-    records.start(launch, {}, "none", 1, {}, 1, {}, GpuSettings{true, "stages exchange messages"});
+    records.start(launch, {}, "none", 1, {}, 1, {},
+                  GpuSettings{"NVIDIA H200", true, "stages exchange messages"});
   }
   const auto gpu = testing::records_of(launch, 0).at(0).at("gpu");
+  CHECK(gpu.at("model") == "NVIDIA H200");
   CHECK(gpu.at("channels_last") == true);
   CHECK(gpu.at("cudnn_autotuning") == true);
   CHECK(gpu.at("replayed_steps") == false);

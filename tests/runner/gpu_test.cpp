@@ -1,11 +1,14 @@
 // What only a GPU can show: that training there is the training on the CPU, with replayed steps and without,
 // from data that lies there and from data that is copied. On a machine without a GPU these cases have nothing
 // to do and say nothing.
+#include "runner/gpu.h"
+
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "runner/device.h"
+#include "runner/seen_sums.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/parity_cases.h"
 #include "tests/runner/replicas.h"
@@ -93,6 +96,7 @@ TEST_CASE("on a GPU: data that does not fit there is copied beside the steps, an
 
 TEST_CASE("on a GPU: the parts of a step take time there, and its memory has a peak") {
   if (!there_is_a_gpu()) return;
+  settle_on(device_named("cuda:0"));
   reset_peak_device_bytes(device_named("cuda:0"));
   const Trained trained = train("cnn", {.replays = false, .dtype = at::kFloat});
   CHECK(trained.times.steps == 4);
@@ -103,8 +107,26 @@ TEST_CASE("on a GPU: the parts of a step take time there, and its memory has a p
   CHECK(device_memory(device_named("cuda:0")).all_bytes > (std::int64_t{1} << 30));
 }
 
+TEST_CASE("on a GPU: sums are seen once they have been copied to the host") {
+  if (!there_is_a_gpu()) return;
+  const at::Device device = device_named("cuda:0");
+  settle_on(device);
+  MetricSums sums(find_task("classification"), device);
+  SumsOnTheirWay seen(device, gpu_marks());
+  const auto on_gpu = at::TensorOptions(device);
+  sums.add(at::full({}, 2.5, on_gpu), at::eye(4, on_gpu), at::arange(4, on_gpu.dtype(at::kLong)), 4);
+  seen.look(sums);
+  synchronize(device);
+  const auto arrived = seen.look(sums);
+  REQUIRE(arrived);
+  CHECK(arrived->loss == 2.5);
+  CHECK(arrived->correct == 4);
+  CHECK(arrived->weight == 4);
+}
+
 TEST_CASE("on a GPU: what is too large says how much it would take") {
   if (!there_is_a_gpu()) return;
+  settle_on(device_named("cuda:0"));
   std::string said;
   try {
     at::empty({std::int64_t{1} << 50}, at::TensorOptions(at::kCUDA).dtype(at::kByte));

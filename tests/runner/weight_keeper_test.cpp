@@ -1,0 +1,74 @@
+// Weights of stages whose tensors are on GPUs: they become one file by way of host memory.
+#include "runner/weight_keeper.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include "models/networks/safetensors.h"
+#include "runner/rank_parts.h"
+#include "scratch_folder.h"
+#include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/parity_cases.h"
+#include "tests/runner/replicas.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+// As the stages of GPUs are connected: what is not in host memory would go to a device of which this process
+// has none, and only to a neighbour.
+class BesideDevice final : public Communicator {
+ public:
+  explicit BesideDevice(std::unique_ptr<Communicator> host) : host_(std::move(host)) {}
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  const char* transport() const override { return "beside a device"; }
+  at::Device device() const override { return at::kMeta; }
+  bool in_order() const override { return true; }
+  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    return host_->all_reduce(on_host(tensor));
+  }
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    return host_->send(on_host(tensor), to, tag);
+  }
+  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
+    return host_->receive(on_host(tensor), from, tag);
+  }
+  void broadcast(const at::Tensor& tensor, int root) override { host_->broadcast(on_host(tensor), root); }
+  void barrier() override { host_->barrier(); }
+
+ private:
+  static const at::Tensor& on_host(const at::Tensor& tensor) {
+    if (!tensor.is_cpu()) throw std::runtime_error("a tensor that is not in host memory");
+    return tensor;
+  }
+  std::unique_ptr<Communicator> host_;
+};
+
+TEST_CASE("weights of stages on GPUs reach the first stage through host memory, also from no neighbour") {
+  const tests::ScratchFolder folder;
+  const auto file = folder.path() / weights_file_name;
+  const testing::ParityModel model = testing::parity_model("mlp");
+  experiments::Run run = testing::parity_run(model, {.name = "mp", .kind = "mp", .stages = 3});
+  run.strategy.boundaries = {2, 4};
+  testing::run_mesh({1, 3}, [&](Connections& ranks) {
+    ranks.stages = std::make_unique<BesideDevice>(std::move(ranks.stages));
+    const networks::Network stage = build_stage(run, model.input, ranks, at::kFloat);
+    WeightKeeper("last", file, ranks).epoch_done(stage, MetricSums(find_task("classification")));
+  });
+  const networks::Network whole =
+      networks::build_network(run.model, run.hyperparameters, model.input, run.seed);
+  const auto kept = networks::read_safetensors(file);
+  const auto expected = whole.state();
+  REQUIRE(kept.size() == expected.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    CAPTURE(expected[i].name);
+    CHECK(kept[i].name == expected[i].name);
+    CHECK(at::equal(kept[i].value, expected[i].value.detach()));
+  }
+}
+
+}  // namespace
