@@ -86,3 +86,26 @@ TEST_CASE("a file that wants GPUs is told that there are none, and one that want
   CHECK_MESSAGE(plan.code == 0, plan.err);
   CHECK_FALSE(contains(plan.out, "cuda"));
 }
+
+TEST_CASE("check says of this machine what run would say, before anything runs") {
+  const GpuHost host;
+  const auto check = [&](const std::string& machine, const char* gpus, std::vector<std::string> more = {}) {
+    host.write(machine);
+    more.insert(more.begin(), {"check", "small.toml"});
+    return host.at(more, {{"FAKE_RANK_GPUS", gpus}});
+  };
+  const Output two = check("", "2");
+  CHECK(two.code == 0);
+  CHECK(contains(two.out, "small.toml: ok, 2 runs, on cuda:0 (NVIDIA H200), cuda:1 (NVIDIA H200)"));
+  CHECK(contains(check("", "1").err, "has 2 ranks on 1 device: ranks share devices"));
+  const Output none = check("accelerator = \"cuda\"\n", "0");
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "accelerator` is \"cuda\", but trainyard-runner"));
+  const Output nccl = check("communicator = \"nccl\"\n", "1");
+  CHECK(nccl.code == 2);
+  CHECK(contains(nccl.err, "ranks 0 and 1 share a GPU"));
+  const Output on_cores = check("accelerator = \"cpu\"\n", "1", {"--set", "precision=tf32"});
+  CHECK(on_cores.code == 2);
+  CHECK(contains(on_cores.err, "precision \"tf32\" is one of GPUs"));
+  CHECK(check("accelerator = \"cuda\"\n", "0", {"--file-only"}).out == "small.toml: ok, 2 runs\n");
+}

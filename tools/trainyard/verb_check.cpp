@@ -1,7 +1,10 @@
-// trainyard check: the whole experiment file, without running anything and without data.
+// trainyard check: the whole experiment file, and whether this machine can train it; nothing runs, and no
+// data is needed.
 #include <iostream>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
@@ -9,20 +12,36 @@
 namespace trainyard::tools {
 namespace {
 
-int check(const ExperimentOptions& options) {
+struct CheckOptions : ExperimentOptions {
+  bool file_only = false;
+};
+
+// ", on cuda:0 (NVIDIA H200)"; empty where a launcher chooses.
+std::string places(const experiments::Experiment& experiment, const Machine& machine) {
+  if (!experiment.machine.on_this_host()) return "";
+  std::vector<std::string> names;
+  for (const auto& device : machine.devices)
+    names.push_back(device.gpu.empty() ? device.name : fmt::format("{} ({})", device.name, device.gpu));
+  return fmt::format(", on {}", fmt::join(names, ", "));
+}
+
+int check(const CheckOptions& options) {
   const auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
-  std::cout << options.file.string() << ": ok, " << experiment->runs.size() << " runs\n";
+  const std::string where = options.file_only ? "" : places(*experiment, machine_for(*experiment));
+  std::cout << options.file.string() << ": ok, " << experiment->runs.size() << " runs" << where << "\n";
   return done;
 }
 
 }  // namespace
 
 void add_check(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("check", "check an experiment file, every line of it, and run nothing");
-  auto options = std::make_shared<ExperimentOptions>();
+  auto* command = program.add_subcommand(
+      "check", "check an experiment file, every line of it and whether this machine can; run nothing");
+  auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
+  command->add_flag("--file-only", options->file_only,
+                    "not this machine: its GPUs and cores are left out of account");
   command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
 }
 
