@@ -10,8 +10,9 @@ Styles
   compile  tuned, and torch.compile
   graphs   tuned, and the whole step captured once for each shape of a batch as a CUDA graph; --device cuda only
 
---device cuda trains on the GPU that the launcher left to this rank: data that is no text lies there, NCCL connects ranks,
-products are float32 as trainyard's are, and torch.compile tries out what is fastest (max-autotune)."""
+--device cuda trains on the GPU that the launcher left to this rank: data that is no text lies there, texts too where compile
+and graphs want equal shapes, NCCL connects ranks, products are float32 as trainyard's are, and torch.compile tries out what
+is fastest (max-autotune)."""
 import argparse
 import ctypes
 import hashlib
@@ -196,8 +197,9 @@ def main():
         subprocess.run([options.export, os.environ["TRAINYARD_RUN"], folder], check=True)
         case = json.loads((folder / "case.json").read_text())
         train, validation = (pytorch_data.read_part(folder, part, case, tuned) for part in ("train", "validation"))
+    static = device.type == "cuda" and options.style in ("compile", "graphs")
     for data in (train, validation):
-        data.move_to(device)
+        data.move_to(device, static)
     task, batch = case["task"], case["global_batch"]
     network = build(run, case, tuned).to(device)
     records.write("start", world_size=REPLICAS, replica=RANK, stage=0, pid=os.getpid(), device=str(device), threads=threads,

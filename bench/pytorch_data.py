@@ -45,7 +45,7 @@ class Images:
     def order(self, batch, generator):
         return torch.randperm(len(self), generator=generator)
 
-    def move_to(self, device):
+    def move_to(self, device, static):
         self.images, self.labels = self.images.to(device), self.labels.to(device)
 
     evaluation_order = None
@@ -57,10 +57,17 @@ class Sequences:
         offsets = numbers(folder / f"{name}.offsets", numpy.int64)
         self.begins, self.lengths = offsets[:-1], offsets.diff()
         self.tokens = torch.cat([self.tokens, torch.zeros(1, dtype=torch.long)])  # padding
+        self.columns = None  # as the batch wants it
+
+    def move_to(self, device):
+        """Every batch is as long as the longest sequence from now on, so that no shape changes and no length is asked for."""
+        self.columns = max(1, int(self.lengths.max()))
+        self.tokens, self.begins, self.lengths = (of.to(device) for of in (self.tokens, self.begins, self.lengths))
 
     def padded(self, places, first=0, last=0):
+        places = places.to(self.tokens.device)
         lengths = self.lengths.index_select(0, places) - first - last
-        columns = torch.arange(max(1, int(lengths.max())))
+        columns = torch.arange(self.columns or max(1, int(lengths.max())), device=places.device)
         at = self.begins.index_select(0, places).add(first)[:, None] + columns
         at.masked_fill_(columns >= lengths[:, None], len(self.tokens) - 1)
         return self.tokens.index_select(0, at.flatten()).view(at.shape)
@@ -79,7 +86,7 @@ class Texts(Images):
         self.texts, self.labels = Sequences(folder, part), numbers(folder / f"{part}.labels", numpy.uint8).long()
 
     def batch(self, places):
-        return (self.texts.padded(places),), self.labels.index_select(0, places)
+        return (self.texts.padded(places),), self.labels.index_select(0, places.to(self.labels.device))
 
     def sample(self, place):
         return self.texts.one(place), self.labels[place]
@@ -90,8 +97,11 @@ class Texts(Images):
     def divisor(self, places):
         return len(places)
 
-    def move_to(self, device):
-        """Texts are padded by the host."""
+    def move_to(self, device, static):
+        """Texts are padded by the host, except where shapes must not change."""
+        if static:
+            self.texts.move_to(device)
+            self.labels = self.labels.to(device)
 
 
 class Pairs:
@@ -117,7 +127,7 @@ class Pairs:
     def divisor(self, places):
         return int(self.target.lengths.index_select(0, places).sum()) - len(places)
 
-    def move_to(self, device):
+    def move_to(self, device, static):
         """Pairs are padded by the host."""
 
     def keys(self):

@@ -69,7 +69,7 @@ class CapturedStep:
         if shape not in self.captured:
             fixed = [tensor.clone() for tensor in (*inputs, target, torch.tensor(0.0, device=target.device))]
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=self.stream):  # where the steps before it were: one stream for all gradients
                 done = self.step(fixed[:-2], fixed[-2], fixed[-1])
             self.captured[shape] = graph, fixed, done
         graph, fixed, done = self.captured[shape]

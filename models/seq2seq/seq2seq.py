@@ -22,7 +22,7 @@ class Seq2Seq(nn.Module):
 
     def forward(self, source, target):
         chain = list(self.children())
-        lengths = source.ne(0).sum(1)
+        lengths = source.ne(0).sum(1).cpu()  # where packing wants them
         x, states = chain[0](source), []
         for i in range(self.depth):
             packed = nn.utils.rnn.pack_padded_sequence(chain[1 + 2 * i](x), lengths, batch_first=True,

@@ -49,22 +49,25 @@ bool no_python() {
 TEST_CASE("check-gpu, rehearsed on cores, trains the matrix, shows parity and measures against PyTorch") {
   if (no_python()) return;
   const Scratch scratch;
-  const Output output = check_gpu(scratch, {"--styles", "index", "--parts", "build", "matrix", "benchmark"});
+  const Output output =
+      check_gpu(scratch, {"--styles", "index", "--parts", "build", "matrix", "nccl", "benchmark"});
   CAPTURE(output.out);
   CAPTURE(output.err);
   CHECK(output.code == 0);
   const json results = found(scratch);
   CHECK(results.at("rehearsal") == true);
   CHECK(results.at("device") == "CPU cores");
-  for (const char* part : {"build", "matrix", "benchmark"})
+  for (const char* part : {"build", "matrix", "nccl", "benchmark"})
     CHECK(results.at("parts").at(part).at("status") == "done");
   const json& matrix = results.at("parts").at("matrix").at("found");
-  REQUIRE(matrix.at("runs").size() == 2);
+  REQUIRE(matrix.at("runs").size() == 3);  // alone, two replicas, two replicas of two stages
   for (const json& run : matrix.at("runs")) {
     CHECK(run.at("status") == "finished");
     CHECK(run.at("train_loss") > 0);
+    CHECK(run.at("transport") == (run.at("strategy") == "single" ? "none" : "shared memory"));
   }
-  REQUIRE(matrix.at("parity").size() == 2);
+  CHECK(results.at("parts").at("nccl").at("found").contains("left_out"));
+  REQUIRE(matrix.at("parity").size() == 3);
   for (const json& row : matrix.at("parity")) {
     CHECK(row.at("holds") == true);
     CHECK(row.at("steps") > 0);
@@ -72,6 +75,7 @@ TEST_CASE("check-gpu, rehearsed on cores, trains the matrix, shows parity and me
   const json& against = results.at("parts").at("benchmark").at("found").at(0).at("against").at("index");
   CHECK(against.at("ratio") > 0);
   CHECK(against.at("counts") == true);
+  CHECK(against.at("first_epoch_differs") < 1e-3);
   CHECK(contains(output.out, "PyTorch index"));
 }
 
@@ -102,6 +106,11 @@ TEST_CASE(
     CHECK(std::filesystem::exists(bundle / "include" / header));
   }
   CHECK_FALSE(std::filesystem::exists(bundle / "include" / "boost" / "asio.hpp"));
+  // where a package says by itself where it lies, that is in the bundle
+  std::ifstream file(bundle / "lib" / "cmake" / "doctest" / "doctestTargets.cmake");
+  const std::string doctest_package((std::istreambuf_iterator<char>(file)), {});
+  CHECK(contains(doctest_package, "_IMPORT_PREFIX"));
+  CHECK_FALSE(contains(doctest_package, "\"/usr\""));
   CHECK(std::filesystem::exists(bundle / "share" / "cmake" / "nlohmann_json"));
   CHECK(run_trainyard(scratch.path(), {"--outptu", "x"}, {}, TRAINYARD_SOURCE "/tools/bundle").code == 2);
 }
