@@ -93,6 +93,7 @@ json to_json(const Launch& launch) {
                  {"created", launch.created}};
   object["axes"] = object["work"]["axes"];
   if (!launch.checkpoints.empty()) object["checkpoints"] = launch.checkpoints.string();
+  if (launch.retries_left > 0) object["retries_left"] = launch.retries_left;
   if (launch.resumes) {
     object["resumes_attempt"] = launch.resumes->attempt;
     object["resumes_after_epoch"] = launch.resumes->after_epoch;
@@ -113,6 +114,7 @@ Launch launch_from_json(const json& object) try {
   read(object.at("host_exclusive"), launch.host_exclusive);
   read(object.at("devices_shared"), launch.devices_shared);
   launch.probe = object.value("probe", false);
+  if (object.contains("retries_left")) read(object.at("retries_left"), launch.retries_left);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
   read(object.at("created"), launch.created);
   launch.checkpoints = object.value("checkpoints", std::string());

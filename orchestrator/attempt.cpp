@@ -23,10 +23,11 @@ std::chrono::steady_clock::duration duration(double seconds) {
 }  // namespace
 
 Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool host_exclusive,
-                 Workplace workplace, std::optional<int> adopts)
+                 Workplace workplace, int retries_left, std::optional<int> adopts)
     : planned_(planned),
       devices_(std::move(devices)),
       host_exclusive_(host_exclusive),
+      retries_left_(retries_left),
       workplace_(workplace),
       place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace, planned)),
       run_file_(place_.directory / experiments::run_file_name),

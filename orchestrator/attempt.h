@@ -41,9 +41,10 @@ struct Workplace {
 class Attempt {
  public:
   // `devices`: of each rank, as leased. Writes run.json and launches; a rank that cannot be started makes it
-  // fail. `adopts`: goes on with that attempt, which an earlier orchestrator launched and left.
+  // fail. `retries_left`: how many attempts may follow it. `adopts`: goes on with that attempt, which an
+  // earlier orchestrator launched and left.
   Attempt(const PlannedRun& planned, std::vector<Device> devices, bool host_exclusive, Workplace workplace,
-          std::optional<int> adopts = {});
+          int retries_left, std::optional<int> adopts = {});
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
@@ -113,6 +114,7 @@ class Attempt {
   const PlannedRun& planned_;
   std::vector<Device> devices_;
   bool host_exclusive_;
+  int retries_left_;
   Workplace workplace_;
   AttemptPlace place_;
   std::filesystem::path run_file_;

@@ -66,6 +66,7 @@ experiments::Launch Attempt::launch() const {
   launch.host_exclusive = host_exclusive_;
   launch.devices_shared = planned_.devices_shared;
   launch.probe = planned_.probe;
+  launch.retries_left = retries_left_;
   launch.circumstances = planned_.circumstances;
   if (!planned_.run.checkpoint.empty())
     launch.checkpoints = make_checkpoints_folder(workplace_.yard, planned_.key);

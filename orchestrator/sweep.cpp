@@ -113,8 +113,9 @@ class Sweep {
       const Waiting next = *found;
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
-      active_.push_back({next, std::make_unique<Attempt>(planned, devices_of(planned, granted->devices),
-                                                         exclusive_host_, workplace_, next.adopts)});
+      active_.push_back({next, std::make_unique<Attempt>(
+                                   planned, devices_of(planned, granted->devices), exclusive_host_,
+                                   workplace_, options().max_retries - next.failed_tries, next.adopts)});
     }
   }
 

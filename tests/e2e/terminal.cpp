@@ -35,8 +35,9 @@ bool has_terminals() {
   return true;
 }
 
-Terminal::Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{TRAINYARD_PROGRAM};
+Terminal::Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
+                   const std::string& program) {
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);

@@ -1,4 +1,5 @@
-// `trainyard` in a terminal of its own: a pseudo-terminal of 24 lines of 80 columns, whose output is kept.
+// `trainyard`, or another program, in a terminal of its own: a pseudo-terminal of 24 lines of 80 columns,
+// whose output is kept.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,8 @@ bool has_terminals();
 
 class Terminal {
  public:
-  Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments);
+  Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
+           const std::string& program = TRAINYARD_PROGRAM);
   ~Terminal();  // kills what still runs
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;

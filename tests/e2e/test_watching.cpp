@@ -15,6 +15,10 @@ using namespace trainyard::e2e;
 
 namespace {
 
+bool has_text(const std::filesystem::path& file) {
+  return std::ifstream(file).peek() != std::ifstream::traits_type::eof();
+}
+
 // A sweep of one run, which records an epoch and goes on until the file `go` is there.
 class HeldSweep {
  public:
@@ -32,9 +36,7 @@ class HeldSweep {
     std::filesystem::create_directories(path() / name);
     return path() / name;
   }
-  bool has_printed(const std::string& name) const {
-    return std::ifstream(path() / name / "stdout.txt").peek() != std::ifstream::traits_type::eof();
-  }
+  bool has_printed(const std::string& name) const { return has_text(path() / name / "stdout.txt"); }
   Trainyard& program() { return *sweep_; }
   void go() const { scratch_.write("go", ""); }
 
@@ -89,6 +91,30 @@ TEST_CASE("Ctrl-C ends status --watch and not the sweep, and leaves the terminal
   CHECK(sweep.program().wait().code == 0);
 }
 
+TEST_CASE("Ctrl-Z gives the shell its screen back, and fg shows status --watch again") {
+  if (!has_terminals()) return;
+  HeldSweep sweep;
+  // with job control, as the shell that a user types at
+  Terminal shell(
+      sweep.path(),
+      {"-c", "set -m; \"$0\" status --watch; echo stopped with $?; fg; echo left with $?", TRAINYARD_PROGRAM},
+      "/bin/bash");
+  REQUIRE(shell.shows("Ctrl-C", 10));
+  shell.type("\x1a");
+  REQUIRE(shell.shows("stopped with 148", 10));  // 128 + SIGTSTP
+  check_left_in_order(shell.output().substr(0, shell.output().find("stopped with")));
+  REQUIRE(within(10, [&] {
+    shell.shows("\a", 0.1);  // never comes: reads on
+    return count_of(shell.output(), "\033[?1049h") == 2;
+  }));
+  shell.type("\x03");
+  CHECK(shell.shows("left with 130", 10));
+  check_left_in_order(shell.output());
+  shell.wait(5);
+  sweep.go();
+  CHECK(sweep.program().wait().code == 0);
+}
+
 TEST_CASE("status --watch into a file has no escapes, and ends where the sweep is killed") {
   HeldSweep sweep;
   Trainyard watch(sweep.folder("watch"), {"status", "--watch", "--yard", "../yard"});
@@ -120,6 +146,28 @@ TEST_CASE("logs --follow prints what a rank writes as it comes, and ends with th
   const auto wrong = run_trainyard(sweep.path(), {"logs", "last", "--rank", "2"});
   CHECK(wrong.code == 2);
   CHECK(contains(wrong.err, "there is no rank 2; the run has ranks 0 to 1"));
+}
+
+TEST_CASE("logs --follow goes on through the retries of a run") {
+  const Scratch scratch;
+  scratch.write(
+      "arm.sh",
+      shell_arm("echo try $attempt\nuntil_there go\n[ $attempt -lt 3 ] && exit 3\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[7]"));
+  Trainyard sweep(scratch.path(),
+                  {"run", "arms.toml", "--no-report", "--max-retries", "2", "--backoff", "0.3"});
+  REQUIRE(within(20, [&] { return std::filesystem::exists(scratch.path() / "yard/results.db"); }));
+  const auto folder = scratch.path() / "follow";
+  std::filesystem::create_directories(folder);
+  Trainyard follow(folder, {"logs", "last", "--follow", "--yard", "../yard"});
+  REQUIRE(within(20, [&] { return has_text(folder / "stdout.txt"); }));
+  scratch.write("go", "");
+  const auto followed = follow.wait();
+  CHECK(followed.code == 0);
+  CHECK(followed.out == "try 1\n==> attempt 2 <==\ntry 2\n==> attempt 3 <==\ntry 3\n");
+  CHECK(sweep.wait().code == 0);
+  const auto second = run_trainyard(scratch.path(), {"logs", "last", "--follow", "--attempt", "2"});
+  CHECK(second.out == "try 2\n");
 }
 
 TEST_CASE("logs --follow ends where the sweep has been killed, and says so") {

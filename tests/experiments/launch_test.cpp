@@ -93,6 +93,14 @@ TEST_CASE("a run.json of before there were probes asks for none") {
   CHECK_FALSE(launch_from_json(json).probe);
 }
 
+TEST_CASE("run.json says how many attempts may follow one that fails, where any may") {
+  Launch launch = example_launch("/records");
+  CHECK(!to_json(launch).contains("retries_left"));
+  CHECK(launch_from_json(to_json(launch)).retries_left == 0);
+  launch.retries_left = 2;
+  CHECK(launch_from_json(to_json(launch)).retries_left == 2);
+}
+
 TEST_CASE("run.json says what an attempt goes on from, and where its checkpoints are; else it says neither") {
   Launch launch = example_launch("/records");
   for (const char* member : {"checkpoints", "resumes_attempt", "resumes_after_epoch"})

@@ -14,6 +14,16 @@ extern "C" void count_stop(int) {
   stop_count().fetch_add(1);
 }
 
+std::atomic<bool>& pause_came() {
+  static std::atomic<bool> came{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  return came;
+}
+
+extern "C" void note_pause(int) {
+  pause_came() = true;
+}
+
 void replace_action(int number, void (*handler)(int), struct sigaction& before) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -40,6 +50,27 @@ StopSignal::~StopSignal() {
 
 const std::atomic<int>& StopSignal::count() const {
   return stop_count();
+}
+
+PauseSignal::PauseSignal() {
+  pause_came() = false;
+  replace_action(SIGTSTP, note_pause, before_);
+}
+
+PauseSignal::~PauseSignal() {
+  sigaction(SIGTSTP, &before_, nullptr);
+}
+
+bool PauseSignal::came() const {
+  return pause_came();
+}
+
+void PauseSignal::stop_now() {
+  pause_came() = false;
+  struct sigaction noting {};
+  replace_action(SIGTSTP, SIG_DFL, noting);
+  raise(SIGTSTP);
+  sigaction(SIGTSTP, &noting, nullptr);
 }
 
 }  // namespace trainyard::tools

@@ -22,4 +22,19 @@ class StopSignal {
   struct sigaction pipe_ {};
 };
 
+// Takes note of SIGTSTP (Ctrl-Z) for as long as it lives, so that the terminal can be left in order before
+// the program stops. Only one may live at a time.
+class PauseSignal {
+ public:
+  PauseSignal();
+  ~PauseSignal();
+  PauseSignal(const PauseSignal&) = delete;
+  PauseSignal& operator=(const PauseSignal&) = delete;
+  bool came() const;
+  void stop_now();  // as the signal would have done; returns when the program is continued
+
+ private:
+  struct sigaction before_ {};
+};
+
 }  // namespace trainyard::tools

@@ -1,5 +1,5 @@
-// trainyard logs RUN: what its ranks wrote to standard output and error; with --follow until the attempt
-// ends.
+// trainyard logs RUN: what its ranks wrote to standard output and error; with --follow until the run ends,
+// whatever number of attempts that takes.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -39,14 +39,17 @@ struct Log {
   std::streamoff printed = 0;
 };
 
-db::Attempt chosen_attempt(const LogsOptions& options, const std::vector<db::Attempt>& attempts) {
+int last_attempt(const std::vector<db::Attempt>& attempts) {
   if (attempts.empty())
     throw UserError("this run was not launched yet", "`trainyard status` says how far all are");
-  if (!options.attempt) return attempts.back();
+  return attempts.back().attempt;
+}
+
+const db::Attempt& attempt_numbered(int number, const std::vector<db::Attempt>& attempts) {
   for (const auto& attempt : attempts)
-    if (attempt.attempt == *options.attempt) return attempt;
-  throw UserError("there is no attempt " + std::to_string(*options.attempt),
-                  "the last one is " + std::to_string(attempts.back().attempt));
+    if (attempt.attempt == number) return attempt;
+  throw UserError("there is no attempt " + std::to_string(number),
+                  "the last one is " + std::to_string(last_attempt(attempts)));
 }
 
 std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder, int ranks) {
@@ -81,11 +84,44 @@ void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
   last_rank = log.rank;
 }
 
-bool says_running(const LogsOptions& options, const std::string& key, int number) {
-  const auto attempts = db::attempts_of_run(open_yard(options.yard), key);
-  return std::any_of(attempts.begin(), attempts.end(), [&](const auto& attempt) {
-    return attempt.attempt == number && attempt.status == "running";
-  });
+// How an attempt stood when the last of it was printed.
+struct Printed {
+  db::Attempt attempt;
+  bool followed = false;  // while it ran
+};
+
+// With --follow until it has ended or nobody looks after it any more.
+Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
+                      int number) {
+  std::vector<Log> chosen;
+  int last_rank = -1;
+  for (bool followed = false;; followed = true) {
+    const bool watched = options.follow && orchestrator::in_use(yard);  // asked before the database
+    const auto attempt = attempt_numbered(number, db::attempts_of_run(open_yard(options.yard), key));
+    if (chosen.empty())
+      chosen = chosen_logs(options, yard.attempt(key, number), attempt.launch.value("world_size", 1));
+    const bool over = !watched || attempt.status != "running";
+    for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
+    if (over) return {attempt, followed};
+    std::this_thread::sleep_for(follow_interval);
+  }
+}
+
+// Whether the sweep that looked after it makes a further attempt, unless it is ended itself.
+bool comes_again(const db::Attempt& ended) {
+  return ended.status == "interrupted" ||
+         (ended.status == "failed" && ended.launch.value("retries_left", 0) > 0);
+}
+
+// Waits for an attempt after that one, as long as the sweep runs.
+bool has_come_again(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
+                    int number) {
+  while (true) {
+    const bool watched = orchestrator::in_use(yard);
+    if (last_attempt(db::attempts_of_run(open_yard(options.yard), key)) > number) return true;
+    if (!watched) return false;
+    std::this_thread::sleep_for(follow_interval);
+  }
 }
 
 bool launched(const db::Database& database, const std::string& run) {
@@ -101,20 +137,16 @@ int logs(const LogsOptions& options) {
   while (options.follow && !launched(database, options.run) && orchestrator::in_use(yard))
     std::this_thread::sleep_for(follow_interval);
   const auto key = run_named(database, options.run);
-  const auto attempt = chosen_attempt(options, db::attempts_of_run(database, key));
-  auto chosen =
-      chosen_logs(options, yard.attempt(key, attempt.attempt), attempt.launch.value("world_size", 1));
-  int last_rank = -1;
-  for (bool over = false; !over;) {
-    const bool watched = options.follow && orchestrator::in_use(yard);
-    const bool running = options.follow && says_running(options, key, attempt.attempt);
-    over = !watched || !running;
-    for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
-    if (running && !watched)
+  bool seen_running = false;  // by this program: an attempt of another sweep has nothing after it
+  for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
+    const auto [ended, followed] = print_attempt(options, yard, key, number);
+    if (options.follow && ended.status == "running")
       std::cerr << "note: its sweep has ended before the run did; `trainyard resume` goes on\n";
-    if (!over) std::this_thread::sleep_for(follow_interval);
+    seen_running = seen_running || followed;
+    if (!seen_running || options.attempt || !comes_again(ended)) return done;
+    if (!has_come_again(options, yard, key, number)) return done;
+    std::cout << "==> attempt " << number + 1 << " <==" << std::endl;
   }
-  return done;
 }
 
 }  // namespace
@@ -126,7 +158,8 @@ void add_logs(CLI::App& program, Invocation& invocation) {
   command->add_option("--rank", options->rank, "only this rank");
   command->add_option("--attempt", options->attempt, "of this attempt (default: the last)");
   command->add_flag("--follow,-f", options->follow,
-                    "go on until the attempt ends; where the run waits, from its start");
+                    "go on until the run ends, also through its retries (with --attempt: until that ends); "
+                    "where the run waits, from its start");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
 }

@@ -122,10 +122,10 @@ constexpr auto watch_interval = std::chrono::seconds(2);
 constexpr int look_milliseconds = 100;  // whether the sweep has ended
 
 // Sleeps for an interval; less where a signal comes or the sweep ends.
-void wait_for_change(const std::atomic<int>& stop, const orchestrator::Yard& yard) {
+void wait_for_change(const std::atomic<int>& stop, const PauseSignal& pause, const orchestrator::Yard& yard) {
   const auto until = std::chrono::steady_clock::now() + watch_interval;
   const bool runs = orchestrator::in_use(yard);
-  while (stop == 0 && std::chrono::steady_clock::now() < until) {
+  while (stop == 0 && !pause.came() && std::chrono::steady_clock::now() < until) {
     ::poll(nullptr, 0, look_milliseconds);
     if (runs && !orchestrator::in_use(yard)) return;
   }
@@ -136,6 +136,7 @@ void wait_for_change(const std::atomic<int>& stop, const orchestrator::Yard& yar
 int watch(const StatusOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   const StopSignal signal;
+  PauseSignal pause;
   wait_for_first_entry(options.yard, [&] { return signal.count() != 0; });
   WatchScreen screen(STDOUT_FILENO);
   const std::string hint = screen.is_terminal() ? "\nCtrl-C ends this, not the sweep\n" : "";
@@ -143,7 +144,11 @@ int watch(const StatusOptions& options) {
   do {
     shown = status_text(options);
     if (!screen.show(shown + hint)) return done;
-    wait_for_change(signal.count(), yard);
+    wait_for_change(signal.count(), pause, yard);
+    if (pause.came()) {
+      screen.leave();
+      pause.stop_now();
+    }
   } while (signal.count() == 0 && orchestrator::in_use(yard));
   screen.leave();
   const std::string last = status_text(options);
