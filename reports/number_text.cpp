@@ -135,8 +135,9 @@ std::string speed_text(const Verdict& verdict) {
   return fixed(std::exp(verdict.estimate->mean), 2) + " × as fast";
 }
 
-std::string p_text(double p) {
-  return p < 0.0001 ? "< 0.0001" : fixed(p, p < 0.1 ? 4 : 3);
+std::string p_text(std::optional<double> p) {
+  if (!p) return "–";
+  return *p < 0.0001 ? "< 0.0001" : fixed(*p, *p < 0.1 ? 4 : 3);
 }
 
 }  // namespace trainyard::reports

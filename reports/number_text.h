@@ -2,6 +2,7 @@
 // every machine (no locale).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "reports/verdict.h"
@@ -32,6 +33,6 @@ std::string interval_text(const Verdict& verdict, double level = 0.95);
 std::string margin_text(const Verdict& verdict);
 // "1.81 × as fast", for times; empty otherwise.
 std::string speed_text(const Verdict& verdict);
-std::string p_text(double p);  // "0.012", "< 0.0001"
+std::string p_text(std::optional<double> p);  // "0.012", "< 0.0001", "–" where nothing was tested
 
 }  // namespace trainyard::reports

@@ -151,7 +151,7 @@ void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verd
   out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.95));
   out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.90));
   out.leaf("td", {{"class", "n"}}, margin_text(verdict));
-  out.leaf("td", {{"class", "n"}}, verdict.tested ? p_text(verdict.adjusted_p) : "–");
+  out.leaf("td", {{"class", "n"}}, p_text(verdict.p_value()));
   out.leaf("td", {{"class", "why"}}, remarks(verdict)).close().line();
 }
 

@@ -50,7 +50,7 @@ std::vector<TableValue> effect_row(const Verdict& verdict) {
           effect_text(verdict),
           interval_text(verdict, 0.95),
           interval_text(verdict, 0.90),
-          verdict.tested ? p_text(verdict.adjusted_p) : "–",
+          p_text(verdict.p_value()),
           std::int64_t{verdict.n}};
 }
 
@@ -93,7 +93,7 @@ std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdi
   const Interval narrow = known ? change_of(verdict, 0.90).interval : Interval{none, none};
   const Interval margin = known ? margin_as_change(verdict) : Interval{none, none};
   for (const double value : {wide.value, wide.interval.low, wide.interval.high, narrow.low, narrow.high,
-                             margin.low, margin.high, verdict.tested ? verdict.adjusted_p : none})
+                             margin.low, margin.high, verdict.p_value().value_or(none)})
     row.emplace_back(value);
   row.emplace_back(std::int64_t{verdict.n});
   row.emplace_back(verdict.reason);

@@ -49,6 +49,11 @@ struct Verdict {
   bool tested = false;              // took part in its family's test
   std::optional<int> seeds_needed;  // planning value, for inconclusive cells
   bool cannot_be_resolved = false;  // more than `most_seeds_planned` seeds
+  // As shown, after Holm; none where nothing was tested. Constant differences are counted in their family all
+  // the same.
+  std::optional<double> p_value() const {
+    return tested && !constant ? std::optional(adjusted_p) : std::nullopt;
+  }
 };
 
 struct CellVerdicts {

@@ -56,7 +56,7 @@ Markup interval_picture(const Verdict& verdict) {
 
 std::string spoken(const Verdict& verdict) {
   std::string text = "n = " + std::to_string(verdict.n);
-  if (verdict.tested) text += ", p = " + p_text(verdict.adjusted_p) + " (Holm)";
+  if (verdict.p_value()) text += ", p = " + p_text(verdict.p_value()) + " (Holm)";
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.empty()) text += "; " + verdict.reason;
   for (const std::string& note : verdict.notes) text += "; " + note;

@@ -19,10 +19,8 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
     record.ci95 = change.interval;
     record.ci90 = change_of(verdict, 0.90).interval;
   }
-  if (verdict.tested) {
-    record.p = verdict.adjusted_p;
-    record.level = verdict.level;
-  }
+  record.p = verdict.p_value();
+  if (verdict.tested) record.level = verdict.level;
   record.n = verdict.n;
   record.seeds_needed = verdict.seeds_needed;
   record.cannot_be_resolved = verdict.cannot_be_resolved;

@@ -110,6 +110,8 @@ TEST_CASE("equal differences are compared with the margin and flagged") {
   CHECK(verdict.word == Word::no_change);
   CHECK(verdict.constant);
   CHECK(verdict.reason == "all differences are equal: compared with the margin, not tested");
+  CHECK_FALSE(verdict.p_value().has_value());
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").p_value().has_value());
 }
 
 // Differences of validation accuracy, in points, around δ = 0.5: 2p₊ = 0.029867 (SciPy), so that at the first

@@ -94,6 +94,12 @@ TEST_CASE("a yard of an earlier release is read as one of today") {
   CHECK_MESSAGE(said.code == 0, said.out);
 }
 
+TEST_CASE("help names the arguments of a verb, and a number of them only where there is no limit") {
+  const Filled yard(1);
+  CHECK(contains(yard.asks("compare --help").out, "Usage: trainyard compare [OPTIONS] [A B]\n"));
+  CHECK(contains(yard.asks("report --help").out, "Usage: trainyard report [OPTIONS] [EXPERIMENT...]\n"));
+}
+
 TEST_CASE("compare exits with 3 where a metric deteriorates and that is asked for") {
   const Filled slower(1.5);
   CHECK(slower.asks("compare --fail-on deteriorates").code == 3);

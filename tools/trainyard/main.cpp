@@ -2,6 +2,8 @@
 // verb.
 #include <exception>
 #include <iostream>
+#include <memory>
+#include <string>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -26,10 +28,21 @@ void add_verbs(CLI::App& program, Invocation& invocation) {
     add(program, invocation);
 }
 
+// Arguments by their names alone: CLI's own adds how many of them there must be, as in «A B(0x)».
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const bool any_number = option->get_expected_max() >= CLI::detail::expected_max_vector_size;
+    const std::string name = make_option_name(option, true) + (any_number ? "..." : "");
+    return option->get_required() ? name : "[" + name + "]";
+  }
+};
+
 int parse_and_run(int argc, char** argv) {
   CLI::App program{about, "trainyard"};
   program.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   program.require_subcommand(1);
+  program.formatter(std::make_shared<HelpFormatter>());
   program.get_formatter()->column_width(34);
   Invocation invocation;
   add_verbs(program, invocation);

@@ -29,10 +29,6 @@ std::string verdict_text(const VerdictRecord& record) {
   return text_of(record.verdict) + (record.verified ? "" : " (NOT VERIFIED)");
 }
 
-std::string p_text(const VerdictRecord& record) {
-  return record.p ? reports::p_text(*record.p) : "–";
-}
-
 TextTable table_of(const std::vector<VerdictRecord>& records) {
   TextTable table{.columns = {"model", "arm", "metric", "verdict", "effect", "95 % interval", "90 % interval",
                               "p", "n", "seeds needed"},
@@ -40,7 +36,7 @@ TextTable table_of(const std::vector<VerdictRecord>& records) {
                   .right = {false, false, false, false, true, true, true, true, true, true}};
   for (const auto& record : records)
     table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric, verdict_text(record),
-                          record.effect_text, record.ci95_text, record.ci90_text, p_text(record),
+                          record.effect_text, record.ci95_text, record.ci90_text, reports::p_text(record.p),
                           std::to_string(record.n), seeds(record)});
   return table;
 }
@@ -71,7 +67,8 @@ std::string as_latex(const std::vector<VerdictRecord>& records) {
     const std::string arm = record.label + ": " + record.arm + " against " + record.baseline;
     if (arm != heading) table.rows.push_back({heading = arm});
     table.rows.push_back({record.phase + " " + record.metric, verdict_text(record), record.effect_text,
-                          record.ci95_text, record.ci90_text, p_text(record), std::int64_t{record.n}});
+                          record.ci95_text, record.ci90_text, reports::p_text(record.p),
+                          std::int64_t{record.n}});
   }
   return reports::latex_table(table, {.columns = "@{}lllrrrr@{}",
                                       .caption = "Effects with 95 % and 90 % intervals; p after Holm's "
