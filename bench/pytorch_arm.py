@@ -8,7 +8,8 @@ Styles
   tuned    index, and the fused optimizer, channels_last, EmbeddingBag, gradients as bucket views, and a malloc that
            keeps what it has
   compile  tuned, and torch.compile
-  graphs   tuned, and the whole step captured once for each shape of a batch as a CUDA graph; --device cuda only
+  graphs   tuned, and the whole step captured once for each shape of a batch as a CUDA graph; --device cuda only.
+           Sentences are padded to multiples of four, and encoded unpacked, which a graph can hold
 
 --device cuda trains on the GPU that the launcher left to this rank: data that is no text lies there, texts too where compile
 and graphs want equal shapes, NCCL connects ranks, products are float32 as trainyard's are, and torch.compile tries out what
@@ -208,6 +209,9 @@ def main():
     optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"], fused=True if tuned else None)
     step = Step(task, forward, optimizer)
     if options.style == "graphs":
+        if task == "translation":
+            train.repeat_shapes()
+            sys.modules["seq2seq"].without_lengths(network)
         for group in optimizer.param_groups:
             group["capturable"] = True  # Adam asks for the word
         step = CapturedStep(step)

@@ -56,6 +56,7 @@ class Sequences:
         self.tokens = numbers(folder / f"{name}.tokens", numpy.int32).long()
         offsets = numbers(folder / f"{name}.offsets", numpy.int64)
         self.begins, self.lengths = offsets[:-1], offsets.diff()
+        self.multiple = 1
         self.tokens = torch.cat([self.tokens, torch.zeros(1, dtype=torch.long)])  # padding
         self.columns = None  # as the batch wants it
 
@@ -67,7 +68,10 @@ class Sequences:
     def padded(self, places, first=0, last=0):
         places = places.to(self.tokens.device)
         lengths = self.lengths.index_select(0, places) - first - last
-        columns = torch.arange(self.columns or max(1, int(lengths.max())), device=places.device)
+        length = self.columns or max(1, int(lengths.max()))
+        if self.multiple > 1:
+            length = min(-(-length // self.multiple) * self.multiple, int(self.lengths.max()) - first - last)
+        columns = torch.arange(length, device=places.device)
         at = self.begins.index_select(0, places).add(first)[:, None] + columns
         at.masked_fill_(columns >= lengths[:, None], len(self.tokens) - 1)
         return self.tokens.index_select(0, at.flatten()).view(at.shape)
@@ -129,6 +133,10 @@ class Pairs:
 
     def move_to(self, device, static):
         """Pairs are padded by the host."""
+
+    def repeat_shapes(self):
+        """From now on batches are padded to the next multiple of four."""
+        self.source.multiple = self.target.multiple = 4
 
     def keys(self):
         target, source = self.target.lengths, self.source.lengths

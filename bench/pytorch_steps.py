@@ -51,10 +51,12 @@ class Step:
 
 
 class CapturedStep:
-    """The same, captured as a CUDA graph when a shape comes for the fourth time: PyTorch asks for steps before it."""
+    """The same, captured as a CUDA graph when a shape comes for the fourth time: PyTorch asks for steps before it. All
+    graphs share one pool of memory: they run one after the other."""
 
     def __init__(self, step):
         self.step, self.seen, self.captured = step, collections.Counter(), {}
+        self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()
 
     def __call__(self, inputs, target, factor):
@@ -69,7 +71,8 @@ class CapturedStep:
         if shape not in self.captured:
             fixed = [tensor.clone() for tensor in (*inputs, target, torch.tensor(0.0, device=target.device))]
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=self.stream):  # where the steps before it were: one stream for all gradients
+            # where the steps before it were: one stream for all gradients
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
                 done = self.step(fixed[:-2], fixed[-2], fixed[-1])
             self.captured[shape] = graph, fixed, done
         graph, fixed, done = self.captured[shape]
