@@ -209,6 +209,19 @@ std::map<int, std::string> jobs_of_run(const Database& database, const std::stri
   });
 }
 
+std::vector<Warning> warnings_of_run(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT attempt, rank, level, text FROM message
+      WHERE run_key = ? AND level IN ('warning', 'error') ORDER BY attempt, rank, seq)sql");
+    std::vector<Warning> warnings;
+    for (Bound rows(statement, run_key); rows.next();)
+      warnings.push_back({rows.row().getColumn(0).getInt(), rows.row().getColumn(1).getInt64(),
+                          rows.row().getColumn(2).getString(), rows.row().getColumn(3).getString()});
+    return warnings;
+  });
+}
+
 int last_known_attempt(const Database& database, const std::string& run_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(

@@ -96,6 +96,15 @@ Finished finished_runs(const Database& database, const std::map<std::string, std
 // nothing where none was launched.
 std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix);
 
+// What ranks (−1: the orchestrator) warned of, by attempt, rank and order; errors too.
+struct Warning {
+  int attempt = 0;
+  std::int64_t rank = 0;
+  std::string level;  // "warning" or "error"
+  std::string text;
+};
+std::vector<Warning> warnings_of_run(const Database& database, const std::string& run_key);
+
 // Numbers of the jobs that a cluster's queue gave the attempts of a run, by attempt.
 std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key);
 

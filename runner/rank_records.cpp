@@ -71,7 +71,10 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
       {"parameters", parameters},
       {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
       {"initial_weights", initial_weights}};
-  if (gpu) body["gpu"] = to_json(*gpu);
+  if (gpu) {
+    body["gpu"] = to_json(*gpu);
+    why_not_replayed_ = gpu->why_not_replayed;
+  }
   writer_.append("start", body);
 }
 
@@ -134,6 +137,12 @@ Json RankRecords::metrics_of(const MetricSums& sums, const std::string& phase) c
 
 void RankRecords::message(const std::string& level, const std::string& text) {
   writer_.append("message", {{"level", level}, {"text", text}});
+}
+
+void RankRecords::replayed_steps(const std::string& why_not) {
+  if (!why_not_replayed_ || *why_not_replayed_ == why_not) return;
+  why_not_replayed_ = why_not;
+  message("warning", "steps are computed one by one from here on, not replayed: " + why_not);
 }
 
 void RankRecords::finished() {

@@ -60,6 +60,8 @@ class RankRecords {
   void checkpoint(std::int64_t epoch, double seconds);  // is whole; it took so long
   void test(double seconds, const MetricSums& sums);
   void message(const std::string& level, const std::string& text);  // level: "info", "warning", "error"
+  // On a GPU: steps are replayed, or `why_not`. Where that is not what was said before, a warning.
+  void replayed_steps(const std::string& why_not);
   void finished();
   void failed(const std::string& error);
 
@@ -79,6 +81,7 @@ class RankRecords {
   double setup_seconds_ = 0;  // until `start`
   bool has_metrics_ = true;   // only the last stage computes any
   bool has_neighbours_ = false;
+  std::optional<std::string> why_not_replayed_;  // nothing: this is no GPU
   experiments::RecordWriter writer_;
   experiments::ProgressWriter progress_;
 };

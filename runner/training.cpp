@@ -201,6 +201,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(),
                    std::move(validation)});
+    records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 

@@ -37,7 +37,28 @@ printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"20
   "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
 )sh";
 
+// The same, of which rank 1 warns before.
+std::string warning_before_it_ends(std::string script) {
+  script.replace(script.find("\"seq\":0"), 7, "\"seq\":%s");
+  script.replace(script.find("\"$RANK\" >>"), 7, "\"$RANK\" \"$RANK\"");
+  const std::string warns =
+      R"sh([ "$RANK" = 0 ] || printf '{"v":1,"run":"%s","attempt":%s,"rank":1,"seq":0,"type":"message","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"level":"warning","text":"the loss rises"}\n' \
+  "$key" "$attempt" >> "$dir/rank-$RANK.records.jsonl"
+)sh";
+  return script.insert(script.rfind("printf"), warns);
+}
+
 }  // namespace
+
+TEST_CASE("what a rank warns of stands in `show`, beneath its attempt") {
+  const Scratch scratch;
+  scratch.write("program.sh", warning_before_it_ends(trivial));
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 2));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  CHECK_MESSAGE(contains(shown.out, "\n  warning of rank 1: the loss rises\n"), shown.out);
+}
 
 TEST_CASE(
     "the documented PyTorch DDP program is an arm: two ranks learn, and go on from their own checkpoint") {

@@ -64,6 +64,14 @@ std::string origin_text(const db::Attempt& attempt) {
                      attempt.launch.value("resumes_after_epoch", std::int64_t{0}), resumed->get<int>());
 }
 
+void print_warnings(const std::vector<db::Warning>& warnings, int attempt) {
+  for (const db::Warning& warning : warnings)
+    if (warning.attempt == attempt)
+      std::cout << "  " << warning.level << " of "
+                << (warning.rank < 0 ? "trainyard" : "rank " + std::to_string(warning.rank)) << ": "
+                << warning.text << '\n';
+}
+
 void print_attempt(const db::Attempt& attempt, std::int64_t ranks, const std::map<int, std::string>& jobs) {
   const auto job = jobs.find(attempt.attempt);
   const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
@@ -109,7 +117,11 @@ void print_run(const db::Database& database, const db::RunSummary& run) {
             << aligned(values_table(run)) << '\n';
   const auto attempts = db::attempts_of_run(database, run.run_key);
   const auto jobs = db::jobs_of_run(database, run.run_key);
-  for (const auto& attempt : attempts) print_attempt(attempt, ranks, jobs);
+  const auto warnings = db::warnings_of_run(database, run.run_key);
+  for (const auto& attempt : attempts) {
+    print_attempt(attempt, ranks, jobs);
+    print_warnings(warnings, attempt.attempt);
+  }
   const auto epochs = db::epochs_of_run(database, run.run_key);
   if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
   if (!std::isnan(run.test_accuracy))
