@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
-#include <vector>
 
 #include <ATen/ATen.h>
-
-#include "models/catalogue.h"
 
 namespace trainyard::runner {
 
@@ -15,15 +11,9 @@ namespace {
 
 struct Facts {
   const experiments::Run& run;
-  const models::InputShape& input;
   at::Device device;
   const std::string& transport;
 };
-
-bool has_layer(const Facts& facts, std::string_view kind) {
-  const auto layers = models::find_model(facts.run.model).layers(facts.run.hyperparameters, facts.input);
-  return std::ranges::any_of(layers, [&](const models::Layer& layer) { return layer.kind == kind; });
-}
 
 struct Obstacle {
   bool (*there)(const Facts&);
@@ -36,15 +26,12 @@ constexpr std::array obstacles{
              "stages exchange messages within a step"},
     Obstacle{[](const Facts& facts) { return facts.transport != "none" && facts.transport != "nccl"; },
              "gradients travel through the host"},
-    Obstacle{[](const Facts& facts) { return has_layer(facts, "encoder_lstm"); },
-             "sentences are packed by their lengths, which the host looks at"},
 };
 
 }  // namespace
 
-std::string why_not_captured(const experiments::Run& run, const models::InputShape& input, at::Device device,
-                             const std::string& transport) {
-  const Facts facts{run, input, device, transport};
+std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport) {
+  const Facts facts{run, device, transport};
   const auto found = std::ranges::find_if(obstacles, [&](const Obstacle& each) { return each.there(facts); });
   return found == obstacles.end() ? "" : found->why;
 }
@@ -52,27 +39,38 @@ std::string why_not_captured(const experiments::Run& run, const models::InputSha
 CapturedSteps::CapturedSteps(MakeGraph make, at::Device device)
     : make_(std::move(make)),
       device_(device),
-      step_number_(at::zeros({}, at::TensorOptions(device).dtype(at::kLong))) {}
+      step_number_(at::zeros({}, at::TensorOptions(device).dtype(at::kLong))),
+      loss_factor_(at::ones({}, at::TensorOptions(device).dtype(at::kDouble))) {}
 
-bool CapturedSteps::replay(const at::Tensor& places, std::int64_t divisor, std::int64_t step,
-                           const Work& work) {
-  const std::pair shape{places.size(0), divisor};
-  if (!failure_.empty() || shape.first == 0) return false;
-  if (!by_shape_.contains(shape) && by_shape_.size() == most_shapes) return false;
-  Captured& captured = by_shape_[shape];
+bool CapturedSteps::replay(const Step& step, const Work& work, DeviceTimeline* timeline) {
+  if (!failure_.empty()) return false;
+  Captured& captured = by_shape_[step.shape];
   if (captured.seen++ < eager_steps) return false;
-  if (!captured.graph && !capture(captured, places, work)) return false;
-  captured.places.copy_(places, /*non_blocking=*/true);
-  step_number_.fill_(step);
+  if (!captured.graph &&
+      (graphs() == most_graphs || !capture(captured, step.places, work, timeline != nullptr)))
+    return false;
+  captured.places.copy_(step.places, /*non_blocking=*/true);
+  step_number_.fill_(step.number);
+  loss_factor_.fill_(1.0 / static_cast<double>(step.divisor));
   captured.graph->replay();
+  if (timeline) timeline->mark_replay(captured.marks);
   return true;
 }
 
-bool CapturedSteps::capture(Captured& captured, const at::Tensor& like, const Work& work) {
+std::size_t CapturedSteps::graphs() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(by_shape_, [](const auto& each) { return each.second.graph != nullptr; }));
+}
+
+bool CapturedSteps::capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked) {
   if (!captured.places.defined()) captured.places = like.to(device_, at::kLong, false, /*copy=*/true);
   captured.graph = make_();
+  if (marked)
+    captured.marks =
+        std::make_shared<ReplayedMarks>([graph = captured.graph.get()] { return graph->mark(); });
   try {
-    captured.graph->capture([work, places = captured.places] { work(places); });
+    captured.graph->capture(
+        [work, places = captured.places, marks = captured.marks] { work(places, marks); });
   } catch (const c10::Error& error) {
     failure_ = error.what_without_backtrace();
     failure_.resize(std::min(failure_.find('\n'), failure_.size()));

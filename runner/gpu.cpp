@@ -26,22 +26,28 @@ const auto& whole(const c10::CachingAllocator::StatArray& of_kinds) {
 
 class EventMark final : public TimeMark {
  public:
-  EventMark() { event_.record(); }
+  explicit EventMark(unsigned int flags = cudaEventDefault) : event_(flags) { event_.record(); }
   bool passed() const override { return event_.query(); }
   double seconds_after(const TimeMark& earlier) const override {
     return 1e-3 * static_cast<double>(static_cast<const EventMark&>(earlier).event_.elapsed_time(event_));
   }
 
  private:
-  at::cuda::CUDAEvent event_{cudaEventDefault};  // with a time
+  at::cuda::CUDAEvent event_;  // with a time
 };
+
+// All graphs take their memory from one pool: they run one after the other, and nothing that is computed in
+// one is read in another. A pool lives as long as a graph that takes from it.
+using MemoryPool = std::shared_ptr<const c10::MempoolId_t>;
 
 class CudaGraph final : public StepGraph {
  public:
+  explicit CudaGraph(MemoryPool pool) : pool_(std::move(pool)) {}
+
   void capture(const std::function<void()>& work) override {
     c10::cuda::device_synchronize();
     // thread local: what NCCL's watchdog asks meanwhile is no part of it
-    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
@@ -51,6 +57,8 @@ class CudaGraph final : public StepGraph {
     graph_.capture_end();
   }
   void replay() override { graph_.replay(); }
+  // as a node of the graph, not as a dependence within it
+  std::unique_ptr<TimeMark> mark() override { return std::make_unique<EventMark>(cudaEventExternal); }
 
  private:
   void end_quietly() {
@@ -60,6 +68,7 @@ class CudaGraph final : public StepGraph {
     }
   }
 
+  MemoryPool pool_;
   at::cuda::CUDAGraph graph_;
 };
 
@@ -118,7 +127,11 @@ at::Tensor copied_beside(const at::Tensor& pinned, int index) {
 }
 
 MakeGraph gpu_graphs() {
-  return [] { return std::make_unique<CudaGraph>(); };
+  return [last = std::weak_ptr<const c10::MempoolId_t>()]() mutable {
+    MemoryPool pool = last.lock();
+    if (!pool) last = pool = std::make_shared<const c10::MempoolId_t>(at::cuda::graph_pool_handle());
+    return std::make_unique<CudaGraph>(std::move(pool));
+  };
 }
 
 MakeMark gpu_marks() {

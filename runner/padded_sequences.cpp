@@ -24,12 +24,18 @@ at::Tensor offsets_of(const models::Sequences& sequences) {
 
 }  // namespace
 
+std::int64_t repeated_length(std::int64_t length, std::int64_t longest) {
+  constexpr std::int64_t multiple = 4;
+  return std::min((length + multiple - 1) / multiple * multiple, longest);
+}
+
 PaddedSequences::PaddedSequences(const models::Sequences& sequences)
     : tokens_(with_padding_behind(sequences.tokens)) {
   const at::Tensor offsets = offsets_of(sequences);
   begins_ = offsets.slice(0, 0, -1);
   ends_ = offsets.slice(0, 1);
   lengths_ = offsets.diff();
+  longest_ = size() > 0 ? lengths_.max().item<std::int64_t>() : 0;
 }
 
 void PaddedSequences::move_to(at::Device device) {
@@ -37,7 +43,14 @@ void PaddedSequences::move_to(at::Device device) {
 }
 
 void PaddedSequences::pad_to_longest() {
-  columns_ = size() > 0 ? lengths_.max().item<std::int64_t>() : 0;
+  columns_ = longest_;
+}
+
+void PaddedSequences::pad_as_for(const at::Tensor& places, std::int64_t from, std::int64_t until) {
+  columns_ = 0;
+  columns_ =
+      repeated_length(longest(places, from, until), std::max<std::int64_t>(longest_ - from - until, 1)) +
+      from + until;
 }
 
 std::int64_t PaddedSequences::longest(const at::Tensor& places, std::int64_t from, std::int64_t until) const {

@@ -1,6 +1,6 @@
 // Sequences of tokens of different lengths as tensors: all tokens one behind the other and where each
 // sequence begins, of which a batch is gathered in a few operations, filled up with padding to its longest
-// sequence.
+// sequence; or to one of few lengths, so that shapes repeat.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,11 @@
 #include "models/samples.h"
 
 namespace trainyard::runner {
+
+// The next multiple of 4, but never more than `longest`, which is that of all data. Multiples of 8 would be
+// half as many lengths, and in batches of like lengths (runner/epoch_order.h) a quarter of all columns would
+// be padding where now it is a tenth (Multi30k, 128 sentences a batch).
+std::int64_t repeated_length(std::int64_t length, std::int64_t longest);
 
 class PaddedSequences {
  public:
@@ -22,6 +27,9 @@ class PaddedSequences {
   // Has `gather` make as many columns as the longest sequence of all, whatever is gathered, so that nothing
   // depends on what the host knows of a batch.
   void pad_to_longest();
+  // Has `gather` make for whatever places as many columns as it makes for [from, length − until) of those at
+  // `places`, rounded up to a repeated length; elsewhere in a sequence so many more or fewer.
+  void pad_as_for(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0);
   std::int64_t nbytes() const { return static_cast<std::int64_t>(tokens_.nbytes()); }
 
   // How many columns `gather` makes: the longest of [from, length − until) at `places`, at least 1.
@@ -36,7 +44,8 @@ class PaddedSequences {
   at::Tensor begins_;         // int64 [sequence]
   at::Tensor ends_;           // int64 [sequence]
   at::Tensor lengths_;        // int64 [sequence], on the CPU
-  std::int64_t columns_ = 0;  // 0: as the batch wants it
+  std::int64_t columns_ = 0;  // of whole sequences; 0: as the batch wants it
+  std::int64_t longest_ = 0;  // of all
 };
 
 }  // namespace trainyard::runner

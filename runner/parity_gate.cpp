@@ -42,10 +42,7 @@ class Batches {
 
   std::int64_t steps() const { return samplers_.front().steps(); }
 
-  void train(Trainer& trainer, int replica, std::int64_t k) const {
-    const Share own = share(replica, k);
-    trainer.step(*data_, own.places, own.divisor);
-  }
+  void train(Trainer& trainer, int replica, std::int64_t k) const { trainer.step(*data_, share(replica, k)); }
 
   // Where the sampler gives contiguous parts, the virtual mesh cuts the global batch by itself.
   double train(VirtualMesh& reference, std::int64_t k) const {

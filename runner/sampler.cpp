@@ -77,12 +77,17 @@ at::Tensor Sampler::places(const at::Tensor& order, std::int64_t step) const {
       0, at::arange(all.begin + replica_, all.end, replicas_, at::kLong).remainder_(samples_));
 }
 
-Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_t step) const {
-  at::Tensor own = places(order, step);
+at::Tensor Sampler::places_of_all(const at::Tensor& order, std::int64_t step) const {
   const Part all = global_batch(step);
-  const std::int64_t divisor = sampling_ == Sampling::exact ? data.weight(order.slice(0, all.begin, all.end))
-                                                            : replicas_ * data.weight(own);
-  return {std::move(own), divisor};
+  if (sampling_ == Sampling::exact) return order.slice(0, all.begin, all.end);
+  return order.index_select(0, at::arange(all.begin, all.end, at::kLong).remainder_(samples_));
+}
+
+Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_t step) const {
+  Share share{places(order, step), 0, places_of_all(order, step)};
+  share.divisor =
+      sampling_ == Sampling::exact ? data.weight(share.batch) : replicas_ * data.weight(share.places);
+  return share;
 }
 
 }  // namespace trainyard::runner

@@ -36,6 +36,7 @@ Sampling find_sampling(std::string_view name);  // UserError for an unknown one,
 struct Share {
   at::Tensor places;         // int64 [part], may be empty
   std::int64_t divisor = 0;  // what its summed loss is divided by before the sum over replicas
+  at::Tensor batch = {};     // int64 [global batch]: the places of all replicas
 };
 
 class Sampler {
@@ -52,6 +53,8 @@ class Sampler {
   Part part(std::int64_t step) const;          // of this one
 
  private:
+  at::Tensor places_of_all(const at::Tensor& order, std::int64_t step) const;
+
   std::int64_t samples_;
   std::int64_t filled_up_;  // samples, those that count twice included
   std::int64_t global_batch_;

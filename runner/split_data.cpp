@@ -52,6 +52,10 @@ std::vector<std::int64_t> SplitData::shape(const at::Tensor& places) const {
   return {places.size(0)};
 }
 
+std::shared_ptr<const SplitData> SplitData::padded_as_for(const at::Tensor&) const {
+  return nullptr;
+}
+
 at::Tensor SplitData::length_keys() const {
   return {};
 }

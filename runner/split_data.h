@@ -31,6 +31,11 @@ class SplitData {
   // number of samples; where batches are padded, the sizes of all inputs one behind the other.
   virtual std::vector<std::int64_t> shape(const at::Tensor& places) const;
 
+  // The same samples, whose batches are all padded as the one at `places` is, rounded up to one of few
+  // lengths (runner/padded_sequences.h), so that shapes repeat. It shares what is in memory. Nothing where
+  // all batches of a size have one shape.
+  virtual std::shared_ptr<const SplitData> padded_as_for(const at::Tensor& places) const;
+
   // What the mean loss of the samples at `places` is a mean over: samples, non-padding target tokens or
   // pixels. Every rank can tell that of any samples.
   virtual std::int64_t weight(const at::Tensor& places) const = 0;

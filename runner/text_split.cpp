@@ -76,6 +76,13 @@ std::int64_t PairSplit::weight(const at::Tensor& places) const {
   return target_.lengths().index_select(0, places).sum().item<std::int64_t>() - places.size(0);
 }
 
+std::shared_ptr<const SplitData> PairSplit::padded_as_for(const at::Tensor& places) const {
+  auto padded = std::make_shared<PairSplit>(*this);
+  padded->source_.pad_as_for(places);
+  padded->target_.pad_as_for(places, 0, 1);
+  return padded;
+}
+
 at::Tensor PairSplit::length_keys() const {
   constexpr std::int64_t longest = 1 << 20;  // tokens of a source
   const at::Tensor &source = source_.lengths(), &target = target_.lengths();

@@ -1,4 +1,4 @@
-// Texts as tensors: a batch is padded to its longest.
+// Texts as tensors: a batch is padded to its longest, or to a length that is not its own alone.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,7 @@ class PairSplit final : public SplitData {
   at::Tensor targets(const at::Tensor& places) const override;  // int64 [batch, target tokens − 1]
   std::vector<std::int64_t> shape(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;
+  std::shared_ptr<const SplitData> padded_as_for(const at::Tensor& places) const override;
   // By target, and among equally long targets by source: upwards where the target's length is odd, downwards
   // where it is even, so that neighbours are alike in both.
   at::Tensor length_keys() const override;

@@ -20,6 +20,12 @@ struct TimeParts {
   double sum() const {
     return data + forward + backward + exposed_communication + transfer + bubble + optimizer;
   }
+  void add(const TimeParts& more, double times) {
+    constexpr double TimeParts::*all[] = {
+        &TimeParts::data,     &TimeParts::forward, &TimeParts::backward, &TimeParts::exposed_communication,
+        &TimeParts::transfer, &TimeParts::bubble,  &TimeParts::optimizer};
+    for (const auto part : all) this->*part += times * (more.*part);
+  }
 };
 
 // Where a device computes while the host runs ahead, what the host sees is no measure: it marks the device's

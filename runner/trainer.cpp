@@ -33,30 +33,9 @@ std::vector<at::Tensor> divided(const at::Tensor& places, int parts) {
   return divided;
 }
 
-std::vector<std::int64_t> sizes_of(const networks::Activations& inputs) {
-  std::vector<std::int64_t> sizes;
-  for (const at::Tensor& input : inputs)
-    sizes.insert(sizes.end(), input.sizes().begin(), input.sizes().end());
-  return sizes;
-}
-
-// What an optimizer remembers, by place.
-std::vector<networks::NamedParameter> named(const std::vector<std::vector<at::Tensor>>& rows) {
-  std::vector<networks::NamedParameter> named;
-  for (const std::vector<at::Tensor>& row : rows)
-    for (const at::Tensor& tensor : row)
-      named.push_back({"optimizer." + std::to_string(named.size()), tensor});
-  return named;
-}
-
-std::optional<at::Tensor> skipped_by(const std::optional<LossScale>& scale) {
-  if (!scale) return std::nullopt;
-  return scale->found_inf();
-}
-
-networks::Activations moved_to(at::Device device, networks::Activations tensors) {
-  for (at::Tensor& tensor : tensors) tensor = tensor.to(device);
-  return tensors;
+networks::Activations moved_to(at::Device device, networks::Activations all) {
+  for (at::Tensor& tensor : all) tensor = tensor.to(device);
+  return all;
 }
 
 Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
@@ -79,14 +58,14 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
       inference_(forward_actions(ranks, 1)),
       metrics_(*task_, ranks.device) {
-  if (ranks.device.is_cuda()) times_.device = std::make_shared<DeviceTimeline>(gpu_marks());
-  why_not_captured_ = runner::why_not_captured(run, input, ranks.device, ranks.transport());
+  if (ranks.device.is_cuda()) times_.device = timeline_ = std::make_shared<DeviceTimeline>(gpu_marks());
+  why_not_captured_ = runner::why_not_captured(run, ranks.device, ranks.transport());
   if (why_not_captured_.empty()) capture_steps(gpu_graphs());
   if (needs_loss_scale(run.precision)) scale_loss(LossScaling());
 }
 
 StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches,
-                           MetricSums& sums, std::int64_t divisor) const {
+                           MetricSums& sums, Divisor divisor) const {
   StageWork work;
   work.samples = divided(places, micro_batches);
   work.context.seed = run_.seed;
@@ -100,29 +79,37 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
     const at::Tensor output = for_loss(outputs.front());
     const at::Tensor sum = task_->loss_sum(output, targets);
     sums.add(sum, output, targets);
-    const at::Tensor loss = sum * (1.0 / static_cast<double>(divisor));
+    const at::Tensor loss = part_of_mean(sum, divisor);
     return loss_scale_ ? loss_scale_->scaled(loss) : loss;
   };
   return work;
 }
 
-void Trainer::step(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
-  if (!replay(data, places, divisor)) compute(data, places, divisor, times_, /*captured=*/false);
-  count(metrics_, data, places);
+at::Tensor Trainer::part_of_mean(const at::Tensor& sum, Divisor divisor) const {
+  if (divisor) return sum * (1.0 / static_cast<double>(*divisor));
+  return sum * captured_->loss_factor().to(sum.scalar_type());
+}
+
+void Trainer::step(const SplitData& data, const Share& share) {
+  const auto padded = captured_ ? data.padded_as_for(share.batch) : nullptr;
+  if (!replay(data, padded, share)) compute(padded ? *padded : data, share.places, share.divisor, times_);
+  count(metrics_, data, share.places);
   ++steps_done_;
   ++times_.steps;
 }
 
-bool Trainer::replay(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
-  if (!captured_ || data.host_gathers()) return false;
+bool Trainer::replay(const SplitData& data, const std::shared_ptr<const SplitData>& padded,
+                     const Share& share) {
+  const bool all_have_some = share.batch.size(0) >= ranks_.mesh.replicas;
+  if (!captured_ || data.host_gathers() || !all_have_some) return false;
   PartWatch watch(times_);
-  const bool replayed =
-      captured_->replay(places, divisor, steps_done_, [this, &data, divisor](const at::Tensor& own) {
-        StepTimes unrecorded;  // marks of the device's work cannot be captured
-        compute(data, own, divisor, unrecorded, /*captured=*/true);
-      });
-  watch.skip();
-  return replayed;
+  const auto work = [this, &data, padded](const at::Tensor& own, const std::shared_ptr<PartMarks>& marks) {
+    StepTimes inside;
+    inside.device = marks;
+    compute(padded ? *padded : data, own, std::nullopt, inside);
+  };
+  const std::vector<std::int64_t> shape = (padded ? *padded : data).shape(share.batch);
+  return captured_->replay({shape, share.places, share.divisor, steps_done_}, work, timeline_.get());
 }
 
 // The last stage knows the loss, and so what it is a sum over.
@@ -130,8 +117,7 @@ void Trainer::count(MetricSums& sums, const SplitData& data, const at::Tensor& p
   if (ranks_.last_stage()) sums.count(data.weight(places));
 }
 
-void Trainer::compute(const SplitData& data, const at::Tensor& places, std::int64_t divisor, StepTimes& times,
-                      bool captured) {
+void Trainer::compute(const SplitData& data, const at::Tensor& places, Divisor divisor, StepTimes& times) {
   const int micro_batches = static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_);
   StageWork work = work_on(data, places, micro_batches, metrics_, divisor);
   if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
@@ -139,7 +125,7 @@ void Trainer::compute(const SplitData& data, const at::Tensor& places, std::int6
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
   }
-  if (captured) {  // the host's number would be that of the step that was captured, in all that are replayed
+  if (!divisor) {  // the host's number would be that of the step that was captured, in all that are replayed
     work.context.step = -1;
     work.context.step_on_device = captured_->step_number();
   }
@@ -155,7 +141,7 @@ void Trainer::compute(const SplitData& data, const at::Tensor& places, std::int6
     loss_scale_->unscale(numbers_of(reducer.gradients()),
                          [this](const at::Tensor& own) { sum_over_whole_model(own); });
   if (run_.optimizer.clip_norm > 0) clip_whole_model();
-  optimizer.update(reducer.gradients(), skipped_by(loss_scale_));
+  optimizer.update(reducer.gradients(), loss_scale_ ? std::optional(loss_scale_->found_inf()) : std::nullopt);
   if (loss_scale_) loss_scale_->update();
   watch.lap(&TimeParts::optimizer);
   optimizer.wait_for_others();
@@ -173,7 +159,7 @@ void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampl
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const Share share = sampler.share(*augmented, order, k);
     watch.lap(&TimeParts::data);
-    step(*augmented, share.places, share.divisor);
+    step(*augmented, share);
     done(k + 1, metrics_);
     watch.skip();
   }
@@ -220,7 +206,10 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   work.gather = [&](const at::Tensor& samples, bool, bool) {
     return Batch{moved_to(ranks_.device, inputs), {}, samples};
   };
-  work.shape = [&](const at::Tensor&) { return sizes_of(inputs); };
+  const at::Tensor &source = inputs.front(), &target = inputs.back();
+  work.shape = [&](const at::Tensor&) {
+    return std::vector{source.size(0), source.size(1), target.size(0), target.size(1)};
+  };
   work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {
     tokens.copy_(last_tokens(outputs.front()));
     return at::Tensor();
@@ -255,7 +244,10 @@ void Trainer::take_running_statistics() {
 }
 
 std::vector<networks::NamedParameter> Trainer::remembered_values() const {
-  std::vector<networks::NamedParameter> values = named(update_.optimizer->state());
+  std::vector<networks::NamedParameter> values;
+  for (const std::vector<at::Tensor>& row : update_.optimizer->state())  // by place
+    for (const at::Tensor& tensor : row)
+      values.push_back({"optimizer." + std::to_string(values.size()), tensor});
   if (loss_scale_)
     for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
   return values;

@@ -37,10 +37,13 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains on the samples at `places` (int64 [part], may be empty), this replica's part of a global batch.
-  // The gradient is that of Σ over replicas of (summed loss / `divisor`). Collective: all ranks make every
-  // step.
-  void step(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
+  // Trains on this replica's share of a global batch, which may be empty. The gradient is that of Σ over
+  // replicas of (summed loss / divisor). Collective: all ranks make every step.
+  void step(const SplitData& data, const Share& share);
+  // Of `places` (int64 [part]) alone.
+  void step(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
+    step(data, {places, divisor, places});
+  }
   void set_learning_rate(double learning_rate);
 
   // Replays steps by such graphs; on a GPU it does so by itself where it can (runner/captured_steps.h).
@@ -83,12 +86,15 @@ class Trainer {
   std::vector<at::Tensor> gradients() { return update_.reducer->whole_gradients(); }
 
  private:
+  // What a summed loss is divided by. Nothing in a step that is captured: the device is told in each replay.
+  using Divisor = std::optional<std::int64_t>;
   // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
   StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
-                    std::int64_t divisor) const;
-  void compute(const SplitData& data, const at::Tensor& places, std::int64_t divisor, StepTimes& times,
-               bool captured);
-  bool replay(const SplitData& data, const at::Tensor& places, std::int64_t divisor);
+                    Divisor divisor) const;
+  at::Tensor part_of_mean(const at::Tensor& sum, Divisor divisor) const;
+  void compute(const SplitData& data, const at::Tensor& places, Divisor divisor, StepTimes& times);
+  // `padded`: the data as the batch is padded; nothing where that is `data` as it is.
+  bool replay(const SplitData& data, const std::shared_ptr<const SplitData>& padded, const Share& share);
   void count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
@@ -110,6 +116,7 @@ class Trainer {
   std::optional<double> learning_rate_;
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;
+  std::shared_ptr<DeviceTimeline> timeline_;  // of a GPU; also in `times_`
   StepTimes times_;
 };
 

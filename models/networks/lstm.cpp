@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "models/networks/initial_weights.h"
@@ -74,13 +75,81 @@ Encoded encode(const at::Tensor& input, const at::Tensor& lengths, const std::ve
   return encoded;
 }
 
+// σ(−10⁴) is 0 in every format that a layer computes in, and so is the derivative there.
+constexpr double closed = -1e4;
+
+// Weights of inputs that are not there: the first closes the input gate, the others are 0 and only there so
+// that rows of numbers stay aligned. [4 · outputs, such inputs]
+at::Tensor closing_weight(const models::Layer& row, const Initialisation& start) {
+  constexpr std::int64_t aligned = 8;
+  const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
+  at::Tensor weight = at::zeros({4 * outputs, aligned - inputs % aligned}, start.options());
+  weight.slice(0, 0, outputs).select(1, 0).fill_(closed);
+  return weight;
+}
+
+// `weights` with more inputs, all of them in one piece of memory, as cuDNN wants them.
+std::vector<at::Tensor> widened(const std::vector<at::Tensor>& weights, const at::Tensor& more) {
+  const at::Tensor wide = at::cat({weights[0], more}, 1);
+  const auto parts =
+      at::cat({wide.flatten(), weights[1].flatten(), weights[2], weights[3]})
+          .split_with_sizes({wide.numel(), weights[1].numel(), weights[2].numel(), weights[3].numel()});
+  return {parts[0].view(wide.sizes()), parts[1].view(weights[1].sizes()), parts[2], parts[3]};
+}
+
+// The same without a look at how long sentences are, which only the device knows: each is moved to the end
+// of its row, so that its last token is the last of all. On the padding before it the input gate is closed,
+// so the state stays exactly as it starts, 0 (c = f · 0 + 0 · g, h = o · tanh 0), and no gate has a gradient
+// (each has a factor i, c or tanh c): the numbers are those of the packed sentences.
+Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
+                               const std::vector<at::Tensor>& weights, const at::Tensor& closing,
+                               bool outputs_wanted) {
+  const std::int64_t batch = x.size(0), length = x.size(1), outputs = weights[1].size(1);
+  const at::Tensor sentences = at::arange(batch, lengths.options()),
+                   times = at::arange(length, lengths.options());
+  const at::Tensor tokens = lengths.clamp_min(1);
+  // by time and sentence: where what is computed then lies in `x`, and whether it is padding
+  const at::Tensor from =
+      times.unsqueeze(1).add(tokens).remainder_(length).add_(sentences * length);  // [length, batch]
+  const at::Tensor padding = times.unsqueeze(1).lt(length - tokens).unsqueeze(2).to(x.scalar_type());
+  const at::Tensor moved = x.flatten(0, 1).index_select(0, from.flatten()).view({length, batch, x.size(2)});
+  const at::Tensor input = at::cat({moved, at::constant_pad_nd(padding, {0, closing.size(1) - 1})}, 2);
+  const at::Tensor zeros = at::zeros({1, batch, outputs}, x.options());
+  const auto [y, h, c] =
+      at::lstm(input, {zeros, zeros}, widened(weights, closing), true, 1, 0, true, false, false);
+  Encoded encoded{{}, h.squeeze(0), c.squeeze(0)};
+  if (outputs_wanted) {
+    const at::Tensor back = times.sub(tokens.unsqueeze(1))
+                                .remainder_(length)
+                                .mul_(batch)
+                                .add_(sentences.unsqueeze(1));  // [batch, length]
+    encoded.outputs = y.flatten(0, 1).index_select(0, back.flatten()).view({batch, length, outputs});
+  }
+  return encoded;
+}
+
+// cuDNN copies weights that do not lie in one piece, in every step.
+void lay_out_for_cudnn(const models::Layer& row, const std::vector<at::Tensor>& weights) {
+  if (!at::cudnn_is_acceptable(weights.front())) return;
+  constexpr std::int64_t lstm = 2, weights_of_layer = 4;  // cudnnRNNMode_t: CUDNN_LSTM
+  const at::NoGradGuard no_grad;
+  at::_cudnn_rnn_flatten_weight(weights, weights_of_layer, row.sizes.at("inputs"), lstm,
+                                row.sizes.at("outputs"), /*proj_size=*/0, /*num_layers=*/1,
+                                /*batch_first=*/true, /*bidirectional=*/false);
+}
+
 }  // namespace
 
 Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
   auto parameters = lstm_weights(row, start);
-  auto forward = [weights = values_of(parameters), last = row.sizes.at("last") != 0](
-                     const Activations& inputs, const ForwardContext&) {
-    const Encoded encoded = encode(inputs.at(0), inputs.at(1), weights, !last);
+  auto forward = [weights = values_of(parameters), closing = closing_weight(row, start),
+                  last = row.sizes.at("last") != 0](const Activations& inputs,
+                                                    const ForwardContext& context) {
+    // a step that is replayed may not look, whatever the device
+    const bool looks = inputs.at(0).is_cpu() && !context.step_on_device.defined();
+    const Encoded encoded = looks
+                                ? encode(inputs.at(0), inputs.at(1), weights, !last)
+                                : encode_without_looking(inputs.at(0), inputs.at(1), weights, closing, !last);
     Activations outputs(inputs.begin() + (last ? 2 : 0), inputs.end());
     if (!last) outputs.front() = encoded.outputs;
     outputs.insert(outputs.end(), {encoded.h, encoded.c});
@@ -91,6 +160,7 @@ Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
 
 Layer decoder_lstm(const models::Layer& row, const Initialisation& start) {
   auto parameters = lstm_weights(row, start);
+  lay_out_for_cudnn(row, values_of(parameters));
   auto forward = [weights = values_of(parameters)](const Activations& inputs, const ForwardContext&) {
     const SupportedOn support(inputs.at(0));
     const at::Tensor x = support.wide(inputs.at(0));

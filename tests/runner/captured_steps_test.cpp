@@ -1,5 +1,4 @@
-// Steps that are replayed: which are, and that a training of them is the training without. A fake graph does
-// on the CPU what a GPU's does: nothing while it is captured, the step again in each replay.
+// Steps that are replayed: which are, and that a training of them is the training without.
 #include "runner/captured_steps.h"
 
 #include <array>
@@ -8,6 +7,7 @@
 #include "models/catalogue.h"
 #include "models/networks/layers.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/fake_graph.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -15,31 +15,8 @@ namespace {
 using namespace trainyard;
 using namespace trainyard::runner;
 
-struct Counts {
-  int captured = 0;
-  int replayed = 0;
-};
-
-class FakeGraph final : public StepGraph {
- public:
-  explicit FakeGraph(Counts& counts) : counts_(counts) {}
-  void capture(const std::function<void()>& work) override {
-    work_ = work;
-    ++counts_.captured;
-  }
-  void replay() override {
-    work_();
-    ++counts_.replayed;
-  }
-
- private:
-  Counts& counts_;
-  std::function<void()> work_;
-};
-
-MakeGraph fake_graphs(Counts& counts) {
-  return [&counts] { return std::make_unique<FakeGraph>(counts); };
-}
+using testing::Counts;
+using testing::fake_graphs;
 
 models::InputShape images_of(const models::ImageShape& shape) {
   models::InputShape input;
@@ -48,7 +25,7 @@ models::InputShape images_of(const models::ImageShape& shape) {
   return input;
 }
 
-TEST_CASE("steps are captured on a GPU where their shapes never change and nothing in them needs the host") {
+TEST_CASE("steps are captured on a GPU where nothing in them needs the host") {
   struct Case {
     const char* model;
     std::int64_t stages;
@@ -63,19 +40,15 @@ TEST_CASE("steps are captured on a GPU where their shapes never change and nothi
       Case{"mlp", 2, "cuda:0", "nccl", "stages"},
       Case{"vgg11", 1, "cuda:0", "gloo", "through the host"},
       Case{"nbow", 1, "cuda:0", "none", ""},
-      Case{"seq2seq", 1, "cuda:0", "none", "packed by their lengths"},
+      Case{"seq2seq", 1, "cuda:0", "none", ""},
+      Case{"seq2seq", 2, "cuda:0", "none", "stages"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.model);
     CAPTURE(each.device);
     experiments::Run run = testing::run_of(each.model, 1);
     run.strategy.stages = each.stages;
-    models::InputShape input = images_of({.channels = 3, .height = 32, .width = 32});
-    if (std::string(each.model) == "nbow" || std::string(each.model) == "seq2seq") {
-      input.image = {};
-      input.vocabulary = input.target_vocabulary = 50;
-    }
-    const std::string why = why_not_captured(run, input, at::Device(each.device), each.transport);
+    const std::string why = why_not_captured(run, at::Device(each.device), each.transport);
     CAPTURE(why);
     if (*each.why_not == '\0')
       CHECK(why == "");
@@ -167,12 +140,15 @@ TEST_CASE("a replayed step drops what that step is to drop") {
   CHECK(at::equal(dropout.forward({x}, context).front(), of_step));
 }
 
+void nothing(const at::Tensor&, const std::shared_ptr<PartMarks>&) {}
+
 class BrokenGraph final : public StepGraph {
  public:
   void capture(const std::function<void()>&) override {
     TORCH_CHECK(false, "operation not permitted\nin file x");
   }
   void replay() override { FAIL("replayed what was not captured"); }
+  std::unique_ptr<TimeMark> mark() override { return nullptr; }
 };
 
 TEST_CASE("where a capture fails the steps go on as they are, and it is said why") {
@@ -184,23 +160,44 @@ TEST_CASE("where a capture fails the steps go on as they are, and it is said why
       },
       at::kCPU);
   const at::Tensor places = at::arange(4);
-  for (int step = 0; step < 10; ++step) CHECK(!steps.replay(places, 4, step, [](const at::Tensor&) {}));
+  for (int step = 0; step < 10; ++step) CHECK(!steps.replay({{4}, places, 4, step}, nothing));
   CHECK(asked == 1);
   CHECK(steps.failure() == "operation not permitted");
 }
 
-TEST_CASE("a replayed step sees its own samples and its own number") {
+TEST_CASE("a replayed step sees its own samples, its own number and what its own loss is divided by") {
   Counts counts;
   CapturedSteps steps(fake_graphs(counts), at::kCPU);
   std::vector<std::int64_t> seen;
+  std::vector<double> factors;
   for (std::int64_t step = 0; step < 6; ++step) {
     const at::Tensor places = at::full({2}, 10 * step, at::kLong);
-    steps.replay(places, 2, step, [&](const at::Tensor& own) {
+    steps.replay({{2}, places, std::int64_t{1} << step, step}, [&](const at::Tensor& own, const auto&) {
       seen.push_back(own[1].item<std::int64_t>() + steps.step_number().item<std::int64_t>());
+      factors.push_back(steps.loss_factor().item<double>());
     });
   }
   CHECK(seen == std::vector<std::int64_t>{33, 44, 55});
-  CHECK(!steps.replay(at::empty({0}, at::kLong), 2, 6, [](const at::Tensor&) {}));  // no samples: no work
+  CHECK(factors == std::vector<double>{0.125, 0.0625, 0.03125});
+  CHECK(counts.captured == 1);
+}
+
+TEST_CASE("each shape has a graph of its own, and only so many are kept at a time") {
+  Counts counts;
+  CapturedSteps steps(fake_graphs(counts), at::kCPU);
+  const auto make = [&](std::int64_t length) {
+    return steps.replay({{2, length}, at::arange(2), 2, 0}, nothing);
+  };
+  const auto most = static_cast<std::int64_t>(CapturedSteps::most_graphs);
+  for (int time = 0; time < CapturedSteps::eager_steps; ++time)
+    for (std::int64_t length = 1; length <= most + 1; ++length) CHECK(!make(length));
+  for (std::int64_t length = 1; length <= most; ++length) CHECK(make(length));
+  CHECK(counts.captured == most);
+  CHECK(!make(most + 1));  // as it is, in every step
+  steps.forget();
+  CHECK(make(most + 1));
+  CHECK(make(1));
+  CHECK(counts.captured == most + 2);
 }
 
 }  // namespace

@@ -1,23 +1,21 @@
 // What a step does off the CPU: the same numbers by operations on whole tensors, and nothing that the host
 // must wait for. It is proved on the CPU, by calling those operations there.
-#include <set>
 #include <string>
 #include <tuple>
-
-#include <ATen/record_function.h>
 
 #include "models/networks/dropout.h"
 #include "models/networks/layer_kinds.h"
 #include "runner/augmentation.h"
 #include "runner/clipping.h"
 #include "runner/device.h"
-#include "runner/device_timeline.h"
 #include "runner/rank_records.h"
 #include "runner/seen_sums.h"
 #include "runner/text_split.h"
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/fake_mark.h"
 #include "tests/runner/launched_ranks.h"
+#include "tests/runner/operations_of.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -102,63 +100,6 @@ TEST_CASE("clipping without a look at the norm scales as clipping with one does"
   CHECK(!infinite[0].isfinite().any().item<bool>());
 }
 
-// A clock that a test moves: the device is done with all work that came before `now`.
-struct FakeMark final : TimeMark {
-  FakeMark(double at, const double& now) : at_(at), now_(now) {}
-  bool passed() const override { return at_ <= now_; }
-  double seconds_after(const TimeMark& earlier) const override {
-    return at_ - static_cast<const FakeMark&>(earlier).at_;
-  }
-  double at_;
-  const double& now_;
-};
-
-TEST_CASE("a device's seconds are those between its marks, asked for when it has passed them") {
-  double given = 0, now = 0;  // what the device will have done, and has done
-  StepTimes times;
-  const auto timeline =
-      std::make_shared<DeviceTimeline>([&] { return std::make_unique<FakeMark>(given, now); });
-  times.device = timeline;
-  PartWatch epoch(times);
-  for (int step = 0; step < 5000; ++step) {  // more marks than are kept waiting
-    given += 1;
-    epoch.lap(&TimeParts::data);
-    PartWatch inner(times);
-    given += 2;
-    inner.lap(&TimeParts::forward);
-    given += 4;
-    inner.lap(&TimeParts::backward);
-    inner.move(3, &TimeParts::backward, &TimeParts::bubble);  // the host's clock says nothing of the device
-    given += 8;
-    epoch.skip();
-    now = given - 10;
-  }
-  CHECK(times.passed.sum() == 0);
-  const TimeParts parts = timeline->take();
-  CHECK(parts.data == 5000);
-  CHECK(parts.forward == 10'000);
-  CHECK(parts.backward == 20'000);
-  CHECK(parts.sum() == 35'000);
-  given += 16;
-  epoch.lap(&TimeParts::optimizer);
-  CHECK(timeline->take().sum() == 16);
-}
-
-// The names of all operations that `work` calls on tensors.
-std::set<std::string> operations_of(const std::function<void()>& work) {
-  static thread_local std::set<std::string>* names = nullptr;
-  std::set<std::string> called;
-  names = &called;
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(
-      [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
-        names->insert(function.name());
-        return nullptr;
-      }));
-  work();
-  at::removeCallback(handle);
-  return called;
-}
-
 TEST_CASE("a training step asks for the value of no tensor: a device could fall behind the host") {
   const models::ImageShape shape{.channels = 1, .height = 28, .width = 28};
   const models::Images images = testing::random_images(shape, 40);
@@ -171,7 +112,7 @@ TEST_CASE("a training step asks for the value of no tensor: a device could fall 
     const ImageSplit data(images, channel_statistics(images), trainer.task().target, at::kFloat,
                           trainer.network().channels_last);
     const at::Tensor places = at::arange(16);
-    const auto called = operations_of([&] { trainer.step(data, places, data.weight(places)); });
+    const auto called = testing::operations_of([&] { trainer.step(data, places, data.weight(places)); });
     CHECK(called.contains("aten::index_select"));
     for (const char* waits : {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero",
                               "aten::masked_select", "aten::equal"}) {
@@ -233,7 +174,7 @@ TEST_CASE("what is taken from the sums of an epoch stays, and they go on from ze
 TEST_CASE("sums are seen as they were when the device had come to their copy, and no one waits for it") {
   double given = 0, now = 0;
   MetricSums sums(find_task("classification"));
-  SumsOnTheirWay seen(at::kCPU, [&] { return std::make_unique<FakeMark>(given, now); });
+  SumsOnTheirWay seen(at::kCPU, [&] { return std::make_unique<testing::FakeMark>(given, now); });
   const auto step = [&] {
     given += 1;
     sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
@@ -283,6 +224,35 @@ TEST_CASE("how a GPU is used stands in a rank's first record") {
   CHECK(gpu.at("cudnn_autotuning") == true);
   CHECK(gpu.at("replayed_steps") == false);
   CHECK(gpu.at("why_not_replayed") == "stages exchange messages");
+}
+
+TEST_CASE("a capture that fails during training is a warning in the records, once") {
+  const tests::ScratchFolder folder;
+  const experiments::Launch launch = testing::launch_of(folder.path(), 1, 1);
+  {
+    RankRecords records(launch, 0);
+    records.start(launch, {}, "none", 1, {}, 1, {}, GpuSettings{"NVIDIA H200", true, ""});
+    for (const char* why : {"", "operation not permitted", "operation not permitted"})
+      records.replayed_steps(why);
+  }
+  const auto all = testing::records_of(launch, 0);
+  REQUIRE(all.size() == 2);
+  CHECK(all[1].at("type") == "message");
+  CHECK(all[1].at("level") == "warning");
+  CHECK(all[1].at("text") ==
+        "steps are computed one by one from here on, not replayed: operation not permitted");
+}
+
+TEST_CASE("where steps are not replayed from the start, or there is no GPU, nothing is warned of") {
+  const tests::ScratchFolder folder;
+  const experiments::Launch launch = testing::launch_of(folder.path(), 1, 2);
+  for (const int rank : {0, 1}) {
+    RankRecords records(launch, rank);
+    records.start(launch, {}, "none", 1, {}, 1, {},
+                  rank == 0 ? std::optional(GpuSettings{"NVIDIA H200", true, "stages"}) : std::nullopt);
+    records.replayed_steps("stages");
+  }
+  for (const int rank : {0, 1}) CHECK(testing::records_of(launch, rank).size() == 1);
 }
 
 TEST_CASE("data lies on a GPU where it leaves half of what is free to the network") {

@@ -123,6 +123,18 @@ TEST_CASE("the loss is divided by the weight of all replicas, or as the mean of 
   CHECK(share(1, Sampling::distributed) == Expected({1, 3}, 2 * 8));
 }
 
+TEST_CASE("each replica is told of the whole global batch, also of samples that fill it up") {
+  const PairSplit data({.source = {.tokens = {3, 3, 3}, .offsets = {0, 1, 2, 3}},
+                        .target = {.tokens = {2, 3, 2, 3, 2, 3}, .offsets = {0, 2, 4, 6}}});
+  const at::Tensor order = at::tensor({2, 0, 1}, at::kLong);
+  for (std::int64_t replica = 0; replica < 2; ++replica) {
+    CHECK(numbers(Sampler(3, 2, replica, 2).share(data, order, 0).batch) == std::vector<std::int64_t>{2, 0});
+    CHECK(numbers(Sampler(3, 2, replica, 2).share(data, order, 1).batch) == std::vector<std::int64_t>{1});
+    const Sampler distributed(3, 2, replica, 2, Sampling::distributed);
+    CHECK(numbers(distributed.share(data, order, 1).batch) == std::vector<std::int64_t>{1, 2});
+  }
+}
+
 TEST_CASE("a global batch that does not divide by the replicas is refused by the distributed sampler alone") {
   CHECK(Sampler(10, 5, 0, 2).steps() == 2);
   CHECK_THROWS_WITH_AS(Sampler(10, 5, 0, 2, Sampling::distributed),

@@ -77,6 +77,35 @@ TEST_CASE("pairs are ordered by target, then by source upwards and downwards in 
   CHECK(at::equal(PairSplit(some).length_keys().argsort(), places({3, 4, 2, 1, 0})));
 }
 
+TEST_CASE("repeated lengths are multiples of four, and never beyond the longest of all data") {
+  std::vector<std::int64_t> lengths;
+  for (const std::int64_t length : {1, 3, 4, 5, 8, 9, 10}) lengths.push_back(repeated_length(length, 10));
+  CHECK(lengths == std::vector<std::int64_t>{4, 4, 4, 8, 8, 10, 10});
+  CHECK(repeated_length(2, 3) == 3);
+}
+
+TEST_CASE(
+    "pairs are padded as other ones would be, rounded up: their shapes repeat, and they weigh the same") {
+  // sources of 1, 5 and 9 tokens; targets of 2, 3 and 7
+  const models::TextPairs some{
+      .source = {.tokens = std::vector<std::int32_t>(15, 6), .offsets = {0, 1, 6, 15}},
+      .target = {.tokens = {2, 3, 2, 8, 3, 2, 9, 8, 7, 6, 5, 3}, .offsets = {0, 2, 5, 12}}};
+  const PairSplit split(some);
+  const auto as_second = split.padded_as_for(places({1, 0}));
+  CHECK(as_second->shape(places({0})) == std::vector<std::int64_t>{1, 8, 1, 4});
+  CHECK(as_second->shape(places({0, 1})) == std::vector<std::int64_t>{2, 8, 2, 4});
+  CHECK(split.padded_as_for(places({2}))->shape(places({0})) == std::vector<std::int64_t>{1, 9, 1, 6});
+  CHECK(split.padded_as_for(places({2}))->padded_as_for(places({0}))->shape(places({0})) ==
+        std::vector<std::int64_t>{1, 4, 1, 4});
+  const Batch batch = as_second->gather(places({0, 1}));
+  CHECK(at::equal(batch.inputs.at(0), table({6, 0, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6, 6, 0, 0, 0}, 2)));
+  CHECK(at::equal(batch.inputs.at(1), table({2, 0, 0, 0, 2, 8, 0, 0}, 2)));
+  CHECK(at::equal(batch.targets, table({3, 0, 0, 0, 8, 3, 0, 0}, 2)));
+  CHECK(as_second->weight(places({0, 1})) == split.weight(places({0, 1})));
+  CHECK(split.shape(places({0})) == std::vector<std::int64_t>{1, 1, 1, 1});  // as it was
+  CHECK(TextSplit(texts).padded_as_for(places({0})) == nullptr);
+}
+
 TEST_CASE("texts are not augmented") {
   CHECK(TextSplit(texts).augmented("none", 1, 1)->size() == 3);
   CHECK_THROWS_WITH_AS(PairSplit(pairs).augmented("flip", 1, 1), doctest::Contains("is for images"),

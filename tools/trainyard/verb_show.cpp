@@ -143,7 +143,7 @@ int show(const ShowOptions& options) {
 
 void add_show(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
-      "show", "one run: resolved values, attempts, metrics, logs, how to run it by hand");
+      "show", "one run: resolved values, attempts and their warnings, metrics, logs, how to run it by hand");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   add_yard_option(*command, options->yard);
