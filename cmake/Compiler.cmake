@@ -12,7 +12,15 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # assertions stay on: they cost nothing that
 find_program(TRAINYARD_CCACHE ccache)
 if(TRAINYARD_CCACHE)
   # pch_defines and time_macros: what ccache needs to accept precompiled headers
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${TRAINYARD_CCACHE}")
+  set(ccache_settings CCACHE_SLOPPINESS=pch_defines,time_macros)
+  # A base folder, where the user's settings have none: what it knows then fits other clones, and other build folders of
+  # the same depth.
+  execute_process(COMMAND "${TRAINYARD_CCACHE}" --get-config base_dir OUTPUT_VARIABLE ccache_base_dir
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(ccache_base_dir STREQUAL "")
+    list(APPEND ccache_settings "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}")
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${ccache_settings} "${TRAINYARD_CCACHE}")
 endif()
 
 # Warnings are errors, for our own targets only; TRAINYARD_STRICT=OFF is for compilers that nobody has tried yet.
