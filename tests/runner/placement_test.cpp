@@ -2,13 +2,13 @@
 // asks it for a number, and what is trained is what the CPU trains.
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/runner/doctest_beside_torch.h"
+#include "tests/runner/fake_graph.h"
 #include "tests/runner/parity_cases.h"
 #include "tests/runner/pretend_device.h"
 #include "tests/runner/replicas.h"
@@ -21,16 +21,6 @@ using namespace trainyard::runner;
 constexpr std::int64_t samples = 40, batch = 12;  // three whole batches and a smaller one
 // Not seq2seq: off the CPU LibTorch has LSTM layers by kernels that the CPU has not.
 constexpr std::array models{"mlp", "cnn", "vgg11", "nbow", "conv-autoencoder"};
-
-// It does in each replay what a GPU's graph does.
-class ReplayedWork final : public StepGraph {
- public:
-  void capture(const std::function<void()>& work) override { work_ = work; }
-  void replay() override { work_(); }
-
- private:
-  std::function<void()> work_;
-};
 
 struct How {
   experiments::Strategy strategy = {};
@@ -67,7 +57,8 @@ void train_epoch(Trainer& trainer, const SplitData& data, std::int64_t epoch, co
 Trained train_rank(const testing::ParityModel& model, const experiments::Run& run, const Connections& ranks,
                    const How& how) {
   Trainer trainer(run, model.input, ranks, at::kDouble);
-  if (how.replays) trainer.capture_steps([] { return std::make_unique<ReplayedWork>(); });
+  testing::Counts counts;
+  if (how.replays) trainer.capture_steps(testing::fake_graphs(counts));
   const auto data = data_for(model, trainer, ranks.device);
   const Sampler sampler(samples, batch, ranks.position.replica, ranks.mesh.replicas);
   Trained trained;
@@ -81,6 +72,7 @@ Trained train_rank(const testing::ParityModel& model, const experiments::Run& ru
     const MetricSums validation = trainer.evaluate(*data, sampler, [](std::int64_t, const MetricSums&) {});
     trained.losses.push_back(validation.loss());
   }
+  CHECK((counts.replayed > 0) == how.replays);
   for (const auto& parameter : trainer.network().parameters()) {
     if (!ranks.device.is_cpu()) CHECK(parameter.value.device() == ranks.device);
     trained.parameters.push_back(parameter.value.detach().to(at::kCPU));
