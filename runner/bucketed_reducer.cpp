@@ -56,7 +56,7 @@ void BucketedReducer::prepare() {
 void BucketedReducer::finish() {
   if (left_.size() < buckets_.size())
     throw InternalError(without_gradient() + " got no gradient in this step");
-  for (auto& work : left_) work->wait();
+  for (auto& work : left_) std::exchange(work, nullptr)->wait();
 }
 
 void BucketedReducer::reduce_zeros() {
