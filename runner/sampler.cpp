@@ -68,13 +68,15 @@ Part Sampler::part(std::int64_t step) const {
 }
 
 at::Tensor Sampler::places(const at::Tensor& order, std::int64_t step) const {
-  if (sampling_ == Sampling::exact) {
-    const Part own = part(step);
-    return order.slice(0, own.begin, own.end);
-  }
-  const Part all = global_batch(step);
-  return order.index_select(
-      0, at::arange(all.begin + replica_, all.end, replicas_, at::kLong).remainder_(samples_));
+  return own_part(places_of_all(order, step), step);
+}
+
+at::Tensor Sampler::own_part(const at::Tensor& batch, std::int64_t step) const {
+  if (sampling_ == Sampling::distributed)
+    return batch.slice(0, replica_, batch.size(0), replicas_).contiguous();
+  const std::int64_t begin = global_batch(step).begin;
+  const Part own = part(step);
+  return batch.slice(0, own.begin - begin, own.end - begin);
 }
 
 at::Tensor Sampler::places_of_all(const at::Tensor& order, std::int64_t step) const {
@@ -84,10 +86,11 @@ at::Tensor Sampler::places_of_all(const at::Tensor& order, std::int64_t step) co
 }
 
 Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_t step) const {
-  Share share{places(order, step), 0, places_of_all(order, step)};
-  share.divisor =
-      sampling_ == Sampling::exact ? data.weight(share.batch) : replicas_ * data.weight(share.places);
-  return share;
+  const at::Tensor batch = places_of_all(order, step);
+  const at::Tensor own = own_part(batch, step);
+  const std::int64_t divisor =
+      sampling_ == Sampling::exact ? data.weight(batch) : replicas_ * data.weight(own);
+  return {own, divisor, batch};
 }
 
 }  // namespace trainyard::runner

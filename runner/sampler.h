@@ -54,6 +54,7 @@ class Sampler {
 
  private:
   at::Tensor places_of_all(const at::Tensor& order, std::int64_t step) const;
+  at::Tensor own_part(const at::Tensor& batch, std::int64_t step) const;  // of the places of all
 
   std::int64_t samples_;
   std::int64_t filled_up_;  // samples, those that count twice included
