@@ -57,6 +57,13 @@ at::Tensor whole(const at::Tensor& gradient) {
   return gradient.is_sparse() ? gradient.to_dense() : gradient;
 }
 
+at::Tensor whole_where_most(const at::Tensor& gradient) {
+  if (!gradient.is_sparse() || 4 * gradient._values().size(0) <= 3 * gradient.size(0)) return gradient;
+  const at::Tensor to = at::empty(gradient.sizes(), gradient._values().options());
+  write_whole(gradient, to);
+  return to;
+}
+
 void write_whole(const at::Tensor& gradient, const at::Tensor& to) {
   if (!gradient.is_sparse()) {
     to.copy_(gradient);

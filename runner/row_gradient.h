@@ -18,6 +18,10 @@ std::vector<at::Tensor> numbers_of(const std::vector<at::Tensor>& gradients);
 // All of it, zeros where there is no row.
 at::Tensor whole(const at::Tensor& gradient);
 
+// The same where `gradient`, which has each row once, has more than three quarters of the rows: to exchange
+// and add up numbers then costs less than to look which of them are there. Else `gradient` as it is.
+at::Tensor whole_where_most(const at::Tensor& gradient);
+
 // `whole(gradient)` written into `to`, of the same shape.
 void write_whole(const at::Tensor& gradient, const at::Tensor& to);
 

@@ -42,6 +42,13 @@ at::Tensor some_rows(const at::Tensor& whole, int rank, int step) {
   return at::sparse_coo_tensor(rows.unsqueeze(0), whole.index_select(0, rows), whole.sizes());
 }
 
+// All but one.
+at::Tensor most_rows(const at::Tensor& whole, int rank, int step) {
+  const at::Tensor all = at::arange(whole.size(0), at::kLong);
+  const at::Tensor rows = all.masked_select(all.ne((7 * rank + step) % whole.size(0)));
+  return at::sparse_coo_tensor(rows.unsqueeze(0), whole.index_select(0, rows), whole.sizes());
+}
+
 // Its gradient is `wanted`, whole or sparse.
 struct Wanted : torch::autograd::Function<Wanted> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& parameter,
@@ -62,14 +69,18 @@ void backward(const std::vector<NamedParameter>& parameters, const Gradients& wa
   sum.backward();
 }
 
-enum class Matrix { whole, rows, whole_on_rank_0 };
+enum class Matrix { whole, rows, most_rows, whole_on_rank_0, most_rows_on_rank_0 };
 
 Gradients gradients_of(const std::vector<NamedParameter>& parameters, int rank, int step, Matrix matrix) {
   Gradients gradients;
   for (const auto& parameter : parameters) {
     gradients.push_back(gradient_of(parameter.value, rank, step));
-    const bool rows = matrix == Matrix::rows || (matrix == Matrix::whole_on_rank_0 && rank > 0);
-    if (parameter.name == "matrix" && rows) gradients.back() = some_rows(gradients.back(), rank, step);
+    if (parameter.name != "matrix") continue;
+    const bool only_on_0 = matrix == Matrix::whole_on_rank_0 || matrix == Matrix::most_rows_on_rank_0;
+    if (matrix == Matrix::rows || (only_on_0 && rank > 0))
+      gradients.back() = some_rows(gradients.back(), rank, step);
+    else if (matrix == Matrix::most_rows || matrix == Matrix::most_rows_on_rank_0)
+      gradients.back() = most_rows(gradients.back(), rank, step);
   }
   return gradients;
 }
@@ -131,7 +142,8 @@ TEST_CASE("each replica sums its slices over all ranks, of whole gradients and o
   for (const int ranks : {2, 3, 5}) {
     CAPTURE(ranks);
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble})
-      for (const Matrix matrix : {Matrix::whole, Matrix::rows, Matrix::whole_on_rank_0})
+      for (const Matrix matrix : {Matrix::whole, Matrix::rows, Matrix::most_rows, Matrix::whole_on_rank_0,
+                                  Matrix::most_rows_on_rank_0})
         testing::run_ranks(ranks, [&](Communicator& own) { reduce_and_compare(own, dtype, matrix); });
   }
 }
@@ -158,6 +170,20 @@ TEST_CASE("rows that replicas took stay rows, each once") {
       if (!sum.is_coalesced() || sum._nnz() != expected) throw std::runtime_error("rows");
     }
   });
+}
+
+TEST_CASE("a gradient that has most rows becomes a whole one") {
+  const at::Tensor numbers = gradient_of(at::empty({8, 3}), 0, 0);
+  const auto first_rows = [&](std::int64_t count) {
+    const at::Tensor rows = at::arange(count, at::kLong);
+    return with_each_row_once(
+        at::sparse_coo_tensor(rows.unsqueeze(0), numbers.slice(0, 0, count), numbers.sizes()));
+  };
+  CHECK(whole_where_most(first_rows(6)).is_sparse());
+  const at::Tensor found = whole_where_most(first_rows(7));
+  CHECK_FALSE(found.is_sparse());
+  CHECK(at::equal(found, first_rows(7).to_dense()));
+  CHECK(whole_where_most(numbers).is_same(numbers));
 }
 
 TEST_CASE("slices cover every number once, evenly, and cut matrices that are alone between rows") {
