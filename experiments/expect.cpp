@@ -28,7 +28,10 @@ std::optional<double> optional_number(const json& object, const char* name) {
 const std::vector<ExpectedMetric>& expected_metrics() {
   static const std::vector<ExpectedMetric> rows{
       {.name = "loss", .tasks = {"classification", "reconstruction", "translation"}},
-      {.name = "accuracy", .more_is_better = true, .tasks = {"classification", "translation"}},
+      {.name = "accuracy",
+       .more_is_better = true,
+       .is_fraction = true,
+       .tasks = {"classification", "translation"}},
       {.name = "perplexity", .tasks = {"translation"}},
       {.name = "bleu", .more_is_better = true, .test_only = true, .tasks = {"translation"}},
       {.name = "psnr", .more_is_better = true, .tasks = {"reconstruction"}}};

@@ -26,6 +26,7 @@ struct ExpectedMetric {
   std::string name;
   bool more_is_better = false;  // a plain number in the file is the least value, else the greatest
   bool test_only = false;
+  bool is_fraction = false;        // in [0, 1]
   std::vector<std::string> tasks;  // of the models that have it
 };
 const std::vector<ExpectedMetric>& expected_metrics();

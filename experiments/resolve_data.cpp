@@ -83,13 +83,15 @@ class Finder {
                                const std::vector<std::filesystem::path>& looked_in) {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
-    return text + "was not found in " + models::joined(looked_in, [](const std::filesystem::path& directory) {
-             return directory.string();
-           });
+    return text + (dataset.folders.empty() ? "has neither classes nor arrays in " : "was not found in ") +
+           models::joined(looked_in,
+                          [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
   static std::string advice(const models::Dataset& dataset) {
-    if (dataset.folders.empty()) return "write [data] " + dataset.name + " = \"FOLDER\"";
+    if (dataset.folders.empty())
+      return "write [data] " + dataset.name +
+             " = \"FOLDER\", with a folder a class of PNG or JPEG, or train-images.npy and train-labels.npy";
     return "give --data DIR or TRAINYARD_DATA, where DIR holds a folder " + dataset.folders.front() +
            ", or write [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
   }

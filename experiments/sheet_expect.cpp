@@ -1,6 +1,5 @@
 // [expect.MODEL]: metric = number, or { at_least = …, at_most = … }.
 #include <algorithm>
-#include <array>
 
 #include "experiments/sheet.h"
 #include "experiments/vocabulary.h"
@@ -44,32 +43,29 @@ void report_no_metric(const Member& member, const models::Model& model, const st
                                 model.task + "); known are " + models::joined(known));
 }
 
-const models::Parameter& bound_parameter(const std::string& name) {
-  static const auto rows = [] {
-    std::array<models::Parameter, 3> parameters;
-    parameters[0].name = "at_least";
-    parameters[1].name = "at_most";
-    parameters[2].name = "a threshold";
-    for (models::Parameter& parameter : parameters) parameter.type = models::ValueType::number;
-    return parameters;
-  }();
-  return name == "at_least" ? rows[0] : name == "at_most" ? rows[1] : rows[2];
-}
-
-std::optional<double> read_bound(const std::string& name, const Item& item, Problems& problems) {
-  const auto value = checked_value(bound_parameter(name), item, problems);
+std::optional<double> read_bound(const std::string& name, const ExpectedMetric& metric, const Item& item,
+                                 Problems& problems) {
+  models::Parameter parameter;
+  parameter.name = name;
+  parameter.type = models::ValueType::number;
+  if (metric.is_fraction) {  // 90 would be missed by every run
+    parameter.minimum = models::Bound{0};
+    parameter.maximum = models::Bound{1};
+  }
+  const auto value = checked_value(parameter, item, problems);
   if (!value) return std::nullopt;
   return std::get<double>(*value);
 }
 
-void read_bounds(const Item& item, Expectation& expectation, Problems& problems) {
+void read_bounds(const Item& item, const ExpectedMetric& metric, Expectation& expectation,
+                 Problems& problems) {
   if (item.table()->empty())
     problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
   for (const Member& member : *item.table()) {
     if (member.name == "at_least")
-      expectation.at_least = read_bound(member.name, member.value, problems);
+      expectation.at_least = read_bound(member.name, metric, member.value, problems);
     else if (member.name == "at_most")
-      expectation.at_most = read_bound(member.name, member.value, problems);
+      expectation.at_most = read_bound(member.name, metric, member.value, problems);
     else
       report_unknown(member, metric_name(expectation), {"at_least", "at_most"}, problems);
   }
@@ -88,10 +84,10 @@ void read_line(const Member& member, const models::Model& model, std::vector<Exp
   expectation.phase = choice->phase;
   expectation.metric = choice->metric->name;
   if (member.value.table() != nullptr) {
-    read_bounds(member.value, expectation, problems);
+    read_bounds(member.value, *choice->metric, expectation, problems);
   } else {
     auto& bound = choice->metric->more_is_better ? expectation.at_least : expectation.at_most;
-    bound = read_bound("", member.value, problems);
+    bound = read_bound("a threshold", *choice->metric, member.value, problems);
   }
   if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});
 }

@@ -106,7 +106,11 @@ std::string Attempt::first_error(const Death& death) const {
   const std::string by_signal = death.status.signal != 0 ? " (" + to_text(death.status) + ")" : "";
   if (const auto line = last_error_line(log(death.rank))) return *line + by_signal;
   const std::string rank = "rank " + std::to_string(death.rank);
-  if (death.status.clean()) return rank + " ended without saying that it has finished";
+  if (death.status.clean()) {
+    const auto left_out = collector_.left_out(death.rank);  // its word to have finished may have been there
+    return rank + " ended without saying that it has finished" +
+           (left_out ? "; of its records " + *left_out : "");
+  }
   return rank + ": " + to_text(death.status);
 }
 

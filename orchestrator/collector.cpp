@@ -57,7 +57,7 @@ std::vector<experiments::Record> Collector::new_records() {
       if (parsed.problem.empty())
         records.push_back(std::move(*parsed.record));
       else
-        messages_.push_back(spool_name(spool.rank) + ": a line was left out: " + parsed.problem);
+        leave_out(spool.rank, "a line was left out: " + parsed.problem);
     }
   return records;
 }
@@ -68,12 +68,22 @@ std::string Collector::problem_with(const experiments::Record& record, const Spo
          (record.rank ? ", rank " + std::to_string(*record.rank) : "");
 }
 
+void Collector::leave_out(std::optional<int> rank, const std::string& what) {
+  left_out_.emplace(rank, what);
+  messages_.push_back(spool_name(rank) + ": " + what);
+}
+
+std::optional<std::string> Collector::left_out(int rank) const {
+  const auto found = left_out_.find(rank);
+  return found == left_out_.end() ? std::nullopt : std::optional(found->second);
+}
+
 // Only what the database has counts, so that both always agree on how a run stands.
 void Collector::note(const experiments::Record& record, db::Accepted accepted) {
   if (accepted == db::Accepted::gap || accepted == db::Accepted::refused) {
     if (incomplete_.insert(record.rank).second)
-      messages_.push_back(spool_name(record.rank) + ": records from number " + std::to_string(record.seq) +
-                          " on were left out: one before them is missing");
+      leave_out(record.rank, "records from number " + std::to_string(record.seq) +
+                                 " on were left out: one before them is missing");
     return;
   }
   if (record.type == "cause" && !record.rank) has_cause_ = true;

@@ -41,6 +41,8 @@ class Collector {
   bool finished() const;          // every rank's does
   bool has_cause() const { return has_cause_; }
   std::optional<std::string> error(int rank) const;  // of its `end` record
+  std::optional<std::string> left_out(
+      int rank) const;  // the first of its records that did not count, and why
   std::optional<double> test_accuracy() const;
   std::optional<double> test_loss() const;
 
@@ -63,6 +65,7 @@ class Collector {
 
   std::vector<experiments::Record> new_records();
   std::string problem_with(const experiments::Record& record, const Spool& spool) const;
+  void leave_out(std::optional<int> rank, const std::string& what);
   void note(const experiments::Record& record, db::Accepted accepted);
   void note_end(const experiments::Record& record);
   void note_test(const experiments::Record& record);
@@ -78,6 +81,7 @@ class Collector {
   std::map<std::string, Additive> test_;
   bool has_cause_ = false;
   std::set<std::optional<int>> incomplete_;  // spools of which records were left out
+  std::map<std::optional<int>, std::string> left_out_;
   std::vector<std::string> messages_;
 };
 

@@ -2,14 +2,17 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "models/error.h"
 #include "orchestrator/meeting_place.h"
+#include "orchestrator/shell_quoted.h"
 
 namespace trainyard::orchestrator {
 
@@ -21,10 +24,14 @@ bool executable(const fs::path& file) {
   return ::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file);
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
+// As execvp finds it that is started in `folder`.
+bool is_there(const std::string& program, const fs::path& folder) {
+  if (program.find('/') != std::string::npos) return executable(folder / program);
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
+  for (std::string each; std::getline(folders, each, ':');)
+    if (executable(folder / each / program)) return true;
+  return false;
 }
 
 struct Output {
@@ -44,7 +51,7 @@ Output output_of(const std::string& shell_command) {
 }
 
 nlohmann::json versions_of(const fs::path& runner) {
-  const Output output = output_of(quoted(runner.string()) + " --version --json");
+  const Output output = output_of(shell_quoted(runner.string()) + " --version --json");
   auto versions = nlohmann::json::parse(output.text, nullptr, false);
   if (output.clean && versions.is_object()) return versions;
   throw UserError(runner.string() + " does not say its version: `" + runner.string() + " --version --json` " +
@@ -81,6 +88,18 @@ Programs find_programs() {
   throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
                       folders[1].string(),
                   "build or install all three programs together");
+}
+
+void check_commands(const experiments::Experiment& experiment) {
+  const fs::path folder = fs::absolute(experiment.file).parent_path();  // where its ranks start
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const auto& strategy = experiment.runs[i].strategy;
+    if (!strategy.foreign() || is_there(strategy.command.front(), folder)) continue;
+    throw UserError(
+        "strategy \"" + strategy.name + "\": there is no program " + strategy.command.front() + " to start",
+        "name one in PATH, or its place from the folder of the experiment's file",
+        experiment.strategy_locations.at(i));
+  }
 }
 
 RunnerFacts runner_facts(const Programs& programs) {

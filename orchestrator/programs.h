@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "experiments/file.h"
 #include "experiments/launch.h"
 #include "experiments/machine.h"
 #include "orchestrator/devices.h"
@@ -19,6 +20,9 @@ struct Programs {
 
 // Beside this executable, else in ../libexec/trainyard; UserError names the places looked in.
 Programs find_programs();
+
+// UserError, with the strategy's place in the file, where the program of a foreign arm is not on this host.
+void check_commands(const experiments::Experiment& experiment);
 
 // What `trainyard-runner --version --json` says, as it stands on this host.
 struct RunnerFacts {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "orchestrator/counted.h"
+
 namespace trainyard::orchestrator {
 
 namespace {
@@ -38,7 +40,7 @@ std::string percent_text(double fraction) {
 std::string plan_text(const Plan& plan) {
   const std::size_t all = plan.runs.size();
   const std::size_t to_run = plan.to_run();
-  std::string text = std::to_string(all) + (all == 1 ? " run: " : " runs: ");
+  std::string text = counted(all, "run") + ": ";
   if (all > to_run) text += std::to_string(all - to_run) + " finished before, ";
   text += std::to_string(to_run) + " to run";
   const auto expected = plan.expected_seconds();

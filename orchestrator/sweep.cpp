@@ -195,8 +195,8 @@ class Sweep {
   // Seconds until it is tried again; nothing where it is not.
   std::optional<double> retried(Waiting failed) {
     if (failed.failed_tries >= options().max_retries || level() != 0) return std::nullopt;
-    const double seconds =
-        std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries), longest_backoff_seconds);
+    const double seconds = std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries),
+                                    std::max(options().backoff_seconds, longest_backoff_seconds));
     ++failed.failed_tries;
     failed.adopts.reset();
     failed.not_before =

@@ -93,9 +93,10 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
     for (const auto& [arm, values] : pairs) sets.insert(values);
   }
   if (sets.size() == 1) {
+    const std::size_t count = sets.begin()->size();
     return {Bearing::fair,
-            "All arms have the same " + std::to_string(sets.begin()->size()) + " values of " + by +
-                ": differences are taken pair by pair, on the same data order and initial weights."};
+            "All arms have the same " + (count == 1 ? "value of " : std::to_string(count) + " values of ") +
+                by + ": differences are taken pair by pair, on the same data order and initial weights."};
   }
   return {Bearing::unfair,
           "Not all arms have the same values of " + by + ": what has no partner is left out."};

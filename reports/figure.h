@@ -114,4 +114,10 @@ struct Figure {
   std::string missing;  // why there is nothing to draw: "not defined for this model"
 };
 
+// "mlp · Training accuracy", with " · " as what stands between; of a figure without a subject the title
+// alone.
+inline std::string whole_title(const Figure& figure, const std::string& between) {
+  return figure.subject.empty() ? figure.title : figure.subject + between + figure.title;
+}
+
 }  // namespace trainyard::reports

@@ -132,15 +132,18 @@ void keep_arm(Comparison& comparison, const std::string& arm) {
   }
 }
 
+void refuse_shared_runs(const ReportData& data, const Group& a, const Group& b) {
+  for (const db::RunSummary& run : data.runs)
+    if (holds(a, run) && holds(b, run))
+      throw UserError("run " + run.run_key + " is in both groups, " + a.text + " and " + b.text);
+}
+
 // Puts each run into its group, and leaves out all others.
 void keep_groups(ReportData& data, const Group& a, const Group& b) {
   std::set<std::string> kept;
   for (db::RunSummary& run : data.runs) {
     const bool first = holds(a, run);
-    const bool second = holds(b, run);
-    if (first && second)
-      throw UserError("run " + run.run_key + " is in both groups, " + a.text + " and " + b.text);
-    if (!first && !second) continue;
+    if (!first && !holds(b, run)) continue;
     run.axes[group_axis] = first ? a.text : b.text;
     kept.insert(run.run_key);
   }
@@ -152,11 +155,21 @@ void keep_groups(ReportData& data, const Group& a, const Group& b) {
 
 }  // namespace
 
+void check_differs(const ReportData& data, const std::vector<std::string>& differs) {
+  std::vector<std::string> known = names_of(data);
+  for (const std::string& name : experiments::contract_names())
+    if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+  for (const std::string& name : differs)
+    if (std::ranges::find(known, name) == known.end())
+      throw UserError("--differs: nothing is called \"" + name + "\"" + models::name_advice(name, known));
+}
+
 Comparison compare_groups(ReportData& data, const GroupOptions& options) {
   const experiments::Compare usual =
       data.plan.compare.empty() ? experiments::Compare{} : data.plan.compare.front();
   const Group a = parsed(data, options.baseline, usual.axis);
   const Group b = parsed(data, options.arm, usual.axis);
+  refuse_shared_runs(data, a, b);
   if (const experiments::Compare* planned = planned_comparison(data, a, b)) {
     Comparison comparison{*planned, {}};
     comparison.compare.differs.insert(comparison.compare.differs.end(), options.differs.begin(),

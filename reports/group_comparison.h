@@ -17,6 +17,10 @@ struct GroupOptions {
   std::vector<std::string> differs;  // differences that are meant, beside those that A and B name
 };
 
+// UserError where a name is that of no value of a run and of no term of the contract: it would declare
+// nothing.
+void check_differs(const ReportData& data, const std::vector<std::string>& differs);
+
 // A and B are values of the axis that the file compares first, conditions NAME=VALUE (all hold, with commas),
 // or single runs. `data` is narrowed to the runs of both and must outlive the result. UserError where a name
 // or value is unknown, where no run or no pair is left, and where a run is in both.

@@ -13,7 +13,7 @@ namespace trainyard::reports {
 
 namespace {
 
-enum class Symptom { none, chance, constant, diverged };
+enum class Symptom { none, chance, constant, diverged, impossible };
 
 constexpr double near_chance = 0.02;      // of ln classes
 constexpr double chance_accuracy = 1.2;   // times 1/classes, at most
@@ -43,11 +43,18 @@ bool is_constant_loss(const std::vector<const db::EpochRow*>& epochs) {
   return (*most)->train_loss - (*least)->train_loss <= constant_loss * std::abs((*most)->train_loss);
 }
 
+// What no training gives: a foreign arm's sums are its own.
+bool is_impossible(const db::EpochRow& epoch) {
+  return epoch.train_accuracy > 1 || epoch.validation_accuracy > 1 || epoch.train_seconds < 0 ||
+         epoch.validation_seconds < 0;
+}
+
 Symptom symptom_of(const db::RunSummary& run, const std::vector<const db::EpochRow*>& epochs) {
   const db::EpochRow& last = *epochs.back();
   const bool no_number = std::isinf(last.train_loss) ||
                          (std::isnan(last.train_loss) && known_to_have(run.model, find_metric("train-loss")));
   if (no_number) return Symptom::diverged;
+  if (is_impossible(last)) return Symptom::impossible;
   if (is_at_chance(last, classes_of(run))) return Symptom::chance;
   return is_constant_loss(epochs) ? Symptom::constant : Symptom::none;
 }
@@ -62,6 +69,8 @@ std::string text_of(Symptom symptom, double classes) {
       return "constant: the training loss is the same in every epoch";
     case Symptom::diverged:
       return "diverged: the training loss is no number";
+    case Symptom::impossible:
+      return "not to be believed: an accuracy above 100 %, or a time below zero";
     case Symptom::none:
       break;
   }

@@ -25,7 +25,7 @@ std::string opening(const Content& content) {
 
 std::string figure_text(const Figure& figure, const char* extension) {
   if (!figure.missing.empty()) return "";
-  const std::string title = markdown_escaped(figure.subject + ": " + figure.title);
+  const std::string title = markdown_escaped(whole_title(figure, ": "));
   return "![" + title + "](figures/" + figure.slug + "." + extension + ")\n\n" + title + ". " +
          markdown_escaped(figure.caption) + "\n\n";
 }

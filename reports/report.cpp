@@ -51,8 +51,7 @@ constexpr std::array<FigureFormat, 5> figure_formats{{
     {"png", "png", [](const Figure& figure, const Content&) { return png_of(svg_document(figure)); }},
     {"pdf", "pdf",
      [](const Figure& figure, const Content& content) {
-       return pdf_of(svg_document(figure), last_record_time(*content.data),
-                     figure.subject + " " + figure.title);
+       return pdf_of(svg_document(figure), last_record_time(*content.data), whole_title(figure, " "));
      }},
     {"csv", "csv", [](const Figure& figure, const Content&) { return csv_text(figure.data); }},
     {"vega-lite", "vl.json", [](const Figure& figure, const Content&) { return vega_lite(figure); }},

@@ -1,6 +1,7 @@
 #include "reports/selection.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <set>
@@ -86,15 +87,27 @@ std::vector<Condition> conditions_of(const ReportData& data, const std::vector<s
   return conditions;
 }
 
-// "2026-11-20", perhaps with more of "T09:30:12.345Z".
-bool is_time(const std::string& text) {
+// "2026-11-20", perhaps with more of "T09:30:12.345Z" up to where a number ends.
+bool is_written_as_time(const std::string& text) {
   const std::string pattern = "dddd-dd-ddTdd:dd:dd.dddZ";
   if (text.size() < 10 || text.size() > pattern.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool digit = text[i] >= '0' && text[i] <= '9';
     if (pattern[i] == 'd' ? !digit : text[i] != pattern[i]) return false;
   }
-  return true;
+  return text.size() == pattern.size() || (pattern[text.size()] != 'd' && text.back() != 'T');
+}
+
+// And a day of the calendar, an hour of the day.
+bool is_time(const std::string& text) {
+  if (!is_written_as_time(text)) return false;
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    return at < text.size() ? std::stoi(text.substr(at, digits)) : 0;
+  };
+  const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
+                                        std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                        std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  return day.ok() && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) < 60;
 }
 
 std::string description(const Selection& selection) {

@@ -148,7 +148,7 @@ double title_width(const std::string& title) {
 // "subject · title unit" on one line where it fits, else the subject on a line of its own; returns the height
 // used.
 double draw_title(Markup& out, const Figure& figure) {
-  const std::string whole = (figure.subject.empty() ? "" : figure.subject + " · ") + figure.title;
+  const std::string whole = whole_title(figure, " · ");
   const double unit = figure.unit.empty() ? 0 : text_width(figure.unit, 12) + 8;
   const bool fits = figure.subject.empty() || title_width(whole) + unit <= width_of(figure);
   const double baseline = fits ? 14 : 31;
@@ -236,7 +236,7 @@ std::string svg_document(const Figure& figure) {
                    {"width", coordinate(full_width)},
                    {"height", coordinate(full_height)},
                    {"viewBox", view_box(full_width, full_height)}});
-  out.leaf("title", {}, figure.subject + " " + figure.title);
+  out.leaf("title", {}, whole_title(figure, " "));
   out.open("style").verbatim(figure_style_with_colours()).close();
   out.empty("rect",
             {{"class", "paper"}, {"width", coordinate(full_width)}, {"height", coordinate(full_height)}});

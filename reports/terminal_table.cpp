@@ -139,6 +139,12 @@ std::string published_lines(const Comparison& comparison) {
 std::string terminal_table(const Content& content) {
   std::string text;
   for (const Comparison& comparison : content.comparisons) {
+    if (std::ranges::all_of(comparison.cells,
+                            [](const CellVerdicts& judged) { return judged.verdicts.empty(); })) {
+      text += "No verdicts: no arm of " + shortened(comparison.compare.axis, 60) + " stands beside " +
+              shortened(comparison.compare.baseline, 60) + "\n\n";
+      continue;
+    }
     text += "Verdicts against " + shortened(comparison.compare.baseline, 60) + "\n\n";
     text +=
         verdict_lines(comparison) + "\n" + benchmark_lines(comparison) + published_lines(comparison) + "\n";

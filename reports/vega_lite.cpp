@@ -172,7 +172,7 @@ void add_effects(Json& specification, const Figure& figure) {
 std::string vega_lite(const Figure& figure) {
   if (!figure.missing.empty()) throw InternalError("figure " + figure.slug + " has nothing to draw");
   Json specification{{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-                     {"title", figure.subject.empty() ? figure.title : figure.subject + " · " + figure.title},
+                     {"title", whole_title(figure, " · ")},
                      {"description", figure.caption}};
   switch (figure.kind) {
     case FigureKind::lines:

@@ -1,5 +1,6 @@
 // What a new user does in the first hour, with the real programs.
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -67,6 +68,22 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
       b((std::istreambuf_iterator<char>(two)), {});
   CHECK_MESSAGE(std::equal(a.begin(), a.end(), b.begin(), b.end()),
                 "from the database alone, the same bytes");
+}
+
+TEST_CASE("of a yard that was moved `show` names the files where they are, as a shell takes them") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(1, R"("single")", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  std::filesystem::rename(scratch.path() / "yard", scratch.path() / "the yard's $HOME");
+  const auto shown = run_trainyard(scratch.path(), {"show", "last", "--yard", "the yard's $HOME"}).out;
+  CHECK_FALSE(contains(shown, scratch.path().string() + "/yard/"));
+  const std::string title = "by hand: ";
+  const auto begin = shown.find(title);
+  REQUIRE(begin != std::string::npos);
+  const auto command = shown.substr(begin + title.size(), shown.find('\n', begin) - begin - title.size());
+  const auto shell = "cd '" + scratch.path().string() + "' && " + command + " > said 2>&1";
+  CHECK_MESSAGE(std::system(shell.c_str()) == 0, command);
+  CHECK(std::filesystem::exists(scratch.path() / "by-hand/rank-0.records.jsonl"));
 }
 
 TEST_CASE("single and two replicas train alike, and every file replayed gives the same views") {

@@ -120,14 +120,13 @@ TEST_CASE(
   std::filesystem::remove(file);
   const auto again = run_trainyard(scratch.path(), {"resume", "--no-report"});
   CHECK(again.code == 0);
-  CHECK(contains(again.out, "0 runs finished, 1 were finished before"));  // epochs=7 is asked for again
+  CHECK(contains(again.out, "0 runs finished, 1 was finished before"));  // epochs=7 is asked for again
 
   const auto removed = run_trainyard(scratch.path(), {"rm", "last", "--files"});
   CHECK(contains(removed.out, "(1 attempt) and its files"));
   CHECK(contains(run_trainyard(scratch.path(), {"db", "check"}).out, "sound, and the same as the files say"));
   const auto resumed = run_trainyard(scratch.path(), {"resume", "foreign", "--no-report"});
-  CHECK_MESSAGE(contains(resumed.out, "1 runs finished, 0 were finished before"),
-                (resumed.out + resumed.err));
+  CHECK_MESSAGE(contains(resumed.out, "1 run finished, 0 were finished before"), (resumed.out + resumed.err));
   CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "attempt 2: finished"));
   const auto status = run_trainyard(scratch.path(), {"status", "--runs"});
   CHECK(contains(status.out, "finished"));
@@ -148,4 +147,33 @@ TEST_CASE("a database is checked, copied and made again from the files") {
   CHECK_MESSAGE(rebuilt.code == 0, rebuilt.err);
   CHECK(contains(rebuilt.out, "from 6 records"));  // leased, launched, two exited and two ends
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}
+
+TEST_CASE("a program that is not there is told before anything starts, with the place of its strategy") {
+  const Scratch scratch;
+  scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));
+  for (const char* verb : {"check", "plan", "run"}) {
+    const auto output = run_trainyard(scratch.path(), {verb, "foreign.toml"});
+    CHECK(output.code == 2);
+    CHECK_MESSAGE(contains(output.err, "foreign.toml:4:13"), output.err);
+    CHECK_MESSAGE(contains(output.err, "there is no program no-such-program to start"), output.err);
+  }
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml", "--file-only"}).code == 0);
+  scratch.write("foreign.toml", foreign_file(R"(["./program.sh"])", 1));
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 2);
+  std::filesystem::permissions(scratch.write("program.sh", trivial), std::filesystem::perms::owner_all);
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
+}
+
+TEST_CASE("of records that did not count the failure says why, and not only that the end is missing") {
+  const Scratch scratch;
+  std::string script = trivial;  // a NaN, which is no JSON, before the end
+  script.replace(script.find("\"seq\":0"), 7, "\"seq\":1");
+  script.insert(script.rfind("printf"), R"sh(echo '{"v":1,"loss":NaN}' >> "$dir/rank-$RANK.records.jsonl"
+)sh");
+  scratch.write("program.sh", script);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err, "of its records a line was left out: not JSON"), output.err);
 }

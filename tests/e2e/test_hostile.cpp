@@ -254,7 +254,7 @@ TEST_CASE(
   fs::create_directories(run);
   fs::create_directory_symlink(outside / "attempt-1", run / "attempt-1");
   fs::create_directory_symlink(outside / "nowhere", run / "attempt-2");
-  CHECK(contains(at({"resume", "--no-report"}).out, "1 runs finished, 1 were finished before"));
+  CHECK(contains(at({"resume", "--no-report"}).out, "1 run finished, 1 was finished before"));
   CHECK(contains(at({"show", key}).out, "attempt 3: finished"));
   CHECK(at({"db", "rebuild"}).code == 0);
   CHECK(at({"db", "check"}).code == 0);
@@ -292,6 +292,6 @@ TEST_CASE(
   fs::remove_all(runs);
   fs::create_directory_symlink("../spool/runs", runs);
   const auto spooled = at({"resume", "--no-report"});
-  CHECK_MESSAGE(contains(spooled.out, "1 runs finished"), (spooled.out + spooled.err));
+  CHECK_MESSAGE(contains(spooled.out, "1 run finished"), (spooled.out + spooled.err));
   CHECK(fs::is_directory(scratch.path() / "spool/runs" / key));
 }

@@ -63,6 +63,7 @@ TEST_CASE(
   running.signal(SIGKILL);
   running.wait();
   CHECK(within(5, [&] { return ranks_below(scratch.path()).empty(); }));
+  CHECK(contains(run_trainyard(scratch.path(), {"status"}).out, "no sweep looks after what is running"));
 
   const auto output = run_trainyard(scratch.path(), sweep);
   CHECK_MESSAGE(output.code == 0, output.err);

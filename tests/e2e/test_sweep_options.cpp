@@ -64,8 +64,8 @@ TEST_CASE("--where and --exclude-where pick runs, and what was not picked is lef
   CHECK(contains(arms.run({"--where", "seed=0", "--where", "seed=2"}).out,
                  "2 runs finished, 0 were finished before"));
   CHECK(arms.states() == Texts{"0 finished", "2 finished"});
-  CHECK(contains(arms.run({"--exclude-where", "seed=1"}).out, "1 runs finished, 2 were finished before"));
-  CHECK(contains(arms.run({}).out, "1 runs finished, 3 were finished before"));
+  CHECK(contains(arms.run({"--exclude-where", "seed=1"}).out, "1 run finished, 2 were finished before"));
+  CHECK(contains(arms.run({}).out, "1 run finished, 3 were finished before"));
   CHECK(arms.states() == Texts{"0 finished", "1 finished", "2 finished", "3 finished"});
   const auto wrong = arms.run({"--where", "sead=1"});
   CHECK(wrong.code == 2);
@@ -81,9 +81,9 @@ TEST_CASE("--max-failures starts no further run, --failed takes only what has fa
   CHECK(arms.states() == Texts{"0 finished", "1 failed", "2 planned", "3 planned"});
   const auto in_vain = arms.resume({"--failed"});
   CHECK(in_vain.code == 1);
-  CHECK(contains(in_vain.out, "0 runs finished, 1 were finished before, 1 failed"));
+  CHECK(contains(in_vain.out, "0 runs finished, 1 was finished before, 1 failed"));
   arms.scratch().write("mended", "");
-  CHECK(contains(arms.resume({"--failed"}).out, "1 runs finished, 1 were finished before, 0 failed"));
+  CHECK(contains(arms.resume({"--failed"}).out, "1 run finished, 1 was finished before, 0 failed"));
   CHECK(arms.states() == Texts{"0 finished", "1 finished", "2 planned", "3 planned"});
   CHECK(contains(arms.resume().out, "2 runs finished, 2 were finished before, 0 failed"));
 }
@@ -93,11 +93,12 @@ TEST_CASE("--max-retries tries a run again, each time --backoff's seconds twice 
   Output output;
   CHECK(seconds_of([&] { output = arms.run({"--max-retries", "2", "--backoff", "0.4"}); }) > 1.2);
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  CHECK(contains(output.out, "1 runs finished, 0 were finished before, 0 failed"));
+  CHECK(contains(output.out, "1 run finished, 0 were finished before, 0 failed"));
   const auto shown = run_trainyard(arms.scratch().path(), {"show", "last"}).out;
   for (const char* line : {"attempt 1: failed", "attempt 2: failed", "attempt 3: finished"})
     CHECK_MESSAGE(contains(shown, line), shown);
   CHECK(arms.run({"--max-retries", "-1"}).code == 2);
+  CHECK(arms.run({"--backoff", "nan"}).code == 2);
 }
 
 TEST_CASE("--fail-fast ends what runs beside the first failure, and starts nothing more") {

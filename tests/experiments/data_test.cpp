@@ -116,6 +116,11 @@ TEST_CASE("a data set that is nowhere is an error that names all places looked i
       "mnist = \"FOLDER\" or \"synthetic\"";
   const std::string file = (folder / "f.toml").string();
   CHECK(error_of(nowhere, {}) == file + ": data set \"mnist\" has no folder; " + advice);
+  CHECK(error_of(
+            in_folder(folder.path(), "[data]\nfolder = \".\"\n[defaults]\ndataset = \"folder\"\n" + on_mnist),
+            {})
+            .find("data set \"folder\" has neither classes nor arrays in " + folder.path().string()) !=
+        std::string::npos);
   CHECK(error_of(in_folder(folder.path(), "[data]\nmnist = \"x\"\n" + on_mnist), {"/nowhere"}) ==
         file + ": data set \"mnist\" was not found in /nowhere, " + (folder / "x").string() + "; " + advice);
 }

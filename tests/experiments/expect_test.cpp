@@ -31,6 +31,10 @@ TEST_CASE("expectations that cannot be have their place and their reason") {
       "validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = \"low\"") ==
         "f.toml:5:13: error: a threshold must be a number, is \"low\"");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = 90") ==
+        "f.toml:5:17: error: a threshold must be a number in [0, 1], is 90");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = { at_least = -0.1 }") ==
+        "f.toml:5:30: error: at_least must be a number in [0, 1], is -0.1");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = {}") ==
         "f.toml:5:13: error: a threshold must have at_least or at_most, as in { at_least = 0.9 }");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = { at_least = 2, at_most = 1 }") ==

@@ -55,6 +55,8 @@ TEST_CASE("names and seeds of an experiment") {
       {"name = \"a/b\"" + rest, "f.toml:1:8: error: " + allowed + "\"a/b\""},
       {"name = \"\"" + rest, "f.toml:1:8: error: " + allowed + "\"\""},
       {"name = \"..\"" + rest, "f.toml:1:8: error: " + allowed + "\"..\""},
+      {"name = \"" + std::string(5000, 'a') + "\"" + rest,
+       "f.toml:1:8: error: " + allowed + "\"" + std::string(119, 'a') + "…"},
       {"name = \"-rf\"" + rest, "f.toml:1:8: error: " + allowed + "\"-rf\""},
       {"name = \" x\"" + rest, "f.toml:1:8: error: " + allowed + "\" x\""},
       {"name = 3" + rest, "f.toml:1:8: error: " + allowed + "3"},

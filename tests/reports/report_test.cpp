@@ -74,6 +74,8 @@ TEST_CASE("every format writes its files, and the same bytes again") {
   const std::vector<std::filesystem::path> again = write_report(database, "demo", folder / "again", all);
   REQUIRE(again.size() == written.size());
   for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
+  CHECK(bytes_of(folder / "report/report.md").find("![Effects against single](") != std::string::npos);
+  CHECK(bytes_of(folder / "report/figures/effects-strategy.svg").find("<title>Effects") != std::string::npos);
   const std::string pdf = bytes_of(folder / "report" / "figures/mlp-speed-up.pdf");
   CHECK(pdf.starts_with("%PDF-"));
   // That of the last record; cairo 1.16 leaves out the "D:" before it.
@@ -151,6 +153,13 @@ TEST_CASE("the terminal's table says that ddp at half the time improves it") {
   const std::size_t line = text.find("train seconds");
   REQUIRE(line != std::string::npos);
   CHECK(text.substr(line, text.find('\n', line) - line).find("IMPROVES") != std::string::npos);
+}
+
+TEST_CASE("where nothing stands beside the baseline the terminal has a sentence, no empty table") {
+  const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1});
+  const std::string text = verdict_table_text(compose(data));
+  CHECK(text.find("No verdicts: no arm of strategy stands beside single\n") != std::string::npos);
+  CHECK(text.find("95 % interval") == std::string::npos);
 }
 
 TEST_CASE("while runs are planned the report is INTERIM") {

@@ -47,6 +47,11 @@ TEST_CASE("a selection that cannot be meant is an error for the user, with advic
   CHECK(problem({{}, "", {"modle=mlp"}}).find("model") != std::string::npos);
   CHECK(problem({{}, "", {"model"}}).find("no =") != std::string::npos);
   CHECK(problem({{}, "yesterday", {}}).find("2026-11-20") != std::string::npos);
+  for (const char* no_time : {"2026-13-01", "2026-02-29", "2026-11-20T", "2026-11-20T9", "2026-11-20T24",
+                              "2026-11-20T09:60", "2026-11-20T09:30:"})
+    CHECK_MESSAGE(problem({{}, no_time, {}}).find("is no time") != std::string::npos, no_time);
+  for (const char* time : {"2024-02-29", "2020-11-20T09", "2020-11-20T09:30", "2020-11-20T09:30:12.345Z"})
+    CHECK_MESSAGE(problem({{}, time, {}}).empty(), time);
   CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep is left") != std::string::npos);
 }
 

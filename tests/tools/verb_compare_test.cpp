@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
@@ -136,6 +138,28 @@ TEST_CASE("a mistake in the groups is told with what is allowed") {
   CHECK(contains(yard.asks("compare strategie=single ddp").out, "did you mean"));
   CHECK(contains(yard.asks("compare strategy=single seed=0").out, "is in both groups"));
   CHECK(yard.asks("compare single").code == 2);
+  CHECK(contains(yard.asks("compare single single --fail-on deteriorates").out, "is in both groups"));
+  CHECK(contains(yard.asks("compare single ddp --differs batsh").out, "did you mean \"batch\""));
+}
+
+TEST_CASE("a mistyped verb or option is named, with the nearest one") {
+  CHECK(contains(trainyard_says("compre").out, "there is no verb \"compre\"; did you mean \"compare\"?"));
+  CHECK(contains(trainyard_says("db bakup").out, "there is no verb \"bakup\"; did you mean \"backup\"?"));
+  CHECK(contains(trainyard_says("status --runz").out,
+                 "there is no option \"--runz\"; did you mean \"--runs\"?"));
+  CHECK(contains(trainyard_says("run x.toml --max-retrys=3").out, "did you mean \"--max-retries\"?"));
+  CHECK(contains(trainyard_says("--verson").out, "did you mean \"--version\"?"));
+  CHECK(contains(trainyard_says("status one two").out, "\"two\" is more than `status` takes"));
+  CHECK(contains(trainyard_says("").out, "A subcommand is required"));
+  for (const char* wrong : {"compre", "db bakup", "status --runz", "status one two", "--verson"})
+    CHECK_MESSAGE(trainyard_says(wrong).code == 2, wrong);
+  CHECK(trainyard_says("db --help").code == 0);
+}
+
+TEST_CASE("a data directory that is no folder is told, not searched") {
+  const Outcome said = trainyard_says("data verify --data /no/such/folder");
+  CHECK(said.code == 2);
+  CHECK(contains(said.out, "/no/such/folder is no folder"));
 }
 
 TEST_CASE("tables of verdicts come as aligned text, Markdown and LaTeX") {
@@ -148,6 +172,14 @@ TEST_CASE("tables of verdicts come as aligned text, Markdown and LaTeX") {
   CHECK(contains(latex, "train seconds & IMPROVES & $-$49.8 \\%"));
   CHECK(contains(latex, "95 \\% interval"));
   CHECK(contains(latex, "\\bottomrule"));
+}
+
+TEST_CASE("an export of an experiment that is not there leaves an older file as it is") {
+  const Filled yard(0.5);
+  const auto file = yard.folder / "results.csv";
+  std::ofstream(file) << "older";
+  CHECK(yard.asks("export --experiment dema --out '" + std::string(file) + "'").code == 2);
+  CHECK(std::filesystem::file_size(file) == 5);
 }
 
 TEST_CASE("export writes each row of a view as CSV or as an object a line") {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "experiments/stage_split.h"
+#include "orchestrator/counted.h"
 #include "orchestrator/cpu_topology.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/text_table.h"
@@ -122,6 +123,7 @@ Machine machine_for(const experiments::Experiment& experiment) {
   machine.devices =
       orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, orchestrator::usable_cores());
   machine.circumstances = orchestrator::on_devices(machine.circumstances, machine.devices);
+  orchestrator::check_commands(experiment);
   orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
   orchestrator::check_precision(experiment, machine.devices);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
@@ -139,8 +141,9 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
          !plan.waits(run) || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
   return aligned(table) + stages_lines(plan) + gpu_lines(plan) +
-         fmt::format("\n{}: {} runs, {} finished, {} to run{}; yard {}\n", experiment.name, plan.runs.size(),
-                     plan.runs.size() - plan.to_run(), plan.to_run(),
+         fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
+                     orchestrator::counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(),
+                     plan.to_run(),
                      plan.to_run() == 0 ? std::string()
                      : expected         ? ", about " + duration_text(*expected)
                                         : std::string(", time not known before one run of each kind is done"),

@@ -5,10 +5,12 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "models/error.h"
+#include "models/nearest_name.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/printable_output.h"
 
@@ -38,6 +40,35 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+// What stands where a verb or an option must and is none, with the names that can; empty where the error is
+// another. CLI's own says «A subcommand is required» of a mistyped one.
+std::string unknown_word(const CLI::App& program) {
+  const CLI::App* verb = &program;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  const std::vector<std::string> left_over = program.remaining(true);
+  if (left_over.empty()) return "";
+  const bool option = left_over.front().starts_with("-");
+  const std::string word = left_over.front().substr(0, left_over.front().find('='));
+  std::vector<std::string> known;
+  for (const CLI::App* each : verb->get_subcommands([](const CLI::App*) { return true; }))
+    if (!option) known.push_back(each->get_name());
+  for (const CLI::Option* each : verb->get_options())
+    if (option)
+      for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+  if (known.empty()) return "\"" + word + "\" is more than `" + verb->get_name() + "` takes";
+  return "there is no " + std::string(option ? "option" : "verb") + " \"" + word + "\"" +
+         models::name_advice(word, known);
+}
+
+int wrong_command_line(const CLI::App& program, const CLI::ParseError& error) {
+  const bool of_words = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const std::string unknown = of_words ? unknown_word(program) : "";
+  if (unknown.empty()) return program.exit(error) == 0 ? done : wrong_usage;
+  std::cerr << "trainyard: " << unknown << "\nRun with --help for more information.\n";
+  return wrong_usage;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App program{about, "trainyard"};
   program.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
@@ -49,7 +80,7 @@ int parse_and_run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? done : wrong_usage;
+    return wrong_command_line(program, error);
   }
   return invocation.action();
 }

@@ -11,6 +11,7 @@
 #include "models/error.h"
 #include "models/printable.h"
 #include "orchestrator/adoption.h"
+#include "orchestrator/counted.h"
 #include "orchestrator/data_profiles.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/recovery.h"
@@ -76,14 +77,17 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
 }
 
 void print_result(const orchestrator::SweepResult& result) {
-  std::cout << result.finished << " runs finished, " << result.skipped << " were finished before, "
-            << result.failures.size() << " failed\n";
-  for (const auto& failure : result.failures)
-    std::cerr << "failed: " << failure.label << " (" << failure.key << "): " << failure.first_error
-              << "\n        log " << failure.log << '\n';
+  std::cout << orchestrator::counted(result.finished, "run") << " finished, " << result.skipped
+            << (result.skipped == 1 ? " was" : " were") << " finished before, " << result.failures.size()
+            << " failed\n";
+  for (const auto& failure : result.failures) {
+    std::cerr << "failed: " << failure.label << " (" << failure.key << "): " << failure.first_error << '\n';
+    if (!failure.log.empty()) std::cerr << "        log " << failure.log << '\n';  // no rank was started
+  }
   if (result.not_started > 0)
-    std::cerr << "given up: " << result.not_started
-              << " runs were not trained after these failures; `trainyard resume` continues\n";
+    std::cerr << "given up: " << orchestrator::counted(result.not_started, "run")
+              << (result.not_started == 1 ? " was" : " were")
+              << " not trained after these failures; `trainyard resume` continues\n";
   if (!result.stopped_by.empty())
     std::cerr
         << "stopped: " << result.stopped_by
@@ -106,6 +110,16 @@ void make_report(const db::Database& database, const experiments::Experiment& ex
             << reports::verdict_table_text(content) << "\nreport: " << written.front().string() << '\n';
 }
 
+// CLI's own range lets NaN through.
+CLI::Validator backoff_range() {
+  const auto problem = [](const std::string& text) {
+    double seconds = 0;
+    const bool within = CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 3600;
+    return within ? std::string() : "must be a number of seconds in [0, 3600], is " + text;
+  };
+  return {problem, "in [0 - 3600]"};
+}
+
 // False where a finished run is not as the file expects.
 bool as_expected(const db::Database& database, const experiments::Experiment& experiment) {
   if (experiment.expect.empty()) return true;
@@ -125,7 +139,7 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
   command
       .add_option("--backoff", choices.sweep.backoff_seconds,
                   "seconds before the first retry; doubled before each further one")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(backoff_range())
       ->capture_default_str();
   command.add_flag("--fail-fast", choices.sweep.fail_fast, "the first failed run ends the sweep");
   command

@@ -41,11 +41,16 @@ int compare(const CompareOptions& options) {
     throw UserError("compare needs two groups of runs, or none for what the experiment's file compares");
   const auto database = open_yard(options.yard);
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
+  reports::check_differs(data, options.differs);
   std::vector<reports::VerdictRecord> records;
   for (const auto& comparison : comparisons(data, options)) {
     const auto more = reports::verdict_records(comparison);
     records.insert(records.end(), more.begin(), more.end());
   }
+  if (records.empty())  // no pass for `--fail-on`
+    throw UserError(
+        "nothing to compare: experiment \"" + data.experiment + "\" has no arm beside its baseline",
+        "name two groups, as in `trainyard compare batch=64 batch=128`");
   const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
   std::cout << format->text(records);
   const bool worse = std::ranges::any_of(

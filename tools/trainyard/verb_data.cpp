@@ -65,6 +65,8 @@ int get_command(const Options& options) {
 
 int verify_command(const Options& options) {
   const fs::path directory = directory_of(options);
+  if (!fs::is_directory(directory))
+    throw UserError(directory.string() + " is no folder", "--data DIR or TRAINYARD_DATA names it");
   if (!options.name.empty()) {
     const bool there = models::find_folder(models::find_dataset(options.name), directory).has_value();
     return verify_data(options.name, directory, std::cout) && there ? done : run_failed;

@@ -22,12 +22,13 @@ struct ExportOptions {
   std::optional<std::filesystem::path> yard;
 };
 
-void write_rows(const db::Database& database, const ExportOptions& options, std::ostream& out) {
+void write_rows(const db::Database& database, const std::string& experiment, const ExportOptions& options,
+                std::ostream& out) {
   const auto view = std::ranges::find(db::exported_views(), options.what, &db::ExportedView::name);
   const bool csv = options.format == "csv";
   std::vector<std::string> names;
   db::export_rows(
-      database, *view, experiment_named(database, options.experiment),
+      database, *view, experiment,
       [&](const std::vector<std::string>& columns) {
         names = columns;
         if (csv) out << csv_line({columns.begin(), columns.end()});
@@ -37,12 +38,13 @@ void write_rows(const db::Database& database, const ExportOptions& options, std:
 
 int export_results(const ExportOptions& options) {
   const auto database = open_yard(options.yard);
+  const auto experiment = experiment_named(database, options.experiment);  // before a file is emptied
   if (!options.out) {
-    write_rows(database, options, std::cout);
+    write_rows(database, experiment, options, std::cout);
     return done;
   }
   std::ofstream file(*options.out, std::ios::binary | std::ios::trunc);
-  write_rows(database, options, file);
+  write_rows(database, experiment, options, file);
   file.close();
   if (!file)
     throw UserError("cannot write " + options.out->string(), "is the folder there, is the disk full?");

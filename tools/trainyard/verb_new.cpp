@@ -8,6 +8,7 @@
 
 #include "experiments/template.h"
 #include "models/error.h"
+#include "orchestrator/shell_quoted.h"
 #include "tools/trainyard/command.h"
 
 namespace trainyard::tools {
@@ -27,8 +28,8 @@ int write_new(const NewOptions& options) {
   out.close();
   if (!out)
     throw UserError(options.file.string() + " cannot be written", "is the folder there and writable?");
-  std::cout << "wrote " << options.file.string() << "; run it with: trainyard run " << options.file.string()
-            << '\n';
+  std::cout << "wrote " << options.file.string() << "; run it with: trainyard run "
+            << orchestrator::shell_quoted(options.file.string()) << '\n';
   return done;
 }
 

@@ -12,6 +12,8 @@
 #include "experiments/record_writer.h"
 #include "experiments/run.h"
 #include "orchestrator/programs.h"
+#include "orchestrator/shell_quoted.h"
+#include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
 #include "tools/trainyard/text_table.h"
@@ -19,9 +21,11 @@
 namespace trainyard::tools {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct ShowOptions {
   std::string run;
-  std::optional<std::filesystem::path> yard;
+  std::optional<fs::path> yard;
 };
 
 TextTable values_table(const db::RunSummary& run) {
@@ -72,7 +76,8 @@ void print_warnings(const std::vector<db::Warning>& warnings, int attempt) {
                 << warning.text << '\n';
 }
 
-void print_attempt(const db::Attempt& attempt, std::int64_t ranks, const std::map<int, std::string>& jobs) {
+void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks,
+                   const std::map<int, std::string>& jobs) {
   const auto job = jobs.find(attempt.attempt);
   const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
   std::cout << fmt::format("attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
@@ -81,14 +86,11 @@ void print_attempt(const db::Attempt& attempt, std::int64_t ranks, const std::ma
                            attempt.cause.empty() ? "" : ": " + attempt.cause);
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
-              << (std::filesystem::path(attempt.directory) /
-                  experiments::rank_log_name(static_cast<int>(rank)))
-                     .string()
-              << '\n';
+              << (folder / experiments::rank_log_name(static_cast<int>(rank))).string() << '\n';
 }
 
 // The records of a rank run by hand go to a folder of their own: those of the attempt stay as they are.
-void print_by_hand(const db::Attempt& attempt, std::int64_t ranks) {
+void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks) {
   const auto& strategy = attempt.launch.at("work").at("strategy");
   if (strategy.contains("command")) {  // a program of the user's, who knows how to start it
     std::cout << fmt::format("\ncommand of each rank, in {}: {}\n", strategy.value("folder", std::string()),
@@ -96,10 +98,10 @@ void print_by_hand(const db::Attempt& attempt, std::int64_t ranks) {
     return;
   }
   const auto programs = orchestrator::find_programs();
-  const auto run_file = (std::filesystem::path(attempt.directory) / experiments::run_file_name).string();
+  const auto run_file = orchestrator::shell_quoted((folder / experiments::run_file_name).string());
+  const auto runner = orchestrator::shell_quoted(programs.runner.string());
   if (ranks == 1) {
-    std::cout << fmt::format("\nby hand: TRAINYARD_RUN={} {} --records by-hand\n", run_file,
-                             programs.runner.string());
+    std::cout << fmt::format("\nby hand: TRAINYARD_RUN={} {} --records by-hand\n", run_file, runner);
     return;
   }
   std::cout << fmt::format(
@@ -107,10 +109,16 @@ void print_by_hand(const db::Attempt& attempt, std::int64_t ranks) {
       "  RANK=r LOCAL_RANK=r WORLD_SIZE={} LOCAL_WORLD_SIZE={} MASTER_ADDR=127.0.0.1 MASTER_PORT=PORT \\\n"
       "  TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=by-hand TRAINYARD_RUN={} \\\n  {} --records "
       "by-hand\n",
-      programs.store.string(), ranks - 1, ranks, ranks, run_file, programs.runner.string());
+      orchestrator::shell_quoted(programs.store.string()), ranks - 1, ranks, ranks, run_file, runner);
 }
 
-void print_run(const db::Database& database, const db::RunSummary& run) {
+// In the yard, which may have been moved since the folder was recorded; of a database alone as recorded.
+fs::path folder_of(const db::Attempt& attempt, const orchestrator::Yard& yard, const std::string& key) {
+  const fs::path here = yard.attempt(key, attempt.attempt);
+  return fs::exists(here) ? here : fs::path(attempt.directory);
+}
+
+void print_run(const db::Database& database, const orchestrator::Yard& yard, const db::RunSummary& run) {
   const auto ranks = run.replicas * run.stages;
   std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
                            run.seed, run.status, run.experiment)
@@ -119,14 +127,14 @@ void print_run(const db::Database& database, const db::RunSummary& run) {
   const auto jobs = db::jobs_of_run(database, run.run_key);
   const auto warnings = db::warnings_of_run(database, run.run_key);
   for (const auto& attempt : attempts) {
-    print_attempt(attempt, ranks, jobs);
+    print_attempt(attempt, folder_of(attempt, yard, run.run_key), ranks, jobs);
     print_warnings(warnings, attempt.attempt);
   }
   const auto epochs = db::epochs_of_run(database, run.run_key);
   if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
   if (!std::isnan(run.test_accuracy))
     std::cout << "\ntest accuracy " << number_text(100 * run.test_accuracy, 2) << " %\n";
-  if (!attempts.empty()) print_by_hand(attempts.back(), ranks);
+  if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
 }
 
 int show(const ShowOptions& options) {
@@ -135,7 +143,7 @@ int show(const ShowOptions& options) {
   const auto runs = db::run_summaries(database);
   const auto found =
       std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.run_key == key; });
-  print_run(database, *found);
+  print_run(database, orchestrator::yard_from(options.yard), *found);
   return done;
 }
 

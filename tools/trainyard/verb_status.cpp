@@ -109,6 +109,8 @@ std::string status_text(const StatusOptions& options) {
   if (!options.all_runs) std::erase_if(runs, [](const auto& run) { return run.status == "finished"; });
   const auto progress = progress_table(database, orchestrator::yard_from(options.yard), runs);
   if (!progress.rows.empty()) text += aligned(progress) + "\n";
+  if (!progress.rows.empty() && !orchestrator::in_use(orchestrator::yard_from(options.yard)))
+    text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
   if (runs.empty()) return text + chosen + ": every run is finished; --runs lists them\n";
   return text + chosen + ":\n" + aligned(runs_table(runs));
 }
