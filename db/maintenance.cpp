@@ -106,6 +106,8 @@ void back_up(const Database& database, const fs::path& to) {
   if (fs::exists(to)) throw UserError("is there already", "name a file that is not", {.file = to.string()});
   const fs::path unfinished = with_suffix(to, ".unfinished");
   remove_database(unfinished);
+  if (!std::ofstream(unfinished))  // SQLite's word for it would be held against the database that is copied
+    throw UserError("cannot be written", "is the folder there and writable?", {.file = to.string()});
   translated(database.connection(), [&] {
     SQLite::Database copy(unfinished.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     SQLite::Backup backup(copy, database.connection());

@@ -277,7 +277,9 @@ std::map<std::string, double> median_run_seconds(const Database& database) {
       SELECT kind, AVG(total_seconds)
       FROM (SELECT kind, total_seconds, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY total_seconds) AS place,
               COUNT(*) OVER (PARTITION BY kind) AS attempts
-            FROM (SELECT r.model || ' ' || r.strategy || ' ' || r.epochs AS kind, s.total_seconds
+            FROM (SELECT r.model || ' ' || r.strategy || ' ' || r.epochs || ' ' || r.dataset || ' ' || COALESCE(
+                      (SELECT value FROM axis_value v WHERE v.run_key = r.run_key AND v.name = 'train_samples'),
+                      'all') AS kind, s.total_seconds
                   FROM run_state s JOIN run r ON r.run_key = s.run_key
                   WHERE s.status = 'finished' AND s.total_seconds IS NOT NULL))
       WHERE place IN ((attempts + 1) / 2, (attempts + 2) / 2)

@@ -194,8 +194,8 @@ std::set<std::string> keys_with_status(const Database& database, const std::stri
 // exit. (run key, attempt)
 std::set<std::pair<std::string, int>> settled_attempts(const Database& database);
 
-// Median seconds of one run's finished attempts, by "model strategy epochs", where strategy is the run's own
-// label: for the time a plan will take.
+// Median seconds of one run's finished attempts, by "model strategy epochs dataset train_samples" ("all"
+// without a cap), where strategy is the run's own label: for the time a plan will take.
 std::map<std::string, double> median_run_seconds(const Database& database);
 
 // One statement that only reads, for `trainyard sql`. UserError for one that would write (also another

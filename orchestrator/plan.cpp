@@ -34,7 +34,9 @@ std::optional<double> Plan::expected_seconds() const {
 }
 
 std::string kind_of(const experiments::Run& run) {
-  return run.model + " " + run.strategy.name + " " + std::to_string(run.epochs);
+  const auto& cap = run.data.train_samples;
+  return run.model + " " + run.strategy.name + " " + std::to_string(run.epochs) + " " + run.data.dataset +
+         " " + (cap ? std::to_string(*cap) : "all");
 }
 
 std::size_t distinct_devices(const std::vector<Device>& devices) {

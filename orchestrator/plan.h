@@ -62,7 +62,8 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
 // Indices of the runs that wait, in the order in which they are run.
 std::vector<std::size_t> execution_order(const Plan& plan);
 
-// "mlp ddp 10": model, strategy and epochs; runs of a kind take about the same time.
+// "mlp ddp 10 mnist all": model, strategy, epochs, data set and the cap on its training part, as
+// `db::median_run_seconds` has them; runs of a kind take about the same time.
 std::string kind_of(const experiments::Run& run);
 
 // How many different devices these are.

@@ -72,6 +72,8 @@ TEST_CASE("a copy has all that was committed, and is not put over a file that is
   Small yard;
   back_up(Database::open_read_only(yard.folder / "results.db"), yard.folder / "copy.db");
   CHECK(all_rows(Database::open_read_only(yard.folder / "copy.db")) == all_rows(yard.live));
+  CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "none/copy.db"),
+                       doctest::Contains("none/copy.db: cannot be written"), UserError);
   CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "copy.db"), doctest::Contains("is there already"),
                        UserError);
 }

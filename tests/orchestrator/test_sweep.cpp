@@ -49,6 +49,11 @@ TEST_CASE("what is finished is skipped, and a plan knows the time its kind took"
   bench.journal();
   CHECK(bench.sweep().finished == 1);
   bench.experiment.runs.push_back(mlp_run("single", 1, 1));
+  auto small = mlp_run("single", 1, 2);
+  small.data.train_samples = 100;
+  bench.experiment.runs.push_back(small);
+  CHECK_FALSE(bench.plan().runs[2].expected_seconds.has_value());  // of another kind
+  bench.experiment.runs.pop_back();
   const Plan plan = bench.plan();
   CHECK(plan.runs[0].state == PlanState::finished);
   CHECK(plan.runs[1].state == PlanState::to_run);

@@ -10,6 +10,7 @@
 #include "experiments/stage_split.h"
 #include "orchestrator/counted.h"
 #include "orchestrator/cpu_topology.h"
+#include "orchestrator/status_text.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/text_table.h"
 
@@ -138,14 +139,15 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
   for (const auto& run : plan.runs)
     table.rows.push_back(
         {run.key, experiments::label(run.run), devices_text(run), state_text(plan, run.state),
-         !plan.waits(run) || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
+         !plan.waits(run) || !run.expected_seconds ? std::string()
+                                                   : orchestrator::duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
   return aligned(table) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
                      orchestrator::counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(),
                      plan.to_run(),
                      plan.to_run() == 0 ? std::string()
-                     : expected         ? ", about " + duration_text(*expected)
+                     : expected         ? ", about " + orchestrator::duration_text(*expected)
                                         : std::string(", time not known before one run of each kind is done"),
                      yard.root().string());
 }

@@ -138,14 +138,6 @@ TextTable text_table(const db::ResultTable& table) {
   return text;
 }
 
-std::string duration_text(double seconds) {
-  if (std::isnan(seconds)) return "";
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = std::llround(seconds);
-  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-}
-
 std::string number_text(double value, int digits) {
   return std::isnan(value) ? "" : fmt::format("{:.{}f}", value, digits);
 }

@@ -29,8 +29,6 @@ std::string json(const db::ResultTable& table);  // an array of objects, members
 // NULL as empty, numbers in the shortest form that reads back, numeric columns aligned right.
 TextTable text_table(const db::ResultTable& table);
 
-// "12.3 s", "4 min 05 s", "2 h 07 min"; empty for NaN.
-std::string duration_text(double seconds);
 // `digits` after the point; empty for NaN.
 std::string number_text(double value, int digits);
 

@@ -13,6 +13,7 @@
 #include "experiments/run.h"
 #include "orchestrator/programs.h"
 #include "orchestrator/shell_quoted.h"
+#include "orchestrator/status_text.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -80,10 +81,10 @@ void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int6
                    const std::map<int, std::string>& jobs) {
   const auto job = jobs.find(attempt.attempt);
   const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
-  std::cout << fmt::format("attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
-                           attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "",
-                           attempt.started, where, origin_text(attempt),
-                           attempt.cause.empty() ? "" : ": " + attempt.cause);
+  std::cout << fmt::format(
+      "attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
+      attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "",
+      attempt.started, where, origin_text(attempt), attempt.cause.empty() ? "" : ": " + attempt.cause);
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
               << (folder / experiments::rank_log_name(static_cast<int>(rank))).string() << '\n';
