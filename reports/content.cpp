@@ -52,6 +52,11 @@ PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
 
 }  // namespace
 
+bool has_verdicts(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.cells,
+                             [](const CellVerdicts& judged) { return !judged.verdicts.empty(); });
+}
+
 Content compose(const ReportData& data) {
   Content content;
   content.data = &data;

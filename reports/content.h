@@ -21,6 +21,8 @@ struct Comparison {
   std::vector<Figure> effects = {};  // forest plots
 };
 
+bool has_verdicts(const Comparison& comparison);  // else no arm stands beside the baseline
+
 struct CellFigures {
   Cell cell;
   std::vector<Figure> panels;

@@ -196,8 +196,7 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
     return names(a, name) || names(b, name) || !a.run_key.empty() || !b.run_key.empty();
   });
   comparison.cells = judge(data, comparison.compare);
-  if (std::ranges::all_of(comparison.cells,
-                          [](const CellVerdicts& judged) { return judged.verdicts.empty(); }))
+  if (!has_verdicts(comparison))
     throw UserError("nothing to compare: " + a.text + " and " + b.text +
                     " have no model and metric in common");
   for (CellVerdicts& judged : comparison.cells)

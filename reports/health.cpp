@@ -77,6 +77,11 @@ std::string text_of(Symptom symptom, double classes) {
   return "";
 }
 
+std::string verb_of(Symptom symptom, std::size_t runs) {
+  if (symptom == Symptom::diverged) return runs == 1 ? " has " : " have ";
+  return runs == 1 ? " is " : " are ";
+}
+
 struct SymptomCount {
   std::size_t runs = 0;
   std::map<Symptom, std::size_t> having;
@@ -104,8 +109,8 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
     for (const auto& [symptom, count] : group.having)
       if (symptom != Symptom::none)
         lines.push_back(name + ": " + std::to_string(count) + " of " + std::to_string(group.runs) +
-                        (group.runs == 1 ? " run is " : " runs are ") + text_of(symptom, group.classes) +
-                        ".");
+                        (group.runs == 1 ? " run" : " runs") + verb_of(symptom, group.runs) +
+                        text_of(symptom, group.classes) + ".");
   return lines;
 }
 

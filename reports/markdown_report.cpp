@@ -1,5 +1,7 @@
 #include "reports/markdown_report.h"
 
+#include <algorithm>
+
 #include "reports/paper_tables.h"
 #include "reports/published_guides.h"
 #include "reports/table_text.h"
@@ -37,7 +39,9 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
   for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
   text += "\n## Verdicts\n\n";
-  for (const PaperTable& paper : paper_tables(content))
+  const bool any = std::ranges::any_of(content.comparisons, has_verdicts);
+  if (!any) text += "None: no arm stands beside the baseline.\n\n";
+  for (const PaperTable& paper : any ? paper_tables(content) : std::vector<PaperTable>{})
     text += markdown_escaped(paper.caption) + "\n\n" + markdown_table(paper.table) + "\n";
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension == nullptr) return text;

@@ -180,6 +180,12 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
       {{"id", first ? "verdicts"
                     : "verdicts-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline)}});
   out.leaf("h2", {}, "Verdicts against " + comparison.compare.baseline);
+  if (!has_verdicts(comparison)) {
+    out.leaf("p", {{"class", "sub"}},
+             "No verdicts: no arm of " + comparison.compare.axis + " stands beside the baseline.");
+    out.close();
+    return out;
+  }
   out.leaf("p", {{"class", "sub"}},
            "The shaded strip in a cell is the margin inside which a difference counts as no change; the bar "
            "is the 95 % "

@@ -139,8 +139,7 @@ std::string published_lines(const Comparison& comparison) {
 std::string terminal_table(const Content& content) {
   std::string text;
   for (const Comparison& comparison : content.comparisons) {
-    if (std::ranges::all_of(comparison.cells,
-                            [](const CellVerdicts& judged) { return judged.verdicts.empty(); })) {
+    if (!has_verdicts(comparison)) {
       text += "No verdicts: no arm of " + shortened(comparison.compare.axis, 60) + " stands beside " +
               shortened(comparison.compare.baseline, 60) + "\n\n";
       continue;

@@ -265,7 +265,7 @@ TEST_CASE("a loss that never changes and a loss that is no number are pointed ou
   REQUIRE(training_symptoms(data).size() == 1);
   CHECK(contains(training_symptoms(data)[0], "are constant"));
   set_losses(data, "ddp", std::nan(""), 0.6, 0);
-  CHECK(contains(training_symptoms(data)[0], "diverged"));
+  CHECK(contains(training_symptoms(data)[0], "5 runs have diverged"));
   for (db::EpochRow& row : data.averages) row.train_loss = 1.0 / static_cast<double>(row.epoch);
   for (db::EpochRow& row : data.averages) row.validation_accuracy = 5;
   CHECK(contains(training_symptoms(data).at(0), "not to be believed: an accuracy above 100 %"));

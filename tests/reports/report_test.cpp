@@ -160,6 +160,9 @@ TEST_CASE("where nothing stands beside the baseline the terminal has a sentence,
   const std::string text = verdict_table_text(compose(data));
   CHECK(text.find("No verdicts: no arm of strategy stands beside single\n") != std::string::npos);
   CHECK(text.find("95 % interval") == std::string::npos);
+  const std::string page = page_html(compose(data));
+  CHECK(page.find("no arm of strategy stands beside the baseline") != std::string::npos);
+  CHECK(page.find("published shape") == std::string::npos);
 }
 
 TEST_CASE("while runs are planned the report is INTERIM") {
