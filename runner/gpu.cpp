@@ -1,11 +1,15 @@
 #include "runner/gpu.h"
 
+#include <optional>
+
 #include <ATen/ATen.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -40,36 +44,66 @@ class EventMark final : public TimeMark {
 // one is read in another. A pool lives as long as a graph that takes from it.
 using MemoryPool = std::shared_ptr<const c10::MempoolId_t>;
 
+template <class Action>
+void quietly(const Action& action) {
+  try {
+    action();
+  } catch (const std::exception&) {  // what went wrong before says more
+  }
+}
+
 class CudaGraph final : public StepGraph {
  public:
   explicit CudaGraph(MemoryPool pool) : pool_(std::move(pool)) {}
 
   void capture(const std::function<void()>& work) override {
     c10::cuda::device_synchronize();
-    // thread local: what NCCL's watchdog asks meanwhile is no part of it
-    graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);
+    const int uses = uses_of_pool();
     try {
+      // thread local: what NCCL's watchdog asks meanwhile is no part of it
+      graph_->capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);
       work();
+      graph_->capture_end();
     } catch (...) {
-      end_quietly();
+      give_up(uses);
       throw;
     }
-    graph_.capture_end();
   }
-  void replay() override { graph_.replay(); }
+  void replay() override { graph_->replay(); }
   // as a node of the graph, not as a dependence within it
   std::unique_ptr<TimeMark> mark() override { return std::make_unique<EventMark>(cudaEventExternal); }
 
  private:
-  void end_quietly() {
-    try {
-      graph_.capture_end();
-    } catch (const std::exception&) {  // what went wrong before says more
+  // Nothing of a capture that failed is left. LibTorch's own clean-up differs: 2.11 and 2.12 leave both
+  // allocators with a capture under way, and with a filter that points to the graph, where CUDA finds at the
+  // end that the capture was invalidated; so does 2.13 where it could not begin; and none gives the pool
+  // back. So the allocators are told while the graph is there, which they refuse where they know.
+  void give_up(int uses) {
+    quietly([&] {
+      using c10::cuda::CaptureStatus;
+      if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != CaptureStatus::None) graph_->capture_end();
+    });
+    at::HostAllocator& pinned = *at::getHostAllocator(at::kCUDA);
+    quietly([&] { allocator::endAllocateToPool(device_, *pool_); });
+    quietly([&] { pinned.end_allocate_to_pool(*pool_); });
+    graph_.reset();
+    if (uses_of_pool() > uses) {
+      quietly([&] { allocator::releasePool(device_, *pool_); });
+      quietly([&] { pinned.release_pool(*pool_); });
     }
+    pool_.reset();
+    (void)cudaGetLastError();  // else the next kernel's launch would be blamed
+  }
+  // How many graphs take from the pool; none before the first.
+  int uses_of_pool() const {
+    int uses = 0;
+    quietly([&] { uses = allocator::getPoolUseCount(device_, *pool_); });
+    return uses;
   }
 
   MemoryPool pool_;
-  at::cuda::CUDAGraph graph_;
+  c10::DeviceIndex device_ = c10::cuda::current_device();
+  std::optional<at::cuda::CUDAGraph> graph_{std::in_place};  // none after a capture that failed
 };
 
 }  // namespace
