@@ -15,13 +15,8 @@ double ReplayedMarks::seconds() const {
   return marked_.empty() ? 0 : marked_.back().mark->seconds_after(*marked_.front().mark);
 }
 
-void DeviceTimeline::mark(double TimeParts::*part) {
-  waiting_.push_back({make_(), part});
-  while (waiting_.size() > most_waiting && waiting_.front().mark->passed()) count_first();
-}
-
-void DeviceTimeline::mark_replay(std::shared_ptr<ReplayedMarks> inside) {
-  waiting_.push_back({make_(), nullptr, std::move(inside)});
+void DeviceTimeline::add(Marked marked) {
+  waiting_.push_back(std::move(marked));
   while (waiting_.size() > most_waiting && waiting_.front().mark->passed()) count_first();
 }
 

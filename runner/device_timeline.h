@@ -30,20 +30,25 @@ class TimeMark {
 
 using MakeMark = std::function<std::unique_ptr<TimeMark>()>;  // behind the work that was given so far
 
+class ReplayedMarks;
+
+// What the device did since the mark before this one.
+struct Marked {
+  std::unique_ptr<TimeMark> mark;
+  double TimeParts::*part = nullptr;           // of nullptr, no part
+  std::shared_ptr<ReplayedMarks> inside = {};  // it was a replay of work that has these marks
+};
+
 // The marks in work that is captured once and replayed.
 class ReplayedMarks final : public PartMarks {
  public:
   explicit ReplayedMarks(MakeMark make) : make_(std::move(make)) {}
-  void mark(double TimeParts::*part) override { marked_.push_back({make_(), part}); }
+  void mark(double TimeParts::*part) override { marked_.push_back({.mark = make_(), .part = part}); }
   // Of the last replay, which the device has done.
   TimeParts take() override;
   double seconds() const;  // from the first mark to the last
 
  private:
-  struct Marked {
-    std::unique_ptr<TimeMark> mark;
-    double TimeParts::*part;
-  };
   MakeMark make_;
   std::vector<Marked> marked_;
 };
@@ -53,23 +58,21 @@ class DeviceTimeline final : public PartMarks {
   explicit DeviceTimeline(MakeMark make) : make_(std::move(make)) {}
 
   // What was given to the device since the last mark was `part`; of nullptr, no part.
-  void mark(double TimeParts::*part) override;
+  void mark(double TimeParts::*part) override { add({.mark = make_(), .part = part}); }
   // It was a replay of work that has these marks.
-  void mark_replay(std::shared_ptr<ReplayedMarks> inside);
+  void mark_replay(std::shared_ptr<ReplayedMarks> inside) {
+    add({.mark = make_(), .inside = std::move(inside)});
+  }
   // All seconds since the last call, by part. The device has passed all marks: it was synchronised.
   TimeParts take() override;
 
  private:
-  struct Marked {
-    std::unique_ptr<TimeMark> mark;
-    double TimeParts::*part;
-    std::shared_ptr<ReplayedMarks> inside = {};  // of a replay
-  };
   struct Replays {
     double count = 0;
     double seconds = 0;
   };
   static constexpr std::size_t most_waiting = 4096;
+  void add(Marked marked);
   void count_first();  // of those that wait
 
   MakeMark make_;
