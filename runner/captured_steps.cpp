@@ -28,6 +28,12 @@ constexpr std::array obstacles{
              "gradients travel through the host"},
 };
 
+// Never empty.
+std::string first_line(std::string text) {
+  text.resize(std::min(text.find('\n'), text.size()));
+  return text.empty() ? "the capture failed" : text;
+}
+
 }  // namespace
 
 std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport) {
@@ -36,9 +42,10 @@ std::string why_not_captured(const experiments::Run& run, at::Device device, con
   return found == obstacles.end() ? "" : found->why;
 }
 
-CapturedSteps::CapturedSteps(MakeGraph make, at::Device device)
+CapturedSteps::CapturedSteps(MakeGraph make, at::Device device, Communicator& replicas)
     : make_(std::move(make)),
       device_(device),
+      replicas_(replicas),
       step_number_(at::zeros({}, at::TensorOptions(device).dtype(at::kLong))),
       loss_factor_(at::ones({}, at::TensorOptions(device).dtype(at::kDouble))) {}
 
@@ -62,26 +69,39 @@ std::size_t CapturedSteps::graphs() const {
       std::ranges::count_if(by_shape_, [](const auto& each) { return each.second.graph != nullptr; }));
 }
 
+// In step with the other replicas, also where it fails.
 bool CapturedSteps::capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked) {
-  if (!captured.places.defined()) captured.places = like.to(device_, at::kLong, false, /*copy=*/true);
-  captured.graph = make_();
-  if (marked)
-    captured.marks =
-        std::make_shared<ReplayedMarks>([graph = captured.graph.get()] { return graph->mark(); });
+  failure_ = try_capture(captured, like, work, marked);
+  if (holds_on_all(replicas_, failure_.empty())) return true;
+  if (failure_.empty()) failure_ = "the capture failed on another rank";
+  forget();  // first: graphs may have work of the group that is given up
+  replicas_.renew();
+  return false;
+}
+
+std::string CapturedSteps::try_capture(Captured& captured, const at::Tensor& like, const Work& work,
+                                       bool marked) {
   try {
+    if (!captured.places.defined()) captured.places = like.to(device_, at::kLong, false, /*copy=*/true);
+    captured.graph = make_();
+    if (marked)
+      captured.marks =
+          std::make_shared<ReplayedMarks>([graph = captured.graph.get()] { return graph->mark(); });
     captured.graph->capture(
         [work, places = captured.places, marks = captured.marks] { work(places, marks); });
+    return "";
   } catch (const c10::Error& error) {
-    failure_ = error.what_without_backtrace();
-    failure_.resize(std::min(failure_.find('\n'), failure_.size()));
-    forget();
-    return false;
+    return first_line(error.what_without_backtrace());
+  } catch (const CommunicationError& error) {
+    return first_line(error.what());
   }
-  return true;
 }
 
 void CapturedSteps::forget() {
-  for (auto& [shape, captured] : by_shape_) captured.graph.reset();
+  for (auto& [shape, captured] : by_shape_) {
+    captured.graph.reset();
+    captured.marks.reset();
+  }
 }
 
 }  // namespace trainyard::runner

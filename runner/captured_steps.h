@@ -9,6 +9,9 @@
 //
 // Collectives in a graph want all ranks to capture and replay together (NCCL's user guide, «Using NCCL with
 // CUDA graphs»). So what decides is the same on all replicas: the shape of the global batch, not of a part.
+// After each capture the replicas tell one another, through the host, whether it succeeded: where it failed
+// on one of them, all forget theirs, meet anew and make this step and all others as they are. Until then
+// nothing of the capture was done on any, so no replica is ahead of another.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +24,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "experiments/run.h"
+#include "runner/communicator.h"
 #include "runner/device_timeline.h"
 
 namespace trainyard::runner {
@@ -48,7 +52,8 @@ class CapturedSteps {
   // marks its parts, where `marks` are given. What it does on the host is not repeated.
   using Work = std::function<void(const at::Tensor& places, const std::shared_ptr<PartMarks>& marks)>;
 
-  CapturedSteps(MakeGraph make, at::Device device);
+  // `replicas` make each step together; they must outlive it.
+  CapturedSteps(MakeGraph make, at::Device device, Communicator& replicas);
 
   struct Step {
     std::vector<std::int64_t> shape;  // of the batch of all replicas
@@ -58,7 +63,7 @@ class CapturedSteps {
   };
   // Makes the step by a replay and returns true; or returns false where the caller is to make it as it is.
   // `work` may be captured: what is different in each step it reads from the device. Replays are marked in
-  // `timeline`, which may be nullptr.
+  // `timeline`, which may be nullptr. Collective.
   bool replay(const Step& step, const Work& work, DeviceTimeline* timeline = nullptr);
   const at::Tensor& step_number() const { return step_number_; }  // int64 [], on the device
   const at::Tensor& loss_factor() const { return loss_factor_; }  // double [], on the device: 1 / divisor
@@ -76,10 +81,13 @@ class CapturedSteps {
     std::unique_ptr<StepGraph> graph;
   };
   bool capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked);
+  // What went wrong; empty where nothing did.
+  std::string try_capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked);
   std::size_t graphs() const;  // that there are
 
   MakeGraph make_;
   at::Device device_;
+  Communicator& replicas_;
   at::Tensor step_number_;
   at::Tensor loss_factor_;
   std::map<std::vector<std::int64_t>, Captured> by_shape_;

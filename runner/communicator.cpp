@@ -48,6 +48,10 @@ double sum_over(Communicator& communicator, double own) {
   return sum.item<double>();
 }
 
+bool holds_on_all(Communicator& communicator, bool own) {
+  return sum_over(communicator, own ? 0 : 1) == 0;
+}
+
 std::unique_ptr<Communicator> single_communicator() {
   return std::make_unique<SingleCommunicator>();
 }

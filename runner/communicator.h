@@ -66,10 +66,16 @@ class Communicator {
   virtual std::optional<double> take_straggler_seconds() { return std::nullopt; }
   // Returns once every rank has called it. Work of a GPU that was launched before may still be under way.
   virtual void barrier() = 0;
+  // The same ranks meet anew where a call of a device's library failed that was to be captured, after which
+  // its group may not be used again (NCCL's user guide, «Error handling»). No work is under way. Collective.
+  virtual void renew() {}
 };
 
 // Σ over all ranks of a number. Collective.
 double sum_over(Communicator& communicator, double own);
+
+// Whether all ranks say so. Collective, through host memory.
+bool holds_on_all(Communicator& communicator, bool own);
 
 std::unique_ptr<Communicator> single_communicator();
 

@@ -37,7 +37,12 @@ class DeviceGroups final : public Communicator {
       : host_(std::move(host)),
         device_(device),
         transport_(transport),
-        all_(make({name + "/all", ranks.rank, ranks.size, !ranks.chain})),
+        make_([make, all = GroupPlace{name + "/all", ranks.rank, ranks.size, !ranks.chain}](int time) {
+          GroupPlace place = all;
+          if (time > 0) place.name += ", time " + std::to_string(time);
+          return make(place);
+        }),
+        all_(make_(0)),
         links_(ranks.chain ? links_of(name, ranks, make) : Links()) {}
 
   int rank() const override { return host_->rank(); }
@@ -75,6 +80,12 @@ class DeviceGroups final : public Communicator {
     });
   }
   void barrier() override { host_->barrier(); }
+  void renew() override {
+    guarded(rank(), "meeting anew", [&] {
+      before_.push_back(std::exchange(all_, nullptr));
+      all_ = make_(static_cast<int>(before_.size()));
+    });
+  }
 
  private:
   bool on_device(const at::Tensor& tensor) const { return tensor.device().type() == device_.type(); }
@@ -89,7 +100,9 @@ class DeviceGroups final : public Communicator {
   std::unique_ptr<Communicator> host_;
   at::Device device_;
   const char* transport_;
+  std::function<DeviceGroup(int time)> make_;
   DeviceGroup all_;
+  std::vector<DeviceGroup> before_;  // that were in its place
   Links links_;
 };
 

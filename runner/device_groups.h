@@ -6,6 +6,8 @@
 // are receives. They meet in the order in which the schedule has them, which is the same at both ends
 // (tests/runner/nccl_order_test.cpp). Tensors in host memory, and barriers, go by a communicator of the host,
 // so that they wait for no device.
+//
+// `renew` makes another group for collective calls, and keeps the old one: its clean-up might wait for ever.
 #pragma once
 
 #include <functional>
@@ -28,7 +30,7 @@ struct GroupPlace {
   int size = 1;
   bool connect_now = true;  // else in its first call, which all its ranks make
 };
-using MakeDeviceGroup = std::function<DeviceGroup(const GroupPlace&)>;
+using MakeDeviceGroup = std::function<DeviceGroup(const GroupPlace&)>;  // kept, for `renew`
 
 // `host` connects the same ranks. All of them make the same groups in an order in which none waits for
 // another in a circle.

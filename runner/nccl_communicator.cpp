@@ -14,9 +14,9 @@ namespace trainyard::runner {
 std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::string& name,
                                                 const RankGroup& group, at::Device device,
                                                 std::unique_ptr<Communicator> host) {
-  const auto make = [&](const GroupPlace& place) -> DeviceGroup {
+  const auto make = [store, device, timeout = group.timeout](const GroupPlace& place) -> DeviceGroup {
     auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout = group.timeout;
+    options->timeout = timeout;
     options->group_name = place.name;  // for its messages
     options->global_ranks_in_group.resize(static_cast<std::size_t>(place.size));
     std::iota(options->global_ranks_in_group.begin(), options->global_ranks_in_group.end(), 0);

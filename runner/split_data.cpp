@@ -64,10 +64,12 @@ bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
   return bytes <= free_bytes / 2;
 }
 
-void place(const DataParts& parts, at::Device device) {
-  if (device.is_cpu()) return;
-  for (SplitData* part : {parts.train.get(), parts.validation.get(), parts.test.get()})
-    part->serve(device, fits_beside_network(part->nbytes(), free_device_bytes(device)));
+void place(const DataParts& parts, at::Device device, Communicator& replicas) {
+  for (SplitData* part : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
+    const bool fits = fits_beside_network(part->nbytes(), free_device_bytes(device));
+    const bool resident = holds_on_all(replicas, fits);
+    if (!device.is_cpu()) part->serve(device, resident);
+  }
 }
 
 DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,

@@ -12,6 +12,7 @@
 
 #include "models/datasets.h"
 #include "runner/batch.h"
+#include "runner/communicator.h"
 #include "runner/task.h"
 
 namespace trainyard::runner {
@@ -63,9 +64,10 @@ struct DataParts {
   std::unique_ptr<SplitData> test;
 };
 
-// Has the parts serve `device`, the training part first where not all of them fit there. No effect on the
-// CPU.
-void place(const DataParts& parts, at::Device device);
+// Has the parts serve `device`, the training part first where not all of them fit there; where a part does
+// not fit beside the network of one of `replicas`, on none of them is it resident, because whether steps are
+// replayed depends on it. No effect on the CPU. Collective.
+void place(const DataParts& parts, at::Device device, Communicator& replicas);
 
 // Whether `bytes` of data may lie on a GPU of which `free_bytes` are free: half of them are left to the
 // network.

@@ -175,7 +175,7 @@ void Trainer::set_learning_rate(double learning_rate) {
 
 void Trainer::capture_steps(MakeGraph make) {
   captured_.reset();
-  if (make) captured_.emplace(std::move(make), ranks_.device);
+  if (make) captured_.emplace(std::move(make), ranks_.device, *ranks_.replicas);
 }
 
 std::string Trainer::why_not_captured() const {

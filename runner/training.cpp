@@ -177,7 +177,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   const DataParts data =
       make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
-  place(data, ranks.device);
+  place(data, ranks.device, *ranks.replicas);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
                 {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights,
                 gpu_settings(trainer, ranks));

@@ -142,23 +142,15 @@ TEST_CASE("a replayed step drops what that step is to drop") {
 
 void nothing(const at::Tensor&, const std::shared_ptr<PartMarks>&) {}
 
-class BrokenGraph final : public StepGraph {
- public:
-  void capture(const std::function<void()>&) override {
-    TORCH_CHECK(false, "operation not permitted\nin file x");
-  }
-  void replay() override { FAIL("replayed what was not captured"); }
-  std::unique_ptr<TimeMark> mark() override { return nullptr; }
-};
-
 TEST_CASE("where a capture fails the steps go on as they are, and it is said why") {
   int asked = 0;
+  const auto alone = single_communicator();
   CapturedSteps steps(
       [&] {
         ++asked;
-        return std::make_unique<BrokenGraph>();
+        return std::make_unique<testing::BrokenGraph>();
       },
-      at::kCPU);
+      at::kCPU, *alone);
   const at::Tensor places = at::arange(4);
   for (int step = 0; step < 10; ++step) CHECK(!steps.replay({{4}, places, 4, step}, nothing));
   CHECK(asked == 1);
@@ -167,7 +159,8 @@ TEST_CASE("where a capture fails the steps go on as they are, and it is said why
 
 TEST_CASE("a replayed step sees its own samples, its own number and what its own loss is divided by") {
   Counts counts;
-  CapturedSteps steps(fake_graphs(counts), at::kCPU);
+  const auto alone = single_communicator();
+  CapturedSteps steps(fake_graphs(counts), at::kCPU, *alone);
   std::vector<std::int64_t> seen;
   std::vector<double> factors;
   for (std::int64_t step = 0; step < 6; ++step) {
@@ -184,7 +177,8 @@ TEST_CASE("a replayed step sees its own samples, its own number and what its own
 
 TEST_CASE("each shape has a graph of its own, and only so many are kept at a time") {
   Counts counts;
-  CapturedSteps steps(fake_graphs(counts), at::kCPU);
+  const auto alone = single_communicator();
+  CapturedSteps steps(fake_graphs(counts), at::kCPU, *alone);
   const auto make = [&](std::int64_t length) {
     return steps.replay({{2, length}, at::arange(2), 2, 0}, nothing);
   };

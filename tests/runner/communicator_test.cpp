@@ -42,6 +42,17 @@ TEST_CASE("an all-reduce gives every rank the sum, whatever the size, the type a
   }
 }
 
+TEST_CASE("all ranks learn whether something holds on all of them") {
+  for (const Transport& transport : transports) {
+    run(transport, 3, [](Communicator& communicator) {
+      expect(holds_on_all(communicator, true), "on all");
+      for (int other = 0; other < 3; ++other)
+        expect(!holds_on_all(communicator, communicator.rank() != other), "on all but one");
+      expect(!holds_on_all(communicator, false), "on none");
+    });
+  }
+}
+
 TEST_CASE("memory of the communicator is reduced in place, any number of buckets at a time") {
   for (const Transport& transport : transports) {
     run(transport, 3, [](Communicator& communicator) {

@@ -38,5 +38,16 @@ TEST_CASE("ranks of a chain pass messages on in both directions, and know none b
   });
 }
 
+// What rank 0 alone begins would meet the others' next call in the group that it was begun in.
+TEST_CASE("ranks that meet anew go on without what only one of them had begun") {
+  run(transport_named("groups"), 3, [](Communicator& ranks) {
+    const at::Tensor begun = at::full({4}, 100.0), sum = at::ones({4});
+    const auto work = ranks.rank() == 0 ? ranks.all_reduce(begun) : nullptr;
+    ranks.renew();
+    ranks.all_reduce(sum)->wait();
+    expect(sum.eq(3).all().item<bool>(), "the sum over all ranks");
+  });
+}
+
 }  // namespace
 }  // namespace trainyard::runner

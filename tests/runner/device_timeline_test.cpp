@@ -73,7 +73,8 @@ TEST_CASE("of steps that are replayed the parts are known too: as the last repla
   DeviceTimeline timeline([&] { return std::make_unique<FakeMark>(given, now); });
   // waiting for the host, forward, backward, nothing, optimizer
   const std::vector<double> seconds{1, 2, 4, 1, 2, /**/ 5, 2, 4, 1, 2, /**/ 1, 3, 5, 0.5, 1.5};
-  CapturedSteps steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU);
+  const auto alone = single_communicator();
+  CapturedSteps steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
   const auto work = [](const at::Tensor&, const std::shared_ptr<PartMarks>& marks) {
     StepTimes inside;
     inside.device = marks;
@@ -101,7 +102,8 @@ TEST_CASE("the parts of replayed steps are never longer than the steps were, how
   const double now = 1e9;
   DeviceTimeline timeline([&] { return std::make_unique<FakeMark>(given, now); });
   const std::vector<double> seconds{0, 1, 1, /**/ 0, 1, 1, /**/ 0, 4, 12};
-  CapturedSteps steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU);
+  const auto alone = single_communicator();
+  CapturedSteps steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
   const auto work = [](const at::Tensor&, const std::shared_ptr<PartMarks>& marks) {
     marks->mark(nullptr);
     marks->mark(&TimeParts::forward);

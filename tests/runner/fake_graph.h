@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 
 #include "runner/captured_steps.h"
 
@@ -30,6 +31,21 @@ class FakeGraph final : public StepGraph {
  private:
   Counts& counts_;
   std::function<void()> work_;
+};
+
+// CUDA refuses what is to be captured, or NCCL does.
+class BrokenGraph final : public StepGraph {
+ public:
+  explicit BrokenGraph(bool nccl = false) : nccl_(nccl) {}
+  void capture(const std::function<void()>&) override {
+    if (nccl_) throw CommunicationError("rank 1: all-reduce failed: unhandled cuda error\nLast error:");
+    TORCH_CHECK(false, "operation not permitted\nin file x");
+  }
+  void replay() override { throw std::logic_error("replayed what was not captured"); }
+  std::unique_ptr<TimeMark> mark() override { return nullptr; }
+
+ private:
+  bool nccl_;
 };
 
 inline MakeGraph fake_graphs(Counts& counts) {

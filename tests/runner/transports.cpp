@@ -27,9 +27,9 @@ std::unique_ptr<Communicator> copied(const Store& store, const std::string& name
 std::unique_ptr<Communicator> grouped(const Store& store, const std::string& name, const RankGroup& group) {
   RankGroup ranks = group;
   ranks.chain = true;
-  const auto make = [&](const GroupPlace& place) -> DeviceGroup {
+  const auto make = [store, timeout = ranks.timeout](const GroupPlace& place) -> DeviceGroup {
     using Gloo = c10d::ProcessGroupGloo;
-    auto options = Gloo::Options::create(ranks.timeout);
+    auto options = Gloo::Options::create(timeout);
     options->devices.push_back(Gloo::createDeviceForHostname("127.0.0.1"));
     return c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>(place.name, store), place.rank,
                                      place.size, options);
