@@ -26,13 +26,16 @@ bool is_picture_name(const std::string& name) {
   return !name.starts_with('.') && (ending == ".png" || ending == ".jpg" || ending == ".jpeg");
 }
 
-// Names of what is in `folder` and `fits`, sorted; none where there is no such folder.
+// Names of what is in `folder` and `fits`, sorted; none where there is no such folder. UserError where it
+// cannot be read: a class that is not seen would be one class less.
 template <typename Fits>
 Names names_in(const fs::path& folder, const Fits& fits) {
   Names names;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none))
+  if (!fs::is_directory(folder)) return names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
     if (fits(entry)) names.push_back(entry.path().filename().string());
+  if (error) throw UserError(folder.string() + ": cannot be read: " + error.message());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -5,12 +5,12 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "contains.h"
 #include "db/queries.h"
 #include "db/schema.h"
 #include "models/error.h"
+#include "without_rights.h"
 #include "yard.h"
 
 using namespace trainyard;
@@ -35,22 +35,6 @@ void fill(const std::filesystem::path& file) {
   Ingest ingest(database);
   ingest.journal_entry(run_entry("sweep", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
 }
-
-// Acts as a user without rights for as long as it lives, where the test runs as root.
-class WithoutRights {
- public:
-  WithoutRights() : was_root_(::geteuid() == 0) {
-    if (was_root_) REQUIRE(::seteuid(65534) == 0);
-  }
-  ~WithoutRights() {
-    if (was_root_) CHECK(::seteuid(0) == 0);
-  }
-  WithoutRights(const WithoutRights&) = delete;
-  WithoutRights& operator=(const WithoutRights&) = delete;
-
- private:
-  bool was_root_;
-};
 
 }  // namespace
 

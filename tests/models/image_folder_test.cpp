@@ -6,6 +6,7 @@
 #include "data_folder.h"
 #include "models/npy_reader.h"
 #include "pictures.h"
+#include "without_rights.h"
 
 using namespace trainyard::models;
 using namespace trainyard::tests;
@@ -141,6 +142,21 @@ TEST_CASE("what is wrong with an array names the file and says what to do") {
   CHECK(contains(error_of(folder), "impossible shape"));
   folder.write("train-images.npy", "PNG");
   CHECK(contains(error_of(folder), "train-images.npy: byte 3: the file ends here"));
+}
+
+TEST_CASE("a class that cannot be read is an error, not a class less") {
+  const DataFolder folder;
+  folder.write("cats/a.png", as_text(png_of(flat(10))));
+  folder.write("dogs/b.png", as_text(png_of(flat(20))));
+  const fs::path dogs = folder.path() / "dogs";
+  fs::permissions(folder.path(), fs::perms::all);
+  fs::permissions(dogs, fs::perms::none);
+  {
+    const WithoutRights user;
+    CHECK(contains(error_of(folder), dogs.string() + ": cannot be read: Permission denied"));
+  }
+  fs::permissions(dogs, fs::perms::owner_all);
+  CHECK(read_folder(folder).classes == 2);
 }
 
 TEST_CASE("a folder without images is an error that says what should be in it") {
