@@ -90,7 +90,7 @@ class Rank {
   static Connections connected(const experiments::Run& run, int rank, const Store& store, const char* name) {
     return connect(c10::make_intrusive<c10d::PrefixStore>(name, store),
                    {.replicas = static_cast<int>(run.strategy.replicas), .stages = 1}, rank,
-                   /*one_host=*/true, communication_timeout, "auto", {.own_core = true});
+                   /*one_host=*/true);
   }
 
   static void add(StepTimes& sum, const StepTimes& more) {

@@ -80,7 +80,7 @@ Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_hos
                     std::chrono::milliseconds timeout, const std::string& communicator, const Seat& seat) {
   const Position at = mesh.position(rank);
   const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
-    const RankGroup group{own, size, one_host, timeout, chain, seat.own_core};
+    const RankGroup group{own, size, one_host, timeout, chain};
     return size == 1 ? single_communicator() : meet(store, name, group, communicator, seat);
   };
   return {

@@ -17,8 +17,7 @@ struct RankGroup {
   int size = 1;
   bool one_host = true;  // all ranks are on this host
   std::chrono::milliseconds timeout = communication_timeout;
-  bool chain = false;     // each exchanges messages with the rank before and the rank after it
-  bool own_core = false;  // no other rank computes where this one does
+  bool chain = false;  // each exchanges messages with the rank before and the rank after it
 };
 
 }  // namespace trainyard::runner

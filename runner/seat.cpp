@@ -15,11 +15,6 @@ std::string name_in(const experiments::Launch& launch, int rank) {
   return index < launch.devices.size() ? launch.devices[index] : "cpu";
 }
 
-bool has_own_core(const experiments::Launch& launch, int rank) {
-  const auto index = static_cast<std::size_t>(rank);
-  return !launch.devices_shared && index < launch.cores.size() && !launch.cores[index].empty();
-}
-
 }  // namespace
 
 std::string visible_gpu(int local_rank, std::optional<int> visible_gpus) {
@@ -38,8 +33,7 @@ void name_device(experiments::Launch& launch, const Environment& environment) {
 Seat take_seat(const experiments::Launch& launch, const Environment& environment) {
   const std::string name = name_in(launch, environment.rank);
   const at::Device device = device_named(name);
-  return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : "",
-          has_own_core(launch, environment.rank)};
+  return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : ""};
 }
 
 }  // namespace trainyard::runner

@@ -15,7 +15,6 @@ struct Seat {
   at::Device device = at::Device(at::DeviceType::CPU);
   std::string name = "cpu";  // "cuda:1"; where the launch has one, its name there
   std::string gpu = {};      // what tells it from the GPUs of all ranks on all hosts; empty: it is none
-  bool own_core = false;     // it is pinned to cores that no other rank computes on
 };
 
 // Of this rank. UserError where there is no such device.

@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// How long a rank looks before it gives its core up. To be woken takes a virtual machine a tenth of a
-// millisecond, and what comes next is slower for it: with a core of its own a rank had better go on looking.
-constexpr std::chrono::microseconds patience_where_shared{50};
-constexpr std::chrono::milliseconds patience_on_own_core{10};
-
 void pause_core() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -161,16 +156,13 @@ std::optional<std::uint64_t> SharedGroup::own_offset(const void* address, std::s
 }
 
 void SharedGroup::wait(const char* deed, const std::function<std::optional<int>()>& missing) const {
+  constexpr int quick_looks = 2000;  // some tens of microseconds; after that the core is for others
   constexpr std::chrono::milliseconds nap{20};
-  constexpr int looks_at_a_time = 64;  // between two looks at the clock
+  for (int i = 0; i < quick_looks; ++i) {
+    if (!missing()) return;
+    pause_core();
+  }
   const auto start = std::chrono::steady_clock::now();
-  const std::chrono::nanoseconds patient = group_.own_core ? patience_on_own_core : patience_where_shared;
-  do {
-    for (int i = 0; i < looks_at_a_time; ++i) {
-      if (!missing()) return;
-      pause_core();
-    }
-  } while (std::chrono::steady_clock::now() - start < patient);
   while (true) {
     const std::uint32_t rings = bell_->rings();
     const std::optional<int> late = missing();

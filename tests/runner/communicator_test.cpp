@@ -7,7 +7,6 @@
 #include <ATen/ATen.h>
 
 #include "models/error.h"
-#include "runner/shared_memory_communicator.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/transports.h"
 
@@ -232,34 +231,6 @@ TEST_CASE("a rank that has gone is noticed by those that wait for it") {
     CHECK(errors[1] == "gone");
     for (const std::size_t r : {0U, 2U}) CHECK(errors[r].find("all-reduce failed") != std::string::npos);
   }
-}
-
-std::unique_ptr<Communicator> on_own_core(const Store& store, const std::string& name, RankGroup group) {
-  group.own_core = true;
-  return shared_memory_communicator(store, name, group);
-}
-
-TEST_CASE("a rank with a core of its own looks longer, then waits as others do") {
-  const Transport transport{"own cores",
-                            [](const Store& store, const std::string& name, const RankGroup& group) {
-                              return on_own_core(store, name, group);
-                            }};
-  const auto late = {std::chrono::microseconds(0), std::chrono::microseconds(300),
-                     std::chrono::microseconds(30'000)};
-  const auto errors = errors_of(transport, 2, [&](Communicator& communicator) {
-    for (const auto pause : late) {
-      for (int turn = 0; turn < 2; ++turn) {
-        if (communicator.rank() == turn) std::this_thread::sleep_for(pause);
-        const at::Tensor tensor = at::ones({100});
-        communicator.all_reduce(tensor)->wait();
-        expect(tensor.eq(2).all().item<bool>(), "sum");
-      }
-    }
-    if (communicator.rank() == 1) throw std::runtime_error("gone");
-    communicator.barrier();
-  });
-  CHECK(errors[0] == "rank 0: barrier failed: rank 1 has left");
-  CHECK(errors[1] == "gone");
 }
 
 TEST_CASE("a rank that does not come within the time limit is named") {

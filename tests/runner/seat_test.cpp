@@ -77,18 +77,6 @@ TEST_CASE("a launch that leaves it to the rank which GPU it has is read as that 
   CHECK(take_seat(launch, Environment()).gpu.empty());
 }
 
-TEST_CASE("a rank has a core of its own where it is pinned and no device is shared") {
-  experiments::Launch launch;
-  CHECK_FALSE(take_seat(launch, Environment()).own_core);  // as on a cluster
-  launch.cores = {{0}, {}};
-  CHECK(take_seat(launch, Environment()).own_core);
-  Environment second;
-  second.rank = 1;
-  CHECK_FALSE(take_seat(launch, second).own_core);
-  launch.devices_shared = true;
-  CHECK_FALSE(take_seat(launch, Environment()).own_core);
-}
-
 TEST_CASE("an exception in a thread of a library is one line and an exit code, not a signal") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
