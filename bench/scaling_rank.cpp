@@ -74,9 +74,10 @@ class Rank {
     const double whole = watch.lap();
     trained.trainer().take_metrics();
     const double straggler = arm == ddp ? times.straggler.value_or(0) : arm == in_step ? waited : 0;
-    return mean_over_ranks({whole, times.passed.forward + times.passed.backward,
-                            times.passed.exposed_communication + waited, straggler, times.passed.optimizer},
-                           epochs);
+    return mean_over_ranks(
+        {whole, times.passed.forward + times.passed.backward, times.passed.exposed_communication + waited,
+         straggler, times.passed.optimizer, static_cast<double>(epochs) * barrier_seconds()},
+        epochs);
   }
 
   // Of a turn that lasts `seconds` with every arm, given a first try of one epoch each.
@@ -98,13 +99,23 @@ class Rank {
     sum.straggler = sum.straggler.value_or(0) + more.straggler.value_or(0);
   }
 
-  EpochSeconds mean_over_ranks(const std::array<double, 5>& own, std::int64_t epochs) {
-    const at::Tensor sum = at::empty({5}, at::kDouble);
+  // How far apart the cores are: a host may give a virtual machine two that share a cache, or two that do
+  // not.
+  double barrier_seconds() {
+    constexpr int times = 2000;
+    all_.replicas->barrier();
+    Stopwatch watch;
+    for (int i = 0; i < times; ++i) all_.replicas->barrier();
+    return watch.lap() / times;
+  }
+
+  EpochSeconds mean_over_ranks(const std::array<double, 6>& own, std::int64_t epochs) {
+    const at::Tensor sum = at::empty({6}, at::kDouble);
     std::ranges::copy(own, sum.mutable_data_ptr<double>());
     all_.replicas->all_reduce(sum)->wait();
     sum.div_(static_cast<double>(epochs * run_.strategy.replicas));
     const double* const mean = sum.const_data_ptr<double>();
-    return {mean[0], mean[1], mean[2], mean[3], mean[4]};
+    return {mean[0], mean[1], mean[2], mean[3], mean[4], mean[5]};
   }
 
   const experiments::Run& run_;

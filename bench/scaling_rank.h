@@ -24,6 +24,7 @@ struct EpochSeconds {
   double exposed = 0;    // waiting for gradients and parameters, or for the others
   double straggler = 0;  // of that, for the slowest to come
   double optimizer = 0;
+  double barrier = 0;  // not of the epoch: a barrier of ranks that wait already, measured right behind it
 };
 
 // By arm, round by round.

@@ -4,6 +4,7 @@
 // turns of some tenths of a second in the same processes, so that what else the machine does disturbs all
 // three alike. From «unconnected» to «in step» is what training in step costs on this machine, whatever
 // program does it; from there to «ddp» what we add.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -67,20 +68,30 @@ std::string percent_of(const Rounds& rounds, bench::Arm arm, bench::Arm limit) {
   return text.data();
 }
 
+// After the turns of DDP: median, smallest and largest.
+std::string barriers(const Rounds& rounds) {
+  const std::vector<double> all =
+      each(rounds, [&](std::size_t round) { return 1e9 * rounds[bench::ddp][round].barrier; });
+  const auto [smallest, largest] = std::ranges::minmax(all);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.0f (%.0f to %.0f)", reports::median(all), smallest, largest);
+  return text.data();
+}
+
 void print_head() {
   std::puts(
       "| model | unconnected ms | in step ms | DDP ms | in step of unconnected % | DDP of in step % | DDP of "
       "unconnected % | exposed communication % | slower replica %, in step | compute ms, in step, "
       "unconnected "
-      "| optimizer ms, unconnected |");
-  std::puts("|---|---:|---:|---:|---:|---:|---:|---:|---|---|---|");
+      "| optimizer ms, unconnected | barrier ns |");
+  std::puts("|---|---:|---:|---:|---:|---:|---:|---:|---|---|---|---|");
 }
 
 void print_row(const std::string& model, const Rounds& rounds) {
   using enum bench::Arm;
   using Epoch = EpochSeconds;
   std::printf(
-      "| %s | %.2f | %.2f | %.2f | %s | %s | %s | %.1f | %.1f, %.1f | %.2f, %.2f, %.2f | %.2f, %.2f |\n",
+      "| %s | %.2f | %.2f | %.2f | %s | %s | %s | %.1f | %.1f, %.1f | %.2f, %.2f, %.2f | %.2f, %.2f | %s |\n",
       model.c_str(), milliseconds(rounds, unconnected, &Epoch::whole),
       milliseconds(rounds, in_step, &Epoch::whole), milliseconds(rounds, ddp, &Epoch::whole),
       percent_of(rounds, in_step, unconnected).c_str(), percent_of(rounds, ddp, in_step).c_str(),
@@ -88,7 +99,7 @@ void print_row(const std::string& model, const Rounds& rounds) {
       percent_of_epoch(rounds, ddp, &Epoch::straggler), percent_of_epoch(rounds, in_step, &Epoch::straggler),
       milliseconds(rounds, ddp, &Epoch::compute), milliseconds(rounds, in_step, &Epoch::compute),
       milliseconds(rounds, unconnected, &Epoch::compute), milliseconds(rounds, ddp, &Epoch::optimizer),
-      milliseconds(rounds, unconnected, &Epoch::optimizer));
+      milliseconds(rounds, unconnected, &Epoch::optimizer), barriers(rounds).c_str());
   std::fflush(stdout);
 }
 
