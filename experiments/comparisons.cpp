@@ -18,11 +18,11 @@ namespace {
 // Different values of `axis` among the runs, in their order.
 std::vector<models::Value> axis_values(const std::string& axis, const std::vector<ExpandedRun>& runs) {
   std::vector<models::Value> found;
+  std::set<models::Value> seen;
   for (const ExpandedRun& each : runs) {
     const auto values = values_by_name(each.run);
     const auto value = values.find(axis);
-    if (value != values.end() && std::find(found.begin(), found.end(), value->second) == found.end())
-      found.push_back(value->second);
+    if (value != values.end() && seen.insert(value->second).second) found.push_back(value->second);
   }
   return found;
 }

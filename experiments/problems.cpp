@@ -23,8 +23,8 @@ void Problems::add_all(const Problems& other) {
 }
 
 void Problems::add(Problem problem) {
-  if (!seen_.insert(to_text(problem)).second) return;
   if (!problem.warning) ++errors_;
+  if (!seen_.insert(to_text(problem)).second) return;
   problems_.push_back(std::move(problem));
 }
 

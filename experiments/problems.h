@@ -16,7 +16,7 @@ class Problems {
   void error(const Location& location, const std::string& message) { add({location, message, false}); }
   void warning(const Location& location, const std::string& message) { add({location, message, true}); }
   void add_all(const Problems& other);
-  std::size_t errors() const { return errors_; }  // distinct ones so far
+  std::size_t errors() const { return errors_; }  // as often as reported
   std::vector<Problem> in_file_order() const;     // what stands in no line comes first
 
  private:

@@ -103,6 +103,10 @@ TEST_CASE("matrices that cannot be expanded") {
       {start + "[[include]]", "f.toml:4:1: error: [[include]] must be a table of values, is empty"},
       {start + "seed = [0, 1]\n[[include]]\nmodel = \"cnn\"",
        "f.toml:5:1: error: [[include]] does not say which seed, and the matrix has 2"},
+      {name + "[matrix]\nmodel = [\"seq2seq\"]\nseed = [0]\n[model.seq2seq]\ndataset = \"cifar10\"\n"
+              "[[include]]\nseed = 1",
+       "f.toml:6:11: error: model \"seq2seq\" cannot be trained on \"cifar10\", only on multi30k, "
+       "synthetic-phrases"},
       {name + "[[include]]\nseed = 1", "f.toml:2:1: error: [[include]] does not say which model"},
       {start + "[[include]]\nchannels = [1, 2]",
        "f.toml:5:12: error: channels is not a key of model \"mlp\""},
