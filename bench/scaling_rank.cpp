@@ -44,8 +44,7 @@ experiments::Run alone(experiments::Run run) {
 class Rank {
  public:
   Rank(const experiments::Run& run, int rank, const Store& store)
-      : run_(run),
-        all_(connected(run, rank, store, "all")),
+      : all_(connected(run, rank, store, "all")),
         alone_(alone(run), runner::unconnected()),
         replica_(run, connected(run, rank, store, "replicas")),
         data_(make_parts(models::read(run.data), replica_.trainer().task(), at::kFloat,
@@ -57,7 +56,6 @@ class Rank {
     trained.begin_anew();
     Communicator& others = *all_.replicas;
     others.barrier();
-    others.take_straggler_seconds();
     double waited = 0;
     const auto step_done = [&](std::int64_t, const MetricSums&) {
       if (arm != in_step) return;
@@ -74,10 +72,10 @@ class Rank {
     const double whole = watch.lap();
     trained.trainer().take_metrics();
     const double straggler = arm == ddp ? times.straggler.value_or(0) : arm == in_step ? waited : 0;
-    return mean_over_ranks(
-        {whole, times.passed.forward + times.passed.backward, times.passed.exposed_communication + waited,
-         straggler, times.passed.optimizer, static_cast<double>(epochs) * barrier_seconds()},
-        epochs);
+    const auto of_an_epoch = [&](double seconds) { return seconds / static_cast<double>(epochs); };
+    return mean_over_ranks({of_an_epoch(whole), of_an_epoch(times.passed.forward + times.passed.backward),
+                            of_an_epoch(times.passed.exposed_communication + waited), of_an_epoch(straggler),
+                            of_an_epoch(times.passed.optimizer), barrier_seconds()});
   }
 
   // Of a turn that lasts `seconds` with every arm, given a first try of one epoch each.
@@ -109,16 +107,15 @@ class Rank {
     return watch.lap() / times;
   }
 
-  EpochSeconds mean_over_ranks(const std::array<double, 6>& own, std::int64_t epochs) {
+  EpochSeconds mean_over_ranks(const std::array<double, 6>& own) {
     const at::Tensor sum = at::empty({6}, at::kDouble);
     std::ranges::copy(own, sum.mutable_data_ptr<double>());
     all_.replicas->all_reduce(sum)->wait();
-    sum.div_(static_cast<double>(epochs * run_.strategy.replicas));
+    sum.div_(static_cast<double>(all_.replicas->size()));
     const double* const mean = sum.const_data_ptr<double>();
     return {mean[0], mean[1], mean[2], mean[3], mean[4], mean[5]};
   }
 
-  const experiments::Run& run_;
   Connections all_;
   Trained alone_;
   Trained replica_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <vector>
 
@@ -10,12 +11,9 @@
 
 namespace trainyard::bench {
 
-enum Arm {
-  unconnected,
-  in_step,
-  ddp
-};  // in_step: unconnected, but none begins a step before all have done theirs
-inline constexpr std::array arm_names{"unconnected", "in step", "ddp"};
+// In step: unconnected, but none begins a step before all have done theirs.
+enum Arm { unconnected, in_step, ddp };
+inline constexpr std::size_t arms = 3;
 
 // Seconds of an epoch, means over ranks.
 struct EpochSeconds {
@@ -28,10 +26,10 @@ struct EpochSeconds {
 };
 
 // By arm, round by round.
-using Rounds = std::array<std::vector<EpochSeconds>, arm_names.size()>;
+using Rounds = std::array<std::vector<EpochSeconds>, arms>;
 
 // As rank `rank` of the replicas of `run`, which meet in the file `meeting_place`: in each round all arms
-// take their turn of at least `turn_seconds`, in whole epochs and from the first weights. A round more is
+// take their turn of at least `turn_seconds`, in whole epochs and from the first weights. Some epochs are
 // trained first and not counted.
 Rounds train_in_turns(const experiments::Run& run, int rank, const std::filesystem::path& meeting_place,
                       int rounds, double turn_seconds);

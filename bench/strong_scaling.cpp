@@ -80,10 +80,9 @@ std::string barriers(const Rounds& rounds) {
 
 void print_head() {
   std::puts(
-      "| model | unconnected ms | in step ms | DDP ms | in step of unconnected % | DDP of in step % | DDP of "
-      "unconnected % | exposed communication % | slower replica %, in step | compute ms, in step, "
-      "unconnected "
-      "| optimizer ms, unconnected | barrier ns |");
+      "| model | unconnected ms | in step ms | DDP ms | in step of unconnected % | DDP of in step % "
+      "| DDP of unconnected % | exposed communication % | slower replica %, in step "
+      "| compute ms, in step, unconnected | optimizer ms, unconnected | barrier ns |");
   std::puts("|---|---:|---:|---:|---:|---:|---:|---:|---|---|---|---|");
 }
 

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include "runner/c10d_work.h"
+
 namespace trainyard::runner {
 
 namespace {
@@ -29,9 +31,9 @@ constexpr std::array obstacles{
 };
 
 // Never empty.
-std::string first_line(std::string text) {
-  text.resize(std::min(text.find('\n'), text.size()));
-  return text.empty() ? "the capture failed" : text;
+std::string failure_text(const std::exception& error) {
+  const std::string line = first_line_of(error);
+  return line.empty() ? "the capture failed" : line;
 }
 
 }  // namespace
@@ -91,9 +93,9 @@ std::string CapturedSteps::try_capture(Captured& captured, const at::Tensor& lik
         [work, places = captured.places, marks = captured.marks] { work(places, marks); });
     return "";
   } catch (const c10::Error& error) {
-    return first_line(error.what_without_backtrace());
+    return failure_text(error);
   } catch (const CommunicationError& error) {
-    return first_line(error.what());
+    return failure_text(error);
   }
 }
 

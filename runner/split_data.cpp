@@ -65,10 +65,10 @@ bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
 }
 
 void place(const DataParts& parts, at::Device device, Communicator& replicas) {
+  if (device.is_cpu()) return;
   for (SplitData* part : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
     const bool fits = fits_beside_network(part->nbytes(), free_device_bytes(device));
-    const bool resident = holds_on_all(replicas, fits);
-    if (!device.is_cpu()) part->serve(device, resident);
+    part->serve(device, holds_on_all(replicas, fits));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "runner/captured_steps.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/fake_graph.h"
+#include "tests/runner/passed_on.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -49,26 +50,15 @@ TEST_CASE("where a capture fails on one replica none replays, not even what was 
 }
 
 // As NCCL's while a step is captured: what is asked for is not done. The call of number `fails` is refused.
-class CapturedCalls final : public Communicator {
+class CapturedCalls final : public testing::PassedOn {
  public:
   CapturedCalls(std::unique_ptr<Communicator> through, int fails)
-      : through_(std::move(through)), fails_(fails) {}
-  int rank() const override { return through_->rank(); }
-  int size() const override { return through_->size(); }
-  const char* transport() const override { return through_->transport(); }
+      : PassedOn(std::move(through)), fails_(fails) {}
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
-    if (!capturing) return through_->all_reduce(tensor);
+    if (!capturing) return PassedOn::all_reduce(tensor);
     if (calls++ == fails_) throw CommunicationError("all-reduce failed");
     return single_communicator()->all_reduce(tensor);
   }
-  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
-    return through_->send(tensor, to, tag);
-  }
-  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
-    return through_->receive(tensor, from, tag);
-  }
-  void broadcast(const at::Tensor& tensor, int root) override { through_->broadcast(tensor, root); }
-  void barrier() override { through_->barrier(); }
   void renew() override { ++renewed; }
 
   bool capturing = false;
@@ -76,7 +66,6 @@ class CapturedCalls final : public Communicator {
   int renewed = 0;
 
  private:
-  std::unique_ptr<Communicator> through_;
   int fails_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tests/runner/passed_on.h"
+
 namespace trainyard::runner::testing {
 
 namespace {
@@ -9,28 +11,22 @@ namespace {
 constexpr int any_tag = 0;
 constexpr int beyond = 1;  // tags of messages in host memory
 
-class InOrder final : public Communicator {
+class InOrder final : public PassedOn {
  public:
   InOrder(std::unique_ptr<Communicator> through, int& host_messages)
-      : through_(std::move(through)), host_messages_(host_messages) {}
-  int rank() const override { return through_->rank(); }
-  int size() const override { return through_->size(); }
+      : PassedOn(std::move(through)), host_messages_(host_messages) {}
   const char* transport() const override { return "in order"; }
   bool in_order() const override { return true; }
-  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override { return through_->all_reduce(tensor); }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
-    if (tensor.is_floating_point()) return through_->send(tensor, to, any_tag);
+    if (tensor.is_floating_point()) return PassedOn::send(tensor, to, any_tag);
     ++host_messages_;
-    return through_->send(tensor, to, tag + beyond);
+    return PassedOn::send(tensor, to, tag + beyond);
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
-    return through_->receive(tensor, from, tensor.is_floating_point() ? any_tag : tag + beyond);
+    return PassedOn::receive(tensor, from, tensor.is_floating_point() ? any_tag : tag + beyond);
   }
-  void broadcast(const at::Tensor& tensor, int root) override { through_->broadcast(tensor, root); }
-  void barrier() override { through_->barrier(); }
 
  private:
-  std::unique_ptr<Communicator> through_;
   int& host_messages_;
 };
 

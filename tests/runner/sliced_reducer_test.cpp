@@ -35,18 +35,20 @@ at::Tensor gradient_of(const at::Tensor& parameter, int rank, int step) {
   return at::empty_like(parameter.detach()).copy_(numbers.view(parameter.sizes()));
 }
 
+at::Tensor with_rows(const at::Tensor& whole, const at::Tensor& rows) {
+  return at::sparse_coo_tensor(rows.unsqueeze(0), whole.index_select(0, rows), whole.sizes());
+}
+
 // Every (2 + rank)th row, begun elsewhere in each step; none in the third, of rank 1.
 at::Tensor some_rows(const at::Tensor& whole, int rank, int step) {
   const std::int64_t end = rank == 1 && step == 3 ? 0 : whole.size(0);
-  const at::Tensor rows = at::arange(std::min<std::int64_t>(step, end), end, 2 + rank, at::kLong);
-  return at::sparse_coo_tensor(rows.unsqueeze(0), whole.index_select(0, rows), whole.sizes());
+  return with_rows(whole, at::arange(std::min<std::int64_t>(step, end), end, 2 + rank, at::kLong));
 }
 
 // All but one.
 at::Tensor most_rows(const at::Tensor& whole, int rank, int step) {
   const at::Tensor all = at::arange(whole.size(0), at::kLong);
-  const at::Tensor rows = all.masked_select(all.ne((7 * rank + step) % whole.size(0)));
-  return at::sparse_coo_tensor(rows.unsqueeze(0), whole.index_select(0, rows), whole.sizes());
+  return with_rows(whole, all.masked_select(all.ne((7 * rank + step) % whole.size(0))));
 }
 
 // Its gradient is `wanted`, whole or sparse.
@@ -175,9 +177,7 @@ TEST_CASE("rows that replicas took stay rows, each once") {
 TEST_CASE("a gradient that has most rows becomes a whole one") {
   const at::Tensor numbers = gradient_of(at::empty({8, 3}), 0, 0);
   const auto first_rows = [&](std::int64_t count) {
-    const at::Tensor rows = at::arange(count, at::kLong);
-    return with_each_row_once(
-        at::sparse_coo_tensor(rows.unsqueeze(0), numbers.slice(0, 0, count), numbers.sizes()));
+    return with_each_row_once(with_rows(numbers, at::arange(count, at::kLong)));
   };
   CHECK(whole_where_most(first_rows(6)).is_sparse());
   const at::Tensor found = whole_where_most(first_rows(7));

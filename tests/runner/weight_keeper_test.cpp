@@ -11,6 +11,7 @@
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
 #include "tests/runner/parity_cases.h"
+#include "tests/runner/passed_on.h"
 #include "tests/runner/replicas.h"
 
 namespace {
@@ -20,32 +21,28 @@ using namespace trainyard::runner;
 
 // As the stages of GPUs are connected: what is not in host memory would go to a device of which this process
 // has none, and only to a neighbour.
-class BesideDevice final : public Communicator {
+class BesideDevice final : public testing::PassedOn {
  public:
-  explicit BesideDevice(std::unique_ptr<Communicator> host) : host_(std::move(host)) {}
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
+  using PassedOn::PassedOn;
   const char* transport() const override { return "beside a device"; }
   at::Device device() const override { return at::kMeta; }
   bool in_order() const override { return true; }
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
-    return host_->all_reduce(on_host(tensor));
+    return PassedOn::all_reduce(on_host(tensor));
   }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
-    return host_->send(on_host(tensor), to, tag);
+    return PassedOn::send(on_host(tensor), to, tag);
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
-    return host_->receive(on_host(tensor), from, tag);
+    return PassedOn::receive(on_host(tensor), from, tag);
   }
-  void broadcast(const at::Tensor& tensor, int root) override { host_->broadcast(on_host(tensor), root); }
-  void barrier() override { host_->barrier(); }
+  void broadcast(const at::Tensor& tensor, int root) override { PassedOn::broadcast(on_host(tensor), root); }
 
  private:
   static const at::Tensor& on_host(const at::Tensor& tensor) {
     if (!tensor.is_cpu()) throw std::runtime_error("a tensor that is not in host memory");
     return tensor;
   }
-  std::unique_ptr<Communicator> host_;
 };
 
 TEST_CASE("weights of stages on GPUs reach the first stage through host memory, also from no neighbour") {

@@ -107,10 +107,13 @@ std::string status_text(const StatusOptions& options) {
   std::string text = aligned(experiments_table(db::run_summaries(database), names)) + "\n";
   auto runs = db::run_summaries(database, chosen);
   if (!options.all_runs) std::erase_if(runs, [](const auto& run) { return run.status == "finished"; });
-  const auto progress = progress_table(database, orchestrator::yard_from(options.yard), runs);
-  if (!progress.rows.empty()) text += aligned(progress) + "\n";
-  if (!progress.rows.empty() && !orchestrator::in_use(orchestrator::yard_from(options.yard)))
-    text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
+  const auto yard = orchestrator::yard_from(options.yard);
+  const auto progress = progress_table(database, yard, runs);
+  if (!progress.rows.empty()) {
+    text += aligned(progress) + "\n";
+    if (!orchestrator::in_use(yard))
+      text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
+  }
   if (runs.empty()) return text + chosen + ": every run is finished; --runs lists them\n";
   return text + chosen + ":\n" + aligned(runs_table(runs));
 }
