@@ -74,32 +74,40 @@ std::vector<std::string> damage(const Database& database) {
   });
 }
 
-std::vector<std::string> differences_from_files(const fs::path& yard, const Database& database) {
+namespace {
+
+std::vector<std::string> differences(SQLite::Database& rebuilt, const Database& database) {
+  SQLite::Statement attach(rebuilt, "ATTACH ? AS held");
+  attach.bind(1, database.connection().getFilename());
+  attach.exec();
+  std::vector<std::string> found;
+  for (const std::string& table : texts(rebuilt,
+                                        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name "
+                                        "NOT LIKE 'sqlite_%' ORDER BY name")) {
+    const auto lacking = only_in(rebuilt, "main", "held", table);
+    const auto extra = only_in(rebuilt, "held", "main", table);
+    if (lacking + extra > 0)
+      found.push_back(table + ": " + std::to_string(lacking) + " rows are in the files only, " +
+                      std::to_string(extra) + " in the database only");
+  }
+  return found;
+}
+
+}  // namespace
+
+FileCheck check_files(const fs::path& yard, const Database* database) {
   const fs::path again = with_suffix(yard / file_name, ".check");
   remove_database(again);
-  std::vector<std::string> differences;
+  FileCheck found;
   {
     Database rebuilt = Database::open_new(again);
-    replay(yard, rebuilt);
-    translated(rebuilt.connection(), [&] {
-      SQLite::Database& connection = rebuilt.connection();
-      SQLite::Statement attach(connection, "ATTACH ? AS held");
-      attach.bind(1, database.connection().getFilename());
-      attach.exec();
-      for (const std::string& table :
-           texts(connection,
-                 "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE "
-                 "'sqlite_%' ORDER BY name")) {
-        const auto lacking = only_in(connection, "main", "held", table);
-        const auto extra = only_in(connection, "held", "main", table);
-        if (lacking + extra > 0)
-          differences.push_back(table + ": " + std::to_string(lacking) + " rows are in the files only, " +
-                                std::to_string(extra) + " in the database only");
-      }
-    });
+    found.unreadable = replay(yard, rebuilt).problems;
+    if (database)
+      found.differences =
+          translated(rebuilt.connection(), [&] { return differences(rebuilt.connection(), *database); });
   }
   remove_database(again);
-  return differences;
+  return found;
 }
 
 void back_up(const Database& database, const fs::path& to) {

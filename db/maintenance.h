@@ -14,9 +14,16 @@ namespace trainyard::db {
 // sound.
 std::vector<std::string> damage(const Database& database);
 
-// Tables in which the database and one made again from the yard's files differ, with the numbers of rows that
-// only one of them has. Empty where they say the same. Nothing may write to the yard meanwhile.
-std::vector<std::string> differences_from_files(const std::filesystem::path& yard, const Database& database);
+// What comes to light when the yard's files are read again.
+struct FileCheck {
+  // Tables in which the database and one made again from the files differ, with the numbers of rows that only
+  // one of them has. Empty where they say the same, and where nothing was compared.
+  std::vector<std::string> differences;
+  // "file:line: what is wrong" of all that a rebuild leaves out.
+  std::vector<std::string> unreadable;
+};
+// Nothing may write to the yard meanwhile. Without a database (null) nothing is compared.
+FileCheck check_files(const std::filesystem::path& yard, const Database* database);
 
 // A consistent copy of one moment, also while a sweep writes. UserError where `to` is there already.
 void back_up(const Database& database, const std::filesystem::path& to);

@@ -89,6 +89,8 @@ class Replayer {
     for_each_line(file, [&](const std::string& line, int number) {
       try {
         ingest_.journal_entry(json::parse(line));
+      } catch (const json::parse_error& error) {
+        damaged_line(file, number, "not JSON at byte " + std::to_string(error.byte));
       } catch (const json::exception& error) {
         damaged_line(file, number, error.what());
       } catch (const InternalError& error) {

@@ -1,6 +1,7 @@
 // A database that is looked after: checked, copied, made again from the files, brought forward.
 #include "db/maintenance.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -53,13 +54,41 @@ std::vector<std::string> all_rows(const Database& database) {
 TEST_CASE("a sound database is the same as its files; one that was changed by hand is not, table by table") {
   const Small yard;
   CHECK(damage(yard.live).empty());
-  CHECK(differences_from_files(yard.folder.path(), yard.live).empty());
+  CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
   yard.sql("UPDATE metric SET sum = sum + 1 WHERE epoch = 2 AND name = 'correct' AND phase = 'train'");
   yard.sql("DELETE FROM epoch WHERE epoch = 3");
-  CHECK(differences_from_files(yard.folder.path(), yard.live) ==
+  CHECK(check_files(yard.folder.path(), &yard.live).differences ==
         std::vector<std::string>{"epoch: 1 rows are in the files only, 0 in the database only",
                                  "metric: 1 rows are in the files only, 1 in the database only"});
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.check"));
+}
+
+TEST_CASE(
+    "a line of the journal or of a spool that cannot be read is named, also where nothing is compared") {
+  Small yard;
+  append_line(yard.folder / "journal.jsonl", "garbage\n{}\n");
+  append_line(yard.spool(), "{\"v\":1,\n");
+  const std::string journal = (yard.folder / "journal.jsonl").string();
+  for (const Database* database : {&std::as_const(yard.live), static_cast<const Database*>(nullptr)}) {
+    const FileCheck found = check_files(yard.folder.path(), database);
+    CHECK(found.differences.empty());
+    REQUIRE(found.unreadable.size() == 3);
+    CHECK(found.unreadable[0] == journal + ":2: not JSON at byte 1");
+    CHECK(found.unreadable[1].starts_with(journal + ":3: not a journal entry: "));
+    CHECK(found.unreadable[2] == yard.spool().string() + ":6: not JSON at byte 8");
+  }
+}
+
+TEST_CASE("a journal entry that was damaged after the database took it is a difference and a line") {
+  Small yard;
+  auto lines = lines_of(yard.folder / "journal.jsonl");
+  REQUIRE(lines.size() == 1);
+  std::ofstream(yard.folder / "journal.jsonl") << "x" << lines[0].substr(1) << '\n';
+  const FileCheck found = check_files(yard.folder.path(), &yard.live);
+  CHECK(found.unreadable.size() == 1);
+  CHECK(std::ranges::find(found.differences,
+                          "experiment: 0 rows are in the files only, 1 in the database only") !=
+        found.differences.end());
 }
 
 TEST_CASE("rows that refer to nothing are damage") {
@@ -144,7 +173,7 @@ TEST_CASE("a removal names attempts: a clock set back neither hides later ones n
   end(attempt, 0, "finished");
   attempt.collect();
   CHECK(keys_with_status(yard.live, "finished") == std::set<std::string>{yard.key});
-  CHECK(differences_from_files(yard.folder.path(), yard.live).empty());
+  CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
 }
 
 TEST_CASE("network file systems are known by their numbers in the kernel's headers, local ones are none") {

@@ -149,31 +149,23 @@ TEST_CASE("a database is checked, copied and made again from the files") {
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
 
-TEST_CASE("a program that is not there is told before anything starts, with the place of its strategy") {
+TEST_CASE("db check names a line of the journal that cannot be read, and says what a rebuild makes of it") {
   const Scratch scratch;
-  scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));
-  for (const char* verb : {"check", "plan", "run"}) {
-    const auto output = run_trainyard(scratch.path(), {verb, "foreign.toml"});
-    CHECK(output.code == 2);
-    CHECK_MESSAGE(contains(output.err, "foreign.toml:4:13"), output.err);
-    CHECK_MESSAGE(contains(output.err, "there is no program no-such-program to start"), output.err);
-  }
-  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml", "--file-only"}).code == 0);
-  scratch.write("foreign.toml", foreign_file(R"(["./program.sh"])", 1));
-  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 2);
-  std::filesystem::permissions(scratch.write("program.sh", trivial), std::filesystem::perms::owner_all);
-  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
-}
-
-TEST_CASE("of records that did not count the failure says why, and not only that the end is missing") {
-  const Scratch scratch;
-  std::string script = trivial;  // a NaN, which is no JSON, before the end
-  script.replace(script.find("\"seq\":0"), 7, "\"seq\":1");
-  script.insert(script.rfind("printf"), R"sh(echo '{"v":1,"loss":NaN}' >> "$dir/rank-$RANK.records.jsonl"
-)sh");
-  scratch.write("program.sh", script);
+  scratch.write("program.sh", trivial);
   scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
-  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err, "of its records a line was left out: not JSON"), output.err);
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+  const auto journal = scratch.path() / "yard/journal.jsonl";
+  std::ofstream(journal, std::ios::app) << "garbage\n";
+  const auto added = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK(added.code == 1);
+  CHECK(contains(added.out, "journal.jsonl:2: not JSON at byte 1\n"));
+  CHECK(contains(added.out, "`trainyard db rebuild` leaves out what cannot be read, as it is left out"));
+  const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
+  CHECK(contains(rebuilt.err, "journal.jsonl:2: not JSON at byte 1\n"));
+  CHECK(contains(rebuilt.out, "left out: 1 damaged line, the rest of 0 damaged spools"));
+  std::ofstream(journal, std::ios::in | std::ios::out) << "x";  // the entry that the database has
+  const auto lost = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK(lost.code == 1);
+  CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
+  CHECK(contains(lost.out, "what only the database knows of it would be lost: mend such lines first"));
 }

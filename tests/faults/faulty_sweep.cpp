@@ -128,7 +128,8 @@ std::string FaultySweep::difference() const {
     const std::string found = i < rows.size() ? rows[i] : "nothing";
     if (expected != found) return std::string("expected ").append(expected).append(", found ").append(found);
   }
-  const auto other = db::differences_from_files(yard(), db::Database::open_read_only(yard() / "results.db"));
+  const auto database = db::Database::open_read_only(yard() / "results.db");
+  const auto other = db::check_files(yard(), &database).differences;
   return other.empty() ? "" : "the files say something else: " + other.front();
 }
 

@@ -5,6 +5,7 @@
 
 #include "db/maintenance.h"
 #include "models/error.h"
+#include "orchestrator/counted.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -19,22 +20,35 @@ struct DbOptions {
   std::optional<fs::path> yard;
 };
 
+// What `db rebuild` would make of it, a line for each thing that is wrong.
+void print_advice(bool damaged, const db::FileCheck& files) {
+  const bool differs = !files.differences.empty();
+  if (damaged || differs)
+    std::cout << (damaged ? "the database is damaged; "
+                          : "the database is sound, but says something else than the files; ")
+              << "`trainyard db rebuild` makes it again from them\n";
+  if (files.unreadable.empty()) return;
+  std::cout << "`trainyard db rebuild` leaves out what cannot be read"
+            << (damaged || differs
+                    ? ", and what only the database knows of it would be lost: mend such lines first"
+                    : ", as it is left out of the database now: mend such a line, or delete it from its file")
+            << '\n';
+}
+
 int check(const DbOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   (void)open_yard(options.yard);
   const orchestrator::YardLock lock(yard, "trainyard db check");
   const auto database = open_yard(options.yard);
-  auto problems = db::damage(database);
-  const bool sound = problems.empty();
-  if (sound) problems = db::differences_from_files(yard.root(), database);
-  for (const auto& problem : problems) std::cout << problem << '\n';
-  if (problems.empty()) {
+  const auto damage = db::damage(database);
+  const auto files = db::check_files(yard.root(), damage.empty() ? &database : nullptr);
+  for (const auto* problems : {&damage, &files.differences, &files.unreadable})
+    for (const auto& problem : *problems) std::cout << problem << '\n';
+  if (damage.empty() && files.differences.empty() && files.unreadable.empty()) {
     std::cout << yard.database().string() << ": sound, and the same as the files say\n";
     return done;
   }
-  std::cout << (sound ? "the database is sound, but says something else than the files; "
-                      : "the database is damaged; ")
-            << "`trainyard db rebuild` makes it again from them\n";
+  print_advice(!damage.empty(), files);
   return run_failed;
 }
 
@@ -54,8 +68,8 @@ int rebuild(const DbOptions& options) {
   for (const auto& problem : result.problems) std::cerr << problem << '\n';
   std::cout << "rebuilt " << yard.database().string() << " from " << result.records << " records";
   if (result.damaged_lines + result.damaged_spools > 0)
-    std::cout << "; left out: " << result.damaged_lines << " damaged lines, the rest of "
-              << result.damaged_spools << " damaged spools";
+    std::cout << "; left out: " << orchestrator::counted(result.damaged_lines, "damaged line")
+              << ", the rest of " << orchestrator::counted(result.damaged_spools, "damaged spool");
   std::cout << "; the old one is results.db.before-rebuild\n";
   return done;
 }
@@ -74,7 +88,7 @@ void add_db(CLI::App& program, Invocation& invocation) {
     });
     return command;
   };
-  add("check", "is it sound, and does it say what journal and records say", check);
+  add("check", "is it sound, can journal and records be read, and does it say what they say", check);
   add("backup", "a consistent copy, also while a sweep runs", backup)
       ->add_option("FILE", options->file, "a file that is not there yet")
       ->required();
