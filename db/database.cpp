@@ -70,6 +70,10 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   if (error.getErrorCode() == SQLITE_NOTADB)
     throw UserError("is not a database", "name the yard with --yard, or move this file away",
                     {.file = file.string()});
+  if (error.getErrorCode() == SQLITE_CORRUPT)
+    throw UserError(std::string("is damaged: ") + error.what(),
+                    "`trainyard db rebuild` makes it anew from the journal and the records beside it",
+                    {.file = file.string()});
   throw UserError(std::string("cannot open the database: ") + error.what(),
                   "check that the file and its folder can be read and written", {.file = file.string()});
 }

@@ -24,6 +24,7 @@ std::span<const std::string_view> migrations();
 std::vector<std::string> views();
 
 // Brings an open database forward to `schema_version` in one transaction; nothing to do where it is there.
+// UserError where its tables are not those of the version that it is marked with; it is left as it was.
 void migrate(SQLite::Database& connection);
 
 }  // namespace trainyard::db

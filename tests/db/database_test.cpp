@@ -72,6 +72,34 @@ TEST_CASE("a database of schema 1 is brought forward: its runs have tasks, its v
   CHECK(names_of(database, "view").size() == views().size());
 }
 
+TEST_CASE("a database marked older than its tables are is refused, named, and left as it was") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  fill(file);
+  for (int version = -1; version < schema_version; ++version) {
+    CAPTURE(version);
+    SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = " + std::to_string(version));
+    const std::string error = user_error([&] { Database::open_for_writing(file); });
+    CHECK_MESSAGE(error.starts_with(file.string() + ": is marked as a database of schema "), error);
+    CHECK(contains(error, "`trainyard db rebuild` makes it anew from the journal"));
+    SQLite::Database left(file);
+    CHECK(left.execAndGet("PRAGMA user_version").getInt() == version);
+    CHECK(left.execAndGet("SELECT COUNT(*) FROM run_summary").getInt() == 1);
+  }
+}
+
+TEST_CASE("a database whose schema cannot be read is refused with what makes it anew") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  fill(file);
+  std::ofstream(file, std::ios::in | std::ios::out).seekp(100) << std::string(3000, 'x');  // its first page
+  for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
+                            user_error([&] { Database::open_read_only(file); })}) {
+    CHECK_MESSAGE(error.starts_with(file.string() + ": is damaged: "), error);
+    CHECK(contains(error, "`trainyard db rebuild` makes it anew from the journal"));
+  }
+}
+
 TEST_CASE("a missing database is an error that names the file and does not create it") {
   const TemporaryFolder folder;
   const std::string error = user_error([&] { Database::open_read_only(folder / "results.db"); });

@@ -169,3 +169,52 @@ TEST_CASE("db check names a line of the journal that cannot be read, and says wh
   CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
   CHECK(contains(lost.out, "what only the database knows of it would be lost: mend such lines first"));
 }
+
+TEST_CASE("a database marked older than it is names the way out, and `db rebuild` is one") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+  // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
+  std::ofstream(scratch.path() / "yard/results.db", std::ios::in | std::ios::out).seekp(60)
+      << std::string("\0\0\0\3", 4);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"status"}, {"db", "check"}, {"run", "foreign.toml", "--no-report"}}) {
+    const auto refused = run_trainyard(scratch.path(), arguments);
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err, "results.db: is marked as a database of schema 3, but its tables"),
+                  refused.err);
+    CHECK(contains(refused.err, "`trainyard db rebuild` makes it anew from the journal"));
+  }
+  CHECK(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}
+
+TEST_CASE("a program that is not there is told before anything starts, with the place of its strategy") {
+  const Scratch scratch;
+  scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));
+  for (const char* verb : {"check", "plan", "run"}) {
+    const auto output = run_trainyard(scratch.path(), {verb, "foreign.toml"});
+    CHECK(output.code == 2);
+    CHECK_MESSAGE(contains(output.err, "foreign.toml:4:13"), output.err);
+    CHECK_MESSAGE(contains(output.err, "there is no program no-such-program to start"), output.err);
+  }
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml", "--file-only"}).code == 0);
+  scratch.write("foreign.toml", foreign_file(R"(["./program.sh"])", 1));
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 2);
+  std::filesystem::permissions(scratch.write("program.sh", trivial), std::filesystem::perms::owner_all);
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
+}
+
+TEST_CASE("of records that did not count the failure says why, and not only that the end is missing") {
+  const Scratch scratch;
+  std::string script = trivial;  // a NaN, which is no JSON, before the end
+  script.replace(script.find("\"seq\":0"), 7, "\"seq\":1");
+  script.insert(script.rfind("printf"), R"sh(echo '{"v":1,"loss":NaN}' >> "$dir/rank-$RANK.records.jsonl"
+)sh");
+  scratch.write("program.sh", script);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err, "of its records a line was left out: not JSON"), output.err);
+}
