@@ -40,8 +40,11 @@ std::string percent_text(double fraction) {
 std::string plan_text(const Plan& plan) {
   const std::size_t all = plan.runs.size();
   const std::size_t to_run = plan.to_run();
+  const auto left_out = static_cast<std::size_t>(std::count_if(
+      plan.runs.begin(), plan.runs.end(), [](const auto& run) { return run.state == PlanState::left_out; }));
   std::string text = counted(all, "run") + ": ";
-  if (all > to_run) text += std::to_string(all - to_run) + " finished before, ";
+  if (all > to_run + left_out) text += std::to_string(all - to_run - left_out) + " finished before, ";
+  if (left_out > 0) text += std::to_string(left_out) + " left for another time, ";
   text += std::to_string(to_run) + " to run";
   const auto expected = plan.expected_seconds();
   if (to_run > 0 && expected) text += ", about " + duration_text(*expected);

@@ -72,6 +72,34 @@ TEST_CASE("--where and --exclude-where pick runs, and what was not picked is lef
   CHECK_MESSAGE(contains(wrong.err, "seed"), wrong.err);
 }
 
+TEST_CASE("status counts what the latest run asked for, and says apart what was asked for before") {
+  const Arms arms("{ count = 4 }", seed_1_fails);
+  CHECK(arms.run({"--where", "seed=1,seed=2", "--max-failures", "1"}).code == 1);
+  CHECK(arms.states() == Texts{"1 failed", "2 planned"});
+  CHECK(arms.run({"--where", "seed=0"}).code == 0);
+  const auto status = [&](const Texts& options = {}) {
+    Texts arguments{"status"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run_trainyard(arms.scratch().path(), arguments).out;
+  };
+  CHECK_MESSAGE(contains(status(),
+                         "experiment  runs  planned  running  finished  failed  interrupted\n"
+                         "arms           1        0        0         1       0            0\n"
+                         "arms: 2 runs more, not among what `trainyard run` was last asked for: "
+                         "1 planned, 1 failed\n"),
+                status());
+  CHECK(contains(status(), "arms: every run is finished; --runs lists them\n"));
+  const auto listed = status({"--runs"});
+  const auto others = listed.find("\nnot among what `trainyard run` was last asked for:\n");
+  REQUIRE_MESSAGE(others != Texts::value_type::npos, listed);
+  CHECK(contains(listed.substr(0, others), "  finished "));
+  CHECK(contains(listed.substr(others), "  failed "));
+  arms.scratch().write("mended", "");
+  CHECK(arms.run({}).code == 0);
+  CHECK_MESSAGE(contains(status(), "arms           4        0        0         4       0            0\n\n"),
+                status());
+}
+
 TEST_CASE("--max-failures starts no further run, --failed takes only what has failed, resume all the rest") {
   const Arms arms("{ count = 4 }", seed_1_fails);
   const auto first = arms.run({"--max-failures", "1"});
@@ -81,6 +109,7 @@ TEST_CASE("--max-failures starts no further run, --failed takes only what has fa
   CHECK(arms.states() == Texts{"0 finished", "1 failed", "2 planned", "3 planned"});
   const auto in_vain = arms.resume({"--failed"});
   CHECK(in_vain.code == 1);
+  CHECK(contains(in_vain.out, "4 runs: 1 finished before, 2 left for another time, 1 to run"));
   CHECK(contains(in_vain.out, "0 runs finished, 1 was finished before, 1 failed"));
   arms.scratch().write("mended", "");
   CHECK(contains(arms.resume({"--failed"}).out, "1 run finished, 1 was finished before, 0 failed"));

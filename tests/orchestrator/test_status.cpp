@@ -62,6 +62,12 @@ TEST_CASE("a plan says what was finished before and how long the rest takes") {
   CHECK(plan_text(plan) == "2 runs: 1 finished before, 1 to run, about 3 min 20 s");
 }
 
+TEST_CASE("a run that was not asked for this time is not one that was finished before") {
+  Plan plan = plan_of_two();
+  plan.runs[0].state = PlanState::left_out;
+  CHECK(plan_text(plan) == "2 runs: 1 left for another time, 1 to run");
+}
+
 TEST_CASE("times are written for people") {
   CHECK(clock_text(3.4) == "0:03");
   CHECK(clock_text(754) == "12:34");

@@ -5,12 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include "db/queries.h"
 #include "experiments/progress.h"
 #include "experiments/record_writer.h"
+#include "orchestrator/counted.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -36,9 +38,19 @@ double seconds_since(std::uint64_t stamp) {
 
 constexpr const char* states[] = {"planned", "running", "finished", "failed", "interrupted"};
 
-TextTable experiments_table(const std::vector<db::RunSummary>& runs, const std::vector<std::string>& names) {
-  std::map<std::string, std::map<std::string, int>> counts;
-  for (const auto& run : runs) ++counts[run.experiment][run.status];
+using Runs = std::vector<db::RunSummary>;
+using Counts = std::map<std::string, std::map<std::string, int>>;  // experiment, state
+
+Counts counts_of(const Runs& runs, bool in_latest_plan) {
+  Counts counts;
+  for (const auto& run : runs)
+    if (run.in_latest_plan == in_latest_plan) ++counts[run.experiment][run.status];
+  return counts;
+}
+
+// The runs of each experiment's latest plan.
+TextTable experiments_table(const Runs& runs, const std::vector<std::string>& names) {
+  Counts counts = counts_of(runs, true);
   TextTable table{
       .columns = {"experiment", "runs"}, .rows = {}, .right = {false, true, true, true, true, true, true}};
   table.columns.insert(table.columns.end(), std::begin(states), std::end(states));
@@ -54,7 +66,30 @@ TextTable experiments_table(const std::vector<db::RunSummary>& runs, const std::
   return table;
 }
 
-TextTable runs_table(const std::vector<db::RunSummary>& runs) {
+constexpr const char* planned_before = "not among what `trainyard run` was last asked for";
+
+// "sweep: 3 runs more, not among …: 2 finished, 1 planned", a line for each experiment that has such.
+std::string earlier_plans(const Runs& runs, const std::vector<std::string>& names) {
+  const Counts counts = counts_of(runs, false);
+  std::string text;
+  for (const auto& name : names) {
+    const auto found = counts.find(name);
+    if (found == counts.end()) continue;
+    int total = 0;
+    std::vector<std::string> parts;
+    for (const auto* state : states) {
+      const auto count = found->second.find(state);
+      if (count == found->second.end()) continue;
+      total += count->second;
+      parts.push_back(fmt::format("{} {}", count->second, state));
+    }
+    text += fmt::format("{}: {} more, {}: {}\n", name, orchestrator::counted(total, "run"), planned_before,
+                        fmt::join(parts, ", "));
+  }
+  return text;
+}
+
+TextTable runs_table(const Runs& runs) {
   TextTable table{
       .columns = {"key", "model", "strategy", "seed", "status", "epochs", "train s", "test %", "updated"},
       .rows = {},
@@ -68,8 +103,7 @@ TextTable runs_table(const std::vector<db::RunSummary>& runs) {
 }
 
 // How far each run under way has come, from the progress files of its ranks.
-TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard,
-                         const std::vector<db::RunSummary>& runs) {
+TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs) {
   TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "silent s", "job"},
                   .rows = {},
                   .right = {false, true, true, true, true, true, true}};
@@ -100,13 +134,34 @@ TextTable progress_table(const db::Database& database, const orchestrator::Yard&
   return table;
 }
 
+// Those of the latest plan, and with `all_runs` the others under a line of their own.
+std::string listed_runs(const std::string& experiment, const Runs& runs, bool all_runs) {
+  Runs listed, others;
+  bool planned = false;
+  for (const auto& run : runs) {
+    planned = planned || run.in_latest_plan;
+    if (!run.in_latest_plan)
+      others.push_back(run);
+    else if (all_runs || run.status != "finished")
+      listed.push_back(run);
+  }
+  std::string text = experiment + ":\n" + aligned(runs_table(listed));
+  if (!planned)
+    text = experiment + ": every run of its plan was removed; `trainyard resume` trains them anew\n";
+  else if (listed.empty())
+    text = experiment + ": every run is finished; --runs lists them\n";
+  if (all_runs && !others.empty())
+    text += "\n" + std::string(planned_before) + ":\n" + aligned(runs_table(others));
+  return text;
+}
+
 std::string status_text(const StatusOptions& options) {
   const auto database = open_yard(options.yard);
   const auto chosen = experiment_named(database, options.experiment);
   const auto names = db::experiment_names(database);
-  std::string text = aligned(experiments_table(db::run_summaries(database), names)) + "\n";
-  auto runs = db::run_summaries(database, chosen);
-  if (!options.all_runs) std::erase_if(runs, [](const auto& run) { return run.status == "finished"; });
+  const auto all = db::run_summaries(database);
+  std::string text = aligned(experiments_table(all, names)) + earlier_plans(all, names) + "\n";
+  const auto runs = db::run_summaries(database, chosen);
   const auto yard = orchestrator::yard_from(options.yard);
   const auto progress = progress_table(database, yard, runs);
   if (!progress.rows.empty()) {
@@ -114,8 +169,7 @@ std::string status_text(const StatusOptions& options) {
     if (!orchestrator::in_use(yard))
       text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
   }
-  if (runs.empty()) return text + chosen + ": every run is finished; --runs lists them\n";
-  return text + chosen + ":\n" + aligned(runs_table(runs));
+  return text + listed_runs(chosen, runs, options.all_runs);
 }
 
 int status(const StatusOptions& options) {
@@ -170,7 +224,8 @@ void add_status(CLI::App& program, Invocation& invocation) {
       program.add_subcommand("status", "what this yard holds, and the runs that are not finished");
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
-  command->add_flag("--runs", options->all_runs, "list finished runs too");
+  command->add_flag("--runs", options->all_runs,
+                    "list all runs: also finished ones, and those that were asked for before");
   command->add_flag("--watch", options->watch, "again every 2 s, until the sweep ends or Ctrl-C");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] {
