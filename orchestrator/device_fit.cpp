@@ -1,7 +1,8 @@
-// Whether the runs of an experiment fit the devices there are: more ranks than devices, and ranks that cannot
-// talk as they are asked to.
+// Whether the runs of an experiment fit the devices there are: more ranks than devices, more threads than
+// cores, and ranks that cannot talk as they are asked to.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "experiments/transport.h"
@@ -34,23 +35,40 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
   return groups;
 }
 
+// One warning a place and text, not one a run.
+template <typename Text>
+std::vector<experiments::Problem> warnings(const experiments::Experiment& experiment, Text&& text_of) {
+  std::vector<experiments::Problem> problems;
+  std::set<std::string> told;
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const std::optional<std::string> text = text_of(experiment.runs[i]);
+    const Location place = place_of(experiment, i);
+    if (text && told.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
+  }
+  return problems;
+}
+
 }  // namespace
 
 std::vector<experiments::Problem> device_problems(const experiments::Experiment& experiment,
                                                   const std::vector<Device>& devices) {
-  std::vector<experiments::Problem> problems;
-  std::set<std::string> told;  // one warning a place, not one a run
-  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
-    const auto& strategy = experiment.runs[i].strategy;
-    if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) continue;
-    const Location place = place_of(experiment, i);
-    const std::string text = "strategy \"" + strategy.name + "\" has " +
-                             counted(static_cast<std::size_t>(strategy.world_size()), "rank") + " on " +
-                             counted(devices.size(), "device") +
-                             ": ranks share devices, and its times are marked and enter no verdict";
-    if (told.insert(to_text(place) + text).second) problems.push_back({place, text, true});
-  }
-  return problems;
+  return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
+    const auto& strategy = run.strategy;
+    if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) return std::nullopt;
+    return "strategy \"" + strategy.name + "\" has " + counted(strategy.world_size(), "rank") + " on " +
+           counted(devices.size(), "device") +
+           ": ranks share devices, and its times are marked and enter no verdict";
+  });
+}
+
+std::vector<experiments::Problem> thread_problems(const experiments::Experiment& experiment,
+                                                  std::size_t cores) {
+  return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
+    if (run.threads.value_or(0) <= static_cast<std::int64_t>(cores)) return std::nullopt;
+    return "strategy \"" + run.strategy.name + "\" asks for " + counted(*run.threads, "thread") + " × " +
+           counted(run.strategy.world_size(), "rank") + " on " + counted(cores, "core") +
+           ": the threads of one rank alone wait for one another";
+  });
 }
 
 void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,

@@ -67,6 +67,12 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
 std::vector<experiments::Problem> device_problems(const experiments::Experiment& experiment,
                                                   const std::vector<Device>& devices);
 
+// A warning at the strategy's place for each run of which one rank alone computes with more threads than the
+// `cores` that this process may use. Ranks that together have more are no news: theirs are pinned, and where
+// they share devices that is said.
+std::vector<experiments::Problem> thread_problems(const experiments::Experiment& experiment,
+                                                  std::size_t cores);
+
 // UserError at its place in the file for a run whose ranks cannot talk as [machine] communicator says:
 // experiments/transport.h. `nccl`: the version that would run.
 void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,

@@ -154,6 +154,23 @@ TEST_CASE("what was done under other circumstances is run again, unless --reuse 
   CHECK(contains(arms.run(elsewhere).out, "2 runs finished, 0 were finished before"));
 }
 
+TEST_CASE("check, plan and run warn once of a rank with more threads than the machine has cores") {
+  const Arms arms("{ count = 2 }", "finish");
+  for (const char* verb : {"check", "plan", "run"}) {
+    CAPTURE(verb);
+    const auto at = [&](const char* threads) {
+      return run_trainyard(arms.scratch().path(), {verb, "arms.toml", "--set", threads});
+    };
+    const auto many = at("threads=1024");
+    CHECK(many.code == 0);
+    const std::string warning = "warning: strategy \"mine\" asks for 1024 threads × 1 rank on ";
+    const auto first = many.err.find(warning);
+    CHECK_MESSAGE(first != std::string::npos, many.err);
+    CHECK(many.err.find(warning, first + 1) == std::string::npos);
+    CHECK_FALSE(contains(at("threads=1").err, "threads"));
+  }
+}
+
 TEST_CASE("a sweep whose programs record no epoch is done, and says why it has no report") {
   const Arms arms("[1]", "finish");
   const auto output = run_trainyard(arms.scratch().path(), {"run", "arms.toml"});

@@ -111,6 +111,26 @@ TEST_CASE("more ranks than the cores can carry are refused with the number that 
                   UserError);
 }
 
+TEST_CASE(
+    "a rank with more threads than the machine has cores is warned of once, ranks that have so together "
+    "not") {
+  experiments::Experiment experiment;
+  experiments::Run run;
+  run.strategy = {.name = "wide", .kind = "ddp", .replicas = 4, .stages = 2};
+  run.threads = 4;
+  auto many = run;
+  many.threads = 1024;
+  experiment.runs = {run, many, many, experiments::Run{}};
+  experiment.strategy_locations.assign(4, Location{"bench.toml", 7, 1});
+  const auto problems = thread_problems(experiment, 4);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].warning);
+  CHECK(to_text(problems[0]) ==
+        "bench.toml:7:1: warning: strategy \"wide\" asks for 1024 threads × 8 ranks on 4 cores: "
+        "the threads of one rank alone wait for one another");
+  CHECK(thread_problems(experiment, 1024).empty());
+}
+
 TEST_CASE("a strategy with more ranks than devices is warned of once, at its place in the file") {
   experiments::Experiment experiment;
   experiments::Run run;

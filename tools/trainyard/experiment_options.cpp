@@ -121,13 +121,14 @@ Machine machine_for(const experiments::Experiment& experiment) {
     machine.circumstances = orchestrator::elsewhere(machine.circumstances, experiment.machine);
     return machine;
   }
-  machine.devices =
-      orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, orchestrator::usable_cores());
+  const std::vector<int> cores = orchestrator::usable_cores();
+  machine.devices = orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, cores);
   machine.circumstances = orchestrator::on_devices(machine.circumstances, machine.devices);
   orchestrator::check_commands(experiment);
   orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
   orchestrator::check_precision(experiment, machine.devices);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
+  print_problems(orchestrator::thread_problems(experiment, cores.size()));
   return machine;
 }
 
