@@ -26,12 +26,6 @@ Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t
   return buckets;
 }
 
-std::vector<at::Tensor> values_of(const std::vector<networks::NamedParameter>& parameters) {
-  std::vector<at::Tensor> values;
-  for (const auto& parameter : parameters) values.push_back(parameter.value);
-  return values;
-}
-
 BucketedReducer::BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets)
     : parameters_(std::move(parameters)),
       buckets_(std::move(buckets)),

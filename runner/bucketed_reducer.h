@@ -18,7 +18,6 @@ namespace trainyard::runner {
 // Indices of parameters, in buckets of at most `bucket_bytes` or of one parameter.
 using Buckets = std::vector<std::vector<std::size_t>>;
 Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
-std::vector<at::Tensor> values_of(const std::vector<networks::NamedParameter>& parameters);
 
 class BucketedReducer : public Reducer {
  public:

@@ -36,6 +36,7 @@ at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
   return at::zeros({count}, at::TensorOptions(dtype).device(device()));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): others keep it
 std::unique_ptr<Communicator::Work> Communicator::meet(std::function<void()> then) {
   barrier();
   then();

@@ -34,7 +34,7 @@ at::Tensor epoch_order(std::int64_t samples, std::uint64_t seed, std::int64_t ep
 at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::uint64_t seed,
                        std::int64_t epoch) {
   at::Generator stream = order_stream(seed, epoch);
-  const at::Tensor order = at::randperm(keys.size(0), stream, at::kLong);
+  at::Tensor order = at::randperm(keys.size(0), stream, at::kLong);
   const std::int64_t batches = keys.size(0) / global_batch;  // whole ones
   if (batches == 0) return order;
   const at::Tensor whole = order.slice(0, 0, batches * global_batch);

@@ -42,6 +42,7 @@ void standardise(const models::Images& images, const std::vector<ChannelStatisti
 
 at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::ScalarType dtype) {
   std::vector<double> values;
+  values.reserve(statistics.size());
   for (const ChannelStatistics& channel : statistics) values.push_back(-channel.mean / channel.deviation);
   return at::tensor(values, dtype);
 }

@@ -29,6 +29,7 @@ std::int64_t hash_of(const at::Tensor& parameter) {
 void check_equal_parameters(const std::vector<networks::NamedParameter>& parameters,
                             Communicator& communicator) {
   std::vector<std::int64_t> hashes;
+  hashes.reserve(parameters.size());
   for (const auto& parameter : parameters) hashes.push_back(hash_of(parameter.value));
   const at::Tensor own = at::tensor(hashes, at::kLong);
   const at::Tensor first = own.clone();

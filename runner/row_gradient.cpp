@@ -59,7 +59,7 @@ at::Tensor whole(const at::Tensor& gradient) {
 
 at::Tensor whole_where_most(const at::Tensor& gradient) {
   if (!gradient.is_sparse() || 4 * gradient._values().size(0) <= 3 * gradient.size(0)) return gradient;
-  const at::Tensor to = at::empty(gradient.sizes(), gradient._values().options());
+  at::Tensor to = at::empty(gradient.sizes(), gradient._values().options());
   write_whole(gradient, to);
   return to;
 }

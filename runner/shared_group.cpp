@@ -140,7 +140,8 @@ Contribution& SharedGroup::contribution(int rank, std::uint64_t number) const {
 }
 
 Message& SharedGroup::message(int from, int to, std::uint64_t number) const {
-  const auto pair = static_cast<std::uint64_t>(from * size() + to);
+  const auto pair =
+      static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(size()) + static_cast<std::uint64_t>(to);
   return messages_[pair * messages_under_way + number % messages_under_way];
 }
 

@@ -199,7 +199,7 @@ MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, cons
 }
 
 at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
-  const at::Tensor tokens = at::empty({inputs.front().size(0)}, at::kLong);
+  at::Tensor tokens = at::empty({inputs.front().size(0)}, at::kLong);
   StageWork work;
   work.samples = {at::arange(tokens.size(0))};
   work.context.training = false;

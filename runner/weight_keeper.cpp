@@ -32,7 +32,7 @@ using Tensors = std::vector<networks::NamedParameter>;
 at::Tensor to_bytes(const Tensors& state) {
   std::string lines;
   for (const auto& tensor : state) lines += tensor.name + "\n";
-  const at::Tensor bytes = at::empty({static_cast<std::int64_t>(lines.size())}, at::kByte);
+  at::Tensor bytes = at::empty({static_cast<std::int64_t>(lines.size())}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), lines.data(), lines.size());
   return bytes;
 }

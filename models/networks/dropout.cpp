@@ -29,7 +29,7 @@ void fill(Number* factors, std::int64_t count, std::uint64_t seed, std::uint32_t
 
 template <class Number>
 at::Tensor factors_of(const at::Tensor& like, const at::Tensor& samples, const DropoutStream& stream) {
-  const at::Tensor factors = at::empty(like.sizes(), at::CppTypeToScalarType<Number>::value);
+  at::Tensor factors = at::empty(like.sizes(), at::CppTypeToScalarType<Number>::value);
   const auto threshold = static_cast<std::uint32_t>(std::ldexp(stream.probability, 32));  // below 2^32
   const auto kept = static_cast<Number>(1 / (1 - stream.probability));
   const std::int64_t batch = like.size(0), count = batch == 0 ? 0 : like.numel() / batch;

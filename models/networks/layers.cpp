@@ -35,6 +35,13 @@ constexpr std::array kinds{
 
 }  // namespace
 
+std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters) {
+  std::vector<at::Tensor> values;
+  values.reserve(parameters.size());
+  for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
+  return values;
+}
+
 Layer make_layer(const models::Layer& row, const Initialisation& start) {
   const Kind* kind = models::row_or_null(kinds, &Kind::name, row.kind);
   if (kind == nullptr) throw InternalError("there is no layer of kind " + row.kind);

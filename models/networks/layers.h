@@ -35,6 +35,8 @@ struct NamedParameter {
   at::Tensor value;  // a leaf that requires its gradient; a buffer does not
 };
 
+std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters);
+
 struct Layer {
   std::string path;  // "0", "1", …
   std::string kind;  // as in the catalogue: "linear", "relu", …

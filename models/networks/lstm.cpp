@@ -28,12 +28,6 @@ std::vector<NamedParameter> lstm_weights(const models::Layer& row, const Initial
   return all;
 }
 
-std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters) {
-  std::vector<at::Tensor> values;
-  for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
-  return values;
-}
-
 // On a CPU LibTorch has LSTM layers in float32 and bfloat16 only: under autocast to float16 they stay
 // float32.
 class SupportedOn {

@@ -44,9 +44,7 @@ Parameters Network::state() const {
 }
 
 std::vector<at::Tensor> Network::parameter_values() const {
-  std::vector<at::Tensor> values;
-  for (const NamedParameter& parameter : parameters()) values.push_back(parameter.value);
-  return values;
+  return values_of(parameters());
 }
 
 std::int64_t Network::parameter_count() const {

@@ -22,19 +22,20 @@ using nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
 
-struct Type {
+struct NumberType {
   std::string_view name;
   at::ScalarType type;
 };
 
-constexpr std::array types{Type{"F64", at::kDouble},    Type{"F32", at::kFloat}, Type{"F16", at::kHalf},
-                           Type{"BF16", at::kBFloat16}, Type{"I64", at::kLong},  Type{"I32", at::kInt},
-                           Type{"I16", at::kShort},     Type{"I8", at::kChar},   Type{"U8", at::kByte},
-                           Type{"BOOL", at::kBool}};
+constexpr std::array types{NumberType{"F64", at::kDouble}, NumberType{"F32", at::kFloat},
+                           NumberType{"F16", at::kHalf},   NumberType{"BF16", at::kBFloat16},
+                           NumberType{"I64", at::kLong},   NumberType{"I32", at::kInt},
+                           NumberType{"I16", at::kShort},  NumberType{"I8", at::kChar},
+                           NumberType{"U8", at::kByte},    NumberType{"BOOL", at::kBool}};
 
 std::string_view name_of(at::ScalarType type) {
   const auto found =
-      std::find_if(types.begin(), types.end(), [&](const Type& row) { return row.type == type; });
+      std::find_if(types.begin(), types.end(), [&](const NumberType& row) { return row.type == type; });
   if (found == types.end()) throw InternalError("safetensors has no such type of numbers");
   return found->name;
 }
@@ -106,7 +107,7 @@ class Reader {
     try {
       const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
       const auto offsets = entry.at("data_offsets").get<std::array<std::uint64_t, 2>>();
-      const at::Tensor values = at::empty(shape, type_named(entry.at("dtype").get<std::string>()));
+      at::Tensor values = at::empty(shape, type_named(entry.at("dtype").get<std::string>()));
       if (offsets[1] - offsets[0] != values.nbytes() || offsets[1] > size_ - values_) {
         fail("the values of " + name + " are not where its header says");
       }
@@ -121,7 +122,7 @@ class Reader {
   }
 
   at::ScalarType type_named(const std::string& name) const {
-    const Type* type = models::row_or_null(types, &Type::name, name);
+    const NumberType* type = models::row_or_null(types, &NumberType::name, name);
     if (type == nullptr) fail("numbers of type " + name + " are not known here");
     return type->type;
   }
