@@ -10,7 +10,6 @@ took, in percent of what the cores had meanwhile. Run it on a still machine.
 """
 
 import argparse
-import math
 import os
 import pty
 import signal
@@ -21,6 +20,7 @@ import threading
 import time
 from pathlib import Path
 
+from student_t import half_width_95
 from yard_rows import rows
 
 SWEEP = """name = "watched"
@@ -35,10 +35,6 @@ train_samples = 2000
 [strategy.ddp]
 replicas = 2
 """
-
-# Two-sided 95 % points of Student's t, by degrees of freedom (1 …); beyond them that of 30.
-T_95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042]
 
 
 class Watcher:
@@ -104,9 +100,7 @@ def print_result(windows: list[tuple[bool, float, float]], times: list[tuple[flo
     print(f"{len(times)} epochs, {1000 * sum(alone) / len(alone):.1f} ms each while nobody looked")
     print("watched / alone: " + " ".join(f"{ratio:.4f}" for ratio in ratios))
     if len(ratios) > 1:
-        mean = sum(ratios) / len(ratios)
-        spread = math.sqrt(sum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1))
-        half = T_95[min(len(ratios) - 1, len(T_95)) - 1] * spread / math.sqrt(len(ratios))
+        mean, half = sum(ratios) / len(ratios), half_width_95(ratios)
         print(f"mean {mean:.4f}, 95 % interval {mean - half:.4f} to {mean + half:.4f}")
 
 
