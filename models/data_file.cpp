@@ -23,8 +23,8 @@ struct DataFile::Stream {
   std::unique_ptr<gzFile_s, decltype(&gzclose_r)> file{nullptr, &gzclose_r};
 };
 
-DataFile::DataFile(const std::filesystem::path& path, Sha256* hash)
-    : path_(path), hash_(hash), stream_(std::make_unique<Stream>()) {
+DataFile::DataFile(const std::filesystem::path& path, Sha256* hash, std::string advice)
+    : path_(path), hash_(hash), advice_(std::move(advice)), stream_(std::make_unique<Stream>()) {
   stream_->file.reset(gzopen(path.c_str(), "rb"));
   if (!stream_->file) throw UserError(path.string() + ": cannot be opened: " + std::strerror(errno));
   gzbuffer(stream_->file.get(), buffer_bytes);
@@ -60,7 +60,9 @@ void DataFile::read_exactly(std::uint64_t count, const std::string& whole, const
     const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - offset_));
     const std::size_t got = read(part);
     if (got < part.size()) {
-      fail(offset_, "the file ends here, " + std::to_string(end - offset_) + " bytes short of " + whole);
+      const std::uint64_t missing = end - offset_;
+      fail(offset_, "the file ends here, " + std::to_string(missing) + (missing == 1 ? " byte" : " bytes") +
+                        " short of " + whole);
     }
     use(part);
   }
@@ -73,8 +75,7 @@ void DataFile::expect_end(const std::string& whole) {
 
 void DataFile::fail(std::uint64_t byte, const std::string& what) const {
   const std::string unpacked = gzdirect(stream_->file.get()) == 0 ? " (unpacked)" : "";
-  throw UserError(path_.string() + ": byte " + std::to_string(byte) + unpacked + ": " + what,
-                  "get the file again from its source");
+  throw UserError(path_.string() + ": byte " + std::to_string(byte) + unpacked + ": " + what, advice_);
 }
 
 }  // namespace trainyard::models

@@ -16,8 +16,10 @@ namespace trainyard::models {
 
 class DataFile {
  public:
-  // `hash` may be null; it must outlive the reading. UserError where the file cannot be opened.
-  explicit DataFile(const std::filesystem::path& path, Sha256* hash = nullptr);
+  // `hash` may be null; it must outlive the reading. `advice` is what to do about a damaged file. UserError
+  // where it cannot be opened.
+  explicit DataFile(const std::filesystem::path& path, Sha256* hash = nullptr,
+                    std::string advice = "get the file again from its source");
   ~DataFile();
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
@@ -33,12 +35,13 @@ class DataFile {
 
   void expect_end(const std::string& whole);  // UserError where any byte is left
   std::uint64_t offset() const { return offset_; }
-  [[noreturn]] void fail(std::uint64_t byte, const std::string& what) const;  // UserError
+  [[noreturn]] void fail(std::uint64_t byte, const std::string& what) const;  // UserError with the advice
 
  private:
   struct Stream;
   std::filesystem::path path_;
   Sha256* hash_;
+  std::string advice_;
   std::unique_ptr<Stream> stream_;
   std::uint64_t offset_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "models/joined.h"
 #include "models/npy_reader.h"
 #include "models/picture.h"
 
@@ -46,10 +47,27 @@ Names pictures_in(const fs::path& folder) {
   });
 }
 
-Names classes_in(const fs::path& folder) {
+// Hidden ones are what other programs leave: .git, .ipynb_checkpoints.
+Names folders_in(const fs::path& folder) {
   return names_in(folder, [](const fs::directory_entry& entry) {
-    return entry.is_directory() && !pictures_in(entry.path()).empty();
+    return entry.is_directory() && !entry.path().filename().string().starts_with('.');
   });
+}
+
+Names classes_in(const fs::path& folder) {
+  Names names = folders_in(folder);
+  std::erase_if(names, [&](const std::string& name) { return pictures_in(folder / name).empty(); });
+  return names;
+}
+
+// A class that a copy or a script left empty would change what is learnt without a word.
+void refuse_empty_classes(const fs::path& folder) {
+  Names names = folders_in(folder);
+  std::erase_if(names, [&](const std::string& name) { return !pictures_in(folder / name).empty(); });
+  if (names.empty()) return;
+  throw UserError(folder.string() + ": no PNG or JPEG file is in the folder of the class " +
+                      joined(names, [](const std::string& name) { return '"' + name + '"'; }),
+                  "put its pictures there, or remove the folder");
 }
 
 std::vector<std::uint8_t> bytes_of(const fs::path& path) {
@@ -69,6 +87,7 @@ std::uint8_t label_of(const std::string& name, const Names& classes, const fs::p
 
 Images read_pictures(const fs::path& folder, const Names& classes, std::int64_t size, Sha256& hash) {
   Images images{.shape = {.channels = 3, .height = size, .width = size}, .pixels = {}, .labels = {}};
+  refuse_empty_classes(folder);
   for (const std::string& name : classes_in(folder)) {
     const std::uint8_t label = label_of(name, classes, folder);
     for (const std::string& file : pictures_in(folder / name)) {
@@ -104,6 +123,14 @@ FolderImages read_picture_folders(const fs::path& folder, std::int64_t size, Sha
   return found;
 }
 
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return "[" + joined(shape, [](std::int64_t length) { return std::to_string(length); }) + "]";
+}
+
+std::string shape_text(const ImageShape& shape) {
+  return shape_text(std::vector{shape.channels, shape.height, shape.width});
+}
+
 // Of [N, H, W], [N, H, W, C] or [N, C, H, W]; UserError where it is none of them.
 struct Layout {
   ImageShape shape;
@@ -117,8 +144,8 @@ Layout layout_of(const std::vector<std::int64_t>& shape, const fs::path& file) {
     return {.shape = {.channels = shape[3], .height = shape[1], .width = shape[2]}, .channels_last = true};
   if (shape.size() == 4 && channels(shape[1]))
     return {.shape = {.channels = shape[1], .height = shape[2], .width = shape[3]}};
-  throw UserError(file.string() +
-                  ": the array has not the shape [N, H, W], [N, H, W, C] or [N, C, H, W] with C 1 or 3");
+  throw UserError(file.string() + ": the array's shape is " + shape_text(shape) +
+                  ", and must be [N, H, W], [N, H, W, C] or [N, C, H, W] with C 1 or 3");
 }
 
 // [N, H, W, C] to [N, C, H, W].
@@ -145,8 +172,8 @@ Images read_array_part(const fs::path& folder, const std::string& part, Sha256& 
   ByteArray labels = read_npy(labels_file, &hash);
   const Layout layout = layout_of(images.shape, images_file);
   if (labels.shape != std::vector<std::int64_t>{images.shape[0]})
-    throw UserError(labels_file.string() + ": the shape should be [" + std::to_string(images.shape[0]) +
-                    "], as many as there are images");
+    throw UserError(labels_file.string() + ": the array's shape is " + shape_text(labels.shape) +
+                    ", and must be [" + std::to_string(images.shape[0]) + "]: a label for each image");
   if (layout.channels_last) images.bytes = channels_first(images.bytes, layout.shape);
   return {.shape = layout.shape, .pixels = std::move(images.bytes), .labels = std::move(labels.bytes)};
 }
@@ -162,7 +189,8 @@ FolderImages read_arrays(const fs::path& folder, Sha256& hash) {
   for (const Images* part : {&parts.validation, &parts.test}) {
     if (part->size() == 0) continue;
     if (!(part->shape == parts.train.shape))
-      throw UserError(folder.string() + ": the images of the parts have different shapes");
+      throw UserError(folder.string() + ": the images of the parts have different shapes: those of train " +
+                      shape_text(parts.train.shape) + ", others " + shape_text(part->shape));
     if (*std::max_element(part->labels.begin(), part->labels.end()) >= found.classes)
       throw UserError(folder.string() + ": validation or test has a label that the training part has not");
   }

@@ -1,6 +1,7 @@
 // The user's own images (data set "folder"), in one of two layouts.
 //
-// Pictures: a folder a class, PNG or JPEG in it; labels are the classes in the order of their names. With
+// Pictures: a folder a class, PNG or JPEG in it; labels are the classes in the order of their names. Hidden
+// folders are none; another without pictures is an error, as a copy may have stopped before it. With
 // folders `train`, and perhaps `validation` and `test`, the classes are in those; the parts that are not
 // there are cut from `train`. Every picture becomes RGB, image_size × image_size (`picture.h`).
 //

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "models/data_file.h"
+#include "models/error.h"
 
 namespace trainyard::models {
 
@@ -49,13 +50,14 @@ std::optional<std::string_view> value_of(std::string_view header, std::string_vi
   return std::nullopt;
 }
 
-bool is_of_bytes(std::string_view header) {
-  auto type = value_of(header, "'descr'");
-  if (!type || !type->starts_with('\'')) return false;
-  type->remove_prefix(1);
-  if (!type->empty() && std::string_view("|<>=").find(type->front()) != std::string_view::npos)
-    type->remove_prefix(1);
-  return type->starts_with("u1'");
+// "u1" of '|u1'; a type of several fields as it stands.
+std::string type_in(std::string_view header, const DataFile& file) {
+  const auto type = value_of(header, "'descr'");
+  if (!type) file.fail(10, "the header has no type");
+  if (!type->starts_with('\'')) return "several fields";
+  const std::string name(type->substr(1, std::min<std::size_t>(type->find('\'', 1) - 1, 20)));
+  const bool ordered = !name.empty() && std::string_view("|<>=").find(name.front()) != std::string_view::npos;
+  return ordered ? name.substr(1) : name;
 }
 
 // The numbers in the brackets of the shape.
@@ -80,22 +82,31 @@ std::vector<std::int64_t> shape_in(std::string_view header, const DataFile& file
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     elements *= static_cast<double>(shape.emplace_back(length));
   }
-  if (shape.empty() || elements < 1 || elements > 1e12) impossible();
+  if (elements > 1e12) impossible();
   return shape;
+}
+
+// What is an array, and not one that can be used.
+void refuse_others(std::string_view header, const DataFile& file, const std::string& name) {
+  if (const std::string type = type_in(header, file); type != "u1")
+    throw UserError(name + ": the array is of " + type + ", and must be of uint8 (u1)",
+                    "convert it with .astype('uint8') before numpy.save; images from 0 to 1 times 255 first");
+  if (value_of(header, "'fortran_order'").value_or("").starts_with("True"))
+    throw UserError(name + ": the array is in Fortran's order",
+                    "save numpy.ascontiguousarray of it with numpy.save");
 }
 
 }  // namespace
 
 ByteArray read_npy(const std::filesystem::path& path, Sha256* hash) {
-  DataFile file(path, hash);
+  DataFile file(path, hash, "write it again with numpy.save");
   const std::string header = read_header(file);
-  if (!is_of_bytes(header)) file.fail(10, "the array is not of uint8; convert it with .astype('uint8')");
-  if (value_of(header, "'fortran_order'").value_or("").starts_with("True"))
-    file.fail(10, "the array is in Fortran's order; convert it with numpy.ascontiguousarray");
+  refuse_others(header, file, path.string());
   ByteArray array{.shape = shape_in(header, file), .bytes = {}};
   std::uint64_t count = 1;
   for (const std::int64_t size : array.shape) count *= static_cast<std::uint64_t>(size);
-  const std::string whole = std::to_string(count) + " elements";
+  if (count == 0) throw UserError(path.string() + ": the array is empty");
+  const std::string whole = std::to_string(count) + (count == 1 ? " element" : " elements");
   file.read_exactly(count, whole, [&](std::span<const std::uint8_t> bytes) {
     array.bytes.insert(array.bytes.end(), bytes.begin(), bytes.end());
   });

@@ -14,7 +14,8 @@ struct ByteArray {
   std::vector<std::uint8_t> bytes;  // in the order of C
 };
 
-// UserError names file and byte: no .npy, not uint8, in Fortran's order, cut off, or going on after its end.
+// UserError names the file, and the byte where it is damaged: no .npy, cut off, going on after its end; not
+// uint8, in Fortran's order, empty.
 ByteArray read_npy(const std::filesystem::path& path, Sha256* hash);
 
 }  // namespace trainyard::models

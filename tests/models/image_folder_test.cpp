@@ -1,5 +1,7 @@
 #include "models/image_folder.h"
 
+#include <fstream>
+
 #include <doctest/doctest.h>
 
 #include "contains.h"
@@ -53,7 +55,7 @@ TEST_CASE("a folder a class: labels are the classes in the order of their names"
   folder.write("cats/z.JPG", as_text(jpeg_of(flat(40))));
   folder.write("cats/a.png", as_text(png_of(flat(10))));
   folder.write("cats/notes.txt", "not a picture");
-  folder.write("empty/notes.txt", "not a class");
+  folder.write(".git/notes.txt", "not a class");
   const FolderImages found = read_folder(folder);
   CHECK(found.classes == 2);
   CHECK(found.parts.train.shape == ImageShape{3, 4, 4});
@@ -128,20 +130,55 @@ TEST_CASE("what is wrong with an array names the file and says what to do") {
   folder.write("train-labels.npy", npy("2,", {0, 1}));
   CHECK(contains(error_of(folder), "train-images.npy is missing"));
   folder.write("train-images.npy", npy("2, 2, 3", numbers, "<f4"));
-  CHECK(contains(error_of(folder), "train-images.npy: byte 10: the array is not of uint8"));
-  folder.write("train-images.npy", npy("2, 2, 3", Bytes(11, 1)));
   CHECK(contains(error_of(folder),
-                 "train-images.npy: byte 139: the file ends here, 1 bytes short of 12 elements"));
+                 "train-images.npy: the array is of f4, and must be of uint8 (u1); convert it with .astype"));
+  folder.write("train-images.npy", npy("2, 2, 3", Bytes(11, 1)));
+  CHECK(contains(
+      error_of(folder),
+      "train-images.npy: byte 139: the file ends here, 1 byte short of 12 elements; write it again"));
   folder.write("train-images.npy", npy("2, 2, 3", Bytes(13, 1)));
-  CHECK(contains(error_of(folder), "more bytes follow 12 elements"));
+  CHECK(contains(error_of(folder), "more bytes follow 12 elements; write it again with numpy.save"));
   folder.write("train-images.npy", npy("3, 2, 2", numbers));
-  CHECK(contains(error_of(folder), "train-labels.npy: the shape should be [3]"));
+  CHECK(
+      contains(error_of(folder), "train-labels.npy: the array's shape is [2], and must be [3]: a label for"));
+  folder.write("train-labels.npy", npy("3, 1", {0, 1, 2}));
+  CHECK(contains(error_of(folder), "train-labels.npy: the array's shape is [3, 1], and must be [3]"));
+  folder.write("train-labels.npy", npy("3,", {0, 1, 2}));
+  folder.write("validation-images.npy", npy("3, 4, 1", numbers));
+  folder.write("validation-labels.npy", npy("3,", {0, 1, 2}));
+  CHECK(contains(error_of(folder), "those of train [1, 2, 2], others [1, 4, 1]"));
   folder.write("train-images.npy", npy("2, 6", numbers));
-  CHECK(contains(error_of(folder), "has not the shape [N, H, W]"));
+  CHECK(contains(error_of(folder), "the array's shape is [2, 6], and must be [N, H, W]"));
+  folder.write("train-images.npy", npy("", {1}));
+  CHECK(contains(error_of(folder), "the array's shape is [], and must be [N, H, W]"));
+  folder.write("train-images.npy", npy("0, 2, 2", {}));
+  CHECK(contains(error_of(folder), "train-images.npy: the array is empty"));
   folder.write("train-images.npy", npy("99999999999999, 2", numbers));
   CHECK(contains(error_of(folder), "impossible shape"));
+  std::string fortran = npy("2, 2, 3", numbers);
+  fortran.replace(fortran.find("False, "), 7, "True,  ");
+  folder.write("train-images.npy", fortran);
+  const std::string said = error_of(folder);
+  CHECK(contains(said, "in Fortran's order; save numpy.ascontiguousarray of it"));
+  CHECK_FALSE(contains(said, "again"));  // the file is as it was written: another copy is no better
   folder.write("train-images.npy", "PNG");
   CHECK(contains(error_of(folder), "train-images.npy: byte 3: the file ends here"));
+}
+
+// torchvision's ImageFolder raises FileNotFoundError for them too.
+TEST_CASE("a class without a picture is an error that names its folder") {
+  const DataFolder folder;
+  for (const std::string part : {"", "/train", "/test"}) {
+    const fs::path place = folder.path().string() + part;
+    folder.write("." + part + "/cats/a.png", as_text(png_of(flat(10))));
+    CHECK(read_folder(folder).classes == 1);
+    for (const char* name : {"dogs", "mice"}) fs::create_directory(place / name);
+    std::ofstream(place / "dogs" / "notes.txt") << "no picture";
+    CHECK(contains(
+        error_of(folder),
+        place.string() + ": no PNG or JPEG file is in the folder of the class \"dogs\", \"mice\"; put"));
+    for (const char* name : {"dogs", "mice"}) fs::remove_all(place / name);
+  }
 }
 
 TEST_CASE("a class that cannot be read is an error, not a class less") {
