@@ -131,15 +131,10 @@ std::optional<models::Value> as_value(const Item& item) {
 }
 
 // What a message repeats of a value: enough to find it.
-static std::string beginning_of(const std::string& text) {
-  constexpr std::size_t enough = 120;
-  if (text.size() <= enough) return text;
-  const std::string beginning = text.substr(0, enough);
-  return beginning.substr(0, enough - models::incomplete_end(beginning)) + "…";
-}
+constexpr std::size_t repeated_columns = 120;
 
 std::string description(const Item& item) {
-  if (const auto value = as_value(item)) return beginning_of(models::to_text(*value));
+  if (const auto value = as_value(item)) return models::shortened(models::to_text(*value), repeated_columns);
   if (item.table() != nullptr) return "a table";
   return item.list() != nullptr ? "a list" : "a date";
 }

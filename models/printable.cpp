@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include <utf8proc.h>
+
 namespace trainyard::models {
 
 namespace {
@@ -25,19 +27,13 @@ std::size_t length_of(unsigned char first) {
 
 // Of UTF-8 as RFC 3629 has it: no longer form than needed, no surrogates, nothing above U+10FFFF.
 Character first_of(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t length = length_of(byte(0));
-  const Character none{byte(0), 1, false};
-  if (length == 1) return {byte(0), 1, true};
-  if (length == 0 || length > text.size()) return none;
-  std::uint32_t code = byte(0) & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return none;
-    code = (code << 6U) | (byte(i) & 0x3FU);
-  }
-  static constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
-  const bool wrong = code < least.at(length) || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF;
-  return wrong ? none : Character{code, length, true};
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return {first, 1, true};
+  utf8proc_int32_t code = 0;
+  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                      static_cast<utf8proc_ssize_t>(text.size()), &code);
+  if (bytes < 1) return {first, 1, false};
+  return {static_cast<std::uint32_t>(code), static_cast<std::size_t>(bytes), true};
 }
 
 struct Range {
@@ -50,6 +46,13 @@ constexpr std::array<Range, 5> hidden{
 bool is_hidden(std::uint32_t code) {
   return std::any_of(hidden.begin(), hidden.end(),
                      [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+// What is not printed as it is takes a column at least: no text is so long and counts for nothing.
+std::size_t columns_of(const Character& character) {
+  if (!character.valid || is_hidden(character.code)) return 1;
+  if (character.bytes == 1) return 1;
+  return static_cast<std::size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(character.code)));
 }
 
 std::string escaped(const Character& character) {
@@ -111,6 +114,43 @@ std::string printable_line(std::string_view text) {
       result += c;
   }
   return result;
+}
+
+std::size_t columns(std::string_view text) {
+  std::size_t count = 0;
+  while (!text.empty()) {
+    const std::size_t colour = colour_at(text);
+    const Character character = first_of(text);
+    if (colour == 0) count += columns_of(character);
+    text.remove_prefix(colour > 0 ? colour : character.bytes);
+  }
+  return count;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (columns(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  std::size_t end = 0;
+  Character next = first_of(text);
+  for (std::size_t used = columns_of(next); used < width; used += columns_of(next)) {
+    end += next.bytes;
+    next = first_of(text.substr(end));
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::size_t used = columns(text);
+  return text + std::string(width > used ? width - used : 0, ' ');
+}
+
+std::string padded_left(const std::string& text, std::size_t width) {
+  const std::size_t used = columns(text);
+  return std::string(width > used ? width - used : 0, ' ') + text;
+}
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
 }
 
 bool is_utf8(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "models/printable.h"
 #include "orchestrator/status_text.h"
 
 namespace trainyard::orchestrator {
@@ -23,24 +24,6 @@ std::string repeated(const char* glyph, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += glyph;
   return text;
-}
-
-std::string padded(std::string text, std::size_t width) {
-  const std::size_t used = columns(text);
-  if (used < width) text.append(width - used, ' ');
-  return text;
-}
-
-// The first `width` columns of plain text, its last one an ellipsis where something is cut off.
-std::string cut(const std::string& text, std::size_t width) {
-  if (columns(text) <= width) return text;
-  if (width == 0) return "";
-  std::size_t end = 0;
-  for (std::size_t column = 0; column + 1 < width; ++column) {
-    ++end;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) ++end;
-  }
-  return text.substr(0, end) + "…";
 }
 
 std::string number(const char* format, double value) {
@@ -101,15 +84,15 @@ std::vector<std::string> parts(const SweepBar& sweep) {
 // "label  ━━━━━╸────  part  part": a bar as wide as the parts leave room for.
 std::string line(const std::string& label, double fraction, const std::vector<std::string>& right,
                  std::size_t width, bool colour) {
-  std::size_t wanted = columns(label);
-  for (const auto& part : right) wanted += 2 + columns(part);
+  std::size_t wanted = models::columns(label);
+  for (const auto& part : right) wanted += 2 + models::columns(part);
   const std::size_t room = width > wanted + 2 ? width - wanted - 2 : 0;
   const std::size_t bar_width = std::clamp(room, narrowest_bar, widest_bar);
-  if (columns(label) + 2 + bar_width > width) return cut(label, width);
+  if (models::columns(label) + 2 + bar_width > width) return models::shortened(label, width);
   std::string text = label + gap + bar(fraction, bar_width, colour);
-  std::size_t used = columns(label) + 2 + bar_width;
+  std::size_t used = models::columns(label) + 2 + bar_width;
   for (const auto& part : right) {
-    used += 2 + columns(part);
+    used += 2 + models::columns(part);
     if (used > width) break;
     text += gap + part;
   }
@@ -117,18 +100,6 @@ std::string line(const std::string& label, double fraction, const std::vector<st
 }
 
 }  // namespace
-
-std::size_t columns(const std::string& text) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\033') {
-      i = std::min(text.find('m', i), text.size() - 1);
-      continue;
-    }
-    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) ++count;
-  }
-  return count;
-}
 
 std::string bar(double fraction, std::size_t width, bool colour) {
   const auto halves =
@@ -144,13 +115,14 @@ std::string bar(double fraction, std::size_t width, bool colour) {
 std::vector<std::string> draw(const TerminalView& view, std::size_t width, bool colour) {
   const std::string total =
       std::to_string(view.sweep.done) + "/" + std::to_string(view.sweep.total) + " runs";
-  std::size_t label_width = columns(total);
-  for (const RunBar& run : view.runs) label_width = std::max(label_width, columns(run.label));
+  std::size_t label_width = models::columns(total);
+  for (const RunBar& run : view.runs) label_width = std::max(label_width, models::columns(run.label));
   std::vector<std::string> lines;
   lines.reserve(view.runs.size() + 1);
   for (const RunBar& run : view.runs)
-    lines.push_back(line(padded(run.label, label_width), run.fraction, parts(run), width, colour));
-  lines.push_back(line(padded(total, label_width), view.sweep.fraction, parts(view.sweep), width, colour));
+    lines.push_back(line(models::padded(run.label, label_width), run.fraction, parts(run), width, colour));
+  lines.push_back(
+      line(models::padded(total, label_width), view.sweep.fraction, parts(view.sweep), width, colour));
   return lines;
 }
 

@@ -33,9 +33,6 @@ struct TerminalView {
   SweepBar sweep;
 };
 
-// Number of columns a text takes: its code points, escape sequences left out.
-std::size_t columns(const std::string& text);
-
 // `width` columns of "━━━━━╸────".
 std::string bar(double fraction, std::size_t width, bool colour);
 

@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "models/printable.h"
+
 namespace trainyard::runner {
 
 namespace {
@@ -28,7 +30,7 @@ extern "C" void leave(int) {
     text = error.what();
   } catch (...) {  // it has none
   }
-  std::cerr << "error: " + text.substr(0, text.find('\n')) + "\n" << std::flush;  // in one write
+  std::cerr << "error: " + models::first_line(text) + "\n" << std::flush;  // in one write
   _exit(1);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "models/error.h"
+#include "models/printable.h"
 #include "runner/device.h"
 #include "runner/nccl_communicator.h"
 #include "runner/process.h"
@@ -36,11 +37,6 @@ again by hand. --version --json also lists the GPUs that it sees. It reads
 Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by SIGTERM.
 )";
 
-std::string first_line(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 // Leaves without destructors: after an error no collective call of theirs may run, and after success they
 // only cost time.
 [[noreturn]] void leave(int code) {
@@ -50,12 +46,12 @@ std::string first_line(const std::exception& error) {
 }
 
 [[noreturn]] void fail(const std::exception& error, runner::RankRecords* records) {
-  const std::string text = first_line(error);
+  const std::string text = models::first_line(error.what());
   std::cerr << "error: " << text << std::endl;
   try {
     if (records) records->failed(text);
   } catch (const std::exception& second) {
-    std::cerr << "error: could not record that: " << first_line(second) << std::endl;
+    std::cerr << "error: could not record that: " << models::first_line(second.what()) << std::endl;
   }
   leave(1);
 }

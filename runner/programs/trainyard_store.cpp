@@ -1,9 +1,9 @@
 // trainyard-store: prints the address of a fresh rendezvous store and serves it until its parent ends.
 #include <iostream>
-#include <string_view>
 
 #include <unistd.h>
 
+#include "models/printable.h"
 #include "runner/process.h"
 #include "runner/store.h"
 
@@ -18,9 +18,7 @@ int main(int argc, char**) {
   try {
     trainyard::runner::serve_store(std::cout);
   } catch (const std::exception& error) {
-    std::cerr << "error: "
-              << std::string_view(error.what()).substr(0, std::string_view(error.what()).find('\n'))
-              << std::endl;
+    std::cerr << "error: " << trainyard::models::first_line(error.what()) << std::endl;
     _exit(1);
   }
   _exit(0);

@@ -56,7 +56,7 @@ TEST_CASE("names and seeds of an experiment") {
       {"name = \"\"" + rest, "f.toml:1:8: error: " + allowed + "\"\""},
       {"name = \"..\"" + rest, "f.toml:1:8: error: " + allowed + "\"..\""},
       {"name = \"" + std::string(5000, 'a') + "\"" + rest,
-       "f.toml:1:8: error: " + allowed + "\"" + std::string(119, 'a') + "…"},
+       "f.toml:1:8: error: " + allowed + "\"" + std::string(118, 'a') + "…"},
       {"name = \"-rf\"" + rest, "f.toml:1:8: error: " + allowed + "\"-rf\""},
       {"name = \" x\"" + rest, "f.toml:1:8: error: " + allowed + "\" x\""},
       {"name = 3" + rest, "f.toml:1:8: error: " + allowed + "3"},

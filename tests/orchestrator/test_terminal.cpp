@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "models/printable.h"
 #include "orchestrator/status.h"
 #include "orchestrator/terminal_view.h"
 #include "sweep_bench.h"
@@ -43,7 +44,7 @@ TEST_CASE("a bar fills by half columns and is as wide as asked") {
   CHECK(bar(0.625, 4, false) == "━━╸─");
   CHECK(bar(1, 4, false) == "━━━━");
   CHECK(bar(7, 4, false) == "━━━━");
-  CHECK(columns(bar(0.3, 17, true)) == 17);
+  CHECK(models::columns(bar(0.3, 17, true)) == 17);
 }
 
 TEST_CASE("a frame shows epoch, step, loss, accuracy, rate and time left of the run, and the sweep below") {
@@ -66,13 +67,13 @@ TEST_CASE("colours change no column") {
   REQUIRE(coloured.size() == plain.size());
   for (std::size_t i = 0; i < plain.size(); ++i) {
     CHECK(coloured[i].find("\033[") != std::string::npos);
-    CHECK(columns(coloured[i]) == columns(plain[i]));
+    CHECK(models::columns(coloured[i]) == models::columns(plain[i]));
   }
 }
 
 TEST_CASE("no line is wider than the terminal; the least important parts go first") {
   for (std::size_t width = 1; width <= 130; ++width)
-    for (const auto& line : draw(view(), width, true)) CHECK(columns(line) <= width);
+    for (const auto& line : draw(view(), width, true)) CHECK(models::columns(line) <= width);
   const auto narrow = draw(view(), 60, false)[0];
   CHECK(narrow.find("step  7/16") != std::string::npos);
   CHECK(narrow.find("steps/s") == std::string::npos);
