@@ -2,14 +2,13 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "experiments/program_path.h"
 #include "models/error.h"
 #include "orchestrator/meeting_place.h"
 #include "orchestrator/shell_quoted.h"
@@ -19,20 +18,6 @@ namespace trainyard::orchestrator {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool executable(const fs::path& file) {
-  return ::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file);
-}
-
-// As execvp finds it that is started in `folder`.
-bool is_there(const std::string& program, const fs::path& folder) {
-  if (program.find('/') != std::string::npos) return executable(folder / program);
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
-  for (std::string each; std::getline(folders, each, ':');)
-    if (executable(folder / each / program)) return true;
-  return false;
-}
 
 struct Output {
   std::string text;
@@ -83,7 +68,8 @@ Programs find_programs() {
   const std::array<fs::path, 2> folders{here, (here / "../libexec/trainyard").lexically_normal()};
   for (const auto& folder : folders) {
     Programs programs{folder / "trainyard-runner", folder / "trainyard-store", folder / "trainyard-rank"};
-    if (executable(programs.runner) && executable(programs.store)) return programs;
+    if (experiments::is_executable(programs.runner) && experiments::is_executable(programs.store))
+      return programs;
   }
   throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
                       folders[1].string(),
@@ -94,7 +80,7 @@ void check_commands(const experiments::Experiment& experiment) {
   const fs::path folder = fs::absolute(experiment.file).parent_path();  // where its ranks start
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const auto& strategy = experiment.runs[i].strategy;
-    if (!strategy.foreign() || is_there(strategy.command.front(), folder)) continue;
+    if (!strategy.foreign() || experiments::program_path(strategy.command.front(), folder)) continue;
     throw UserError(
         "strategy \"" + strategy.name + "\": there is no program " + strategy.command.front() + " to start",
         "name one in PATH, or its place from the folder of the experiment's file",

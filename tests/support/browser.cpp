@@ -1,16 +1,15 @@
 #include "browser.h"
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <stdexcept>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "experiments/program_path.h"
 
 namespace trainyard::tests {
 
@@ -41,16 +40,8 @@ std::string from_base64(const std::string& text) {
 }  // namespace
 
 std::string find_chromium() {
-  const char* path = std::getenv("PATH");
-  const std::string folders = path == nullptr ? "/usr/bin" : path;
-  for (const char* name : {"chromium-headless-shell", "chromium", "google-chrome"}) {
-    for (std::size_t at = 0; at <= folders.size();) {
-      const std::size_t end = std::min(folders.find(':', at), folders.size());
-      const std::filesystem::path program = std::filesystem::path(folders.substr(at, end - at)) / name;
-      if (::access(program.c_str(), X_OK) == 0) return program.string();
-      at = end + 1;
-    }
-  }
+  for (const char* name : {"chromium-headless-shell", "chromium", "google-chrome"})
+    if (const auto program = experiments::program_path(name, "/")) return program->string();
   return "";
 }
 
