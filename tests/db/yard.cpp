@@ -2,24 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <stdexcept>
 
 namespace trainyard::db::testing {
 
 using experiments::Run;
 using nlohmann::json;
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "trainyard-db-XXXXXX").string();
-  if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Run make_run(const std::string& model, std::int64_t replicas, std::uint64_t seed, std::int64_t epochs) {
   Run run;

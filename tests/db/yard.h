@@ -14,22 +14,11 @@
 #include "experiments/launch.h"
 #include "experiments/record.h"
 #include "experiments/run.h"
+#include "scratch_folder.h"
 
 namespace trainyard::db::testing {
 
-// A folder of its own, deleted at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using TemporaryFolder = tests::ScratchFolder;
 
 // A resolved run; world size `replicas`.
 experiments::Run make_run(const std::string& model, std::int64_t replicas, std::uint64_t seed,

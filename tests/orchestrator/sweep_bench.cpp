@@ -19,12 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path new_folder() {
-  std::string pattern = (fs::temp_directory_path() / "trainyard-test-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  return pattern;
-}
-
 fs::path fake_store(const fs::path& folder) {
   const fs::path file = folder / "fake-store";
   std::ofstream(file) << "#!/bin/sh\necho $$ >> '" << folder.string()
@@ -34,12 +28,6 @@ fs::path fake_store(const fs::path& folder) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() : path(new_folder()) {}
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
-}
 
 void RememberingStatus::run_started(const PlannedRun& run, int attempt) {
   events.push_back("start " + experiments::label(run.run) + " " + std::to_string(attempt));

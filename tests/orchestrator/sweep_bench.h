@@ -12,16 +12,13 @@
 
 #include "db/queries.h"
 #include "orchestrator/sweep.h"
+#include "scratch_folder.h"
 
 namespace trainyard::orchestrator {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path path;
+struct TemporaryFolder {
+  tests::ScratchFolder scratch;
+  const std::filesystem::path path = scratch.path();
 };
 
 struct RememberingStatus : Status {
