@@ -72,8 +72,7 @@ std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison) {
 }
 
 std::string benchmark_caption(const Comparison& comparison) {
-  return "Percent of the benchmark: " + comparison.compare.axis + " " + comparison.compare.baseline +
-         " is 100; with 95 % intervals.";
+  return "Percent of the benchmark: " + baseline_text(comparison.compare) + " is 100; with 95 % intervals.";
 }
 
 Table benchmark_text(const Comparison& comparison) {

@@ -195,6 +195,25 @@ std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare&
   return builder.result();
 }
 
+bool is_open(const Observation& observation) {
+  return observation.final == nullptr && observation.run->status != "failed";
+}
+
+std::string name_of(const db::RunSummary& run, const std::string& model,
+                    const std::vector<std::string>& varied) {
+  std::string text = model + " " + run.strategy + " seed " + std::to_string(run.seed);
+  for (const std::string& name : varied) {
+    if (name == "model" || name == "strategy" || name == "seed") continue;
+    if (const std::string value = value_of(run, name); !value.empty()) text += " " + name + "=" + value;
+  }
+  return text;
+}
+
+std::string baseline_text(const experiments::Compare& compare) {
+  const bool is_name = compare.axis == "strategy" || compare.axis == "model" || compare.axis == "group";
+  return is_name ? compare.baseline : compare.axis + " " + compare.baseline;
+}
+
 std::string value_of(const db::RunSummary& run, const std::string& name) {
   if (name == "model") return run.model;
   if (name == "strategy") return run.strategy;

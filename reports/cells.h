@@ -40,6 +40,15 @@ struct Cell {
 
 std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare);
 
+bool is_open(const Observation& observation);  // planned, and neither finished nor failed
+
+// "mlp ddp seed 3 batch=64": `model` (its name or title), strategy, seed and what else is `varied`.
+std::string name_of(const db::RunSummary& run, const std::string& model,
+                    const std::vector<std::string>& varied);
+
+// "single"; of other axes than strategies, models and groups "batch 64", as a number says nothing alone.
+std::string baseline_text(const experiments::Compare& compare);
+
 // A value of a run as text without quotes; empty where the run has no such value.
 std::string value_of(const db::RunSummary& run, const std::string& name);
 

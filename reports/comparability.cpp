@@ -4,6 +4,7 @@
 #include <set>
 
 #include "experiments/keys.h"
+#include "models/joined.h"
 #include "reports/number_text.h"
 
 namespace trainyard::reports {
@@ -16,12 +17,6 @@ bool is_foreign(const db::RunEvidence& evidence) {
   const auto kinds = experiments::strategy_kinds();
   const auto found = std::ranges::find(kinds, evidence.strategy_kind, &experiments::StrategyKind::name);
   return found == kinds.end() || evidence.strategy_kind == "foreign";
-}
-
-std::string joined_values(const std::set<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
 }
 
 // The GPU's model where the rank says it, as on a cluster only the rank can; else what the launch was for.
@@ -60,13 +55,13 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
     devices.insert(device_kind(evidence, rank));
     versions.insert("trainyard " + rank.trainyard_version + ", LibTorch " + rank.libtorch_version);
   }
-  terms["threads"] = joined_values(threads);
-  terms["device"] = joined_values(devices);
-  terms["versions"] = joined_values(versions);
+  terms["threads"] = models::joined(threads);
+  terms["device"] = models::joined(devices);
+  terms["versions"] = models::joined(versions);
   terms["data_fingerprint"] = evidence.data_fingerprint;
   terms["initial_weights"] = weights_of(evidence);
   if (processors.empty()) processors.insert(evidence.processor);
-  terms["machine"] = evidence.host + " " + joined_values(processors);
+  terms["machine"] = evidence.host + " " + models::joined(processors);
   if (evidence.samples_an_epoch > 0) terms["samples"] = plain_number(evidence.samples_an_epoch, 15);
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }

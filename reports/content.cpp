@@ -1,11 +1,14 @@
 #include "reports/content.h"
 
 #include <algorithm>
+#include <set>
 
 #include "reports/data_figures.h"
 #include "reports/effects.h"
 #include "reports/health.h"
 #include "reports/panels.h"
+#include "reports/provenance.h"
+#include "reports/published_guides.h"
 #include "reports/time_breakdown.h"
 
 namespace trainyard::reports {
@@ -50,11 +53,42 @@ PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
   return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
 }
 
+// One axis may be compared with several baselines.
+void add_effects(Content& content) {
+  std::set<std::string> axes;
+  for (Comparison& comparison : content.comparisons) {
+    const std::string axis = slug_of(comparison.compare.axis);
+    const bool again = !axes.insert(axis).second;
+    comparison.effects =
+        make_effects(comparison, content.palette,
+                     "effects-" + axis + (again ? "-against-" + slug_of(comparison.compare.baseline) : ""));
+  }
+}
+
+std::vector<Statement> statements_of(const ReportData& data, const std::vector<Comparison>& comparisons,
+                                     const std::vector<Cell>& cells) {
+  std::vector<Statement> statements = fairness_statements(data, comparisons.front().compare, cells);
+  for (const Comparison& comparison : comparisons)
+    std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(statements));
+  for (const std::string& symptom : training_symptoms(data)) statements.push_back({Bearing::unfair, symptom});
+  if (!data.selected.empty())
+    statements.push_back({Bearing::unfair, "Only a part of the runs is in this report (" + data.selected +
+                                               "): its verdicts were not planned, so that their error rates "
+                                               "are not those stated."});
+  for (const std::string& note : published_notes(data)) statements.push_back({Bearing::note, note});
+  return statements;
+}
+
 }  // namespace
 
 bool has_verdicts(const Comparison& comparison) {
   return std::ranges::any_of(comparison.cells,
                              [](const CellVerdicts& judged) { return !judged.verdicts.empty(); });
+}
+
+std::string no_verdicts_text(const Comparison& comparison) {
+  return "No verdicts: no arm of " + comparison.compare.axis + " stands beside " +
+         baseline_text(comparison.compare) + ".";
 }
 
 Content compose(const ReportData& data) {
@@ -68,18 +102,13 @@ Content compose(const ReportData& data) {
     std::ranges::copy(cells_of(content.comparisons.back()), std::back_inserter(all_cells));
   }
   content.palette = make_palette(all_cells);
-  for (Comparison& comparison : content.comparisons)
-    comparison.effects = make_effects(comparison, content.palette);
+  add_effects(content);
   const std::vector<Cell> cells = cells_of(content.comparisons.front());
   for (const Cell& cell : cells) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
   content.breakdown = make_time_breakdown(data, cells);
   content.data_figures = make_data_figures(data);
   content.provenance = provenance(data);
-  content.fairness = fairness_statements(data, compares.front(), cells);
-  for (const Comparison& comparison : content.comparisons)
-    std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(content.fairness));
-  for (const std::string& symptom : training_symptoms(data))
-    content.fairness.push_back({Bearing::unfair, symptom});
+  content.fairness = statements_of(data, content.comparisons, cells);
   content.expectations = check_expectations(data);
   return content;
 }

@@ -22,6 +22,8 @@ struct Comparison {
 };
 
 bool has_verdicts(const Comparison& comparison);  // else no arm stands beside the baseline
+// What every renderer says instead: "No verdicts: no arm of strategy stands beside single."
+std::string no_verdicts_text(const Comparison& comparison);
 
 struct CellFigures {
   Cell cell;

@@ -11,11 +11,9 @@ namespace {
 
 // The journal's rows that the numbers come from; people may run it: trainyard sql "…".
 std::string sql_of(const ReportData& data) {
-  std::string names;
-  for (const char character : data.experiment) names += character == '\'' ? "''" : std::string(1, character);
   return "SELECT json_extract(j.extra, '$.data_profiles')\nFROM experiment e JOIN journal j ON j.id = "
-         "e.journal_id\nWHERE e.name = '" +
-         names + "'";
+         "e.journal_id\nWHERE e.name IN " +
+         experiments_in_sql(data);
 }
 
 std::string subject_of(const experiments::ProfiledData& data) {

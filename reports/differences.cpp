@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "models/error.h"
 
@@ -135,9 +134,7 @@ class Collector {
 };
 
 int count_open(const Arm& arm) {
-  return static_cast<int>(std::ranges::count_if(arm.runs, [](const Observation& observation) {
-    return observation.final == nullptr && observation.run->status != "failed";
-  }));
+  return static_cast<int>(std::ranges::count_if(arm.runs, is_open));
 }
 
 double transformed(double value, Scale scale) {
@@ -168,10 +165,6 @@ Measure loss_measure(const std::vector<double>& baseline, const experiments::Los
 }
 
 }  // namespace
-
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 double psnr_margin(const experiments::LossMargin& margin) {
   return 10 * std::log10(margin.ratio);

@@ -49,7 +49,6 @@ Measure measure_for(const Differences& differences, const Metric& metric,
 
 // The mean difference, positive where the arm is better, and its estimate; values must be above zero on the
 // logarithmic scale. An estimate needs two pairs.
-double mean_of(const std::vector<double>& values);  // NaN of none
 double mean_difference(const Differences& differences, const Measure& measure);
 Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired);
 

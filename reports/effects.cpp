@@ -127,7 +127,8 @@ std::string keys_of(const Comparison& comparison) {
 
 }  // namespace
 
-std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette) {
+std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
+                                 const std::string& slug) {
   std::vector<EffectRow> rows;
   for (const CellVerdicts& judged : comparison.cells) {
     for (const Arm& arm : judged.cell.arms)
@@ -141,12 +142,11 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       task = metric->task;
       Figure figure;
       figure.kind = FigureKind::effects;
-      figure.slug = "effects-" + slug_of(comparison.compare.axis) +
-                    (figures.empty() ? "" : "-" + std::to_string(figures.size() + 1));
-      figure.title = "Effects against " + comparison.compare.baseline;
+      figure.slug = slug + (figures.empty() ? "" : "-" + std::to_string(figures.size() + 1));
+      figure.title = "Effects against " + baseline_text(comparison.compare);
       figure.rows = rows;
       figure.caption =
-          "Change against " + comparison.compare.baseline +
+          "Change against " + baseline_text(comparison.compare) +
           " with its 95 % interval; the shaded strip is the margin inside which a change counts as none. "
           "An arrow: the interval goes on. Effects in another unit than their column's stand in words only.";
       figure.sql = "SELECT * FROM task_final_metrics WHERE run_key IN (" + keys_of(comparison) +

@@ -37,17 +37,14 @@ const Source& source_of(const std::string& metric) {
   return found->second;
 }
 
-// "mlp ddp seed 3 batch=64 (3f9a1c20b7de)"
-std::string name_of(const db::RunSummary& run, const std::vector<std::string>& varied) {
-  std::string text = run.model + " " + run.strategy + " seed " + std::to_string(run.seed);
-  for (const std::string& name : varied) {
-    if (name == "model" || name == "strategy" || name == "seed") continue;
-    if (const std::string value = value_of(run, name); !value.empty()) text += " " + name + "=" + value;
-  }
-  return text + " (" + run.run_key + ")";
-}
-
 }  // namespace
+
+std::string outcome_of(const CheckedExpectation& checked) {
+  if (checked.values.empty()) return "no finished run";
+  if (checked.holds()) return "✓ all as expected";
+  return "✗ missed by " + std::to_string(checked.missed.size()) + " of " +
+         std::to_string(checked.values.size());
+}
 
 std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
   const std::set<std::string> planned(data.plan.keys.begin(), data.plan.keys.end());
@@ -64,7 +61,8 @@ std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
       const double value = source.scale * final->second->*source.value;
       result.values.push_back(value);
       if (experiments::holds(expectation, value)) continue;
-      result.missed.push_back(name_of(run, data.plan.varied) + " has " + metric + " " + for_table(value));
+      result.missed.push_back(name_of(run, run.model, data.plan.varied) + " (" + run.run_key + ") has " +
+                              metric + " " + for_table(value));
     }
     checked.push_back(std::move(result));
   }

@@ -18,6 +18,9 @@ struct CheckedExpectation {
   bool holds() const { return missed.empty(); }
 };
 
+// "✓ all as expected", "✗ missed by 1 of 5", "no finished run".
+std::string outcome_of(const CheckedExpectation& checked);
+
 // In the order of the file. InternalError for a metric that no run can have.
 std::vector<CheckedExpectation> check_expectations(const ReportData& data);
 

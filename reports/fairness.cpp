@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "models/joined.h"
 #include "reports/metrics.h"
 #include "reports/number_text.h"
 
@@ -12,17 +13,8 @@ namespace trainyard::reports {
 
 namespace {
 
+using models::joined;
 using Texts = std::set<std::string>;
-
-std::string joined(const Texts& texts, const char* between = ", ") {
-  std::string result;
-  for (const std::string& text : texts) result += (result.empty() ? "" : between) + text;
-  return result;
-}
-
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 void for_each_run(const Cell& cell, const std::function<void(const Arm&, const Observation&)>& visit) {
   for (const Observation& observation : cell.baseline.runs) visit(cell.baseline, observation);
@@ -31,19 +23,30 @@ void for_each_run(const Cell& cell, const std::function<void(const Arm&, const O
   }
 }
 
-Statement batches(const std::vector<Cell>& cells, const experiments::Compare& compare) {
-  Texts sizes;
-  bool same = true;
+// What runs have, over all cells, and whether those of one cell all have the same.
+struct Values {
+  Texts all;
+  bool same_in_cells = true;
+};
+
+Values values_in(const std::vector<Cell>& cells,
+                 const std::function<void(const Observation&, Texts&)>& add_values) {
+  Values values;
   for (const Cell& cell : cells) {
     Texts here;
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
-      std::string batch = value_of(*observation.run, "global_batch");
-      if (batch.empty()) batch = value_of(*observation.run, "batch");
-      if (!batch.empty()) here.insert(batch);
-    });
-    same = same && here.size() <= 1;
-    sizes.insert(here.begin(), here.end());
+    for_each_run(cell, [&](const Arm&, const Observation& observation) { add_values(observation, here); });
+    values.same_in_cells = values.same_in_cells && here.size() <= 1;
+    values.all.insert(here.begin(), here.end());
   }
+  return values;
+}
+
+Statement batches(const std::vector<Cell>& cells, const experiments::Compare& compare) {
+  const auto [sizes, same] = values_in(cells, [](const Observation& observation, Texts& here) {
+    std::string batch = value_of(*observation.run, "global_batch");
+    if (batch.empty()) batch = value_of(*observation.run, "batch");
+    if (!batch.empty()) here.insert(batch);
+  });
   if (!same) {
     return {compare.axis == "batch" ? Bearing::note : Bearing::unfair,
             "The global batch differs between the arms of a cell (" + joined(sizes) + ")."};
@@ -55,12 +58,10 @@ Statement batches(const std::vector<Cell>& cells, const experiments::Compare& co
 
 // Values of one name over all runs, beside the one that needs no remark.
 Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, const std::string& usual) {
-  Texts values;
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
-      if (const std::string value = value_of(*observation.run, name); !value.empty()) values.insert(value);
-    });
-  }
+  Texts values = values_in(cells, [&](const Observation& observation, Texts& here) {
+                   if (const std::string value = value_of(*observation.run, name); !value.empty())
+                     here.insert(value);
+                 }).all;
   values.erase(usual);
   return values;
 }
@@ -84,22 +85,28 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
   }
   std::string by;
   for (const std::string& name : compare.pair) by += (by.empty() ? "" : " and ") + name;
-  std::set<Texts> sets;
+  std::set<std::size_t> counts;
+  bool same = true;
   for (const Cell& cell : cells) {
     std::map<std::string, Texts> pairs;
     for_each_run(cell, [&](const Arm& arm, const Observation& observation) {
       pairs[arm.value].insert(observation.pair);
     });
-    for (const auto& [arm, values] : pairs) sets.insert(values);
+    for (const auto& [arm, values] : pairs) {
+      same = same && values == pairs.begin()->second;
+      counts.insert(values.size());
+    }
   }
-  if (sets.size() == 1) {
-    const std::size_t count = sets.begin()->size();
-    return {Bearing::fair,
-            "All arms have the same " + (count == 1 ? "value of " : std::to_string(count) + " values of ") +
-                by + ": differences are taken pair by pair, on the same data order and initial weights."};
-  }
-  return {Bearing::unfair,
-          "Not all arms have the same values of " + by + ": what has no partner is left out."};
+  if (!same)
+    return {Bearing::unfair,
+            "Not all arms have the same values of " + by + ": what has no partner is left out."};
+  const std::string number = counts.size() > 1      ? "values"
+                             : *counts.begin() == 1 ? "value"
+                                                    : std::to_string(*counts.begin()) + " values";
+  const bool by_seed = std::ranges::find(compare.pair, "seed") != compare.pair.end();
+  return {Bearing::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") + " have the same " +
+                             number + " of " + by + ": differences are taken pair by pair" +
+                             (by_seed ? ", on the same data order and initial weights." : ".")};
 }
 
 Statement warm_up(const std::vector<Cell>& cells) {
@@ -117,8 +124,8 @@ Statement warm_up(const std::vector<Cell>& cells) {
 }
 
 Statement marked_times(const std::vector<Cell>& cells) {
-  std::size_t marked = 0;
-  std::size_t finished = 0;
+  std::int64_t marked = 0;
+  std::int64_t finished = 0;
   for (const Cell& cell : cells) {
     for_each_run(cell, [&](const Arm&, const Observation& observation) {
       if (observation.final == nullptr) return;
@@ -126,28 +133,29 @@ Statement marked_times(const std::vector<Cell>& cells) {
       if (!observation.final->times_count) ++marked;
     });
   }
+  if (finished == 0) return {Bearing::note, "No times are known yet."};
   if (marked == 0) return {Bearing::fair, "Every finished run had the host and its devices to itself."};
-  return {Bearing::unfair, counted(marked, "run") + " of " + std::to_string(finished) +
-                               " shared the host or a device: their times are marked and enter no verdict."};
+  return {Bearing::unfair,
+          counted(marked, "run") + " of " + std::to_string(finished) + " shared the host or a device: " +
+              (marked == 1 ? "its times are" : "their times are") + " marked and enter no verdict."};
 }
 
 // The baseline's rank against one rank of an arm: the same number of cores each.
-Statement cores(const std::vector<Cell>& cells) {
-  std::set<std::size_t> counts;
+Statement cores(const std::vector<Cell>& cells, const experiments::Compare& compare) {
   bool unpinned = false;
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
-      if (observation.launched == nullptr) return;
-      unpinned = unpinned || observation.launched->cores.empty();
-      counts.insert(observation.launched->cores.begin(), observation.launched->cores.end());
-    });
-  }
-  if (counts.size() == 1 && *counts.begin() > 0 && !unpinned) {
-    return {Bearing::fair, "Each rank is pinned to " + counted(*counts.begin(), "core") +
-                               "; a single device gets exactly what one rank of a distributed run gets."};
-  }
-  if (counts.size() > 1) return {Bearing::unfair, "Ranks do not all have the same number of cores."};
-  return {Bearing::note, "Ranks are not pinned to cores, or it is not known."};
+  const auto [counts, same] = values_in(cells, [&](const Observation& observation, Texts& here) {
+    if (observation.launched == nullptr) return;
+    unpinned = unpinned || observation.launched->cores.empty();
+    for (const std::size_t count : observation.launched->cores)
+      here.insert(counted(static_cast<std::int64_t>(count), "core"));
+  });
+  if (!same)
+    return {compare.axis == "threads" ? Bearing::note : Bearing::unfair,
+            "Ranks do not all have the same number of cores (" + joined(counts) + ")."};
+  if (counts.empty() || unpinned || counts.contains("0 cores"))
+    return {Bearing::note, "Ranks are not pinned to cores, or it is not known."};
+  return {Bearing::fair, "Each rank is pinned to " + joined(counts, {}, " or ") +
+                             "; a single device gets exactly what one rank of a distributed run gets."};
 }
 
 void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
@@ -171,8 +179,9 @@ Statement machines(const ReportData& data) {
   for (const auto& [key, launched] : data.launched) {
     const experiments::Circumstances& circumstances = launched.circumstances;
     hosts.insert(circumstances.host + " " + circumstances.processor);
-    programs.insert(circumstances.release + " " + circumstances.libtorch);
+    programs.insert(circumstances.release + " " + circumstances.libtorch + " " + circumstances.nccl);
   }
+  if (hosts.empty()) return {Bearing::note, "On what machines the runs were is not known."};
   if (hosts.size() <= 1 && programs.size() <= 1) {
     return {Bearing::fair, "All runs had the same machine, release and LibTorch."};
   }
@@ -191,40 +200,40 @@ Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
                              ": whether each trains what one device would is not known."};
 }
 
-void missing_runs(const ReportData& data, std::vector<Statement>& statements) {
-  for (const db::RunSummary& run : data.runs) {
-    if (run.status != "failed") continue;
-    statements.push_back({Bearing::unfair, "Failed and left out: " + title_of(run.model) + " " +
-                                               run.strategy + " seed " + std::to_string(run.seed) +
-                                               (run.failure.empty() ? "" : " (" + run.failure + ")") + "."});
+// Of what is compared, and of the machine's limits beside it.
+void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
+                  std::vector<Statement>& statements) {
+  const auto add = [&](const Observation& observation) {
+    const db::RunSummary& run = *observation.run;
+    if (run.status != "failed") return;
+    statements.push_back(
+        {Bearing::unfair, "Failed and left out: " + name_of(run, title_of(run.model), data.plan.varied) +
+                              (run.failure.empty() ? "" : " (" + run.failure + ")") + "."});
+  };
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) { add(observation); });
+    for (const Arm& limit : cell.limits) std::ranges::for_each(limit.runs, add);
   }
 }
 
-// "2 replicas × 2 stages, 1f1b, 4 micro-batches"; empty for one process.
-std::string mesh_text(const db::RunSummary& run) {
-  if (run.replicas * run.stages <= 1) return "";
-  std::string text;
-  if (run.replicas > 1)
-    text = counted(static_cast<std::size_t>(run.replicas), run.kind == "independent" ? "run" : "replica");
-  if (run.kind == "independent") return text + " at once";
-  if (run.stages <= 1) return text;
-  text += (text.empty() ? "" : " × ") + counted(static_cast<std::size_t>(run.stages), "stage");
-  if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;
-  const std::string micro_batches = value_of(run, "micro_batches");
-  if (!micro_batches.empty() && micro_batches != "1") text += ", " + micro_batches + " micro-batches";
-  return text;
+bool is_compared(const Cell& cell) {
+  return !cell.baseline.runs.empty() && !cell.arms.empty();
 }
 
 }  // namespace
 
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<Cell>& cells) {
-  std::vector<Statement> statements{
-      batches(cells, compare), pairing(cells, compare), warm_up(cells), marked_times(cells), cores(cells),
-      machines(data),          parity(data, cells)};
+  const bool compared = std::ranges::any_of(cells, is_compared);
+  std::vector<Statement> statements;
+  if (compared) statements = {batches(cells, compare), pairing(cells, compare)};
+  std::ranges::copy(std::vector{warm_up(cells), marked_times(cells), cores(cells, compare), machines(data),
+                                parity(data, cells)},
+                    std::back_inserter(statements));
   changed_training(cells, statements);
   stand_ins(cells, statements);
-  missing_runs(data, statements);
+  missing_runs(data, cells, statements);
+  if (!compared) return statements;
   statements.push_back(
       {Bearing::note, "Verdicts are corrected for the number of cells of one metric and arm (Holm, α = " +
                           plain_number(compare.alpha) +
@@ -242,7 +251,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
       const auto add = [&](Bearing bearing, const std::string& word, const std::vector<std::string>& texts) {
         const Texts sorted(texts.begin(), texts.end());
         if (!sorted.empty())
-          statements.push_back({bearing, word + ": " + arm + ": " + joined(sorted, "; ") + "."});
+          statements.push_back({bearing, word + ": " + arm + ": " + joined(sorted, {}, "; ") + "."});
       };
       if (!found.broken.empty()) add(Bearing::unfair, "BROKEN", {found.broken});
       add(Bearing::unfair, "NOT COMPARABLE", found.refused);
@@ -252,47 +261,6 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
     }
   }
   return statements;
-}
-
-std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data) {
-  std::map<std::string, std::size_t> status;
-  Texts data_sets;
-  Texts meshes;
-  std::string last;
-  for (const db::RunSummary& run : data.runs) {
-    ++status[run.status];
-    last = std::max(last, run.updated);
-    const bool replaced = !run.data_source.empty() && run.data_source != run.dataset;
-    if (const std::string mesh = mesh_text(run); !mesh.empty()) meshes.insert(run.strategy + ": " + mesh);
-    data_sets.insert(run.dataset + (replaced ? " (stand-in: " + run.data_source + ")" : ""));
-  }
-  std::string runs =
-      std::to_string(status["finished"]) + " complete, " + std::to_string(status["failed"]) + " failed";
-  for (const char* other : {"running", "interrupted", "planned"}) {
-    if (status[other] > 0) runs += ", " + std::to_string(status[other]) + " " + other;
-  }
-  Texts hosts;
-  Texts processors;
-  Texts releases;
-  Texts libtorch;
-  for (const auto& [key, launched] : data.launched) {
-    hosts.insert(launched.circumstances.host);
-    processors.insert(launched.circumstances.processor);
-    releases.insert(launched.circumstances.release);
-    libtorch.insert(launched.circumstances.libtorch);
-  }
-  std::vector<std::pair<std::string, std::string>> result{
-      {"Runs", runs},
-      {"Last record", last},
-      {"Data", joined(data_sets)},
-      {"Strategies", joined(meshes, "; ")},
-      {"Host", joined(hosts)},
-      {"Processor", joined(processors)},
-      {"Release", joined(releases)},
-      {"LibTorch", joined(libtorch)},
-      {"Database", "schema " + std::to_string(data.schema_version)}};
-  std::erase_if(result, [](const auto& entry) { return entry.second.empty(); });
-  return result;
 }
 
 }  // namespace trainyard::reports

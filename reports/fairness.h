@@ -1,9 +1,7 @@
-// «What makes this comparison fair, and what does not»: statements that are derived from the data, and where
-// the numbers come from.
+// «What makes this comparison fair, and what does not»: statements that are derived from the data.
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "reports/cells.h"
@@ -23,8 +21,5 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
 
 // What the contract says of each arm: refused, broken, not verified, declared.
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells);
-
-// Name and value, in the order of the page.
-std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data);
 
 }  // namespace trainyard::reports

@@ -5,6 +5,7 @@
 
 #include "experiments/contract.h"
 #include "models/error.h"
+#include "models/joined.h"
 #include "models/nearest_name.h"
 
 namespace trainyard::reports {
@@ -51,12 +52,6 @@ std::vector<std::string> values_of(const ReportData& data, const std::string& na
   return values;
 }
 
-std::string listed_values(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
-}
-
 void check_condition(const ReportData& data, const GroupValue& condition) {
   const std::vector<std::string> names = names_of(data);
   if (std::ranges::find(names, condition.name) == names.end())
@@ -65,7 +60,7 @@ void check_condition(const ReportData& data, const GroupValue& condition) {
   const std::vector<std::string> values = values_of(data, condition.name);
   if (std::ranges::find(values, condition.value) == values.end())
     throw UserError("no run has " + condition.name + "=" + condition.value + "; its values are " +
-                    listed_values(values));
+                    models::joined(values));
 }
 
 Group parsed(const ReportData& data, const std::string& text, const std::string& axis) {
@@ -95,7 +90,7 @@ Group parsed(const ReportData& data, const std::string& text, const std::string&
   throw UserError(
       "\"" + text + "\" is no value of " + axis +
           (keys.empty() ? " and no run's key" : " and stands for several runs"),
-      "values of " + axis + " are " + listed_values(values) + "; or write NAME=VALUE, or a run's key");
+      "values of " + axis + " are " + models::joined(values) + "; or write NAME=VALUE, or a run's key");
 }
 
 bool holds(const Group& group, const db::RunSummary& run) {

@@ -109,7 +109,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
     for (const auto& [symptom, count] : group.having)
       if (symptom != Symptom::none)
         lines.push_back(name + ": " + std::to_string(count) + " of " + std::to_string(group.runs) +
-                        (group.runs == 1 ? " run" : " runs") + verb_of(symptom, group.runs) +
+                        (group.runs == 1 ? " run" : " runs") + verb_of(symptom, count) +
                         text_of(symptom, group.classes) + ".");
   return lines;
 }

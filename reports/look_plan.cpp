@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "models/joined.h"
 #include "reports/number_text.h"
 
 namespace trainyard::reports {
@@ -24,10 +25,6 @@ void add_planned(const std::vector<std::string>& keys, const std::map<std::strin
     if (const auto found = pairs.find(key); found != pairs.end()) planned.insert(found->second);
 }
 
-bool is_open(const Observation& observation) {
-  return observation.final == nullptr && observation.run->status != "failed";
-}
-
 // What two arms can be compared by: pairs that both have; unpaired: all runs, where both have enough.
 Pairs compared_pairs(const Pairs& baseline, const Pairs& arm, bool paired) {
   Pairs both;
@@ -46,9 +43,7 @@ bool same_comparison(const experiments::Compare& a, const experiments::Compare& 
 }
 
 std::string list_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "nothing" : text;
+  return names.empty() ? "nothing" : models::joined(names);
 }
 
 void add_change(std::vector<std::string>& changes, const std::string& what, const std::string& before,

@@ -1,9 +1,6 @@
 #include "reports/markdown_report.h"
 
-#include <algorithm>
-
 #include "reports/paper_tables.h"
-#include "reports/published_guides.h"
 #include "reports/table_text.h"
 
 namespace trainyard::reports {
@@ -21,7 +18,17 @@ std::string opening(const Content& content) {
   text += "\n## What makes this comparison fair, and what does not\n\n";
   for (const Statement& statement : content.fairness)
     text += std::string("- ") + sign_of(statement.bearing) + markdown_escaped(statement.text) + "\n";
-  for (const std::string& note : published_notes(*content.data)) text += "- " + markdown_escaped(note) + "\n";
+  return text;
+}
+
+std::string expected_text(const Content& content) {
+  if (content.expectations.empty()) return "";
+  std::string text = "\n## What the file expects\n\n";
+  for (const CheckedExpectation& checked : content.expectations) {
+    text += "- " + markdown_escaped(experiments::to_text(checked.expectation) + ": " + outcome_of(checked)) +
+            "\n";
+    for (const std::string& line : checked.missed) text += "  - " + markdown_escaped(line) + "\n";
+  }
   return text;
 }
 
@@ -38,10 +45,10 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   std::string text = opening(content);
   if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
   for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
-  text += "\n## Verdicts\n\n";
-  const bool any = std::ranges::any_of(content.comparisons, has_verdicts);
-  if (!any) text += "None: no arm stands beside the baseline.\n\n";
-  for (const PaperTable& paper : any ? paper_tables(content) : std::vector<PaperTable>{})
+  text += expected_text(content) + "\n## Verdicts\n\n";
+  for (const Comparison& comparison : content.comparisons)
+    if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
+  for (const PaperTable& paper : paper_tables(content))
     text += markdown_escaped(paper.caption) + "\n\n" + markdown_table(paper.table) + "\n";
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension == nullptr) return text;

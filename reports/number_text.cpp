@@ -54,7 +54,7 @@ int decimals_of(const Verdict& verdict) {
 
 // Accuracies are percentages, BLEU is points of a scale to 100.
 std::string points_of(const Verdict& verdict) {
-  return verdict.metric == "test-bleu" ? " points" : " pp";
+  return find_metric(verdict.metric).kind == MetricKind::bleu ? " points" : " pp";
 }
 
 }  // namespace
@@ -66,6 +66,10 @@ std::string plain_number(double value, int digits) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
   if (exponent < -5 || exponent > 15) return to_text(value, std::chars_format::general, digits);
   return without_trailing_zeros(to_text(value, std::chars_format::fixed, std::max(0, digits - 1 - exponent)));
+}
+
+std::string counted(std::int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 std::string coordinate(double value) {

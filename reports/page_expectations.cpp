@@ -19,20 +19,13 @@ std::string range_of(const std::vector<double>& values) {
 }
 
 void add_row(Markup& out, const CheckedExpectation& checked) {
-  const std::size_t runs = checked.values.size();
   const std::string text = experiments::to_text(checked.expectation);
   out.open("tr").leaf("td", {}, title_of(checked.expectation.model));
   out.leaf("td", {}, text.substr(text.find(": ") + 2));
-  out.leaf("td", {{"class", "n"}}, std::to_string(runs));
+  out.leaf("td", {{"class", "n"}}, std::to_string(checked.values.size()));
   out.leaf("td", {{"class", "n"}}, range_of(checked.values)).open("td");
-  if (runs == 0) {
-    out.text("no finished run");
-  } else if (checked.holds()) {
-    out.text("✓ all as expected");
-  } else {
-    out.leaf("b", {}, "✗ missed by " + std::to_string(checked.missed.size()) + " of " + std::to_string(runs));
-    for (const std::string& line : checked.missed) out.leaf("div", {}, line);
-  }
+  out.leaf(checked.holds() ? "span" : "b", {}, outcome_of(checked));
+  for (const std::string& line : checked.missed) out.leaf("div", {}, line);
   out.close().close().line();
 }
 

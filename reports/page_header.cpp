@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reports/page.h"
-#include "reports/published_guides.h"
 #include "reports/svg.h"
 
 namespace trainyard::reports {
@@ -31,7 +30,7 @@ std::string lede(const Content& content) {
   const std::string what = cells.size() <= 6 ? listed(cells) : std::to_string(cells.size()) + " cells";
   return "What " + (arms.empty() ? "each " + comparison.compare.axis : listed(arms)) +
          (arms.size() > 1 ? " do" : " does") + " to the training of " + what + ", against " +
-         comparison.compare.baseline;
+         baseline_text(comparison.compare);
 }
 
 const char* class_of(Bearing bearing) {
@@ -61,11 +60,6 @@ Markup page_top(const Content& content) {
   for (const Statement& statement : content.fairness) {
     out.leaf("li", {{"class", class_of(statement.bearing)}}, statement.text);
   }
-  if (!content.data->selected.empty())
-    out.leaf("li", {{"class", "not"}},
-             "Only a part of the runs is in this report (" + content.data->selected +
-                 "): its verdicts were not planned, so that their error rates are not those stated.");
-  for (const std::string& note : published_notes(*content.data)) out.leaf("li", {{"class", "note"}}, note);
   out.close().close().close().close();
   return out;
 }

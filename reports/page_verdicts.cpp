@@ -7,6 +7,7 @@
 #include "reports/page.h"
 #include "reports/table_text.h"
 #include "reports/verdict_cell.h"
+#include "reports/verdict_records.h"
 
 namespace trainyard::reports {
 
@@ -130,17 +131,10 @@ Markup benchmark(const Comparison& comparison) {
 }
 
 std::string remarks(const Verdict& verdict) {
-  std::string text = verdict.reason;
-  if (const std::string speed = speed_text(verdict);
-      !speed.empty() && find_metric(verdict.metric).kind == MetricKind::time) {
-    text = speed + (text.empty() ? "" : "; " + text);
-  }
-  if (verdict.scale == Scale::absolute)
-    text = "small loss: compared by differences" + (text.empty() ? "" : "; " + text);
-  for (const std::string& note : verdict.notes) text += (text.empty() ? "" : "; ") + note;
-  for (const std::string& dropped : verdict.dropped)
-    text += (text.empty() ? "left out: " : "; left out: ") + dropped;
-  return text;
+  const std::string text = remarks_of(verdict);
+  const bool of_time = find_metric(verdict.metric).kind == MetricKind::time;
+  const std::string speed = of_time ? speed_text(verdict) : "";
+  return speed + (speed.empty() || text.empty() ? "" : "; ") + text;
 }
 
 void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict) {
@@ -179,11 +173,9 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
       "section",
       {{"id", first ? "verdicts"
                     : "verdicts-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline)}});
-  out.leaf("h2", {}, "Verdicts against " + comparison.compare.baseline);
+  out.leaf("h2", {}, "Verdicts against " + baseline_text(comparison.compare));
   if (!has_verdicts(comparison)) {
-    out.leaf("p", {{"class", "sub"}},
-             "No verdicts: no arm of " + comparison.compare.axis + " stands beside the baseline.");
-    out.close();
+    out.leaf("p", {{"class", "sub"}}, no_verdicts_text(comparison)).close();
     return out;
   }
   out.leaf("p", {{"class", "sub"}},

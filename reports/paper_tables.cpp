@@ -34,7 +34,7 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
   paper.columns = "@{}lp{0.25\\linewidth}p{0.25\\linewidth}p{0.25\\linewidth}@{}";
   paper.caption = "What each " + comparison.compare.axis +
                   " does to accuracy and loss of validation and to training time per epoch, against " +
-                  comparison.compare.baseline + "." +
+                  baseline_text(comparison.compare) + "." +
                   (published.marked ? " † training says the opposite." : "");
   paper.table.columns = {"", "Accuracy", "Loss", "Time"};
   for (const auto& [name, row] : published.rows) {
@@ -59,8 +59,9 @@ PaperTable effects(const Content& content, const Comparison& comparison) {
   paper.slug = slug_for("effects", content, comparison);
   paper.columns = "@{}lllrrrr@{}";
   paper.long_table = true;
-  paper.caption = "All effects against " + comparison.compare.baseline +
-                  ", with 95 % and 90 % intervals; p after Holm's correction; n: pairs.";
+  paper.caption = "All effects against " + baseline_text(comparison.compare) +
+                  ", with 95 % and 90 % intervals; p after Holm's correction; n: " +
+                  (comparison.compare.pair.empty() ? "runs of the smaller arm." : "pairs.");
   paper.table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
@@ -85,11 +86,12 @@ PaperTable percent_of_benchmark(const Content& content, const Comparison& compar
 std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdicts& judged,
                                    const Verdict& verdict) {
   std::vector<TableValue> row{
-      comparison.compare.axis, comparison.compare.baseline, judged.cell.label,       verdict.arm,
-      verdict.metric,          text_of(verdict.word),       unit_name(verdict.scale)};
+      comparison.compare.axis, comparison.compare.baseline, judged.cell.label, verdict.arm,
+      verdict.metric,          text_of(verdict.word),       unit_name(verdict)};
   const double none = std::nan("");
   const bool known = verdict.estimate.has_value();
-  const Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
+  Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
+  if (verdict.difference) wide.value = as_change(verdict.scale, *verdict.difference);
   const Interval narrow = known ? change_of(verdict, 0.90).interval : Interval{none, none};
   const Interval margin = known ? margin_as_change(verdict) : Interval{none, none};
   for (const double value : {wide.value, wide.interval.low, wide.interval.high, narrow.low, narrow.high,
@@ -105,6 +107,7 @@ std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdi
 std::vector<PaperTable> paper_tables(const Content& content) {
   std::vector<PaperTable> papers;
   for (const Comparison& comparison : content.comparisons) {
+    if (!has_verdicts(comparison)) continue;
     papers.push_back(published_shape(content, comparison));
     papers.push_back(effects(content, comparison));
     if (is_parameter_study(comparison)) papers.push_back(percent_of_benchmark(content, comparison));

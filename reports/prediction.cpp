@@ -3,33 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <tuple>
-
-#include "db/queries.h"
-#include "models/error.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-using db::MiddleEpoch;
 using db::RankTimes;
-using db::SecondsByPart;
 using runner::RankWork;
 using runner::StepSeconds;
 
 // Enough for the ranks to fall into step with one another.
 constexpr int simulated_steps = 100;
-
-constexpr double StepSeconds::*const all_parts[] = {
-    &StepSeconds::input,         &StepSeconds::compute,   &StepSeconds::bubble, &StepSeconds::transfer,
-    &StepSeconds::communication, &StepSeconds::optimizer, &StepSeconds::other,  &StepSeconds::core_wait};
-
-double part(const SecondsByPart& seconds, const char* name) {
-  const auto found = seconds.find(name);
-  return found == seconds.end() ? 0 : found->second;
-}
 
 std::string cell_of(const experiments::Run& run) {
   std::string text;
@@ -52,22 +37,6 @@ struct Arms {
     return nullptr;
   }
 };
-
-// What a rank did in a step of its own work.
-RankWork work_of(const RankTimes& rank, double steps, bool shares_core) {
-  const SecondsByPart& own = shares_core ? rank.on_core : rank.passed;
-  RankWork work;
-  work.input = part(own, "data") / steps;
-  work.forward = part(own, "forward") / steps;
-  work.backward = part(own, "backward") / steps;
-  work.transfer = part(own, "transfer") / steps;
-  work.reduction = (part(own, "exposed_communication") - part(own, "transfer")) / steps;
-  work.optimizer = part(own, "optimizer") / steps;
-  work.other = part(rank.passed, "other") / steps;
-  // What a rank does on its core while it waits: it looks again, and is woken.
-  if (shares_core) work.transfer += part(own, "bubble") / steps;
-  return work;
-}
 
 // Ranks on equal devices share them.
 std::vector<int> cores_of(const experiments::Launch& launch) {
@@ -112,26 +81,9 @@ runner::StepPlan plan_of(const MeasuredRun& run, std::vector<RankWork> ranks) {
 
 StepCost of_stages(const MeasuredRun& run) {
   std::vector<RankWork> ranks;
-  for (const RankTimes& rank : run.epoch.ranks)
-    ranks.push_back(work_of(rank, run.epoch.steps, run.launch.devices_shared));
+  for (const RankTimes& rank : run.epoch.ranks) ranks.push_back(work_of(run, rank));
   take_least_reduction(ranks, static_cast<std::size_t>(run.run.strategy.stages));
   return cost_of(simulate_steps(plan_of(run, std::move(ranks)), simulated_steps));
-}
-
-// The mean step of one rank over runs and ranks.
-RankWork mean_work(const Runs& runs) {
-  RankWork mean;
-  double count = 0;
-  for (const MeasuredRun* run : runs) count += static_cast<double>(run->epoch.ranks.size());
-  for (const MeasuredRun* run : runs) {
-    for (const RankTimes& rank : run->epoch.ranks) {
-      const RankWork work = work_of(rank, run->epoch.steps, run->launch.devices_shared);
-      for (const auto each : {&RankWork::input, &RankWork::forward, &RankWork::backward, &RankWork::transfer,
-                              &RankWork::reduction, &RankWork::optimizer, &RankWork::other})
-        mean.*each += work.*each / count;
-    }
-  }
-  return mean;
 }
 
 StepCost of_replicas(const MeasuredRun& run, const Runs& base) {
@@ -154,56 +106,13 @@ StepCost of_independent(const MeasuredRun& run, const Runs& single) {
   return cost_of(simulate_steps(plan_of(run, one), 1));
 }
 
-StepCost measured_cost(const MeasuredRun& run) {
-  const bool shares = run.launch.devices_shared;
-  const double weight = 1 / (run.epoch.steps * static_cast<double>(run.epoch.ranks.size()));
-  StepCost cost{run.epoch.train_seconds / run.epoch.steps, {}};
-  for (const RankTimes& rank : run.epoch.ranks) {
-    const auto add = [&](double StepSeconds::*to, const char* name) {
-      const double passed = part(rank.passed, name);
-      const double own = shares ? part(rank.on_core, name) : passed;
-      cost.parts.*to += weight * own;
-      cost.parts.core_wait += weight * (passed - own);
-    };
-    add(&StepSeconds::input, "data");
-    add(&StepSeconds::compute, "forward");
-    add(&StepSeconds::compute, "backward");
-    add(&StepSeconds::transfer, "transfer");
-    add(&StepSeconds::optimizer, "optimizer");
-    cost.parts.bubble += weight * part(rank.passed, "bubble");
-    cost.parts.other += weight * part(rank.passed, "other");
-    cost.parts.communication +=
-        weight * (part(rank.passed, "exposed_communication") - part(rank.passed, "transfer"));
-  }
-  return cost;
-}
-
 void add_mean(StepCost& mean, const StepCost& cost, double count) {
   mean.seconds += cost.seconds / count;
   for (const auto each : all_parts) mean.parts.*each += cost.parts.*each / count;
 }
 
-// What keeps a run from being taken apart; empty: nothing.
-std::string lack_of(const MeasuredRun& run) {
-  if (run.run.strategy.kind == "foreign")
-    return "a program of your own does not record the parts of its steps";
-  const bool has_parts = std::ranges::all_of(run.epoch.ranks, [&](const RankTimes& rank) {
-    return rank.passed.contains("forward") &&
-           (run.run.strategy.stages == 1 || rank.passed.contains("transfer"));
-  });
-  if (!(run.epoch.steps > 0) || !has_parts)
-    return "trained by a release that did not record the parts of a step";
-  const bool on_core = std::ranges::all_of(
-      run.epoch.ranks, [](const RankTimes& rank) { return rank.on_core.contains("forward"); });
-  if (!run.launch.devices_shared) return "";
-  if (!on_core) return "its ranks share cores, and their own seconds on them were not recorded";
-  if (run.launch.circumstances.threads_per_rank > 1)
-    return "its ranks share cores and have several threads each: their own seconds on them are not known";
-  return "";
-}
-
 struct Basis {
-  const Runs* runs = nullptr;  // of one device
+  Runs runs;  // of one device
   std::string text;
   std::string missing;
 };
@@ -218,9 +127,24 @@ std::string part_of_batch(const experiments::Run& run, const experiments::Run& b
 bool timed_alike(const MeasuredRun& a, const MeasuredRun& b) {
   const auto of = [](const MeasuredRun& run) {
     const experiments::Circumstances& at = run.launch.circumstances;
-    return std::tie(at.host, at.processor, at.release, at.libtorch);
+    return std::tie(at.host, at.processor, at.release, at.libtorch, at.threads_per_rank, run.run.precision);
   };
   return of(a) == of(b);
+}
+
+// Those of `base` that say what a step of `measured` costs on one device; or why there are none.
+Basis usable(const Runs& base, const MeasuredRun& measured) {
+  Basis basis;
+  for (const MeasuredRun* one : base) {
+    const std::string lack = lack_of(*one);
+    if (lack.empty() && timed_alike(*one, measured)) basis.runs.push_back(one);
+    if (basis.missing.empty()) basis.missing = lack;
+  }
+  if (!basis.runs.empty()) basis.missing = "";
+  if (basis.runs.empty() && basis.missing.empty())
+    basis.missing = base.front()->run.strategy.name +
+                    " was trained on another host, by another release, with other threads or precision";
+  return basis;
 }
 
 Basis basis_of(const MeasuredRun& measured, const Arms& arms) {
@@ -228,24 +152,25 @@ Basis basis_of(const MeasuredRun& measured, const Arms& arms) {
   const experiments::Strategy& strategy = run.strategy;
   if (strategy.stages > 1) {
     const std::string order = strategy.schedule.empty() ? "layer by layer" : strategy.schedule;
-    return {nullptr, order + " simulated, each rank's own work as measured", ""};
+    return {{}, order + " simulated, each rank's own work as measured", ""};
   }
   const Runs* limit = strategy.independent() ? nullptr : arms.of_kind("independent", strategy.replicas);
-  const Runs* base = limit ? limit : arms.of_kind("single", 1);
-  if (!base) return {nullptr, "", "the sweep has no single run of it to start from"};
-  if (const std::string lack = lack_of(*base->front()); !lack.empty()) return {nullptr, "", lack};
-  if (!timed_alike(*base->front(), measured))
-    return {nullptr, "",
-            base->front()->run.strategy.name + " was trained on another host or by another release"};
-  std::string text = limit ? std::to_string(strategy.replicas) + " independent ranks at once" : "single";
-  text += part_of_batch(run, base->front()->run);
-  if (!strategy.independent()) text += ", gradients as its replicas waited for them";
-  return {base, text, ""};
+  const Runs* single = arms.of_kind("single", 1);
+  if (limit == nullptr && single == nullptr)
+    return {{}, "", "the sweep has no single run of it to start from"};
+  Basis basis = usable(limit != nullptr ? *limit : *single, measured);
+  const bool from_limit = limit != nullptr && !basis.runs.empty();
+  if (basis.runs.empty() && limit != nullptr && single != nullptr) basis = usable(*single, measured);
+  if (basis.runs.empty()) return basis;
+  basis.text = from_limit ? std::to_string(strategy.replicas) + " independent ranks at once" : "single";
+  basis.text += part_of_batch(run, basis.runs.front()->run);
+  if (!strategy.independent()) basis.text += ", gradients as its replicas waited for them";
+  return basis;
 }
 
 StepCost predicted_cost(const MeasuredRun& run, const Basis& basis) {
   if (run.run.strategy.stages > 1) return of_stages(run);
-  return run.run.strategy.independent() ? of_independent(run, *basis.runs) : of_replicas(run, *basis.runs);
+  return run.run.strategy.independent() ? of_independent(run, basis.runs) : of_replicas(run, basis.runs);
 }
 
 Prediction predict(const Runs& runs, const Arms& arms) {
@@ -256,34 +181,20 @@ Prediction predict(const Runs& runs, const Arms& arms) {
     if (prediction.missing.empty()) prediction.missing = lack_of(*one);
   }
   if (!prediction.missing.empty()) return prediction;
-  const Basis basis = basis_of(*runs.front(), arms);
-  prediction.basis = basis.text;
-  prediction.missing = basis.missing;
+  const auto count = static_cast<double>(runs.size());
   for (const MeasuredRun* one : runs) {
-    const auto count = static_cast<double>(runs.size());
     add_mean(prediction.measured, measured_cost(*one), count);
-    if (prediction.missing.empty()) add_mean(prediction.predicted, predicted_cost(*one, basis), count);
+    const Basis basis = basis_of(*one, arms);
+    if (prediction.missing.empty()) prediction.missing = basis.missing;
+    if (!prediction.missing.empty()) continue;
+    prediction.basis = basis.text;
+    add_mean(prediction.predicted, predicted_cost(*one, basis), count);
   }
+  if (!prediction.missing.empty()) prediction.predicted = {};
   return prediction;
 }
 
 }  // namespace
-
-std::vector<MeasuredRun> measured_runs(const db::Database& database, const std::string& experiment,
-                                       const std::vector<experiments::Run>& runs) {
-  std::map<std::string, const experiments::Run*> wanted;
-  for (const experiments::Run& run : runs) wanted[experiments::run_key(run)] = &run;
-  std::vector<MeasuredRun> found;
-  for (MiddleEpoch& epoch : db::middle_epochs(database, experiment)) {
-    const auto run = wanted.find(epoch.run_key);
-    if (run == wanted.end()) continue;
-    const std::vector<db::Attempt> attempts = db::attempts_of_run(database, epoch.run_key);
-    const auto last = std::ranges::find(attempts.rbegin(), attempts.rend(), "finished", &db::Attempt::status);
-    if (last == attempts.rend()) continue;
-    found.push_back({*run->second, experiments::launch_from_json(last->launch), std::move(epoch)});
-  }
-  return found;
-}
 
 std::vector<Prediction> predictions(const std::vector<MeasuredRun>& runs) {
   std::map<std::pair<std::string, std::string>, Arms> cells;

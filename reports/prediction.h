@@ -9,37 +9,16 @@
 //                their part of it; gradients as the replicas waited
 //   independent  the step of `single`, as if nothing were shared
 //
-// `single` is predicted from nothing: the others are predicted from it. There are no fitted constants.
+// `single` is predicted from nothing: the others are predicted from it, and only from runs of the same
+// machine, release, threads and precision. There are no fitted constants.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "db/step_times.h"
-#include "experiments/launch.h"
-#include "runner/step_simulator.h"
-
-namespace trainyard::db {
-class Database;
-}
+#include "reports/measured_run.h"
 
 namespace trainyard::reports {
-
-// A finished run with what the model needs of it.
-struct MeasuredRun {
-  experiments::Run run;
-  experiments::Launch launch;  // of its last finished attempt
-  db::MiddleEpoch epoch;
-};
-
-// Of those of `runs` that the yard has finished in this experiment.
-std::vector<MeasuredRun> measured_runs(const db::Database& database, const std::string& experiment,
-                                       const std::vector<experiments::Run>& runs);
-
-struct StepCost {
-  double seconds = 0;         // of a step: as long as its slowest rank takes
-  runner::StepSeconds parts;  // mean over ranks
-};
 
 // Of an arm, mean over its runs.
 struct Prediction {

@@ -28,10 +28,14 @@ class FamilyLook {
   bool tested(std::size_t cell) const { return look_ < cells_[cell].size() && test(cell).p.has_value(); }
   double adjusted(std::size_t member) const { return adjusted_[member]; }
 
-  // Holm holds the smallest p against α over the size of the family, the next against α over one less, …
+  // Holm holds the smallest p against α over the size of the family, the next against α over one less, … and
+  // stops at the first that fails: what is left failed at that level.
   double holm_level(std::size_t cell, std::size_t member) const {
-    const auto smaller = std::ranges::count_if(p_, [&](double p) { return p < p_[member]; });
-    return test(cell).level / static_cast<double>(p_.size() - static_cast<std::size_t>(smaller));
+    const double level = test(cell).level;
+    std::size_t before = 0;
+    for (std::size_t other = 0; other < p_.size(); ++other)
+      if (p_[other] < p_[member] && adjusted_[other] <= level) ++before;
+    return level / static_cast<double>(p_.size() - before);
   }
 
   Word word(std::size_t cell, std::size_t member) const {

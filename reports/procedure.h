@@ -36,7 +36,7 @@ struct Decision {
   Word word = Word::inconclusive;
   std::optional<std::size_t> look;  // that decided; else the last one that was tested; empty: none was
   double adjusted_p = 1;            // Holm, at that look
-  double holm_level = 0;            // what its own p was held against: the look's level over Holm's factor
+  double holm_level = 0;            // that it passed or failed at: the look's level over Holm's factor
   std::vector<std::optional<Word>> by_look;  // what each look says by itself; empty where it was not tested
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "models/error.h"
+#include "models/joined.h"
 
 namespace trainyard::reports {
 
@@ -31,6 +32,16 @@ std::string last_record_time(const ReportData& data) {
   std::string last;
   for (const db::RunSummary& run : data.runs) last = std::max(last, run.updated);
   return last;
+}
+
+std::string experiments_in_sql(const ReportData& data) {
+  const auto quoted = [](const std::string& name) {
+    std::string text;
+    for (const char character : name) text += character == '\'' ? "''" : std::string(1, character);
+    return "'" + text + "'";
+  };
+  const bool one = data.merged_from.empty();
+  return "(" + (one ? quoted(data.experiment) : models::joined(data.merged_from, quoted)) + ")";
 }
 
 ReportData gather_results(const db::Database& database, const std::string& experiment) {

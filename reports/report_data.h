@@ -24,9 +24,10 @@ struct Launched {
 };
 
 struct ReportData {
-  std::string experiment;  // its name; of several: "a, b"
-  std::string selected;    // what was left out by wish: "model=mlp, since 2026-11-20"; empty: nothing
-  db::Plan plan;           // the latest
+  std::string experiment;                // its name; of several: "a, b"
+  std::vector<std::string> merged_from;  // the names of several; empty: one
+  std::string selected;  // what was left out by wish: "model=mlp, since 2026-11-20"; empty: nothing
+  db::Plan plan;         // the latest
   std::vector<db::PlanEntry> history;  // all plans, the latest last
   std::vector<db::RunSummary> runs;
   std::vector<db::FinalMetrics> finals;
@@ -42,6 +43,9 @@ struct ReportData {
 
 // The time of the last record: what a report is dated by, so that the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);
+
+// "('a', 'b')": the names of its experiments, for queries that people may run.
+std::string experiments_in_sql(const ReportData& data);
 
 // What verdicts are made of: everything but the epochs. UserError: no such experiment.
 ReportData gather_results(const db::Database& database, const std::string& experiment);

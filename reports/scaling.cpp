@@ -99,9 +99,14 @@ std::vector<Guide> guides_of(const std::vector<MachineLimit>& limits, double fir
   return guides;
 }
 
+std::string pairs_text(const std::vector<ScaledArm>& arms) {
+  const bool several = std::ranges::any_of(arms, [](const ScaledArm& arm) { return arm.speed_up.n > 1; });
+  return several ? ", geometric mean over pairs with 95 % t interval."
+                 : ", of one pair: no interval can be given.";
+}
+
 std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits) {
-  std::string text =
-      "Median epoch of the baseline over that of the arm, mean over pairs with 95 % t interval.";
+  std::string text = "Median epoch of the baseline over that of the arm" + pairs_text(arms);
   if (limits.empty())
     text +=
         " The machine's own limit was not measured; a strategy of kind independent in the matrix does that.";
@@ -234,8 +239,8 @@ std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const
     figure.markers = true;
     for (const ScaledArm& arm : arms) figure.series.push_back(series_of(arm, first, palette, efficiency));
     figure.guides = guides_of(limits, first, last, efficiency);
-    figure.caption = efficiency ? "Speed-up in percent of the ideal, mean over pairs with 95 % t interval."
-                                : caption_of(arms, limits);
+    figure.caption =
+        efficiency ? "Speed-up in percent of the ideal" + pairs_text(arms) : caption_of(arms, limits);
     figure.sql = sql_of(cell);
     figure.data = table_of(arms, limits, first);
     figures.push_back(std::move(figure));

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "models/error.h"
 #include "models/nearest_name.h"
@@ -32,6 +33,26 @@ bool is_same(const experiments::Compare& one, const experiments::Compare& other)
   return one.axis == other.axis && one.baseline == other.baseline;
 }
 
+void add_profiles(std::vector<experiments::ProfiledData>& all,
+                  const std::vector<experiments::ProfiledData>& more) {
+  const auto what = [](const experiments::ProfiledData& data) {
+    return std::tie(data.dataset, data.source, data.identity);
+  };
+  for (const experiments::ProfiledData& data : more)
+    if (std::ranges::none_of(all, [&](const auto& one) { return what(one) == what(data); }))
+      all.push_back(data);
+}
+
+void add_published(std::optional<experiments::Published>& all,
+                   const std::optional<experiments::Published>& more) {
+  if (!all) all = more;
+  if (!more) return;
+  std::vector<experiments::PublishedSource>& sources = all->sources;
+  for (const experiments::PublishedSource& source : more->sources)
+    if (std::ranges::find(sources, source.name, &experiments::PublishedSource::name) == sources.end())
+      sources.push_back(source);
+}
+
 void add_plan(db::Plan& plan, const db::Plan& more) {
   for (const experiments::Compare& compare : more.compare) {
     const bool known = std::ranges::any_of(
@@ -41,7 +62,8 @@ void add_plan(db::Plan& plan, const db::Plan& more) {
   plan.expect.insert(plan.expect.end(), more.expect.begin(), more.expect.end());
   append_missing(plan.varied, more.varied);
   append_missing(plan.keys, more.keys);
-  if (!plan.published) plan.published = more.published;
+  add_profiles(plan.data_profiles, more.data_profiles);
+  add_published(plan.published, more.published);
 }
 
 // Names of values in which two runs of one model and strategy differ; a seed is no difference.
@@ -126,11 +148,13 @@ void keep(std::vector<Row>& rows, const std::set<std::string>& keys) {
 
 ReportData merged(std::vector<ReportData> parts) {
   ReportData all = std::move(parts.front());
+  if (parts.size() > 1) all.merged_from = {all.experiment};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     ReportData& part = parts[i];
     std::set<std::string> known;
     for (const db::RunSummary& run : all.runs) known.insert(run.run_key);
     all.experiment += ", " + part.experiment;
+    all.merged_from.push_back(part.experiment);
     append_new(all.runs, std::move(part.runs), known);
     append_new(all.finals, std::move(part.finals), known);
     append_new(all.averages, std::move(part.averages), known);

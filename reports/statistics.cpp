@@ -19,10 +19,6 @@ namespace {
 // Relative spread below which differences are one number and rounding: there is no test to make.
 constexpr double constant_spread = 1e-12;
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 double variance_of(std::span<const double> values, double mean) {
   double sum = 0;
   for (const double value : values) sum += (value - mean) * (value - mean);
@@ -49,6 +45,10 @@ ThreeSided constant_difference(double difference, double margin) {
 }
 
 }  // namespace
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return std::nan("");

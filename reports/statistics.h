@@ -13,7 +13,8 @@ struct Interval {
   double high = 0;
 };
 
-double median(std::vector<double> values);  // NaN of none
+double mean_of(std::span<const double> values);  // NaN of none
+double median(std::vector<double> values);       // likewise
 
 // Mean difference, its standard error and degrees of freedom.
 struct Estimate {

@@ -4,23 +4,18 @@
 #include <cmath>
 #include <utility>
 
+#include "models/joined.h"
 #include "reports/number_text.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-std::string csv_field(const TableValue& value) {
+std::string csv_value(const TableValue& value) {
   if (const auto* number = std::get_if<double>(&value))
     return std::isnan(*number) ? "" : plain_number(*number);
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  std::string text = std::get<std::string>(value);
-  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
-    text.insert(0, "'");
-  if (text.find_first_of("\",\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char character : text) quoted += character == '"' ? "\"\"" : std::string(1, character);
-  return quoted + "\"";
+  return csv_field(std::get<std::string>(value));
 }
 
 // Replaces each of `pairs` and drops control characters, line breaks among them.
@@ -48,26 +43,16 @@ bool is_heading(const std::vector<TableValue>& row, const Table& table) {
   return row.size() == 1 && table.columns.size() > 1;
 }
 
-std::string joined(const std::vector<std::string>& cells, const char* separator) {
-  std::string line;
-  for (const std::string& cell : cells) line += (line.empty() ? "" : separator) + cell;
-  return line;
-}
-
 template <typename Escape>
 std::vector<std::string> escaped_row(const std::vector<TableValue>& row, const Escape& escape) {
   std::vector<std::string> cells;
   cells.reserve(row.size());
-  // An empty cell would swallow its separator in `joined`.
-  for (const TableValue& value : row) {
-    const std::string text = escape(shown(value));
-    cells.push_back(text.empty() ? " " : text);
-  }
+  for (const TableValue& value : row) cells.push_back(escape(shown(value)));
   return cells;
 }
 
 std::string latex_row(const std::vector<TableValue>& row) {
-  return joined(escaped_row(row, latex_escaped), " & ") + " \\\\\n";
+  return models::joined(escaped_row(row, latex_escaped), {}, " & ") + " \\\\\n";
 }
 
 std::string latex_body(const Table& table) {
@@ -97,12 +82,21 @@ std::string shown(const TableValue& value, int digits) {
   return std::get<std::string>(value);
 }
 
+std::string csv_field(const std::string& text) {
+  const bool formula =
+      !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+  if (text.find_first_of("\",\r\n") == std::string::npos) return (formula ? "'" : "") + text;
+  std::string quoted = formula ? "\"'" : "\"";
+  for (const char character : text) quoted += character == '"' ? "\"\"" : std::string(1, character);
+  return quoted + "\"";
+}
+
 std::string csv_text(const Table& table) {
   std::string text;
   const auto add = [&](const auto& cells) {
     bool first = true;
     for (const auto& cell : cells) {
-      text += (first ? "" : ",") + csv_field(cell);
+      text += (first ? "" : ",") + csv_value(cell);
       first = false;
     }
     text += '\n';
@@ -131,14 +125,14 @@ std::string markdown_escaped(std::string_view text) {
 std::string markdown_table(const Table& table) {
   std::string text;
   const auto add = [&](const std::vector<std::string>& cells) {
-    text += "| " + joined(cells, " | ") + " |\n";
+    text += "| " + models::joined(cells, {}, " | ") + " |\n";
   };
   add(escaped_row({table.columns.begin(), table.columns.end()}, markdown_escaped));
   add(std::vector<std::string>(table.columns.size(), "---"));
   for (const std::vector<TableValue>& row : table.rows) {
     std::vector<std::string> cells = escaped_row(row, markdown_escaped);
     if (is_heading(row, table)) cells.front() = "**" + cells.front() + "**";
-    cells.resize(table.columns.size(), " ");
+    cells.resize(table.columns.size());
     add(cells);
   }
   return text;

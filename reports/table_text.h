@@ -15,6 +15,7 @@ std::string shown(const TableValue& value, int digits = 4);
 // RFC 4180 with line feeds. A text that a spreadsheet would take for a formula gets a leading apostrophe; a
 // number is written as it is, NaN as an empty field.
 std::string csv_text(const Table& table);
+std::string csv_field(const std::string& text);
 
 std::string markdown_table(const Table& table);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/printable.h"
 #include "reports/benchmark_table.h"
 #include "reports/number_text.h"
 
@@ -11,38 +12,9 @@ namespace {
 
 constexpr std::size_t terminal_width = 100;
 
-// Columns on a terminal: code points, as none of ours is wide or combining.
-std::size_t columns_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }));
-}
-
-// At most `width` columns; cut texts end in an ellipsis. Control characters of names do not reach the
-// terminal.
+// Control characters of names do not reach the terminal.
 std::string shortened(const std::string& text, std::size_t width) {
-  std::string clean;
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    clean += byte < 0x20 || byte == 0x7f ? ' ' : character;
-  }
-  if (columns_of(clean) <= width) return clean;
-  std::string result;
-  std::size_t columns = 0;
-  for (const char character : clean) {
-    if ((static_cast<unsigned char>(character) & 0xc0U) != 0x80U && ++columns >= width) break;
-    result += character;
-  }
-  return result + "…";
-}
-
-std::string padded(const std::string& text, std::size_t width) {
-  const std::size_t used = columns_of(text);
-  return text + std::string(width > used ? width - used : 0, ' ');
-}
-
-std::string padded_left(const std::string& text, std::size_t width) {
-  const std::size_t used = columns_of(text);
-  return std::string(width > used ? width - used : 0, ' ') + text;
+  return models::shortened(models::printable_line(text), width);
 }
 
 using Row = std::vector<std::string>;
@@ -52,14 +24,15 @@ std::string aligned(const std::vector<Row>& rows, const std::vector<bool>& right
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], columns_of(shortened(row[i], widest_text)));
+      widths[i] = std::max(widths[i], models::columns(shortened(row[i], widest_text)));
   }
   std::string text;
   for (const Row& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string cell = shortened(row[i], widest_text);
-      line += (i == 0 ? "" : "  ") + (right[i] ? padded_left(cell, widths[i]) : padded(cell, widths[i]));
+      line += (i == 0 ? "" : "  ") +
+              (right[i] ? models::padded_left(cell, widths[i]) : models::padded(cell, widths[i]));
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -99,7 +72,7 @@ std::vector<std::string> wrapped(const std::vector<std::string>& names, std::siz
   std::vector<std::string> lines;
   for (const std::string& name : names) {
     const std::string text = shortened(name, width - 1);
-    if (!lines.empty() && columns_of(lines.back()) + 2 + columns_of(text) <= width) {
+    if (!lines.empty() && models::columns(lines.back()) + 2 + models::columns(text) <= width) {
       lines.back() += "; " + text;
     } else {
       if (!lines.empty()) lines.back() += ";";
@@ -113,7 +86,8 @@ std::vector<std::string> wrapped(const std::vector<std::string>& names, std::siz
 std::string published_lines(const Comparison& comparison) {
   const PublishedTable table = published_table(comparison);
   constexpr std::size_t field = (terminal_width - 14) / 3 - 2;
-  std::string text = padded("", 14) + padded("accuracy", field + 2) + padded("loss", field + 2) + "time\n";
+  std::string text = models::padded("", 14) + models::padded("accuracy", field + 2) +
+                     models::padded("loss", field + 2) + "time\n";
   for (const auto& [name, row] : table.rows) {
     std::vector<std::vector<std::string>> fields;
     std::size_t height = 1;
@@ -123,9 +97,9 @@ std::string published_lines(const Comparison& comparison) {
       height = std::max(height, fields.back().size());
     }
     for (std::size_t i = 0; i < height; ++i) {
-      std::string line = padded(i == 0 ? name : "", 14);
+      std::string line = models::padded(i == 0 ? name : "", 14);
       for (const std::vector<std::string>& lines : fields)
-        line += padded(i < lines.size() ? lines[i] : "", field + 2);
+        line += models::padded(i < lines.size() ? lines[i] : "", field + 2);
       line.erase(line.find_last_not_of(' ') + 1);
       text += line + "\n";
     }
@@ -140,11 +114,10 @@ std::string terminal_table(const Content& content) {
   std::string text;
   for (const Comparison& comparison : content.comparisons) {
     if (!has_verdicts(comparison)) {
-      text += "No verdicts: no arm of " + shortened(comparison.compare.axis, 60) + " stands beside " +
-              shortened(comparison.compare.baseline, 60) + "\n\n";
+      text += shortened(no_verdicts_text(comparison), 160) + "\n\n";
       continue;
     }
-    text += "Verdicts against " + shortened(comparison.compare.baseline, 60) + "\n\n";
+    text += "Verdicts against " + shortened(baseline_text(comparison.compare), 60) + "\n\n";
     text +=
         verdict_lines(comparison) + "\n" + benchmark_lines(comparison) + published_lines(comparison) + "\n";
   }

@@ -30,15 +30,6 @@ constexpr std::array<KnownPart, 7> parts{
      {"data", "Data", "data", "preparing batches"},
      {"other", "Other", "other", "everything else"}}};
 
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char character : text) {
-    result += character;
-    if (character == '\'') result += character;
-  }
-  return result + "'";
-}
-
 using PartsByRun = std::map<std::string, const db::TimeParts*>;
 
 // Mean seconds of each part over an arm's runs; all zero where none is known.
@@ -180,7 +171,7 @@ Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cell
   figure.caption =
       "Seconds of the main thread, mean over seeds, ranks and epochs after the first; communication counts "
       "only where it is not hidden behind computation.";
-  figure.sql = "SELECT * FROM time_parts WHERE experiment = " + quoted(data.experiment);
+  figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(data);
   figure.data = table_of(figure);
   return figure;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "models/joined.h"
 #include "reports/differences.h"
 #include "reports/look_plan.h"
 #include "reports/planning.h"
@@ -83,18 +84,12 @@ void note_other_looks(Verdict& standing, const Case& one, const Decision& decisi
   }
 }
 
-std::string listed(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
-  return all;
-}
-
 // What stands against the verdict, whatever the numbers say; empty where nothing does.
 std::string refusal(const Case& one) {
   const Comparability& found = *one.comparability;
-  std::string text = listed(found.refused);
+  std::string text = models::joined(found.refused, {}, "; ");
   if (!is_cost(find_metric(one.looks.front().metric).kind) || found.times_refused.empty()) return text;
-  return text + (text.empty() ? "" : "; ") + listed(found.times_refused);
+  return text + (text.empty() ? "" : "; ") + models::joined(found.times_refused, {}, "; ");
 }
 
 bool in_family(const Case& one) {
@@ -113,7 +108,8 @@ void refuse(Verdict& verdict, Word word, const std::string& why) {
 void apply(const Case& one, Verdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
-  if (!verdict.verified) verdict.notes.push_back("NOT VERIFIED: not stated are " + listed(found.not_stated));
+  if (!verdict.verified)
+    verdict.notes.push_back("NOT VERIFIED: not stated are " + models::joined(found.not_stated, {}, "; "));
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
     refuse(verdict, Word::broken, found.broken);

@@ -22,7 +22,7 @@ constexpr std::array<Look, 7> all_looks{{{Word::improves, "improves", "▲", "Im
 constexpr double picture_width = 120;
 constexpr double middle = picture_width / 2;
 
-// Interval and margin on one scale, zero in the middle; for no verdict that has an estimate is it left out.
+// Interval and margin on one scale, zero in the middle: of every verdict that has an estimate.
 Markup interval_picture(const Verdict& verdict) {
   const Change change = change_of(verdict, 0.95);
   const Interval margin = margin_as_change(verdict);

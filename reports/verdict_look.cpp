@@ -4,14 +4,11 @@
 #include <cmath>
 
 #include "reports/differences.h"
+#include "reports/number_text.h"
 
 namespace trainyard::reports {
 
 namespace {
-
-std::string plural(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
   verdict.diverged = true;
@@ -28,6 +25,14 @@ void decide_diverged(Verdict& verdict, const Differences& differences, const Arm
   }
 }
 
+std::string too_few(const Verdict& verdict, const Differences& differences, bool paired) {
+  if (differences.uncounted > 0)
+    return std::string(find_metric(verdict.metric).kind == MetricKind::time ? "times do" : "energy does") +
+           " not count: ranks shared devices, or runs the host";
+  return "only " + (paired ? counted(verdict.n, "pair") : counted(verdict.n, "run") + " in an arm") +
+         ", at least 3 are needed";
+}
+
 // Effect and spread, where there are numbers enough; a reason where there are not.
 void estimate(Verdict& verdict, const Differences& differences, bool paired) {
   const std::size_t a = differences.baseline.size();
@@ -35,11 +40,7 @@ void estimate(Verdict& verdict, const Differences& differences, bool paired) {
   verdict.n = static_cast<int>(std::min(a, b));
   verdict.baseline_mean = mean_of(differences.baseline);
   verdict.arm_mean = mean_of(differences.arm);
-  if (verdict.n < fewest_pairs) {
-    verdict.reason = differences.uncounted > 0 ? "times do not count: ranks shared devices, or runs the host"
-                     : paired ? "only " + plural(verdict.n, "pair") + ", at least 3 are needed"
-                              : "only " + plural(verdict.n, "run") + " in an arm, at least 3 are needed";
-  }
+  if (verdict.n < fewest_pairs) verdict.reason = too_few(verdict, differences, paired);
   if (verdict.n < 1) return;
   const auto not_positive = [](double value) { return value <= 0; };
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
@@ -68,7 +69,7 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
   estimate(verdict, differences, !rules.pair.empty());
   if (differences.open_runs > 0) {
     verdict.word = Word::interim;
-    verdict.reason = plural(differences.open_runs, "planned run") + " not finished yet";
+    verdict.reason = counted(differences.open_runs, "planned run") + " not finished yet";
   } else if (differences.diverged()) {
     decide_diverged(verdict, differences, baseline);
   } else if (verdict.n >= fewest_pairs && verdict.estimate) {

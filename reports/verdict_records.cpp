@@ -8,7 +8,7 @@ namespace trainyard::reports {
 namespace {
 
 void add_numbers(const Verdict& verdict, VerdictRecord& record) {
-  record.unit = unit_name(verdict.scale);
+  record.unit = unit_name(verdict);
   record.effect_text = effect_text(verdict);
   record.ci95_text = interval_text(verdict, 0.95);
   record.ci90_text = interval_text(verdict, 0.90);
@@ -28,12 +28,12 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
 
 }  // namespace
 
-const char* unit_name(Scale scale) {
-  switch (scale) {
+const char* unit_name(const Verdict& verdict) {
+  switch (verdict.scale) {
     case Scale::log_ratio:
       return "percent";
     case Scale::points:
-      return "percentage points";
+      return find_metric(verdict.metric).kind == MetricKind::bleu ? "points" : "percentage points";
     case Scale::decibels:
       return "dB";
     case Scale::absolute:

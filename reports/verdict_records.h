@@ -20,7 +20,7 @@ struct VerdictRecord {
   Word verdict = Word::inconclusive;
   std::string reason;            // with all notes and what was left out
   std::optional<double> effect;  // arm against baseline, in `unit`
-  std::string unit;              // "percent", "percentage points", "dB", "units of loss"
+  std::string unit;              // as of `unit_name`
   std::optional<Interval> ci95;  // of the shift
   std::optional<Interval> ci90;  // of the equivalence
   std::string effect_text;       // "−43.2 %", "–"
@@ -34,8 +34,8 @@ struct VerdictRecord {
   bool verified = true;
 };
 
-// "percent", "percentage points", "dB", "units of loss".
-const char* unit_name(Scale scale);
+// "percent", "percentage points" (of BLEU "points"), "dB", "units of loss".
+const char* unit_name(const Verdict& verdict);
 
 std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
 

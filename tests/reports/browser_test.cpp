@@ -35,10 +35,11 @@ void write_page(const std::filesystem::path& file) {
   std::ofstream(file, std::ios::binary) << page_html(compose(data), {"svg"});
 }
 
-// One browser for all cases: starting it takes longer than they do.
+// One browser for all cases: starting it takes longer than they do. Without Chromium the case is skipped.
 Browser* browser() {
   static const std::string program = tests::find_chromium();
   static const std::unique_ptr<Browser> one = program.empty() ? nullptr : std::make_unique<Browser>(program);
+  if (one == nullptr) MESSAGE("skipped: no Chromium");
   return one.get();
 }
 
@@ -51,10 +52,7 @@ void keep_picture(Browser& page, const std::string& name) {
 TEST_CASE(
     "the page is sound in Chromium at phone and desktop width, light and dark, whatever its names are") {
   Browser* page = browser();
-  if (page == nullptr) {
-    MESSAGE("skipped: no Chromium");
-    return;
-  }
+  if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   write_page(folder / "index.html");
   std::string backgrounds;
@@ -83,10 +81,7 @@ TEST_CASE(
 
 TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns series off") {
   Browser* page = browser();
-  if (page == nullptr) {
-    MESSAGE("skipped: no Chromium");
-    return;
-  }
+  if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   write_page(folder / "index.html");
   page->open(folder / "index.html", {});
@@ -129,10 +124,7 @@ TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns se
 
 TEST_CASE("energy has a column of the verdict table and a panel that no phone cuts off") {
   Browser* page = browser();
-  if (page == nullptr) {
-    MESSAGE("skipped: no Chromium");
-    return;
-  }
+  if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   const ReportData data = invented({.models = {"mlp", "cnn"}, .energy = true});
   std::ofstream(folder / "index.html", std::ios::binary) << page_html(compose(data), {"svg"});
@@ -150,10 +142,7 @@ TEST_CASE("energy has a column of the verdict table and a panel that no phone cu
 
 TEST_CASE("with scripts off the page says the same") {
   Browser* page = browser();
-  if (page == nullptr) {
-    MESSAGE("skipped: no Chromium");
-    return;
-  }
+  if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   write_page(folder / "index.html");
   page->open(folder / "index.html", {.scripts = false});

@@ -49,6 +49,7 @@ TEST_CASE("energy of runs that shared the host or a device enters no verdict") {
   const Verdict verdict = energy_verdict(data);
   CHECK(verdict.n == 0);
   CHECK(verdict.word == Word::inconclusive);
+  CHECK(verdict.reason == "energy does not count: ranks shared devices, or runs the host");
 }
 
 TEST_CASE("a run without the number is named, the others count") {

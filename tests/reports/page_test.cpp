@@ -208,25 +208,5 @@ TEST_CASE("the terminal table fits 100 columns and has the published shape") {
   CHECK(contains(text, "warning: Stand-in data: synthetic-digits was read in place of mnist"));
 }
 
-TEST_CASE("fairness says what the data say") {
-  ReportData data = invented();
-  const auto said = [&](Bearing bearing, const std::string& part) {
-    const Content content = compose(data);
-    return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
-      return statement.bearing == bearing && contains(statement.text, part);
-    });
-  };
-  CHECK(said(Bearing::fair, "global batch is the same"));
-  CHECK(said(Bearing::fair, "same 5 values of seed"));
-  CHECK(said(Bearing::fair, "had the host and its devices to itself"));
-  CHECK(said(Bearing::fair, "pinned to 1 core;"));
-  final_of(data, "mlp", "ddp", 0).times_count = false;
-  CHECK(said(Bearing::unfair, "1 run of 20 shared"));
-  run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
-  CHECK(said(Bearing::unfair, "global batch differs"));
-  data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
-  CHECK(said(Bearing::unfair, "same number of cores"));
-}
-
 }  // namespace
 }  // namespace trainyard::reports

@@ -157,7 +157,34 @@ TEST_CASE("what was not recorded is said, not guessed") {
   CHECK(why({single(), old_shared}) ==
         "its ranks share cores and have several threads each: their own seconds on them are not known");
   CHECK(why({two_replicas(0)}) == "the sweep has no single run of it to start from");
-  CHECK(why({elsewhere, two_replicas(0)}) == "single was trained on another host or by another release");
+  CHECK(why({elsewhere, two_replicas(0)}) ==
+        "single was trained on another host, by another release, with other threads or precision");
+}
+
+TEST_CASE("a prediction is made of those runs only that were timed as the arm was") {
+  MeasuredRun elsewhere = run_of("single", 1, 1, 100, {rank_of(with(alone, {{"forward", 50}}))});
+  elsewhere.launch.circumstances.host = "another";
+  MeasuredRun threads = elsewhere;
+  threads.launch.circumstances = single().launch.circumstances;
+  threads.launch.circumstances.threads_per_rank = 2;
+  MeasuredRun half = elsewhere;
+  half.launch.circumstances = single().launch.circumstances;
+  half.run.precision = "bfloat16";
+  const double alike = predictions({single(), two_replicas(0)})[0].predicted.seconds;
+  CHECK(predictions({elsewhere, threads, half, single(), two_replicas(0)})[0].predicted.seconds ==
+        Approx(alike));
+  CHECK(predictions({threads, two_replicas(0)})[0].missing.find("other threads") != std::string::npos);
+}
+
+TEST_CASE("where independent ranks were trained elsewhere the prediction starts from single") {
+  const auto slower = rank_of(with(alone, {{"forward", 3}}));
+  MeasuredRun limit = run_of("independent", 2, 1, 8, {slower, slower});
+  limit.launch.circumstances.host = "another";
+  const auto found = predictions({single(), two_replicas(0), limit});
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].basis.starts_with("single on 64 of 128 samples"));
+  CHECK(found[0].predicted.seconds == Approx(3.7));
+  CHECK(found[1].missing.starts_with("single was trained on another host"));
 }
 
 TEST_CASE("arms are told apart by all that the matrix varies, and come by model, cell and arm") {

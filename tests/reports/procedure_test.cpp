@@ -37,13 +37,13 @@ TEST_CASE("the word is that of the smallest of 2p₊, 2p₋ and p₌") {
   CHECK(decisions[3].word == Word::inconclusive);
 }
 
-TEST_CASE("Holm's level of a cell is α over the number of cells whose p is not smaller") {
+TEST_CASE("Holm's level of a cell is α over the cells that are left when it passes, or when Holm stops") {
   const std::vector<std::vector<LookTest>> cells{
       {{equal(0.5), 0.04}}, {{equal(0.001), 0.04}}, {{equal(0.03), 0.04}}};
   const std::vector<Decision> decisions = decide_family(cells);
   CHECK(decisions[1].holm_level == doctest::Approx(0.04 / 3));
   CHECK(decisions[2].holm_level == doctest::Approx(0.04 / 2));
-  CHECK(decisions[0].holm_level == doctest::Approx(0.04));
+  CHECK(decisions[0].holm_level == doctest::Approx(0.04 / 2));  // 0.03 · 2 has failed before it
   CHECK(decisions[2].adjusted_p == doctest::Approx(0.06));
   CHECK(decisions[2].word == Word::inconclusive);
 }

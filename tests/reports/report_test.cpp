@@ -158,10 +158,10 @@ TEST_CASE("the terminal's table says that ddp at half the time improves it") {
 TEST_CASE("where nothing stands beside the baseline the terminal has a sentence, no empty table") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1});
   const std::string text = verdict_table_text(compose(data));
-  CHECK(text.find("No verdicts: no arm of strategy stands beside single\n") != std::string::npos);
+  CHECK(text.find("No verdicts: no arm of strategy stands beside single.\n") != std::string::npos);
   CHECK(text.find("95 % interval") == std::string::npos);
   const std::string page = page_html(compose(data));
-  CHECK(page.find("no arm of strategy stands beside the baseline") != std::string::npos);
+  CHECK(page.find("no arm of strategy stands beside single.") != std::string::npos);
   CHECK(page.find("published shape") == std::string::npos);
 }
 

@@ -82,5 +82,27 @@ TEST_CASE("several experiments are one report; what tells their runs apart becom
   CHECK(labels == std::vector<std::string>{"MLP, batch 128", "MLP, batch 64", "CNN, batch 128"});
 }
 
+TEST_CASE(
+    "a report of several experiments has the data and the published numbers of each, and asks for all") {
+  ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+  ReportData second = invented({.models = {"cnn"}, .seeds = 3});
+  first.experiment = "one's";
+  second.experiment = "two";
+  const auto add_data = [](ReportData& data, const std::string& name) {
+    data.plan.data_profiles.push_back({name, name, "identity", {}});
+    data.plan.published.emplace();
+    data.plan.published->sources.push_back({.name = name, .hardware = {}, .series = {}});
+  };
+  add_data(first, "mnist");
+  add_data(second, "cifar10");
+  const ReportData data = merged({first, second});
+  CHECK(experiments_in_sql(data) == "('one''s', 'two')");
+  CHECK(experiments_in_sql(first) == "('one''s')");
+  CHECK(data.plan.data_profiles.size() == 2);
+  CHECK(data.plan.published->sources.size() == 2);
+  CHECK(merged({first, first}).plan.data_profiles.size() == 1);
+  CHECK(merged({first, first}).plan.published->sources.size() == 1);
+}
+
 }  // namespace
 }  // namespace trainyard::reports

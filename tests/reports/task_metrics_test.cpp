@@ -7,6 +7,7 @@
 
 #include "contains.h"
 #include "invented.h"
+#include "reports/markdown_report.h"
 #include "reports/number_text.h"
 #include "reports/page.h"
 #include "reports/svg.h"
@@ -138,6 +139,9 @@ TEST_CASE("expectations are held against each finished run of the plan, and miss
   const std::string page = page_html(compose(data));
   CHECK(contains(page, "✗ missed by 1 of 5"));
   CHECK(contains(page, "✓ all as expected"));
+  const std::string markdown = markdown_report(compose(data), {});
+  CHECK(contains(markdown, "✗ missed by 1 of 5\n  - "));
+  CHECK(contains(markdown, ": ✓ all as expected\n"));
 }
 
 TEST_CASE("BLEU is expected from 0 to 100, and runs outside the latest plan are not held against it") {

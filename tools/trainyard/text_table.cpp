@@ -2,19 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "models/printable.h"
+#include "reports/table_text.h"
 
 namespace trainyard::tools {
 namespace {
-
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
 
 bool aligned_right(const TextTable& table, std::size_t column) {
   return column < table.right.size() && table.right[column];
@@ -22,10 +17,10 @@ bool aligned_right(const TextTable& table, std::size_t column) {
 
 std::vector<std::size_t> column_widths(const TextTable& table) {
   std::vector<std::size_t> widths;
-  for (const auto& name : table.columns) widths.push_back(width(models::printable_line(name)));
+  for (const auto& name : table.columns) widths.push_back(models::columns(models::printable_line(name)));
   for (const auto& row : table.rows)
     for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], width(models::printable_line(row[i])));
+      widths[i] = std::max(widths[i], models::columns(models::printable_line(row[i])));
   return widths;
 }
 
@@ -34,9 +29,8 @@ std::string aligned_row(const TextTable& table, const std::vector<std::string>& 
   std::string line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::string cell = models::printable_line(cells[i]);
-    const std::string padding(widths[i] - width(cell), ' ');
     if (i > 0) line += "  ";
-    line += aligned_right(table, i) ? padding + cell : cell + padding;
+    line += aligned_right(table, i) ? models::padded_left(cell, widths[i]) : models::padded(cell, widths[i]);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line + '\n';
@@ -60,18 +54,8 @@ std::string cell_text(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-bool starts_a_formula(const nlohmann::json& value) {
-  if (!value.is_string()) return false;
-  const auto& text = value.get_ref<const std::string&>();
-  return !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
-}
-
 std::string csv_cell(const nlohmann::json& value) {
-  std::string text = (starts_a_formula(value) ? "'" : "") + cell_text(value);
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+  return value.is_string() ? reports::csv_field(value.get_ref<const std::string&>()) : cell_text(value);
 }
 
 template <class Cells>

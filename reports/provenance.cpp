@@ -1,0 +1,83 @@
+#include "reports/provenance.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "models/joined.h"
+#include "reports/cells.h"
+#include "reports/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using models::joined;
+using Texts = std::set<std::string>;
+
+// "2 replicas × 2 stages, 1f1b, 4 micro-batches"; empty for one process.
+std::string mesh_text(const db::RunSummary& run) {
+  if (run.replicas * run.stages <= 1) return "";
+  std::string text;
+  if (run.replicas > 1) text = counted(run.replicas, run.kind == "independent" ? "run" : "replica");
+  if (run.kind == "independent") return text + " at once";
+  if (run.stages <= 1) return text;
+  text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
+  if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;
+  const std::string micro_batches = value_of(run, "micro_batches");
+  if (!micro_batches.empty() && micro_batches != "1") text += ", " + micro_batches + " micro-batches";
+  return text;
+}
+
+std::string runs_text(const ReportData& data) {
+  std::map<std::string, std::size_t> status;
+  for (const db::RunSummary& run : data.runs) ++status[run.status];
+  std::string text =
+      std::to_string(status["finished"]) + " complete, " + std::to_string(status["failed"]) + " failed";
+  for (const char* other : {"running", "interrupted", "planned"})
+    if (status[other] > 0) text += ", " + std::to_string(status[other]) + " " + other;
+  return text;
+}
+
+Texts data_sets(const ReportData& data) {
+  Texts texts;
+  for (const db::RunSummary& run : data.runs) {
+    const bool replaced = !run.data_source.empty() && run.data_source != run.dataset;
+    texts.insert(run.dataset + (replaced ? " (stand-in: " + run.data_source + ")" : ""));
+  }
+  return texts;
+}
+
+Texts meshes(const ReportData& data) {
+  Texts texts;
+  for (const db::RunSummary& run : data.runs)
+    if (const std::string mesh = mesh_text(run); !mesh.empty()) texts.insert(run.strategy + ": " + mesh);
+  return texts;
+}
+
+// What all launches say of one of their circumstances.
+std::string launched_with(const ReportData& data, std::string experiments::Circumstances::*circumstance) {
+  Texts texts;
+  for (const auto& [key, launched] : data.launched) texts.insert(launched.circumstances.*circumstance);
+  return joined(texts);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data) {
+  using experiments::Circumstances;
+  std::vector<std::pair<std::string, std::string>> result{
+      {"Runs", runs_text(data)},
+      {"Last record", last_record_time(data)},
+      {"Data", joined(data_sets(data))},
+      {"Strategies", joined(meshes(data), {}, "; ")},
+      {"Host", launched_with(data, &Circumstances::host)},
+      {"Processor", launched_with(data, &Circumstances::processor)},
+      {"Release", launched_with(data, &Circumstances::release)},
+      {"LibTorch", launched_with(data, &Circumstances::libtorch)},
+      {"Database", "schema " + std::to_string(data.schema_version)}};
+  std::erase_if(result, [](const auto& entry) { return entry.second.empty(); });
+  return result;
+}
+
+}  // namespace trainyard::reports
