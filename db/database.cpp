@@ -50,9 +50,11 @@ bool needs_no_wal(const std::filesystem::path& file) {
   return error || size == 0;
 }
 
+// A folder that takes no -shm, or a disk that has no room for one.
 bool is_unwritable(const SQLite::Exception& error) {
   const int code = error.getErrorCode();
-  return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+  return code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_FULL ||
+         error.getExtendedErrorCode() == SQLITE_IOERR_SHMSIZE;
 }
 
 Connection open_for_reading(const std::filesystem::path& file) try {
@@ -60,9 +62,9 @@ Connection open_for_reading(const std::filesystem::path& file) try {
 } catch (const SQLite::Exception& error) {
   if (!is_unwritable(error)) throw;
   if (!needs_no_wal(file))
-    throw UserError("its folder cannot be written, and a writer has left changes in the -wal file beside it",
-                    "copy the folder to a place that can be written and open it there",
-                    {.file = file.string()});
+    throw UserError(
+        "its folder or disk takes nothing more, and a writer has left changes in the -wal file beside it",
+        "copy the folder to a place that can be written and open it there", {.file = file.string()});
   return open_and_read(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
 }
 
@@ -74,8 +76,12 @@ Connection open_for_reading(const std::filesystem::path& file) try {
     throw UserError(std::string("is damaged: ") + error.what(),
                     "`trainyard db rebuild` makes it anew from the journal and the records beside it",
                     {.file = file.string()});
+  const bool held = error.getErrorCode() == SQLITE_BUSY || error.getErrorCode() == SQLITE_LOCKED;
   throw UserError(std::string("cannot open the database: ") + error.what(),
-                  "check that the file and its folder can be read and written", {.file = file.string()});
+                  held
+                      ? "another program holds it; end that one first"
+                      : "check that the file and its folder can be read and written and the disk is not full",
+                  {.file = file.string()});
 }
 
 // UserError where the file is another program's or a later release's.

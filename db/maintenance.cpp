@@ -113,7 +113,10 @@ FileCheck check_files(const fs::path& yard, const Database* database) {
 void back_up(const Database& database, const fs::path& to) {
   if (fs::exists(to)) throw UserError("is there already", "name a file that is not", {.file = to.string()});
   const fs::path unfinished = with_suffix(to, ".unfinished");
-  remove_database(unfinished);
+  try {
+    remove_database(unfinished);
+  } catch (const fs::filesystem_error&) {  // nor can it be written then
+  }
   if (!std::ofstream(unfinished))  // SQLite's word for it would be held against the database that is copied
     throw UserError("cannot be written", "is the folder there and writable?", {.file = to.string()});
   translated(database.connection(), [&] {

@@ -69,10 +69,12 @@ std::string place_of(const std::map<std::string, models::Value>& values, const C
   return place;
 }
 
-// Said once for each model and value of the axis, whatever the seed.
+// Said once for each model and value of the axis, whatever the seed. Not of a file that is wrong: its runs
+// may have values of which no network can be made.
 void warn_of_differences(const Compare& compare, const CompareTable& table,
                          const std::vector<std::string>& varied, const std::vector<ExpandedRun>& runs,
                          Problems& problems) {
+  if (problems.errors() > 0) return;
   using Values = std::map<std::string, models::Value>;
   std::map<std::string, Values> baselines;
   std::vector<Values> arms;

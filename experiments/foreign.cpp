@@ -64,8 +64,9 @@ Filled filled(const std::string& argument, const std::map<std::string, models::V
 }
 
 std::string hash_of(const fs::path& file, const Experiment& experiment) {
-  std::ifstream in(file, std::ios::binary);
-  if (!fs::is_regular_file(file) || !in)
+  std::ifstream in;
+  if (fs::is_regular_file(file)) in.open(file, std::ios::binary);  // a pipe would be waited for
+  if (!in.is_open())
     throw UserError("the file " + file.string() + " of a strategy cannot be read",
                     "`files` are looked for beside the experiment's file",
                     {.file = experiment.file.string()});

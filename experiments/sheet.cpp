@@ -50,7 +50,7 @@ void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
 }
 
 void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
-  if (item.text() == nullptr || item.text()->empty())
+  if (item.text() == nullptr || item.text()->empty() || item.text()->find('\0') != std::string::npos)
     return problems.error(item.at,
                           "published must name a TOML file of published numbers, is " + description(item));
   sheet.published = *item.text();

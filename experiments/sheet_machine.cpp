@@ -212,7 +212,7 @@ std::map<std::string, std::string> read_data(const Member& section, Problems& pr
     if (std::find(names.begin(), names.end(), member.name) == names.end()) {
       problems.error(member.at, "there is no data set " + in_quotes(member.name) +
                                     models::name_advice(member.name, names));
-    } else if (text == nullptr || text->empty()) {
+    } else if (text == nullptr || text->empty() || text->find('\0') != std::string::npos) {
       problems.error(member.value.at,
                      member.name + " must be a folder or \"synthetic\", is " + description(member.value));
     } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {

@@ -176,3 +176,13 @@ TEST_CASE("what is wrong on the command line is located there") {
   CHECK(where("model=mpl").at(0) == "--where model: error: no run has model = mpl; did you mean \"mlp\"?");
   CHECK(where("mlp").at(0) == "--where: error: \"mlp\" is not name=value, as in epochs=1");
 }
+
+TEST_CASE("what the arms of a comparison state is not asked of a file that is wrong") {
+  const std::string of_model = "name = \"x\"\n[matrix]\nstrategy = [\"single\", \"ddp\"]\nmodel = ";
+  check_all({{of_model + "[\"nbow\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"cifar10\"",
+              "f.toml:7:11: error: model \"nbow\" cannot be trained on \"cifar10\", only on imdb, "
+              "synthetic-reviews"},
+             {of_model + "[\"conv-autoencoder\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"imdb\"",
+              "f.toml:7:11: error: model \"conv-autoencoder\" cannot be trained on \"imdb\", only on mnist, "
+              "cifar10, fashion-mnist, synthetic-digits, synthetic-color-digits, folder"}});
+}

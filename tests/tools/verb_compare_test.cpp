@@ -1,39 +1,22 @@
 // `trainyard compare` and `export` as a user calls them, over a yard that was filled as a sweep fills it.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 #include "../db/yard.h"
 #include "contains.h"
 #include "db/schema.h"
+#include "program_says.h"
 
 using namespace trainyard;
 using namespace trainyard::db::testing;
+using namespace trainyard::tests;
 
 namespace {
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-};
-
-Outcome trainyard_says(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((std::string(TRAINYARD_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::array<char, 4096> buffer{};
-  while (const auto count = fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.out.append(buffer.data(), count);
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
 
 // mlp × single, ddp × 3 seeds; ddp takes `factor` of single's time. Journalled as "demo".
 struct Filled {

@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace trainyard::tools {
 
@@ -41,5 +42,8 @@ void add_sql(CLI::App& program, Invocation& invocation);
 
 // `--yard DIR`, the same for every verb that reads or writes one.
 void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& yard);
+
+// Refuses "", which a variable that was not set leaves, where a path is wanted.
+CLI::Option* refuse_empty(CLI::Option* option);
 
 }  // namespace trainyard::tools

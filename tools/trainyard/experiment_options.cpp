@@ -66,7 +66,7 @@ std::string stages_lines(const orchestrator::Plan& plan) {
 }  // namespace
 
 void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
-  command.add_option("FILE", options.file, "experiment file (TOML)")->required();
+  refuse_empty(command.add_option("FILE", options.file, "experiment file (TOML)")->required());
   command.add_option("--set", options.selection.set, "set a key for all runs: --set epochs=1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -99,8 +99,10 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
 }
 
 void add_place_options(CLI::App& command, ExperimentOptions& options) {
-  command.add_option("--data", options.data, "folder of data sets (default: $TRAINYARD_DATA, else [data])")
-      ->type_name("DIR");
+  refuse_empty(
+      command
+          .add_option("--data", options.data, "folder of data sets (default: $TRAINYARD_DATA, else [data])")
+          ->type_name("DIR"));
   add_yard_option(command, options.yard);
 }
 

@@ -1,6 +1,9 @@
 // trainyard: compare ways of training a network, with evidence. One verb a file; this one only finds the
 // verb.
+#include <array>
+#include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -13,6 +16,7 @@
 #include "models/nearest_name.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/printable_output.h"
+#include "tools/trainyard/standard_streams.h"
 
 namespace trainyard::tools {
 namespace {
@@ -85,23 +89,55 @@ int parse_and_run(int argc, char** argv) {
   return invocation.action();
 }
 
+// What no disk is to blame for: a circle of links, a name that is too long, a file where a folder must be.
+bool is_wrong_path(const std::error_code& error) {
+  static constexpr std::array wrong{std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long,
+                                    std::errc::not_a_directory, std::errc::invalid_argument};
+  for (const std::errc each : wrong)
+    if (error == each) return true;
+  return false;
+}
+
+int failed(const std::string& what) {
+  std::cerr << "trainyard: " << what << "; what was recorded so far is safe, the same command continues\n";
+  return run_failed;
+}
+
+// The exit code of all that can happen.
+int outcome(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const UserError& error) {
+    std::cerr << "trainyard: " << error.what() << '\n';
+    return wrong_usage;
+  } catch (const std::filesystem::filesystem_error& error) {
+    if (!is_wrong_path(error.code())) return failed(error.what());
+    std::cerr << "trainyard: " << error.path1().string() << ": " << error.code().message()
+              << "; name another path\n";
+    return wrong_usage;
+  } catch (const std::system_error& error) {  // a disk that is full, a folder that cannot be written
+    return failed(error.what());
+  } catch (const std::exception& error) {
+    return failed(std::string("internal error: ") + error.what());
+  }
+}
+
+// `code`, but no success where what was printed did not arrive, as on a full disk. A reader that went away
+// (`| head`) has what it wanted.
+int with_output(int code, const PrintableOutput& output) {
+  std::cout.flush();
+  if (output.error() == 0 || output.error() == EPIPE) return code;
+  std::cerr << "trainyard: standard output: " << std::generic_category().message(output.error())
+            << "; what was printed is not whole\n";
+  return code == done ? run_failed : code;
+}
+
 }  // namespace
 }  // namespace trainyard::tools
 
 int main(int argc, char** argv) {
-  const trainyard::tools::PrintableOutput out(std::cout), err(std::cerr);
-  try {
-    return trainyard::tools::parse_and_run(argc, argv);
-  } catch (const trainyard::UserError& error) {
-    std::cerr << "trainyard: " << error.what() << '\n';
-    return trainyard::tools::wrong_usage;
-  } catch (const std::system_error& error) {  // a disk that is full, a folder that cannot be written
-    std::cerr << "trainyard: " << error.what()
-              << "; what was recorded so far is safe, the same command continues\n";
-    return trainyard::tools::run_failed;
-  } catch (const std::exception& error) {
-    std::cerr << "trainyard: internal error: " << error.what()
-              << "; what was recorded so far is safe, the same command continues\n";
-    return trainyard::tools::run_failed;
-  }
+  using namespace trainyard::tools;
+  open_closed_streams();
+  const PrintableOutput out(std::cout), err(std::cerr);
+  return with_output(outcome(argc, argv), out);
 }

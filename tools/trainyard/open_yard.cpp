@@ -57,6 +57,7 @@ std::string experiment_named(const db::Database& database, const std::string& na
 }
 
 std::string run_named(const db::Database& database, const std::string& text) {
+  if (text.empty()) throw UserError("a run's key is empty", "`trainyard status` lists them");
   const auto keys = db::keys_with_prefix(database, text);
   if (keys.empty()) throw UserError("no run \"" + text + "\" in this yard", "`trainyard status` lists them");
   if (keys.size() > 1)

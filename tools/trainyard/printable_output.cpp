@@ -32,13 +32,18 @@ PrintableOutput::int_type PrintableOutput::overflow(int_type character) {
 }
 
 int PrintableOutput::sync() {
-  return buffer_->pubsync();
+  return noted(buffer_->pubsync() == 0) ? 0 : -1;
+}
+
+bool PrintableOutput::noted(bool written) {
+  if (!written && error_ == 0) error_ = errno != 0 ? errno : EIO;
+  return written;
 }
 
 bool PrintableOutput::pass(const std::string& text) {
   const std::string shown = models::printable(text);
   const auto size = static_cast<std::streamsize>(shown.size());
-  return buffer_->sputn(shown.data(), size) == size;
+  return noted(buffer_->sputn(shown.data(), size) == size);
 }
 
 bool write_as_it_is(int fd, const std::string& text) {

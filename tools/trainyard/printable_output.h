@@ -15,6 +15,7 @@ class PrintableOutput : public std::streambuf {
   ~PrintableOutput() override;
   PrintableOutput(const PrintableOutput&) = delete;
   PrintableOutput& operator=(const PrintableOutput&) = delete;
+  int error() const { return error_; }  // errno of the first write that failed; 0 where all was written
 
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override;
@@ -23,10 +24,12 @@ class PrintableOutput : public std::streambuf {
 
  private:
   bool pass(const std::string& text);
+  bool noted(bool written);
 
   std::ostream& stream_;
   std::streambuf* buffer_;
   std::string begun_;  // a character whose other bytes have not come
+  int error_ = 0;
 };
 
 // All of it as it stands; false where the descriptor takes no more.

@@ -81,8 +81,9 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
                       const std::shared_ptr<Options>& options, int (*action)(const Options&),
                       Invocation& invocation) {
   auto* command = parent.add_subcommand(name, meaning);
-  command->add_option("--data", options->directory, "the data directory; otherwise TRAINYARD_DATA")
-      ->type_name("DIR");
+  refuse_empty(
+      command->add_option("--data", options->directory, "the data directory; otherwise TRAINYARD_DATA")
+          ->type_name("DIR"));
   command->callback(
       [options, action, &invocation] { invocation.action = [options, action] { return action(*options); }; });
   return command;

@@ -89,9 +89,9 @@ void add_db(CLI::App& program, Invocation& invocation) {
     return command;
   };
   add("check", "is it sound, can journal and records be read, and does it say what they say", check);
-  add("backup", "a consistent copy, also while a sweep runs", backup)
-      ->add_option("FILE", options->file, "a file that is not there yet")
-      ->required();
+  refuse_empty(add("backup", "a consistent copy, also while a sweep runs", backup)
+                   ->add_option("FILE", options->file, "a file that is not there yet")
+                   ->required());
   add("rebuild", "make it again from journal and records", rebuild);
 }
 

@@ -77,7 +77,8 @@ void add_export(CLI::App& program, Invocation& invocation) {
   command->add_option("--format", options->format, "csv, or jsonl: an object a line")
       ->check(CLI::IsMember({"csv", "jsonl"}))
       ->capture_default_str();
-  command->add_option("--out", options->out, "file to write (default: standard output)")->type_name("FILE");
+  refuse_empty(command->add_option("--out", options->out, "file to write (default: standard output)")
+                   ->type_name("FILE"));
   add_yard_option(*command, options->yard);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return export_results(*options); }; });

@@ -1,7 +1,7 @@
 // trainyard new: a commented experiment file that runs.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include "experiments/template.h"
 #include "models/error.h"
 #include "orchestrator/shell_quoted.h"
+#include "orchestrator/whole_file.h"
 #include "tools/trainyard/command.h"
 
 namespace trainyard::tools {
@@ -20,14 +21,20 @@ struct NewOptions {
 };
 
 int write_new(const NewOptions& options) {
-  if (std::filesystem::exists(options.file) && !options.force)
+  const bool replaces = std::filesystem::exists(options.file);
+  if (replaces && !options.force)
     throw UserError(options.file.string() + " is there already",
                     "give another name, or --force to replace it");
-  std::ofstream out(options.file);
-  out << experiments::template_file(options.file.stem().string());
-  out.close();
-  if (!out)
-    throw UserError(options.file.string() + " cannot be written", "is the folder there and writable?");
+  if (replaces && !std::filesystem::is_regular_file(options.file))
+    throw UserError(options.file.string() + " is no plain file", "give another name");
+  try {  // whole or not at all: an older file stays where the disk is full
+    orchestrator::write_whole_file(
+        replaces ? std::filesystem::canonical(options.file) : std::filesystem::absolute(options.file),
+        experiments::template_file(options.file.stem().string()));
+  } catch (const std::system_error& error) {
+    throw UserError(options.file.string() + " cannot be written: " + error.code().message(),
+                    "is the folder there and writable, is the disk full?");
+  }
   std::cout << "wrote " << options.file.string() << "; run it with: trainyard run "
             << orchestrator::shell_quoted(options.file.string()) << '\n';
   return done;
@@ -38,7 +45,7 @@ int write_new(const NewOptions& options) {
 void add_new(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("new", "write a commented experiment file that runs");
   auto options = std::make_shared<NewOptions>();
-  command->add_option("FILE", options->file, "file to write")->capture_default_str();
+  refuse_empty(command->add_option("FILE", options->file, "file to write")->capture_default_str());
   command->add_flag("--force", options->force, "replace the file where it exists");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return write_new(*options); }; });

@@ -84,8 +84,10 @@ void add_report(CLI::App& program, Invocation& invocation) {
     help += "\n" + format.name + ": " + format.files;
   }
   command->add_option("--format", options->formats, help)->delimiter(',')->check(CLI::IsMember(names));
-  command->add_option("--out", options->out, "folder to write to (default: reports/EXPERIMENT in the yard)")
-      ->type_name("DIR");
+  refuse_empty(
+      command
+          ->add_option("--out", options->out, "folder to write to (default: reports/EXPERIMENT in the yard)")
+          ->type_name("DIR"));
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return report(*options); }; });
 }

@@ -1,0 +1,33 @@
+// The real program under a shell: what it says and how it ends.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+namespace trainyard::tests {
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+};
+
+inline Outcome shell_says(const std::string& command) {
+  Outcome outcome;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer{};
+  while (const auto count = fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.out.append(buffer.data(), count);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+inline Outcome trainyard_says(const std::string& arguments) {
+  return shell_says(std::string(TRAINYARD_PROGRAM) + " " + arguments);
+}
+
+}  // namespace trainyard::tests
