@@ -14,8 +14,8 @@ class Option;
 
 namespace trainyard::tools {
 
-// Exit codes; a run that is not as its file expects has failed as well; 3 is what
-// `compare --fail-on deteriorates` asks for.
+// Exit codes; a run that is not as its file expects has failed as well, and so has a verb whose output the
+// disk did not take; 3 is what `compare --fail-on deteriorates` asks for.
 enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, deteriorated = 3, interrupted = 130 };
 
 struct Invocation {
