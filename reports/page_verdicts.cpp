@@ -180,9 +180,9 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   }
   out.leaf("p", {{"class", "sub"}},
            "The shaded strip in a cell is the margin inside which a difference counts as no change; the bar "
-           "is the 95 % "
-           "interval of the change. Inconclusive means that the interval fits neither verdict: more seeds "
-           "are needed.");
+           "is the 95 % interval of the change. Inconclusive means that the interval fits neither verdict, "
+           "so that "
+           "more seeds are needed, or that there is none to test: the numbers below the table say which.");
   out.add(tally(comparison));
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/joined.h"
 #include "models/printable.h"
 #include "reports/benchmark_table.h"
 #include "reports/number_text.h"
@@ -111,20 +112,21 @@ std::string published_lines(const Comparison& comparison) {
 }  // namespace
 
 std::string terminal_table(const Content& content) {
-  std::string text;
+  std::vector<std::string> blocks;
   for (const Comparison& comparison : content.comparisons) {
-    if (!has_verdicts(comparison)) {
-      text += shortened(no_verdicts_text(comparison), 160) + "\n\n";
-      continue;
+    if (has_verdicts(comparison)) {
+      blocks.push_back("Verdicts against " + shortened(baseline_text(comparison.compare), 60) + "\n\n" +
+                       verdict_lines(comparison) + "\n" + benchmark_lines(comparison) +
+                       published_lines(comparison));
+    } else {
+      blocks.push_back(shortened(no_verdicts_text(comparison), 160) + "\n");
     }
-    text += "Verdicts against " + shortened(baseline_text(comparison.compare), 60) + "\n\n";
-    text +=
-        verdict_lines(comparison) + "\n" + benchmark_lines(comparison) + published_lines(comparison) + "\n";
   }
-  for (const Statement& statement : content.fairness) {
-    if (statement.bearing == Bearing::unfair) text += "warning: " + shortened(statement.text, 400) + "\n";
-  }
-  return text;
+  std::string warnings;
+  for (const Statement& statement : content.fairness)
+    if (statement.bearing == Bearing::unfair) warnings += "warning: " + shortened(statement.text, 400) + "\n";
+  if (!warnings.empty()) blocks.push_back(warnings);
+  return models::joined(blocks, {}, "\n");
 }
 
 }  // namespace trainyard::reports

@@ -23,7 +23,7 @@ constexpr std::array<KnownPart, 7> parts{
     {{"forward", "Forward", "forward", "the forward pass (smaller parts of a batch use a device less well)"},
      {"backward", "Backward", "backward",
       "the backward pass (smaller parts of a batch use a device less well)"},
-     {"optimizer", "Optimizer", "optimizer", "the optimizer (each replica updates all of its parameters)"},
+     {"optimizer", "Optimizer", "optimizer", "the optimizer"},
      {"exposed_communication", "Exposed communication", "communication",
       "waiting for other ranks' gradients and activations"},
      {"bubble", "Pipeline bubble", "bubble", "waiting for a neighbouring stage"},

@@ -137,6 +137,18 @@ TEST_CASE("a baseline that is a number is named with its axis") {
   CHECK(no_verdicts_text({compare, {}}) == "No verdicts: no arm of strategy stands beside single.");
 }
 
+TEST_CASE("on a terminal blocks are one blank line apart, and the last line is none") {
+  ReportData data = invented({.models = {"mlp"}});
+  const std::string verdicts = terminal_table(compose(data));
+  CHECK_FALSE(contains(verdicts, "\n\n\n"));
+  CHECK_FALSE(verdicts.ends_with("\n\n"));
+  final_of(data, "mlp", "ddp", 0).times_count = false;
+  const std::string warned = terminal_table(compose(data));
+  CHECK(contains(warned, "\n\nwarning: 1 run of 10 shared"));
+  CHECK_FALSE(contains(warned, "\n\n\n"));
+  CHECK_FALSE(warned.ends_with("\n\n"));
+}
+
 TEST_CASE("tables say what n counts") {
   ReportData data = invented({.models = {"mlp"}});
   const auto caption = [&] { return paper_tables(compose(data)).at(1).caption; };

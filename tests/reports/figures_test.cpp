@@ -123,8 +123,7 @@ TEST_CASE("a sentence says what an arm loses against its share of the baseline's
   CHECK(content.breakdown.remarks.front() ==
         "MLP, ddp: an epoch takes 1.20 s on 2 devices, 1.67 × as fast as single; ideal is 2.00 ×. Of the "
         "time lost, 62 % "
-        "is waiting for other ranks' gradients, 26 % the optimizer (each replica updates all of its "
-        "parameters).");
+        "is waiting for other ranks' gradients, 26 % the optimizer.");
 }
 
 TEST_CASE("the forest plot has each effect of the verdicts with its margin") {
