@@ -102,3 +102,16 @@ TEST_CASE("a path that leads nowhere is named, and is the user's to mend") {
                              "export --out ''", "report --out ''", "db backup ''"})
     CHECK_MESSAGE(contains(trainyard_says(option).out, "is empty; name a path"), option);
 }
+
+TEST_CASE(
+    "a data directory whose name is no UTF-8 is refused before anything is made: no journal could name it") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "first.toml").string(), yard = (folder / "yard").string();
+  REQUIRE(trainyard_says("new '" + file + "'").code == 0);
+  const std::string run = "run '" + file + "' --yard '" + yard + "'", directory = "\"$(printf 'd\\377')\" ";
+  const Outcome asked = trainyard_says(run + " --data " + directory);
+  CHECK(asked.code == 2);
+  CHECK_MESSAGE(contains(asked.out, "the path d\\xff is not UTF-8"), asked.out);
+  CHECK(shell_says("TRAINYARD_DATA=" + directory + TRAINYARD_PROGRAM + " " + run).code == 2);
+  CHECK(!std::filesystem::exists(yard));
+}

@@ -152,9 +152,10 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
 
 int run_experiment(Asked asked, const SweepChoices& choices) {
   auto yard = orchestrator::yard_from(asked.yard);
-  check_paths(
-      {yard.root(), yard.runs(), fs::absolute(asked.experiment.file), asked.experiment.machine.spool});
-  experiments::resolve_data(asked.experiment, experiments::data_search(asked.data));
+  const auto search = experiments::data_search(asked.data);
+  check_paths({yard.root(), yard.runs(), fs::absolute(asked.experiment.file), asked.experiment.machine.spool,
+               search.directory.value_or("")});
+  experiments::resolve_data(asked.experiment, search);
   orchestrator::settle(asked.experiment.machine);
   const auto machine = machine_for(asked.experiment);
   const orchestrator::YardLock lock(yard, asked.command);
