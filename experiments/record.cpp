@@ -1,14 +1,14 @@
 #include "experiments/record.h"
 
 #include <array>
-#include <charconv>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <limits>
 
 #include "experiments/crc32c.h"
 #include "experiments/json_members.h"
+#include "experiments/utc_time.h"
 #include "models/error.h"
 
 namespace trainyard::experiments {
@@ -38,6 +38,13 @@ std::string text_problem(const json& object, const char* name) {
   return {};
 }
 
+std::string time_problem(const json& object) {
+  std::string problem = text_problem(object, "time");
+  if (problem.empty() && !utc_time(object.at("time").get_ref<const std::string&>()))
+    problem = "time is not one of RFC 3339, as \"2026-11-20T09:30:12.345Z\" is (without a zone it is UTC)";
+  return problem;
+}
+
 std::string elapsed_problem(const json& object) {
   const auto member = object.find("elapsed_seconds");
   if (member == object.end()) return "no member elapsed_seconds";
@@ -57,7 +64,7 @@ std::string member_problem(const json& object) {
       object.contains("rank") ? integer_problem(object, "rank", 0, max_int) : "",
       integer_problem(object, "seq", 0, max_integer),
       text_problem(object, "type"),
-      text_problem(object, "time"),
+      time_problem(object),
       elapsed_problem(object)};
   for (const std::string& problem : problems)
     if (!problem.empty()) return problem;
@@ -83,7 +90,7 @@ Record to_record(json object) {
   if (object.contains("rank")) record.rank = object.at("rank").get<int>();
   object.at("seq").get_to(record.seq);
   object.at("type").get_to(record.type);
-  object.at("time").get_to(record.time);
+  record.time = utc_time(object.at("time").get_ref<const std::string&>()).value_or("");
   object.at("elapsed_seconds").get_to(record.elapsed_seconds);
   object.erase("crc");
   record.body = std::move(object);

@@ -149,6 +149,26 @@ TEST_CASE("a database is checked, copied and made again from the files") {
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
 
+TEST_CASE("a record may say its time in any zone; one whose time is none is left out, and the run says so") {
+  const Scratch scratch;
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto run_at = [&](const std::string& time) {
+    std::string script = trivial;
+    const std::string usual = "2026-11-20T09:30:12.345Z";
+    scratch.write("program.sh", script.replace(script.find(usual), usual.size(), time));
+    const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+    return std::pair(output.code, output.out + output.err);
+  };
+  const auto [refused, said] = run_at("soon");
+  CHECK(refused == 1);
+  CHECK_MESSAGE(contains(said, "a line was left out: time is not one of RFC 3339, as \"2026-11-20T"), said);
+  const auto [taken, words] = run_at("2026-11-20 11:30:12.345678+02:00");
+  CHECK_MESSAGE(taken == 0, words);
+  const auto ended =
+      run_trainyard(scratch.path(), {"sql", "SELECT ended FROM process WHERE ended IS NOT NULL"});
+  CHECK_MESSAGE(contains(ended.out, "2026-11-20T09:30:12.345Z"), ended.out);
+}
+
 TEST_CASE("db check names a line of the journal that cannot be read, and says what a rebuild makes of it") {
   const Scratch scratch;
   scratch.write("program.sh", trivial);

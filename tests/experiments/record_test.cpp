@@ -9,6 +9,7 @@
 
 #include "experiments/crc32c.h"
 #include "experiments/record_writer.h"
+#include "experiments/utc_time.h"
 #include "file_size_limit.h"
 #include "models/error.h"
 #include "scratch_folder.h"
@@ -103,10 +104,12 @@ TEST_CASE("a wrong CRC is named beside the right one") {
 
 TEST_CASE("a foreign record needs no CRC, and keeps unknown members and types") {
   const ParsedLine parsed = parse_line(
-      R"( {"v":1, "run":"a", "attempt":2, "rank":1, "seq":0, "type":"surprise", "time":"now", "elapsed_seconds":1, "x":[1]} )");
+      R"( {"v":1, "run":"a", "attempt":2, "rank":1, "seq":0, "type":"surprise", "time":"2026-11-20 09:30:12", "elapsed_seconds":1, "x":[1]} )");
   REQUIRE_MESSAGE(parsed.record.has_value(), parsed.problem);
   CHECK(parsed.record->type == "surprise");
   CHECK(parsed.record->body.at("x").at(0) == 1);
+  CHECK(parsed.record->time == "2026-11-20T09:30:12.000Z");
+  CHECK(parsed.record->body.at("time") == "2026-11-20 09:30:12");
 }
 
 TEST_CASE("what is no record says why") {
@@ -128,8 +131,15 @@ TEST_CASE("what is no record says why") {
         "seq is not an integer from 0 to 9223372036854775807");
   CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":3})") == "type is not a text");
   CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end"})") == "no member time");
-  CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end","time":"t","elapsed_seconds":-1})") ==
-        "elapsed_seconds is not a number >= 0");
+  CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end","time":"soon","elapsed_seconds":1})") ==
+        "time is not one of RFC 3339, as \"2026-11-20T09:30:12.345Z\" is (without a zone it is UTC)");
+  CHECK(problem(
+            R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end","time":1763631012,"elapsed_seconds":1})") ==
+        "time is not a text");
+  CHECK(
+      problem(
+          R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end","time":"2026-11-20T09:30:12Z","elapsed_seconds":-1})") ==
+      "elapsed_seconds is not a number >= 0");
   CHECK(problem(R"({"v":1,"run":"a","elapsed_seconds":1e999})").starts_with("not JSON"));
   CHECK(problem(R"({"crc":"00000000", "v":1})").starts_with("crc is not the last member"));
   CHECK(problem(R"({"v":1,"crc":5})").starts_with("crc is not the last member"));
@@ -149,6 +159,50 @@ TEST_CASE("text that is not UTF-8 is written with replacement characters") {
 TEST_CASE("only an object with members can be sealed") {
   CHECK_THROWS_AS(sealed_line(nlohmann::ordered_json::object()), InternalError);
   CHECK_THROWS_AS(sealed_line(nlohmann::ordered_json::array({1})), InternalError);
+}
+
+// The first five are those of RFC 3339, section 5.8, each with the instant that it is said there to be. The
+// others are what Python's datetime and Unix's `date` write for one instant.
+TEST_CASE("times of RFC 3339 become UTC with milliseconds, whose texts are in the order of the times") {
+  const std::vector<std::pair<std::string, std::string>> times{
+      {"1985-04-12T23:20:50.52Z", "1985-04-12T23:20:50.520Z"},
+      {"1996-12-19T16:39:57-08:00", "1996-12-20T00:39:57.000Z"},
+      {"1990-12-31T23:59:60Z", "1991-01-01T00:00:00.000Z"},
+      {"1990-12-31T15:59:60-08:00", "1991-01-01T00:00:00.000Z"},
+      {"1937-01-01T12:00:27.87+00:20", "1937-01-01T11:40:27.870Z"},
+      {"2026-11-20T09:30:12.345678+00:00", "2026-11-20T09:30:12.345Z"},
+      {"2026-11-20 09:30:12.345678", "2026-11-20T09:30:12.345Z"},
+      {"2026-11-20 11:30:12.345999+02:00", "2026-11-20T09:30:12.345Z"},
+      {"2026-11-20t09:30:12.345z", "2026-11-20T09:30:12.345Z"},
+      {"2024-02-29T23:59:59-00:01", "2024-03-01T00:00:59.000Z"}};
+  for (const auto& [text, utc] : times) CHECK(utc_time(text) == utc);
+}
+
+TEST_CASE("what is no time is none, whatever part of it is wrong") {
+  for (const char* text : {"",
+                           "now",
+                           "t",
+                           "1763631012",
+                           "2026-11-20",
+                           "09:30:12Z",
+                           "2026-11-20T09:30Z",
+                           "2026-13-20T09:30:12Z",
+                           "2026-11-31T09:30:12Z",
+                           "2025-02-29T09:30:12Z",
+                           "2026-00-20T09:30:12Z",
+                           "2026-11-20T24:00:00Z",
+                           "2026-11-20T09:60:12Z",
+                           "2026-11-20T09:30:61Z",
+                           "2026-11-20T09:30:12.Z",
+                           "2026-11-20T09:30:12,345Z",
+                           "2026-11-20T09:30:12+0200",
+                           "2026-11-20T09:30:12+24:00",
+                           "2026-11-20T09:30:12Z+02:00",
+                           "2026-11-20T09:30:12 UTC",
+                           " 2026-11-20T09:30:12Z",
+                           "2026-11-20T09:30:12Z ",
+                           "+026-11-20T09:30:12Z"})
+    CHECK_MESSAGE(!utc_time(text), text);
 }
 
 TEST_CASE("now is UTC with milliseconds") {
