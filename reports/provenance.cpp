@@ -29,14 +29,23 @@ std::string mesh_text(const db::RunSummary& run) {
   return text;
 }
 
-std::string runs_text(const ReportData& data) {
+std::string counts_text(const ReportData& data, bool in_latest_plan) {
   std::map<std::string, std::size_t> status;
-  for (const db::RunSummary& run : data.runs) ++status[run.status];
+  for (const db::RunSummary& run : data.runs)
+    if (run.in_latest_plan == in_latest_plan) ++status[run.status];
+  if (status.empty() && !in_latest_plan) return "";
   std::string text =
       std::to_string(status["finished"]) + " complete, " + std::to_string(status["failed"]) + " failed";
   for (const char* other : {"running", "interrupted", "planned"})
     if (status[other] > 0) text += ", " + std::to_string(status[other]) + " " + other;
   return text;
+}
+
+// Runs that were planned before and are not planned any more are said apart.
+std::string runs_text(const ReportData& data) {
+  const std::string before = counts_text(data, false);
+  return counts_text(data, true) +
+         (before.empty() ? "" : "; planned before, not in the latest plan: " + before);
 }
 
 Texts data_sets(const ReportData& data) {

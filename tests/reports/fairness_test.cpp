@@ -184,5 +184,14 @@ TEST_CASE("each comparison without an arm has its sentence in Markdown, and no e
   CHECK_FALSE(contains(text, "All effects against precision float32"));
 }
 
+TEST_CASE("runs that are in no plan any more are counted apart from those of the latest one") {
+  ReportData data = invented({.models = {"mlp"}});  // two arms of five seeds
+  CHECK(compose(data).provenance.front() ==
+        std::pair<std::string, std::string>("Runs", "10 complete, 0 failed"));
+  for (std::size_t i = 0; i < 3; ++i) data.runs[i].in_latest_plan = false;
+  CHECK(compose(data).provenance.front().second ==
+        "7 complete, 0 failed; planned before, not in the latest plan: 3 complete, 0 failed");
+}
+
 }  // namespace
 }  // namespace trainyard::reports
