@@ -23,7 +23,7 @@ std::optional<fs::path> program_path(const std::string& name, const fs::path& fo
   std::istringstream folders(std::string(path == nullptr ? "/bin:/usr/bin" : path) +
                              ":");  // the last may be empty
   for (std::string each; std::getline(folders, each, ':');)
-    if (const auto found = there(folder / each / name)) return found;
+    if (auto found = there(folder / each / name)) return found;
   return std::nullopt;
 }
 
