@@ -100,7 +100,7 @@ at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places
                               const AugmentationDraws& draws, const at::Tensor& fill) {
   const std::int64_t batch = images.size(0), lines = images.size(2), columns = images.size(3);
   const auto of_batch = [&](const at::Tensor& drawn) { return drawn.index_select(0, places).unsqueeze(1); };
-  const auto shifted = [&](at::Tensor along,
+  const auto shifted = [&](const at::Tensor& along,
                            const at::Tensor& corner) {  // [batch, lines] or [batch, columns]
     return corner.defined() ? along.add(of_batch(corner)).sub_(crop_padding) : along.expand({batch, -1});
   };

@@ -196,6 +196,7 @@ constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
 
 std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> zeros;
+  zeros.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) zeros.push_back(at::zeros_like(tensor.detach()));
   return zeros;
 }
