@@ -73,13 +73,12 @@ Connection open_for_reading(const std::filesystem::path& file) try {
     throw UserError("is not a database", "name the yard with --yard, or move this file away",
                     {.file = file.string()});
   if (error.getErrorCode() == SQLITE_CORRUPT)
-    throw UserError(std::string("is damaged: ") + error.what(),
-                    "`trainyard db rebuild` makes it anew from the journal and the records beside it",
+    throw UserError(std::string("is damaged: ") + error.what(), advice_for(SQLITE_CORRUPT),
                     {.file = file.string()});
   const bool held = error.getErrorCode() == SQLITE_BUSY || error.getErrorCode() == SQLITE_LOCKED;
   throw UserError(std::string("cannot open the database: ") + error.what(),
                   held
-                      ? "another program holds it; end that one first"
+                      ? advice_for(SQLITE_BUSY)
                       : "check that the file and its folder can be read and written and the disk is not full",
                   {.file = file.string()});
 }

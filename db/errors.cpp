@@ -9,9 +9,6 @@
 
 namespace trainyard::db {
 
-namespace {
-
-// What to do about an error that the machine or the file is the cause of; null where it is our own.
 const char* advice_for(int code) {
   switch (code) {
     case SQLITE_FULL:
@@ -20,7 +17,7 @@ const char* advice_for(int code) {
       return "the disk does not do what it is told; see `dmesg`, then `trainyard db check`";
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return "`trainyard db rebuild` makes it again from the journal and the records beside it";
+      return "`trainyard db rebuild` makes it anew from the journal and the records beside it";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "another program holds it locked; end that one first";
@@ -33,8 +30,6 @@ const char* advice_for(int code) {
       return nullptr;
   }
 }
-
-}  // namespace
 
 void rethrow(const SQLite::Exception& error, const SQLite::Database& connection) {
   const char* advice = advice_for(error.getErrorCode());

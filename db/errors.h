@@ -8,6 +8,10 @@
 
 namespace trainyard::db {
 
+// What to do about an error of SQLite's that the machine or the file is the cause of; null where it is our
+// own.
+const char* advice_for(int code);
+
 // A UserError for what the user must mend (disk full, no permission, damaged file, locked), an InternalError
 // for SQL of ours that is wrong. Names the database file.
 [[noreturn]] void rethrow(const SQLite::Exception& error, const SQLite::Database& connection);

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "db/database.h"
+#include "db/errors.h"
 #include "db/run_states.h"
 #include "models/error.h"
 
@@ -24,8 +25,7 @@ void drop_views(SQLite::Database& connection) {
 UserError wrongly_marked(const SQLite::Database& connection, int found, const std::string& why) {
   return UserError("is marked as a database of schema " + std::to_string(found) +
                        ", but its tables are not of that one" + why,
-                   "`trainyard db rebuild` makes it anew from the journal and the records beside it",
-                   {.file = connection.getFilename()});
+                   advice_for(SQLITE_CORRUPT), {.file = connection.getFilename()});
 }
 
 void bring_forward(SQLite::Database& connection, int found) try {

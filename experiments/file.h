@@ -21,8 +21,8 @@
 
 namespace trainyard::experiments {
 
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer's `count = 99999` would be its only file of a
-                                                 // minute
+// To a fuzzer `count = 99999` would be its only file of a minute.
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 inline constexpr std::size_t max_runs = 1000;
 #else
 inline constexpr std::size_t max_runs = 100'000;

@@ -2,8 +2,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdio>
-#include <ctime>
 #include <limits>
 
 #include "experiments/crc32c.h"
@@ -38,11 +36,14 @@ std::string text_problem(const json& object, const char* name) {
   return {};
 }
 
-std::string time_problem(const json& object) {
-  std::string problem = text_problem(object, "time");
-  if (problem.empty() && !utc_time(object.at("time").get_ref<const std::string&>()))
-    problem = "time is not one of RFC 3339, as \"2026-11-20T09:30:12.345Z\" is (without a zone it is UTC)";
-  return problem;
+// Where there is none, `time` becomes that of `object`.
+std::string time_problem(const json& object, std::string& time) {
+  if (std::string problem = text_problem(object, "time"); !problem.empty()) return problem;
+  const auto utc = utc_time(object.at("time").get_ref<const std::string&>());
+  if (!utc)
+    return "time is not one of RFC 3339, as \"2026-11-20T09:30:12.345Z\" is (without a zone it is UTC)";
+  time = *utc;
+  return {};
 }
 
 std::string elapsed_problem(const json& object) {
@@ -52,8 +53,8 @@ std::string elapsed_problem(const json& object) {
   return {};
 }
 
-// Why `object` is no record; empty where it is one.
-std::string member_problem(const json& object) {
+// Why `object` is no record; empty where it is one, and then `time` is its time.
+std::string member_problem(const json& object, std::string& time) {
   constexpr auto max_int = std::numeric_limits<int>::max();
   constexpr auto max_integer = std::numeric_limits<std::int64_t>::max();
   if (!object.is_object()) return "not a JSON object";
@@ -64,7 +65,7 @@ std::string member_problem(const json& object) {
       object.contains("rank") ? integer_problem(object, "rank", 0, max_int) : "",
       integer_problem(object, "seq", 0, max_integer),
       text_problem(object, "type"),
-      time_problem(object),
+      time_problem(object, time),
       elapsed_problem(object)};
   for (const std::string& problem : problems)
     if (!problem.empty()) return problem;
@@ -83,14 +84,14 @@ std::string seal_problem(std::string_view line, const json& object) {
   return found == expected ? "" : "CRC is " + found + ", should be " + expected;
 }
 
-Record to_record(json object) {
+Record to_record(json object, std::string time) {
   Record record;
   object.at("run").get_to(record.run);
   object.at("attempt").get_to(record.attempt);
   if (object.contains("rank")) record.rank = object.at("rank").get<int>();
   object.at("seq").get_to(record.seq);
   object.at("type").get_to(record.type);
-  record.time = utc_time(object.at("time").get_ref<const std::string&>()).value_or("");
+  record.time = std::move(time);
   object.at("elapsed_seconds").get_to(record.elapsed_seconds);
   object.erase("crc");
   record.body = std::move(object);
@@ -117,23 +118,15 @@ ParsedLine parse_line(std::string_view line) {
     return {std::nullopt, std::string("not JSON: ") + error.what()};
   }
   if (!object.is_object()) return {std::nullopt, "not a JSON object"};
+  std::string time;
   std::string problem = seal_problem(line, object);
-  if (problem.empty()) problem = member_problem(object);
+  if (problem.empty()) problem = member_problem(object, time);
   if (!problem.empty()) return {std::nullopt, problem};
-  return {to_record(std::move(object)), ""};
+  return {to_record(std::move(object), std::move(time)), ""};
 }
 
 std::string utc_now() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto since_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 32> text;
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(text.data() + length, text.size() - length, ".%03dZ",
-                static_cast<int>(since_epoch.count() % 1000));
-  return text.data();
+  return utc_text(std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
 }
 
 }  // namespace trainyard::experiments

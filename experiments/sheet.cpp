@@ -50,10 +50,11 @@ void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
 }
 
 void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
-  if (item.text() == nullptr || item.text()->empty() || item.text()->find('\0') != std::string::npos)
+  const std::string* file = path_or_argument(item);
+  if (file == nullptr)
     return problems.error(item.at,
                           "published must name a TOML file of published numbers, is " + description(item));
-  sheet.published = *item.text();
+  sheet.published = *file;
   sheet.published_at = item.at;
 }
 
@@ -145,6 +146,11 @@ std::string experiment_name(std::string text) {
   text.erase(text.begin(), std::find_if(text.begin(), text.end(), begins_name));
   text.resize(std::min(text.size(), longest_name));
   return text.empty() ? "experiment" : text;
+}
+
+const std::string* path_or_argument(const Item& item) {
+  const std::string* text = item.text();
+  return text == nullptr || text->empty() || text->find('\0') != std::string::npos ? nullptr : text;
 }
 
 const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems) {

@@ -120,6 +120,9 @@ std::map<std::string, std::string> read_data(const Member& section, Problems& pr
 void report_no_model(const Member& member, Problems& problems);
 
 // The section as a table; reports and gives null where it is none.
+// The text of `item` where it can be a path or an argument: not empty, without a zero byte. Else null.
+const std::string* path_or_argument(const Item& item);
+
 const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems);
 
 // Names of the models that the matrix and the added rows use.

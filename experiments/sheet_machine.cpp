@@ -76,8 +76,8 @@ bool read_time_limit(const Item& item, Machine& machine) {
 bool read_options(const Item& item, Machine& machine) {
   if (item.list() == nullptr) return false;
   for (const Item& each : *item.list()) {
-    const std::string* text = each.text();
-    if (text == nullptr || text->empty() || text->find('\0') != std::string::npos) return false;
+    const std::string* text = path_or_argument(each);
+    if (text == nullptr) return false;
     machine.options.push_back(*text);
   }
   return true;
@@ -208,11 +208,11 @@ std::map<std::string, std::string> read_data(const Member& section, Problems& pr
   if (table == nullptr) return data;
   const std::vector<std::string> names = models::dataset_names();
   for (const Member& member : *table) {
-    const std::string* text = member.value.text();
+    const std::string* text = path_or_argument(member.value);
     if (std::find(names.begin(), names.end(), member.name) == names.end()) {
       problems.error(member.at, "there is no data set " + in_quotes(member.name) +
                                     models::name_advice(member.name, names));
-    } else if (text == nullptr || text->empty() || text->find('\0') != std::string::npos) {
+    } else if (text == nullptr) {
       problems.error(member.value.at,
                      member.name + " must be a folder or \"synthetic\", is " + description(member.value));
     } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {

@@ -2,16 +2,11 @@
 
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 
 namespace trainyard::experiments {
 
-namespace {
-
-using Milliseconds = std::chrono::sys_time<std::chrono::milliseconds>;
-
-std::string form(Milliseconds time) {
+std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
@@ -23,6 +18,8 @@ std::string form(Milliseconds time) {
                 static_cast<int>(clock.subseconds().count()));
   return text.data();
 }
+
+namespace {
 
 // Takes a text from its front, piece by piece; what does not fit leaves it failed.
 class Scanner {
@@ -98,7 +95,7 @@ std::optional<std::string> utc_time(std::string_view text) {
   const auto ahead = offset(scanner);
   const std::chrono::year_month_day date(year, month, day);
   if (!scanner.done() || !date.ok()) return std::nullopt;
-  return form(std::chrono::sys_days(date) + minutes + seconds + fraction - ahead);
+  return utc_text(std::chrono::sys_days(date) + minutes + seconds + fraction - ahead);
 }
 
 }  // namespace trainyard::experiments

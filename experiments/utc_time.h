@@ -3,11 +3,14 @@
 // of the times. Used where records are read.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace trainyard::experiments {
+
+std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time);
 
 // `text` in that form: converted from its offset, cut to milliseconds. Nothing where it is no time.
 std::optional<std::string> utc_time(std::string_view text);

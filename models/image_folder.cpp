@@ -88,7 +88,7 @@ std::uint8_t label_of(const std::string& name, const Names& classes, const fs::p
 Images read_pictures(const fs::path& folder, const Names& classes, std::int64_t size, Sha256& hash) {
   Images images{.shape = {.channels = 3, .height = size, .width = size}, .pixels = {}, .labels = {}};
   refuse_empty_classes(folder);
-  for (const std::string& name : classes_in(folder)) {
+  for (const std::string& name : folders_in(folder)) {
     const std::uint8_t label = label_of(name, classes, folder);
     for (const std::string& file : pictures_in(folder / name)) {
       const std::vector<std::uint8_t> bytes = bytes_of(folder / name / file);

@@ -48,6 +48,12 @@ std::string warning_before_it_ends(std::string script) {
   return script.insert(script.rfind("printf"), warns);
 }
 
+void run_trivial(const Scratch& scratch, int replicas) {
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", replicas));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+}
+
 }  // namespace
 
 TEST_CASE("what a rank warns of stands in `show`, beneath its attempt") {
@@ -134,9 +140,7 @@ TEST_CASE(
 
 TEST_CASE("a database is checked, copied and made again from the files") {
   const Scratch scratch;
-  scratch.write("program.sh", trivial);
-  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 2));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+  run_trivial(scratch, 2);
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   CHECK(run_trainyard(scratch.path(), {"db", "backup", "copy.db"}).code == 0);
   CHECK(std::filesystem::file_size(scratch.path() / "copy.db") > 4096);
@@ -171,9 +175,7 @@ TEST_CASE("a record may say its time in any zone; one whose time is none is left
 
 TEST_CASE("db check names a line of the journal that cannot be read, and says what a rebuild makes of it") {
   const Scratch scratch;
-  scratch.write("program.sh", trivial);
-  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+  run_trivial(scratch, 1);
   const auto journal = scratch.path() / "yard/journal.jsonl";
   std::ofstream(journal, std::ios::app) << "garbage\n";
   const auto added = run_trainyard(scratch.path(), {"db", "check"});
@@ -192,9 +194,7 @@ TEST_CASE("db check names a line of the journal that cannot be read, and says wh
 
 TEST_CASE("a database marked older than it is names the way out, and `db rebuild` is one") {
   const Scratch scratch;
-  scratch.write("program.sh", trivial);
-  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+  run_trivial(scratch, 1);
   // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
   std::ofstream(scratch.path() / "yard/results.db", std::ios::in | std::ios::out).seekp(60)
       << std::string("\0\0\0\3", 4);

@@ -161,7 +161,8 @@ std::string status_text(const StatusOptions& options) {
   const auto names = db::experiment_names(database);
   const auto all = db::run_summaries(database);
   std::string text = aligned(experiments_table(all, names)) + earlier_plans(all, names) + "\n";
-  const auto runs = db::run_summaries(database, chosen);
+  Runs runs = all;
+  std::erase_if(runs, [&](const auto& run) { return run.experiment != chosen; });
   const auto yard = orchestrator::yard_from(options.yard);
   const auto progress = progress_table(database, yard, runs);
   if (!progress.rows.empty()) {
