@@ -23,7 +23,8 @@ function(trainyard_box name)
 endfunction()
 
 # trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`, run by ctest as
-# NAME from the source folder. Of several at once, those of the highest cost begin first.
+# NAME from the source folder. Of several at once, those of the highest cost begin first. Cases are named as they end, so
+# that where a program is killed it can be seen in which.
 function(trainyard_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT;COST" "SOURCES;LINKS")
   if(NOT test_TIMEOUT)
@@ -35,7 +36,7 @@ function(trainyard_test name)
   add_executable(tests_${name} ${test_SOURCES})
   target_link_libraries(tests_${name} PRIVATE trainyard_warnings trainyard_doctest_main doctest::doctest ${test_LINKS})
   target_include_directories(tests_${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests/support")
-  add_test(NAME ${name} COMMAND tests_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND tests_${name} --duration=true WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_COST}
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/leaks.txt:print_suppressions=0")
 endfunction()

@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "runner/c10d_work.h"
+#include "runner/process.h"
 
 namespace trainyard::runner {
 
@@ -49,6 +50,7 @@ class GlooCommunicator final : public Communicator {
 }  // namespace
 
 Store connect_store(const Environment& environment) {
+  ignore_broken_pipes();  // it may serve the store
   c10d::TCPStoreOptions options;
   options.port = environment.store_port;
   options.isServer = !environment.agent_store && environment.rank == 0;
@@ -62,6 +64,7 @@ Store connect_store(const Environment& environment) {
 
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
                                                 const RankGroup& group) {
+  ignore_broken_pipes();
   return guarded(group.rank, "the rendezvous", [&]() -> std::unique_ptr<Communicator> {
     using Gloo = c10d::ProcessGroupGloo;
     auto options = Gloo::Options::create(group.timeout);

@@ -1,4 +1,5 @@
-// A communicator over TCP by Gloo, as LibTorch ships it, and the store through which its ranks meet.
+// A communicator over TCP by Gloo, as LibTorch ships it, and the store through which its ranks meet. Who uses
+// either no longer takes SIGPIPE (process.h).
 #pragma once
 
 #include <memory>

@@ -58,6 +58,10 @@ void report_at_terminate() {
   std::set_terminate(report_and_leave);
 }
 
+void ignore_broken_pipes() {
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 bool pin_to(const std::vector<int>& cores) {
   if (cores.empty()) return true;
   cpu_set_t set;

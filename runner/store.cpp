@@ -7,9 +7,12 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
+#include "runner/process.h"
+
 namespace trainyard::runner {
 
 void serve_store(std::ostream& out) {
+  ignore_broken_pipes();
   const pid_t parent = getppid();
   c10d::TCPStoreOptions options;
   options.port = 0;  // any that is free

@@ -30,6 +30,22 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
+// A program starts as from a shell, whatever signals this process ignores.
+struct DefaultSignals {
+  DefaultSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  }
+  ~DefaultSignals() { posix_spawnattr_destroy(&attributes); }
+  DefaultSignals(const DefaultSignals&) = delete;
+  DefaultSignals& operator=(const DefaultSignals&) = delete;
+
+  posix_spawnattr_t attributes;
+};
+
 }  // namespace
 
 Child::Child(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment) {
@@ -41,8 +57,9 @@ Child::Child(const std::vector<std::string>& argv, const std::map<std::string, s
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  const int error = posix_spawn(&pid_, argv.front().c_str(), &actions, nullptr, pointers(arguments).data(),
-                                pointers(variables).data());
+  const DefaultSignals signals;
+  const int error = posix_spawn(&pid_, argv.front().c_str(), &actions, &signals.attributes,
+                                pointers(arguments).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   out_ = ends[0];

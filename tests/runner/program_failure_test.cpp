@@ -63,6 +63,19 @@ TEST_CASE("SIGTERM ends a rank at once with code 143") {
   CHECK(run.ranks[0]->wait(2s) == 143);
 }
 
+TEST_CASE("a connection that breaks ends neither a rank nor the store by SIGPIPE") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
+  launch.circumstances.communicator = "gloo";
+  LaunchedRanks run(launch);
+  wait_for_first_epoch(launch);
+  run.store->kill(SIGPIPE);
+  for (const auto& rank : run.ranks) rank->kill(SIGPIPE);
+  CHECK_FALSE(run.store->wait(200ms));
+  CHECK_FALSE(run.ranks[0]->wait(200ms));
+  CHECK_FALSE(run.ranks[1]->wait(1ms));
+}
+
 TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
   const ScratchFolder folder;
   experiments::Launch launch = launch_of(folder.path(), 1, 1);

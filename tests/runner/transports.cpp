@@ -11,6 +11,7 @@
 #include "runner/device_groups.h"
 #include "runner/gloo_communicator.h"
 #include "runner/host_copies.h"
+#include "runner/process.h"
 #include "runner/shared_memory_communicator.h"
 #include "tests/runner/doctest_beside_torch.h"
 
@@ -29,6 +30,7 @@ std::unique_ptr<Communicator> grouped(const Store& store, const std::string& nam
   ranks.chain = true;
   const auto make = [store, timeout = ranks.timeout](const GroupPlace& place) -> DeviceGroup {
     using Gloo = c10d::ProcessGroupGloo;
+    ignore_broken_pipes();
     auto options = Gloo::Options::create(timeout);
     options->devices.push_back(Gloo::createDeviceForHostname("127.0.0.1"));
     return c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>(place.name, store), place.rank,
