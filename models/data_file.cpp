@@ -7,6 +7,7 @@
 
 #include <zlib.h>
 
+#include "models/counted.h"
 #include "models/error.h"
 
 namespace trainyard::models {
@@ -61,8 +62,7 @@ void DataFile::read_exactly(std::uint64_t count, const std::string& whole, const
     const std::size_t got = read(part);
     if (got < part.size()) {
       const std::uint64_t missing = end - offset_;
-      fail(offset_, "the file ends here, " + std::to_string(missing) + (missing == 1 ? " byte" : " bytes") +
-                        " short of " + whole);
+      fail(offset_, "the file ends here, " + counted(missing, "byte") + " short of " + whole);
     }
     use(part);
   }

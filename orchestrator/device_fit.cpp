@@ -6,7 +6,7 @@
 #include <set>
 
 #include "experiments/transport.h"
-#include "orchestrator/counted.h"
+#include "models/counted.h"
 #include "orchestrator/devices.h"
 
 namespace trainyard::orchestrator {
@@ -55,8 +55,8 @@ std::vector<experiments::Problem> device_problems(const experiments::Experiment&
   return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
     const auto& strategy = run.strategy;
     if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) return std::nullopt;
-    return "strategy \"" + strategy.name + "\" has " + counted(strategy.world_size(), "rank") + " on " +
-           counted(devices.size(), "device") +
+    return "strategy \"" + strategy.name + "\" has " + models::counted(strategy.world_size(), "rank") +
+           " on " + models::counted(devices.size(), "device") +
            ": ranks share devices, and its times are marked and enter no verdict";
   });
 }
@@ -65,9 +65,9 @@ std::vector<experiments::Problem> thread_problems(const experiments::Experiment&
                                                   std::size_t cores) {
   return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
     if (run.threads.value_or(0) <= static_cast<std::int64_t>(cores)) return std::nullopt;
-    return "strategy \"" + run.strategy.name + "\" asks for " + counted(*run.threads, "thread") + " × " +
-           counted(run.strategy.world_size(), "rank") + " on " + counted(cores, "core") +
-           ": the threads of one rank alone wait for one another";
+    return "strategy \"" + run.strategy.name + "\" asks for " + models::counted(*run.threads, "thread") +
+           " × " + models::counted(run.strategy.world_size(), "rank") + " on " +
+           models::counted(cores, "core") + ": the threads of one rank alone wait for one another";
   });
 }
 

@@ -8,7 +8,7 @@
 
 #include <sched.h>
 
-#include "orchestrator/counted.h"
+#include "models/counted.h"
 #include "orchestrator/cpu_topology.h"
 #include "orchestrator/whole_file.h"
 
@@ -82,8 +82,8 @@ void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
   if (strategy.replicas <= most / strategy.stages) return;
   throw UserError("strategy \"" + strategy.name + "\" has " + std::to_string(strategy.replicas) +
-                      " replicas of " + counted(static_cast<std::size_t>(strategy.stages), "stage") +
-                      ", more ranks than " + counted(cores, "core") + " can carry",
+                      " replicas of " + models::counted(static_cast<std::size_t>(strategy.stages), "stage") +
+                      ", more ranks than " + models::counted(cores, "core") + " can carry",
                   "use at most " + std::to_string(most) + " ranks here");
 }
 
@@ -100,7 +100,7 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
   if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
   if (count > cores.size())
     throw UserError("`[machine] devices` is " + std::to_string(count) + ", but this process may use only " +
-                        counted(cores.size(), "core"),
+                        models::counted(cores.size(), "core"),
                     "set devices to at most " + std::to_string(cores.size()) + ", or \"auto\"");
   const std::size_t share = cores.size() / count;
   std::vector<Device> devices;

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "models/counted.h"
 #include "models/error.h"
-#include "orchestrator/counted.h"
 #include "orchestrator/devices.h"
 
 namespace trainyard::orchestrator {
@@ -37,7 +37,7 @@ std::vector<Device> choose_gpus(const std::vector<Gpu>& gpus, const std::vector<
   if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
   if (count > gpus.size())
     throw UserError("`[machine] devices` is " + std::to_string(count) + ", but there " +
-                        (gpus.size() == 1 ? "is " : "are ") + counted(gpus.size(), "GPU"),
+                        (gpus.size() == 1 ? "is " : "are ") + models::counted(gpus.size(), "GPU"),
                     "set devices to at most " + std::to_string(gpus.size()) + ", or accelerator to \"cpu\"");
   std::vector<Device> devices;
   for (std::size_t d = 0; d < count; ++d)

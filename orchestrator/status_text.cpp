@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "orchestrator/counted.h"
+#include "models/counted.h"
 
 namespace trainyard::orchestrator {
 
@@ -42,7 +42,7 @@ std::string plan_text(const Plan& plan) {
   const std::size_t to_run = plan.to_run();
   const auto left_out = static_cast<std::size_t>(std::count_if(
       plan.runs.begin(), plan.runs.end(), [](const auto& run) { return run.state == PlanState::left_out; }));
-  std::string text = counted(all, "run") + ": ";
+  std::string text = models::counted(all, "run") + ": ";
   if (all > to_run + left_out) text += std::to_string(all - to_run - left_out) + " finished before, ";
   if (left_out > 0) text += std::to_string(left_out) + " left for another time, ";
   text += std::to_string(to_run) + " to run";

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "models/counted.h"
 #include "models/joined.h"
 #include "reports/metrics.h"
 #include "reports/number_text.h"
@@ -136,8 +137,9 @@ Statement marked_times(const std::vector<Cell>& cells) {
   if (finished == 0) return {Bearing::note, "No times are known yet."};
   if (marked == 0) return {Bearing::fair, "Every finished run had the host and its devices to itself."};
   return {Bearing::unfair,
-          counted(marked, "run") + " of " + std::to_string(finished) + " shared the host or a device: " +
-              (marked == 1 ? "its times are" : "their times are") + " marked and enter no verdict."};
+          models::counted(marked, "run") + " of " + std::to_string(finished) +
+              " shared the host or a device: " + (marked == 1 ? "its times are" : "their times are") +
+              " marked and enter no verdict."};
 }
 
 // The baseline's rank against one rank of an arm: the same number of cores each.
@@ -147,7 +149,7 @@ Statement cores(const std::vector<Cell>& cells, const experiments::Compare& comp
     if (observation.launched == nullptr) return;
     unpinned = unpinned || observation.launched->cores.empty();
     for (const std::size_t count : observation.launched->cores)
-      here.insert(counted(static_cast<std::int64_t>(count), "core"));
+      here.insert(models::counted(static_cast<std::int64_t>(count), "core"));
   });
   if (!same)
     return {compare.axis == "threads" ? Bearing::note : Bearing::unfair,

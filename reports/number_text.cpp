@@ -68,10 +68,6 @@ std::string plain_number(double value, int digits) {
   return without_trailing_zeros(to_text(value, std::chars_format::fixed, std::max(0, digits - 1 - exponent)));
 }
 
-std::string counted(std::int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string coordinate(double value) {
   return without_trailing_zeros(to_text(value, std::chars_format::fixed, 1));
 }

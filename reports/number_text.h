@@ -2,7 +2,6 @@
 // every machine (no locale).
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,9 +14,6 @@ inline constexpr const char* minus_sign = "\u2212";
 // At most `digits` significant digits, no exponent for magnitudes 1e-5 … 1e15, no trailing zeros; "-" as a
 // hyphen.
 std::string plain_number(double value, int digits = 6);
-
-// "1 core", "2 cores".
-std::string counted(std::int64_t count, const std::string& noun);
 
 // For coordinates in SVG: a tenth of a pixel.
 std::string coordinate(double value);

@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
+#include "models/counted.h"
 #include "models/joined.h"
 #include "reports/cells.h"
-#include "reports/number_text.h"
 
 namespace trainyard::reports {
 
@@ -19,10 +19,10 @@ using Texts = std::set<std::string>;
 std::string mesh_text(const db::RunSummary& run) {
   if (run.replicas * run.stages <= 1) return "";
   std::string text;
-  if (run.replicas > 1) text = counted(run.replicas, run.kind == "independent" ? "run" : "replica");
+  if (run.replicas > 1) text = models::counted(run.replicas, run.kind == "independent" ? "run" : "replica");
   if (run.kind == "independent") return text + " at once";
   if (run.stages <= 1) return text;
-  text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
+  text += (text.empty() ? "" : " × ") + models::counted(run.stages, "stage");
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;
   const std::string micro_batches = value_of(run, "micro_batches");
   if (!micro_batches.empty() && micro_batches != "1") text += ", " + micro_batches + " micro-batches";

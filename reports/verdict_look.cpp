@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/counted.h"
 #include "reports/differences.h"
-#include "reports/number_text.h"
 
 namespace trainyard::reports {
 
@@ -29,7 +29,8 @@ std::string too_few(const Verdict& verdict, const Differences& differences, bool
   if (differences.uncounted > 0)
     return std::string(find_metric(verdict.metric).kind == MetricKind::time ? "times do" : "energy does") +
            " not count: ranks shared devices, or runs the host";
-  return "only " + (paired ? counted(verdict.n, "pair") : counted(verdict.n, "run") + " in an arm") +
+  return "only " +
+         (paired ? models::counted(verdict.n, "pair") : models::counted(verdict.n, "run") + " in an arm") +
          ", at least 3 are needed";
 }
 
@@ -69,7 +70,7 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
   estimate(verdict, differences, !rules.pair.empty());
   if (differences.open_runs > 0) {
     verdict.word = Word::interim;
-    verdict.reason = counted(differences.open_runs, "planned run") + " not finished yet";
+    verdict.reason = models::counted(differences.open_runs, "planned run") + " not finished yet";
   } else if (differences.diverged()) {
     decide_diverged(verdict, differences, baseline);
   } else if (verdict.n >= fewest_pairs && verdict.estimate) {

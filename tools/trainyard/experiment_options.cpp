@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "experiments/stage_split.h"
-#include "orchestrator/counted.h"
+#include "models/counted.h"
 #include "orchestrator/cpu_topology.h"
 #include "orchestrator/status_text.h"
 #include "tools/trainyard/command.h"
@@ -147,7 +147,7 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
   const auto expected = plan.expected_seconds();
   return aligned(table) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
-                     orchestrator::counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(),
+                     models::counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(),
                      plan.to_run(),
                      plan.to_run() == 0 ? std::string()
                      : expected         ? ", about " + orchestrator::duration_text(*expected)

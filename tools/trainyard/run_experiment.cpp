@@ -8,10 +8,10 @@
 
 #include "db/maintenance.h"
 #include "db/queries.h"
+#include "models/counted.h"
 #include "models/error.h"
 #include "models/printable.h"
 #include "orchestrator/adoption.h"
-#include "orchestrator/counted.h"
 #include "orchestrator/data_profiles.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/recovery.h"
@@ -77,7 +77,7 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
 }
 
 void print_result(const orchestrator::SweepResult& result) {
-  std::cout << orchestrator::counted(result.finished, "run") << " finished, " << result.skipped
+  std::cout << models::counted(result.finished, "run") << " finished, " << result.skipped
             << (result.skipped == 1 ? " was" : " were") << " finished before, " << result.failures.size()
             << " failed\n";
   for (const auto& failure : result.failures) {
@@ -85,7 +85,7 @@ void print_result(const orchestrator::SweepResult& result) {
     if (!failure.log.empty()) std::cerr << "        log " << failure.log << '\n';  // no rank was started
   }
   if (result.not_started > 0)
-    std::cerr << "given up: " << orchestrator::counted(result.not_started, "run")
+    std::cerr << "given up: " << models::counted(result.not_started, "run")
               << (result.not_started == 1 ? " was" : " were")
               << " not trained after these failures; `trainyard resume` continues\n";
   if (!result.stopped_by.empty())

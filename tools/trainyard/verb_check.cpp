@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "orchestrator/counted.h"
+#include "models/counted.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
 
@@ -30,8 +30,8 @@ int check(const CheckOptions& options) {
   const auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
   const std::string where = options.file_only ? "" : places(*experiment, machine_for(*experiment));
-  std::cout << options.file.string() << ": ok, " << orchestrator::counted(experiment->runs.size(), "run")
-            << where << "\n";
+  std::cout << options.file.string() << ": ok, " << models::counted(experiment->runs.size(), "run") << where
+            << "\n";
   return done;
 }
 

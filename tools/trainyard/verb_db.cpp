@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include "db/maintenance.h"
+#include "models/counted.h"
 #include "models/error.h"
-#include "orchestrator/counted.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -68,8 +68,8 @@ int rebuild(const DbOptions& options) {
   for (const auto& problem : result.problems) std::cerr << problem << '\n';
   std::cout << "rebuilt " << yard.database().string() << " from " << result.records << " records";
   if (result.damaged_lines + result.damaged_spools > 0)
-    std::cout << "; left out: " << orchestrator::counted(result.damaged_lines, "damaged line")
-              << ", the rest of " << orchestrator::counted(result.damaged_spools, "damaged spool");
+    std::cout << "; left out: " << models::counted(result.damaged_lines, "damaged line") << ", the rest of "
+              << models::counted(result.damaged_spools, "damaged spool");
   std::cout << "; the old one is results.db.before-rebuild\n";
   return done;
 }

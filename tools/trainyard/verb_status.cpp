@@ -12,7 +12,7 @@
 #include "db/queries.h"
 #include "experiments/progress.h"
 #include "experiments/record_writer.h"
-#include "orchestrator/counted.h"
+#include "models/counted.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -83,7 +83,7 @@ std::string earlier_plans(const Runs& runs, const std::vector<std::string>& name
       total += count->second;
       parts.push_back(fmt::format("{} {}", count->second, state));
     }
-    text += fmt::format("{}: {} more, {}: {}\n", name, orchestrator::counted(total, "run"), planned_before,
+    text += fmt::format("{}: {} more, {}: {}\n", name, models::counted(total, "run"), planned_before,
                         fmt::join(parts, ", "));
   }
   return text;

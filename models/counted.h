@@ -4,11 +4,11 @@
 #include <concepts>
 #include <string>
 
-namespace trainyard::orchestrator {
+namespace trainyard::models {
 
 template <std::integral Count>
 std::string counted(Count count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-}  // namespace trainyard::orchestrator
+}  // namespace trainyard::models
