@@ -1,6 +1,7 @@
 // run.json, circumstances, comparisons and progress files.
 #include "experiments/launch.h"
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -27,6 +28,17 @@ Circumstances example_circumstances() {
           .release = "0.1.0 Release",
           .libtorch = "2.13.0",
           .nccl = ""};
+}
+
+// Whether another write is due right after one. A busy machine may lie so long between the two that it is:
+// then they are tried again.
+bool due_at_once(ProgressWriter& writer, const Progress& progress) {
+  while (true) {
+    const auto begin = std::chrono::steady_clock::now();
+    writer.write(progress);
+    const bool due = writer.due();
+    if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(200)) return due;
+  }
 }
 
 Launch example_launch(const std::filesystem::path& records) {
@@ -177,14 +189,14 @@ TEST_CASE("progress comes back as it was written, with a stamp") {
   CHECK_FALSE(read_progress(file).has_value());
   ProgressWriter writer(file);
   CHECK(writer.due());
-  writer.write({.phase = Phase::train,
-                .epoch = 2,
-                .epochs = 10,
-                .step = 1ull << 40,
-                .steps = 63,
-                .loss = 0.25,
-                .accuracy = std::numeric_limits<double>::quiet_NaN()});
-  CHECK_FALSE(writer.due());
+  const Progress now{.phase = Phase::train,
+                     .epoch = 2,
+                     .epochs = 10,
+                     .step = 1ull << 40,
+                     .steps = 63,
+                     .loss = 0.25,
+                     .accuracy = std::numeric_limits<double>::quiet_NaN()};
+  CHECK_FALSE(due_at_once(writer, now));
   CHECK(std::filesystem::file_size(file) == 64);
   const auto read = read_progress(file);
   REQUIRE(read.has_value());

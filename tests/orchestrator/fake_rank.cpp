@@ -9,9 +9,10 @@
 //   hang-after-N wait for ever after them
 //   hang-in-probe  with seed 0 wait for ever after the parity probe's first step, else finish
 //   blame        wait until another rank has died, then blame it and exit 3
-//   crawl        20 steps of 0.1 s each, then hang        crawl-home   25 of them, then finish
+//   crawl        20 steps of 0.1 s each, then hang        crawl-home   35 of them, then finish
 //   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
 //   grandchild   start a process in a session of its own that stays, then finish
+// "kill once 0 hangs" waits with its doings until rank 0 says that it hangs.
 // FAKE_RANK_FAULT, as in "7 disk full": from that call on below the run's checkpoints, in the first attempt,
 // a fault. A run that keeps checkpoints has losses that hang on all epochs before.
 #include <cmath>
@@ -49,6 +50,17 @@ std::string behaviour(int rank) {
   if (!own.empty()) return own;
   const std::string common = variable("FAKE_RANK");
   return common.empty() ? "finish" : common;
+}
+
+// What it does, once the rank that it waits for hangs.
+std::string once_its_peer_hangs(const std::string& told, const std::filesystem::path& folder) {
+  const std::string once = " once ";
+  const auto at = told.find(once);
+  if (at == std::string::npos) return told;
+  const int peer = std::stoi(told.substr(at + once.size()));
+  while (!std::filesystem::exists(hanging_file(folder, peer)))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return told.substr(0, at);
 }
 
 // What the rank was given, for the tests: one NAME=value a line, and the CPUs it may run on.
@@ -131,7 +143,7 @@ void print_versions() {
 }
 
 int train(const experiments::Launch& launch, int rank, int world_size) {
-  const std::string what = behaviour(rank);
+  const std::string what = once_its_peer_hangs(behaviour(rank), launch.records);
   Records records(launch, rank, what);
   const Place place = place_of(launch, rank);
   if (place.replica == 0)
@@ -166,7 +178,7 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
     hang(launch.records, rank);
   }
   if (what == "blame") return blame_a_peer();
-  if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 20 : 25);
+  if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 20 : 35);
   if (what == "crawl") hang(launch.records, rank);
   if (what == "fail") {
     records.append("end", {{"status", "failed"},

@@ -59,8 +59,12 @@ void wait_for_ever() {
   while (true) pause();
 }
 
+std::filesystem::path hanging_file(const std::filesystem::path& folder, int rank) {
+  return folder / ("hanging-" + std::to_string(rank));
+}
+
 void hang(const std::filesystem::path& folder, int rank) {
-  std::ofstream(folder / ("hanging-" + std::to_string(rank))) << getpid() << std::endl;
+  std::ofstream(hanging_file(folder, rank)) << getpid() << std::endl;
   wait_for_ever();
 }
 

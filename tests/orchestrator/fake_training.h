@@ -12,7 +12,8 @@
 namespace trainyard::fake {
 
 [[noreturn]] void wait_for_ever();
-[[noreturn]] void hang(const std::filesystem::path& folder, int rank);  // and says so in the folder
+[[noreturn]] void hang(const std::filesystem::path& folder, int rank);  // and says so in the folder, here:
+std::filesystem::path hanging_file(const std::filesystem::path& folder, int rank);
 
 // Its spool. Told "kill-after-N" or "hang-after-N", the process ends itself, or waits for ever, after so many
 // records of the first attempt.

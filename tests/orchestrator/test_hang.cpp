@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "contains.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -9,13 +10,13 @@ using namespace trainyard::orchestrator;
 
 TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that stood still first is named") {
   SweepBench bench({mlp_run("ddp", 2, 0)});
-  bench.options.progress_timeout_seconds = 1;
-  bench.tell("0", "crawl");  // 2 s of progress, then it waits for the other
+  bench.options.progress_timeout_seconds = 3;
+  bench.tell("0", "crawl once 1 hangs");  // 2 s of progress, then it waits for the other
   bench.tell("1", "hang");
   SweepResult result;
-  CHECK(seconds_of([&] { result = bench.sweep(); }) < 10.0);
+  CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
   REQUIRE(result.failures.size() == 1);
-  CHECK(contains(result.failures[0].first_error, "no progress for 1 s: rank 1 stood still first"));
+  CHECK(contains(result.failures[0].first_error, "no progress for 3 s: rank 1 stood still first"));
   CHECK(bench.status_of(0) == "failed");
   for (int rank = 0; rank < 2; ++rank)
     CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));
@@ -23,20 +24,20 @@ TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that 
 
 TEST_CASE("a slow run that gets on is left alone, however short the patience") {
   SweepBench bench({mlp_run("single", 1, 0)});
-  bench.options.progress_timeout_seconds = 2;
+  bench.options.progress_timeout_seconds = 3;
   bench.tell("", "crawl-home");  // a step each 0.1 s for longer than that, then it finishes
   CHECK(bench.sweep().finished == 1);
 }
 
 TEST_CASE("a rank that hangs in the parity probe fails its run there, and the sweep goes on") {
   SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
-  bench.options.progress_timeout_seconds = 1;
+  bench.options.progress_timeout_seconds = 3;
   bench.tell("", "hang-in-probe");  // seed 0 alone
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].label == "mlp single seed 0");
   CHECK(result.failures[0].first_error ==
-        "no progress for 1 s: rank 0 stood still first, in the parity probe, step 1");
+        "no progress for 3 s: rank 0 stood still first, in the parity probe, step 1");
   CHECK(bench.status_of(0) == "failed");
 }

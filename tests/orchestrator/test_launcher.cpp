@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "orchestrator/leftovers.h"
 #include "orchestrator/process.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -15,7 +16,7 @@ using namespace trainyard::orchestrator;
 namespace {
 
 std::optional<ExitStatus> wait_for(RankProcess& process) {
-  becomes_true(5, [&] { return process.poll().has_value(); });
+  becomes_true(tests::patience, [&] { return process.poll().has_value(); });
   return process.poll();
 }
 
@@ -86,11 +87,11 @@ TEST_CASE("destroying a process ends its whole group") {
   const TemporaryFolder folder;
   auto process =
       start_process(shell(folder, "sleep 100 & echo $! > " + (folder.path / "child").string() + "; wait"));
-  REQUIRE(becomes_true(5, [&] { return text_of(folder.path / "child").ends_with("\n"); }));
+  REQUIRE(becomes_true(tests::patience, [&] { return text_of(folder.path / "child").ends_with("\n"); }));
   const int child = pid_in(folder.path / "child");
   CHECK(alive(child));
   process.reset();
-  CHECK(becomes_true(1, [&] { return !alive(child); }));
+  CHECK(becomes_true(tests::patience, [&] { return !alive(child); }));
 }
 
 TEST_CASE("a program that is not there is the user's error and is named") {
@@ -116,10 +117,10 @@ TEST_CASE("a process dies with the one that launched it") {
         start_process(shell(folder, "echo $$ > " + (folder.path / "pid").string() + "; exec sleep 100"));
     while (true) ::pause();
   }
-  REQUIRE(becomes_true(5, [&] { return text_of(folder.path / "pid").ends_with("\n"); }));
+  REQUIRE(becomes_true(tests::patience, [&] { return text_of(folder.path / "pid").ends_with("\n"); }));
   const int child = pid_in(folder.path / "pid");
   CHECK(alive(child));
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
-  CHECK(becomes_true(5, [&] { return !alive(child); }));
+  CHECK(becomes_true(tests::patience, [&] { return !alive(child); }));
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "experiments/launch.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -42,7 +43,7 @@ TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as t
     bench.tell("", "hang");
     bench.tell(stage, "die");
     SweepResult result;
-    CHECK(seconds_of([&] { result = bench.sweep(); }) < 10);
+    CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
     REQUIRE(result.failures.size() == 1);
     CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
     CHECK(result.failures[0].log == (bench.attempt(0) / ("rank-" + stage + ".log")).string());

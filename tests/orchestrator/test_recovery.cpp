@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "contains.h"
 #include "db/database.h"
 #include "experiments/launch.h"
 #include "experiments/record_writer.h"
 #include "orchestrator/leftovers.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -28,7 +30,7 @@ void sweep_and_kill(SweepBench& bench, int ranks) {
               bench.options);
     ::_exit(0);
   }
-  CHECK(becomes_true(10, [&] {
+  CHECK(becomes_true(tests::patience, [&] {
     for (int rank = 0; rank < ranks; ++rank)
       if (pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank))) == 0) return false;
     return true;
@@ -70,9 +72,12 @@ class Stranger {
  public:
   Stranger(const std::string& run_file, const char* its_token) : pid_(::fork()) {
     if (pid_ != 0) {
-      // its environment is the new one only after exec
-      REQUIRE(
-          becomes_true(5, [&] { return text_of("/proc/" + std::to_string(pid_) + "/comm") == "sleep\n"; }));
+      // its environment is the new one only after exec, and has none while that goes on
+      REQUIRE(becomes_true(tests::patience, [&] {
+        const std::string process = "/proc/" + std::to_string(pid_);
+        return text_of(process + "/comm") == "sleep\n" &&
+               contains(text_of(process + "/environ"), "TRAINYARD_RUN=" + run_file);
+      }));
       return;
     }
     ::setsid();
@@ -103,7 +108,7 @@ TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same 
   const int first = pid_in(bench.attempt(0) / "hanging-0");
   const int second = pid_in(bench.attempt(0) / "hanging-1");
   const int store = pid_in(bench.folder.path / "stores");
-  CHECK(becomes_true(5, [&] { return !alive(first) && !alive(second) && !alive(store); }));
+  CHECK(becomes_true(tests::patience, [&] { return !alive(first) && !alive(second) && !alive(store); }));
 
   bench.tell("", "finish");
   const auto result = bench.sweep();

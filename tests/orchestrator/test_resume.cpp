@@ -166,8 +166,8 @@ TEST_CASE("where all checkpoints are damaged the run begins anew, and says so") 
 TEST_CASE("a checkpoint counts only with the records of all ranks up to its epoch") {
   SweepBench bench({keeping(mlp_run("ddp", 2, 0))});
   bench.journal();
-  bench.tell("0", "hang-after-6");  // both of two epochs
-  bench.tell("1", "kill-after-3");  // the first epoch
+  bench.tell("0", "hang-after-6");               // both of two epochs
+  bench.tell("1", "kill-after-3 once 0 hangs");  // the first epoch
   CHECK(bench.sweep().failures.size() == 1);
   const auto point = find_resume_point(bench.yard, bench.database, bench.plan().runs[0]);
   CHECK(point.at == experiments::Resumes{1, 1});

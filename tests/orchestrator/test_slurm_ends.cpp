@@ -10,6 +10,7 @@
 
 #include "contains.h"
 #include "orchestrator/launcher.h"
+#include "patience.h"
 #include "scratch_folder.h"
 #include "sweep_bench.h"
 
@@ -71,7 +72,7 @@ std::map<std::string, GangEnd> ends(const std::vector<std::string>& jobs, const 
   std::map<std::string, std::unique_ptr<Gang>> gangs;
   for (const auto& job : jobs) gangs[job] = launcher->launch(slurm.command(job));
   std::map<std::string, GangEnd> ended;
-  becomes_true(20, [&] {
+  becomes_true(tests::patience, [&] {
     for (auto& [job, gang] : gangs)
       if (const auto end = gang->end()) {
         ended.emplace(job, *end);
@@ -116,7 +117,7 @@ TEST_CASE(
   const auto gang = launcher->launch(command);
   const std::string line = "101|PENDING|BeginTime|" + gang->marks().at("job_name").get<std::string>() + "\n";
   std::ofstream(queue) << line;
-  becomes_true(20, [&] {
+  becomes_true(tests::patience, [&] {
     gang->end();
     return gang->job() == "101";
   });
@@ -127,7 +128,7 @@ TEST_CASE(
   CHECK(tests::read_text(queue) == line);  // it may wait as long as it likes
   std::ofstream(command.directory / "rank-0.records.jsonl") << "\n";
   std::optional<GangEnd> end;
-  becomes_true(30, [&] { return (end = gang->end()).has_value(); });
+  becomes_true(tests::patience, [&] { return (end = gang->end()).has_value(); });
   REQUIRE(end);
   CHECK(end->kind == GangEnd::Kind::taken_away);
   CHECK(end->why == "its Slurm job 101: it was requeued");

@@ -5,6 +5,7 @@
 #include "orchestrator/collector.h"
 #include "orchestrator/spool_tail.h"
 #include "orchestrator/store.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard::orchestrator;
@@ -54,7 +55,7 @@ TEST_CASE("a hole that stays is damage: what stands after it is read all the sam
   SpoolTail tail(file, true);
   CHECK(tail.new_lines() == Lines{"one"});
   Lines rest;
-  CHECK(becomes_true(10, [&] { return !(rest = tail.new_lines()).empty(); }));
+  CHECK(becomes_true(trainyard::tests::patience, [&] { return !(rest = tail.new_lines()).empty(); }));
   CHECK(rest == Lines{std::string(3, '\0'), "two"});
 }
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -21,7 +22,7 @@ TEST_CASE("told to stop, ranks are ended, no further run is started, and the sam
     if (hangs(bench, 0) && hangs(bench, 1)) bench.stop = 1;
   };
   SweepResult result;
-  CHECK(seconds_of([&] { result = bench.sweep(); }) < 5.0);
+  CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
   CHECK(result.interrupted);
   CHECK(result.failures.empty());
   CHECK(bench.status.events.size() == 2);  // one start, one end
@@ -52,12 +53,12 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
 
 TEST_CASE("told twice, it kills at once") {
   SweepBench bench({mlp_run("single", 1, 0)});
-  bench.options.grace_seconds = 60;
+  bench.options.grace_seconds = 100 * tests::patience;
   bench.tell("", "deaf");
   bench.status.on_progress = [&] {
     if (hangs(bench, 0)) bench.stop = 2;
   };
-  CHECK(seconds_of([&] { CHECK(bench.sweep().interrupted); }) < 5.0);
+  CHECK(seconds_of([&] { CHECK(bench.sweep().interrupted); }) < tests::patience);
 }
 
 TEST_CASE("told to stop before it begins, it starts nothing") {

@@ -4,6 +4,7 @@
 
 #include "contains.h"
 #include "experiments/launch.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -164,10 +165,11 @@ TEST_CASE("without an error in the log it is how the rank ended") {
 TEST_CASE("peers of a dead rank that hang are ended within five seconds, also those that ignore SIGTERM") {
   SweepBench bench({mlp_run("ddp", 2, 0)});
   bench.options = SweepOptions{};
+  CHECK(bench.options.peer_seconds + bench.options.grace_seconds < 5.0);
   bench.tell("0", "deaf");
-  bench.tell("1", "kill");
+  bench.tell("1", "kill once 0 hangs");
   SweepResult result;
-  CHECK(seconds_of([&] { result = bench.sweep(); }) < 5.0);
+  CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].first_error == "rank 1: killed by signal 9 (SIGKILL)");
   CHECK_FALSE(alive(pid_in(bench.attempt(0) / "hanging-0")));
@@ -177,6 +179,7 @@ TEST_CASE("peers of a dead rank that hang are ended within five seconds, also th
 
 TEST_CASE("the rank that failed first is the cause, and what followed from it is recorded as such") {
   SweepBench bench({mlp_run("ddp", 3, 0)});
+  bench.options.peer_seconds = tests::patience;  // both others may say their word
   bench.tell("0", "blame");
   bench.tell("1", "die");
   bench.tell("2", "blame");
@@ -197,7 +200,8 @@ TEST_CASE("a rank's grandchild in a session of its own does not outlive its run"
   CHECK(bench.sweep().finished == 1);
   const int grandchild = pid_in(bench.attempt(0) / "grandchild");
   REQUIRE(grandchild > 0);
-  CHECK(becomes_true(10, [&] { return !alive(grandchild); }));  // it was killed; the kernel may take its time
+  CHECK(becomes_true(tests::patience,
+                     [&] { return !alive(grandchild); }));  // it was killed; the kernel may take its time
 }
 
 TEST_CASE("a damaged record is left out and told, and its run does not count as finished") {
@@ -260,7 +264,7 @@ TEST_CASE("the first failure ends all that runs beside it where that is asked fo
   bench.options.fail_fast = true;
   bench.tell("", "seed-0-dies");  // the others hang
   SweepResult result;
-  CHECK(seconds_of([&] { result = bench.sweep(); }) < 5.0);
+  CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
   CHECK(result.failures.size() == 1);
   CHECK(result.not_started == 2);
   CHECK(bench.status_of(1) == "interrupted");

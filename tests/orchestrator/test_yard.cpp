@@ -4,11 +4,14 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "models/error.h"
 #include "orchestrator/yard.h"
+#include "patience.h"
 #include "sweep_bench.h"
 
 using namespace trainyard;
@@ -63,12 +66,27 @@ TEST_CASE("the lock goes with the process that held it, however it died") {
     std::ofstream(folder.path / "held") << "yes";
     while (true) ::pause();
   }
-  REQUIRE(becomes_true(5, [&] { return text_of(folder.path / "held") == "yes"; }));
+  REQUIRE(becomes_true(tests::patience, [&] { return text_of(folder.path / "held") == "yes"; }));
   CHECK(refusal([&] { const YardLock lock(yard, "second"); }).find("process " + std::to_string(holder)) !=
         std::string::npos);
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
   CHECK(refusal([&] { const YardLock lock(yard, "second"); }).empty());
+}
+
+TEST_CASE(
+    "who asks whether a yard is in use, and stands still while it asks, keeps no other from locking it") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  { const YardLock lock(yard, "trainyard run"); }
+  const int asked = ::open((yard.root() / "yard.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(asked, LOCK_SH | LOCK_NB) == 0);
+  std::thread goes_on([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::close(asked);
+  });
+  CHECK(refusal([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
+  goes_on.join();
 }
 
 TEST_CASE("a yard has a database or does not exist") {
