@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "models/named_row.h"
+#include "runner/right_answers.h"
 
 namespace trainyard::runner {
 
@@ -17,7 +18,7 @@ at::Tensor label_loss(const at::Tensor& logits, const at::Tensor& labels) {
 }
 
 at::Tensor right_labels(const at::Tensor& logits, const at::Tensor& labels) {
-  return logits.argmax(1).eq_(labels).sum();
+  return right_answers(logits, labels);
 }
 
 at::Tensor squared_error(const at::Tensor& images, const at::Tensor& targets) {
@@ -30,7 +31,7 @@ at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
 }
 
 at::Tensor right_tokens(const at::Tensor& logits, const at::Tensor& tokens) {
-  return logits.argmax(2).eq(tokens).logical_and_(tokens.ne(padding)).sum();
+  return right_answers(logits, tokens, padding);
 }
 
 constexpr std::array tasks{Task{"classification", Target::label, label_loss, right_labels},

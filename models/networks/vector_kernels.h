@@ -16,4 +16,8 @@ namespace trainyard::networks {
 void add_to(float* to, const float* from, std::int64_t count);
 void add_to(double* to, const double* from, std::int64_t count);
 
+// Whether the first of the largest of `count` numbers is at `place`; none of them is NaN.
+bool is_first_largest(const float* numbers, std::int64_t count, std::int64_t place);
+bool is_first_largest(const double* numbers, std::int64_t count, std::int64_t place);
+
 }  // namespace trainyard::networks

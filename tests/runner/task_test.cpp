@@ -4,6 +4,7 @@
 
 #include "models/error.h"
 #include "runner/metrics.h"
+#include "runner/right_answers.h"
 #include "tests/runner/doctest_beside_torch.h"
 
 namespace {
@@ -51,6 +52,25 @@ TEST_CASE("translation sums over tokens and leaves padding out, also where the n
   const MetricSums sums = sums_of("translation", probabilities.log(), tokens, 3);
   CHECK(sums.loss() == doctest::Approx(-std::log(5. / 8) - std::log(2. / 8) - std::log(6. / 8)));
   CHECK(sums.correct() == 2);
+}
+
+TEST_CASE("answers are right where argmax says so, also where several numbers are largest") {
+  at::manual_seed(1);
+  for (const std::int64_t classes : {1, 2, 7, 255, 256, 257, 1000}) {
+    for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      CAPTURE(classes);
+      CAPTURE(type);
+      const at::Tensor few = at::randint(0, 4, {3, 41, classes}, at::kFloat).to(type);  // ties everywhere
+      const at::Tensor all = at::randn({3, 41, classes}).to(type);
+      for (const at::Tensor& logits : {few, all, all.transpose(0, 1)}) {
+        const at::Tensor best = logits.argmax(-1);
+        const at::Tensor drawn = at::randint(0, classes, best.sizes(), at::kLong);
+        const at::Tensor answers = at::where(at::rand(best.sizes()).lt(0.5), best, drawn);
+        CHECK(at::equal(right_answers(logits, answers), best.eq(answers).sum()));
+        CHECK(at::equal(right_answers(logits, answers, 0), best.eq(answers).logical_and(answers.ne(0)).sum()));
+      }
+    }
+  }
 }
 
 TEST_CASE("metrics add up over batches, and further ones by name") {
