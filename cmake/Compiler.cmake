@@ -38,4 +38,5 @@ if(TRAINYARD_SANITIZE)
 endif()
 if(TRAINYARD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_definitions(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)  # newer clangs define it themselves
 endif()
