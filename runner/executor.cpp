@@ -133,6 +133,10 @@ class ExecutorRun {
     watch_.lap(&TimeParts::data);
     networks::ForwardContext context = work_.context;
     context.samples = samples(micro_batch);
+    if (last() && work_.positions) {
+      context.positions = work_.positions(batch.targets);
+      batch.targets = batch.targets.flatten().index_select(0, context.positions);
+    }
     live.outputs = forward_in(executor_.precision_, executor_.network_, live.inputs, context);
     if (last()) live.loss = work_.loss(samples(micro_batch), live.outputs, batch.targets);
     if (last() || !context.training) live.inputs = with_gradient(live.inputs);

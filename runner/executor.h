@@ -28,6 +28,9 @@ struct StageWork {
   networks::ForwardContext context;  // for all of them; `samples` is filled in
   // Asked by the first stage for inputs and by the last for targets, at once where they are one stage.
   std::function<Batch(const at::Tensor& samples, bool inputs, bool targets)> gather;
+  // Asked by the last stage, where it is set: the positions of the targets that weigh anything. Outputs and
+  // targets are then of these only.
+  at::Tensor (*positions)(const at::Tensor& targets) = nullptr;
   // Asked by the last stage: the loss, whose gradient is taken in training.
   std::function<at::Tensor(const at::Tensor& samples, const networks::Activations& outputs,
                            const at::Tensor& targets)>

@@ -38,7 +38,7 @@ std::int64_t count_right(const at::Tensor& logits, const at::Tensor& answers, st
 at::Tensor right_answers(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
   const bool plain = logits.is_cpu() && logits.is_contiguous() &&
                      (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
-  if (!plain) return logits.argmax(-1).eq(answers).logical_and_(answers.ne(ignored)).sum();
+  if (!plain) return logits.argmax(-1).eq(answers).bitwise_and(answers.ne(ignored)).sum();
   const at::Tensor in_rows = answers.contiguous();
   std::int64_t right = 0;
   AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "right_answers",

@@ -26,7 +26,7 @@ at::Tensor squared_error(const at::Tensor& images, const at::Tensor& targets) {
 }
 
 at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
-  return at::cross_entropy_loss(logits.flatten(0, 1), tokens.flatten(), /*weight=*/{}, at::Reduction::Sum,
+  return at::cross_entropy_loss(logits.flatten(0, -2), tokens.flatten(), /*weight=*/{}, at::Reduction::Sum,
                                 padding);
 }
 
@@ -34,9 +34,14 @@ at::Tensor right_tokens(const at::Tensor& logits, const at::Tensor& tokens) {
   return right_answers(logits, tokens, padding);
 }
 
-constexpr std::array tasks{Task{"classification", Target::label, label_loss, right_labels},
-                           Task{"reconstruction", Target::input, squared_error, nullptr},
-                           Task{"translation", Target::next_token, token_loss, right_tokens}};
+at::Tensor token_positions(const at::Tensor& tokens) {
+  return tokens.flatten().nonzero().flatten();
+}
+
+constexpr std::array tasks{
+    Task{"classification", Target::label, label_loss, right_labels, nullptr},
+    Task{"reconstruction", Target::input, squared_error, nullptr, nullptr},
+    Task{"translation", Target::next_token, token_loss, right_tokens, token_positions}};
 
 }  // namespace
 

@@ -19,6 +19,9 @@ struct Task {
   at::Tensor (*loss_sum)(const at::Tensor& outputs, const at::Tensor& targets);
   // int64 []: how many of these are predicted right; nullptr where accuracy is not defined.
   at::Tensor (*correct)(const at::Tensor& outputs, const at::Tensor& targets);
+  // int64 [positions]: those of the flattened targets that weigh anything; nullptr where all do. The
+  // functions above give the same for outputs and targets at these positions only.
+  at::Tensor (*positions)(const at::Tensor& targets);
 };
 
 // classification: cross entropy of logits [batch, classes] against labels int64 [batch], a sample weighs 1.

@@ -74,6 +74,8 @@ StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int 
     return gather(data, samples, inputs, targets);
   };
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
+  // how many there are is asked for: a step that is replayed may not, and on a GPU that takes time
+  if (divisor && ranks_.device.is_cpu()) work.positions = task_->positions;
   work.loss = [&sums, divisor, this](const at::Tensor&, const networks::Activations& outputs,
                                      const at::Tensor& targets) {
     const at::Tensor output = for_loss(outputs.front());

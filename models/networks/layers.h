@@ -25,6 +25,9 @@ struct ForwardContext {
   std::int64_t step = 0;   // of the training, for dropout
   at::Tensor samples;  // int64 [batch], on any device: the number of each sample in its data set, for dropout
   at::Tensor step_on_device = {};  // int64 []: where it is defined, what `step` says and may change unseen
+  // int64 [positions], of batch · steps: where it is defined, the network's last layer is applied to these
+  // only and gives [positions, …]: of a translation those that are not padding.
+  at::Tensor positions = {};
   // The sum over all replicas, differentiable, called by every replica in the same order. Where it is set,
   // batch normalisation uses the statistics of all replicas' samples.
   std::function<at::Tensor(const at::Tensor&)> sum_over_replicas;

@@ -24,7 +24,11 @@ Parameters all_of(const std::vector<Layer>& layers, Parameters Layer::*kind) {
 
 Activations Network::forward(const Activations& inputs, const ForwardContext& context) const {
   Activations x = inputs;
-  for (const Layer& layer : layers) x = layer.forward(x, context);
+  for (const Layer& layer : layers) {
+    if (context.positions.defined() && &layer == &layers.back())
+      x.front() = x.front().flatten(0, 1).index_select(0, context.positions);
+    x = layer.forward(x, context);
+  }
   return x;
 }
 

@@ -9,6 +9,7 @@
 //   translation               {source [batch, length], target [batch, steps]} → {logits [batch, steps,
 //   tokens]}
 //                             where `target` is the translation without its last token
+//                             ({logits [positions, tokens]} where ForwardContext names positions)
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,10 @@
 
 #include <cmath>
 
+#include <torch/csrc/autograd/autograd.h>
+
 #include "models/error.h"
+#include "models/networks/network.h"
 #include "runner/metrics.h"
 #include "runner/right_answers.h"
 #include "tests/runner/doctest_beside_torch.h"
@@ -67,10 +70,42 @@ TEST_CASE("answers are right where argmax says so, also where several numbers ar
         const at::Tensor drawn = at::randint(0, classes, best.sizes(), at::kLong);
         const at::Tensor answers = at::where(at::rand(best.sizes()).lt(0.5), best, drawn);
         CHECK(at::equal(right_answers(logits, answers), best.eq(answers).sum()));
-        CHECK(at::equal(right_answers(logits, answers, 0), best.eq(answers).logical_and(answers.ne(0)).sum()));
+        CHECK(
+            at::equal(right_answers(logits, answers, 0), best.eq(answers).logical_and(answers.ne(0)).sum()));
       }
     }
   }
+}
+
+TEST_CASE("a translation's loss, its gradient and its right tokens are those of the positions that weigh") {
+  const models::Hyperparameters sizes{{"embedding", std::int64_t{6}},
+                                      {"hidden", std::int64_t{5}},
+                                      {"layers", std::int64_t{2}},
+                                      {"dropout", 0.0}};
+  const auto network = networks::build_network(
+      "seq2seq", sizes,
+      {.image = {}, .vocabulary = 9, .target_vocabulary = 8, .source_length = 5, .target_length = 4}, 3,
+      at::kDouble);
+  const networks::Activations inputs{at::tensor({4, 5, 6, 3, 7, 0}, at::kLong).view({2, 3}),
+                                     at::tensor({1, 4, 5, 2, 1, 6, 2, 0}, at::kLong).view({2, 4})};
+  const at::Tensor targets = at::tensor({4, 5, 7, 2, 6, 2, 0, 0}, at::kLong).view({2, 4});
+  const Task& task = find_task("translation");
+  const at::Tensor positions = task.positions(targets);
+  CHECK(at::equal(positions, at::tensor({0, 1, 2, 3, 4, 5}, at::kLong)));
+  networks::ForwardContext some;
+  some.positions = positions;
+  const at::Tensor all_logits = network.forward(inputs).front();
+  const at::Tensor logits = network.forward(inputs, some).front();
+  const at::Tensor answers = targets.flatten().index_select(0, positions);
+  REQUIRE(logits.sizes() == at::IntArrayRef({6, 8}));
+  CHECK(at::equal(task.correct(logits, answers), task.correct(all_logits, targets)));
+  const at::Tensor loss = task.loss_sum(logits, answers), of_all = task.loss_sum(all_logits, targets);
+  CHECK(loss.item<double>() == doctest::Approx(of_all.item<double>()).epsilon(1e-14));
+  const auto values = network.parameter_values();
+  const auto gradients = torch::autograd::grad({loss}, values),
+             gradients_of_all = torch::autograd::grad({of_all}, values);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    CHECK(at::allclose(gradients[i], gradients_of_all[i], 1e-12, 1e-14));
 }
 
 TEST_CASE("metrics add up over batches, and further ones by name") {
