@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "models/printable.h"
+
 namespace trainyard::orchestrator {
 
 namespace {
@@ -67,7 +69,7 @@ bool takes_connection(const std::string& host, const std::string& port) {
 std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
-  return name.data();
+  return models::printable_line(name.data());  // Linux takes any bytes, a record UTF-8 only
 }
 
 std::vector<std::string> own_addresses() {

@@ -19,14 +19,18 @@ std::string foreign_file(const std::string& command, int replicas, const std::st
          command + "\nreplicas = " + std::to_string(replicas) + "\n" + more;
 }
 
-// The example with a rank 0 that is killed in its first attempt, once it has said that a checkpoint is whole.
+// The example with a rank 0 that is killed in its first attempt, once it has said that a checkpoint is
+// whole and the other has recorded that epoch too.
 std::string killed_after_a_checkpoint(std::string program) {
   const std::string saved = "        record(\"checkpoint\", epoch=epoch)\n";
   const auto place = program.find(saved);
   REQUIRE(place != std::string::npos);
-  return program.insert(place + saved.size(),
-                        "        if epoch == 2 and run[\"attempt\"] == 1:\n            time.sleep(0.3)\n"
-                        "            os.kill(os.getpid(), 9)\n");
+  return program.insert(
+      place + saved.size(),
+      "        if epoch == 2 and run[\"attempt\"] == 1:\n"
+      "            while '\"epoch\": 2' not in open(f\"{run['records']}/rank-1.records.jsonl\").read():\n"
+      "                time.sleep(0.01)\n"
+      "            os.kill(os.getpid(), 9)\n");
 }
 
 // A shell script that trains nothing and says that it has finished.
@@ -224,6 +228,28 @@ TEST_CASE("a program that is not there is told before anything starts, with the 
   CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 2);
   std::filesystem::permissions(scratch.write("program.sh", trivial), std::filesystem::perms::owner_all);
   CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
+}
+
+TEST_CASE("a host may have a name of any bytes: it is kept as text") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  // of this process and what it starts alone
+  const auto output = run_trainyard(scratch.path(),
+                                    {"--uts", "/bin/sh", "-c",
+                                     "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
+                                     "exec \"$0\" run foreign.toml --no-report",
+                                     TRAINYARD_PROGRAM},
+                                    {}, "/usr/bin/unshare");
+  if (output.code == 77 || contains(output.err, "unshare failed")) {
+    MESSAGE("skipped: no host may be named here: " << output.err);
+    return;
+  }
+  REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto host =
+      run_trainyard(scratch.path(),
+                    {"sql", "SELECT json_extract(circumstances, '$.host') FROM attempt", "--format", "csv"});
+  CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
 }
 
 TEST_CASE("of records that did not count the failure says why, and not only that the end is missing") {
