@@ -8,15 +8,27 @@
 
 namespace trainyard::cluster {
 
-std::string sleeping_program(double seconds) {
+namespace {
+
+std::string waiting_program(const std::string& waits) {
   return R"sh(#!/bin/sh
 dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}
 echo "$key $attempt $RANK" >> starts
-sleep )sh" +
-         std::to_string(seconds) + R"sh( || exit 1
+)sh" + waits +
+         R"sh(
 printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
   "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
 )sh";
+}
+
+}  // namespace
+
+std::string sleeping_program(double seconds) {
+  return waiting_program("sleep " + std::to_string(seconds) + " || exit 1");
+}
+
+std::string held_program() {
+  return waiting_program("until [ -e go ]; do sleep 0.05; done");
 }
 
 std::string sleeping_file(int seeds, int replicas, const std::string& machine) {

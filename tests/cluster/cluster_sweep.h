@@ -12,13 +12,14 @@ namespace trainyard::cluster {
 // A program of the user's that trains nothing: notes its start in `starts`, waits so long, says it has
 // finished.
 std::string sleeping_program(double seconds);
+std::string held_program();  // the same, and waits until the file `go` is there
 
 // An experiment of arms that are that program, `replicas` ranks each.
 std::string sleeping_file(int seeds, int replicas, const std::string& machine);
 
 // A program whose rank 1 dies with an error while the others wait for ever.
 inline constexpr const char* dying_program =
-    "#!/bin/sh\n[ $RANK = 1 ] && { echo 'error: the loss is not a number' >&2; exit 3; }\nsleep 100 "
+    "#!/bin/sh\n[ $RANK = 1 ] && { echo 'error: the loss is not a number' >&2; exit 3; }\nsleep 1000 "
     "&\nwait\n";
 
 // An experiment of mlp on one rank and on two, and of the documented PyTorch program (train.py) on two.

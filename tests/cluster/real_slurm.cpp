@@ -26,16 +26,26 @@ namespace fs = std::filesystem;
 
 namespace {
 
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+bool takes(int fd, int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  static_cast<void>(::bind(fd, reinterpret_cast<sockaddr*>(&address), size));
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
+
+// Different ones, below those that Linux gives to whoever asks for any: nobody gets them by chance before the
+// daemons do.
+std::vector<int> free_ports(std::size_t count) {
+  std::random_device random;
+  std::uniform_int_distribution<int> any(10'000, 30'000);
+  std::vector<int> ports, held;
+  while (ports.size() < count) {
+    held.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+    const int port = any(random);
+    if (takes(held.back(), port)) ports.push_back(port);
+  }
+  for (const int fd : held) ::close(fd);
+  return ports;
 }
 
 fs::path program(const std::string& name) {
@@ -68,6 +78,8 @@ SlurmctldLogFile=@FOLDER@/controller.log
 SlurmdLogFile=@FOLDER@/%n.log
 SchedulerParameters=sched_min_interval=10000,batch_sched_delay=0,sched_interval=1,bf_interval=1
 KillWait=2
+MessageTimeout=30
+TCPTimeout=10
 InactiveLimit=0
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=@PORT1@ CPUs=2
 NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port=@PORT2@ CPUs=2
@@ -99,11 +111,11 @@ RealSlurm::RealSlurm() {
                     "--socket=" + munge + "/socket", "--pid-file=" + munge + "/pid",
                     "--log-file=" + munge + "/log", "--seed-file=" + munge + "/seed"},
                    "munged");
-  if (!e2e::within(10, [&] { return fs::exists(munge + "/socket"); }))
+  if (!e2e::comes_true([&] { return fs::exists(munge + "/socket"); }))
     throw std::runtime_error("munged: " + orchestrator::whole_file(folder_.path() / "munged.out"));
   start_controller();
   for (const char* node : {"n1", "n2"}) nodes_.push_back(daemon({"slurmd", "-D", "-N", node}, node));
-  if (!e2e::within(20, [&] { return client({"sinfo", "-h", "-N", "-o", "%T"}) == "idle\nidle\n"; }))
+  if (!e2e::comes_true([&] { return client({"sinfo", "-h", "-N", "-o", "%T"}) == "idle\nidle\n"; }))
     throw std::runtime_error("Slurm does not start: " + client({"sinfo", "-N", "-l"}) +
                              orchestrator::whole_file(folder_.path() / "controller.out"));
 }
@@ -111,7 +123,7 @@ RealSlurm::RealSlurm() {
 RealSlurm::~RealSlurm() {
   try {
     client({"scancel", "--user=" + std::to_string(::getuid())});
-    becomes_empty(5);
+    becomes_empty();
   } catch (const std::exception&) {  // what is left is ended below
   }
   nodes_.clear();
@@ -124,8 +136,9 @@ RealSlurm::~RealSlurm() {
 
 void RealSlurm::write_configuration() {
   std::string text = configuration;
-  for (const char* port : {"@PORT0@", "@PORT1@", "@PORT2@"})
-    text = replaced(text, port, std::to_string(free_port()));
+  const auto ports = free_ports(3);
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    text = replaced(text, "@PORT" + std::to_string(i) + "@", std::to_string(ports[i]));
   text = replaced(text, "@FOLDER@", folder_.path().string());
   text = replaced(text, "@USER@", ::getpwuid(::getuid())->pw_name);
   folder_.write("slurm.conf", text);
@@ -141,7 +154,7 @@ std::unique_ptr<orchestrator::RankProcess> RealSlurm::daemon(const std::vector<s
 
 void RealSlurm::stop_controller() {
   controller_->signal(SIGTERM);  // it saves its state
-  e2e::within(10, [&] { return controller_->poll().has_value(); });
+  e2e::comes_true([&] { return controller_->poll().has_value(); });
   controller_.reset();
 }
 
@@ -152,12 +165,12 @@ void RealSlurm::start_controller() {
 std::string RealSlurm::client(const std::vector<std::string>& arguments) const {
   std::vector<std::string> argv = arguments;
   argv.front() = program(argv.front()).string();
-  const auto answer = orchestrator::ClientCommand(argv).wait(std::chrono::seconds(10));
+  const auto answer = orchestrator::ClientCommand(argv).wait(std::chrono::minutes(1));
   return answer ? answer->text : "no answer";
 }
 
-bool RealSlurm::becomes_empty(double seconds) const {
-  return e2e::within(seconds, [&] { return client({"squeue", "-h"}).empty(); });
+bool RealSlurm::becomes_empty() const {
+  return e2e::comes_true([&] { return client({"squeue", "-h"}).empty(); });
 }
 
 // Of slurmd's own helpers and the jobs' processes: all have inherited the configuration's name.

@@ -26,7 +26,7 @@ class RealSlurm {
   // "squeue", "scancel" … with these arguments: what it prints.
   std::string client(const std::vector<std::string>& arguments) const;
   // Waits until no job is in the queue or runs.
-  bool becomes_empty(double seconds) const;
+  bool becomes_empty() const;
 
  private:
   void write_configuration();

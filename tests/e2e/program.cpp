@@ -64,6 +64,7 @@ Trainyard::Trainyard(const fs::path& folder, const std::vector<std::string>& arg
                      const std::map<std::string, std::string>& environment, const std::string& program)
     : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
   pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error("no further process");
   if (pid_ == 0) {
     redirect(out_, STDOUT_FILENO);
     redirect(err_, STDERR_FILENO);
@@ -78,12 +79,14 @@ Trainyard::~Trainyard() {
 }
 
 void Trainyard::signal(int number) const {
+  if (pid_ <= 0)
+    throw std::logic_error("it has ended, and its number is nobody's");  // −1 would be everybody's
   kill(pid_, number);
 }
 
 Output Trainyard::wait() {
   int status = 0;
-  waitpid(pid_, &status, 0);
+  if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("it was not to be waited for");
   pid_ = -1;
   return {exit_code(status), content(out_), content(err_)};
 }

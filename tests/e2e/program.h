@@ -57,9 +57,9 @@ Output run_trainyard(const std::filesystem::path& folder, const std::vector<std:
 // Processes of any kind whose TRAINYARD_RUN lies below `folder`: ranks of a yard there.
 std::vector<pid_t> ranks_below(const std::filesystem::path& folder);
 
-// Calls `condition` every 20 ms until it holds or `seconds` have passed; returns whether it held.
+// Calls `condition` every 20 ms until it holds; false where it has not come to hold for a minute.
 template <class Condition>
-bool within(double seconds, Condition condition);
+bool comes_true(Condition condition);
 
 // The ```python block of docs/record-protocol.md.
 std::string documented_example();
@@ -72,9 +72,11 @@ std::string real_data();
 #include <chrono>
 #include <thread>
 
+#include "patience.h"
+
 template <class Condition>
-bool trainyard::e2e::within(double seconds, Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+bool trainyard::e2e::comes_true(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(tests::patience);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "patience.h"
+
 namespace trainyard::e2e {
 
 namespace {
@@ -18,8 +20,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int moment_milliseconds = 20;
 
-Clock::time_point after(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+Clock::time_point end_of_patience() {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(tests::patience));
 }
 
 }  // namespace
@@ -58,19 +61,21 @@ Terminal::~Terminal() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-void Terminal::read_for(int milliseconds) {
+bool Terminal::read() {
   pollfd polled{fd_, POLLIN, 0};
-  if (::poll(&polled, 1, milliseconds) != 1) return;
+  if (::poll(&polled, 1, moment_milliseconds) != 1) return true;
   std::array<char, 4096> bytes{};
   const ssize_t size = ::read(fd_, bytes.data(), bytes.size());
-  if (size > 0) output_.append(bytes.data(), static_cast<std::size_t>(size));
+  if (size <= 0) return false;  // EIO: nobody has the terminal open any more, and all has been read
+  output_.append(bytes.data(), static_cast<std::size_t>(size));
+  return true;
 }
 
-bool Terminal::shows(const std::string& text, double seconds) {
-  const auto until = after(seconds);
+bool Terminal::shows(const std::string& text) {
+  const auto until = end_of_patience();
   while (output_.find(text) == std::string::npos) {
     if (Clock::now() > until) return false;
-    read_for(moment_milliseconds);
+    read();
   }
   return true;
 }
@@ -79,17 +84,15 @@ void Terminal::type(const std::string& keys) const {
   if (::write(fd_, keys.data(), keys.size()) < 0) throw std::runtime_error("the terminal has gone");
 }
 
-int Terminal::wait(double seconds) {
-  const auto until = after(seconds);
+int Terminal::wait() {
+  const auto until = end_of_patience();
   int status = 0;
   while (::waitpid(pid_, &status, WNOHANG) == 0) {
     if (Clock::now() > until) return -1;
-    read_for(moment_milliseconds);
+    read();
   }
   pid_ = -1;
-  for (std::size_t before = 0; before != output_.size();) {
-    before = output_.size();
-    read_for(moment_milliseconds);
+  while (read() && Clock::now() < until) {
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

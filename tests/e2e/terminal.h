@@ -21,14 +21,13 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  bool shows(const std::string& text, double seconds);  // within that time
-  void type(const std::string& keys) const;             // "\x03" is Ctrl-C
-  int wait(double seconds);  // exit code, or 128 + signal; −1 where it still runs then
+  bool shows(const std::string& text);       // false where it has not come for a minute
+  void type(const std::string& keys) const;  // "\x03" is Ctrl-C
+  int wait();   // exit code, or 128 + signal; −1 where it still runs after a minute
+  bool read();  // what comes in a moment; false where nothing can come any more
   const std::string& output() const { return output_; }
 
  private:
-  void read_for(int milliseconds);
-
   pid_t pid_ = -1;
   int fd_ = -1;
   std::string output_;

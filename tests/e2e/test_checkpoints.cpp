@@ -70,11 +70,11 @@ TEST_CASE(
   scratch.write("small.toml", file_of(R"("mp-ddp")"));
   {
     Trainyard running(scratch.path(), sweep);
-    REQUIRE(within(60, [&] { return has_checkpoint(scratch.path() / "yard"); }));
+    REQUIRE(comes_true([&] { return has_checkpoint(scratch.path() / "yard"); }));
     running.signal(SIGKILL);
     running.wait();
   }
-  REQUIRE(within(5, [&] { return ranks_below(scratch.path()).empty(); }));
+  REQUIRE(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
   const auto resumed = run_trainyard(scratch.path(), {"resume", "--no-report"});
   CHECK_MESSAGE(resumed.code == 0, (resumed.out + resumed.err));
   const auto whole = run_trainyard(scratch.path(), {"run", "small.toml", "--no-report", "--yard", "whole"});
@@ -95,13 +95,15 @@ TEST_CASE(
   const auto yard = scratch.path() / "yard";
   {
     Trainyard running(scratch.path(), sweep);
-    REQUIRE(within(60, [&] { return has_checkpoint(yard) && ranks_below(scratch.path()).size() == 2; }));
-    kill(ranks_below(scratch.path()).back(), SIGKILL);
+    REQUIRE(comes_true([&] { return has_checkpoint(yard) && ranks_below(scratch.path()).size() == 2; }));
+    const auto ranks = ranks_below(scratch.path());
+    REQUIRE(ranks.size() == 2);
+    kill(ranks.back(), SIGKILL);
     CHECK(running.wait().code == 1);
   }
   {
     Trainyard running(scratch.path(), sweep);
-    REQUIRE(within(60, [&] { return ranks_below(scratch.path()).size() == 2; }));
+    REQUIRE(comes_true([&] { return ranks_below(scratch.path()).size() == 2; }));
     running.signal(SIGINT);
     CHECK(running.wait().code == 130);
   }

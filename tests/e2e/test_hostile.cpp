@@ -171,7 +171,7 @@ TEST_CASE("what a program of the user's records comes out of every verb as text,
   const auto json = at({"sql", "SELECT text FROM message LIMIT 1", "--format", "json"});
   CHECK(nlohmann::json::parse(json.out)[0]["text"] == evil_text);  // no less than was written
   Terminal logs(scratch.path(), {"logs", "last"});
-  CHECK(logs.wait(10) == 0);
+  CHECK(logs.wait() == 0);
   CHECK(contains(logs.output(), "\x1b[31m"));  // colours a log may have
   for (const char* escape : {"\x1b]0;", "\xc2\x9b"}) CHECK_FALSE(contains(logs.output(), escape));
 

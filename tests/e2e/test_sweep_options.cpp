@@ -7,6 +7,7 @@
 #include "contains.h"
 #include "db/database.h"
 #include "db/queries.h"
+#include "patience.h"
 #include "program.h"
 #include "shell_arm.h"
 
@@ -132,10 +133,10 @@ TEST_CASE("--max-retries tries a run again, each time --backoff's seconds twice 
 
 TEST_CASE("--fail-fast ends what runs beside the first failure, and starts nothing more") {
   const Arms arms("{ count = 3 }",
-                  "[ $seed = 0 ] && { until_there started; exit 3; }\n: > started; sleep 100",
+                  "[ $seed = 0 ] && { until_there started; exit 3; }\n: > started; sleep 1000",
                   "[machine]\nexclusive = \"devices\"\ndevices = 2\n");
   Output output;
-  CHECK(seconds_of([&] { output = arms.run({"--fail-fast"}); }) < 20);
+  CHECK(seconds_of([&] { output = arms.run({"--fail-fast"}); }) < 5 * tests::patience);
   CHECK(output.code == 1);
   CHECK_MESSAGE(contains(output.out, "a run has failed: what runs is being ended"), output.out);
   CHECK(arms.states() == Texts{"0 failed", "1 interrupted", "2 planned"});

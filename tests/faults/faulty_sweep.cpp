@@ -13,6 +13,7 @@
 #include "models/error.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/recovery.h"
+#include "patience.h"
 #include "result_rows.h"
 
 namespace trainyard::faults {
@@ -121,7 +122,7 @@ std::vector<std::string> FaultySweep::results() const {
 }
 
 std::string FaultySweep::difference() const {
-  if (!becomes_true(5, [&] { return !any_rank_below(yard()); })) return "a process is left";
+  if (!becomes_true(tests::patience, [&] { return !any_rank_below(yard()); })) return "a process is left";
   const auto rows = results();
   for (std::size_t i = 0; i < std::max(rows.size(), undisturbed_.size()); ++i) {
     const std::string expected = i < undisturbed_.size() ? undisturbed_[i] : "nothing";

@@ -22,7 +22,8 @@ inline Outcome shell_says(const std::string& command) {
   std::array<char, 4096> buffer{};
   while (const auto count = fread(buffer.data(), 1, buffer.size(), pipe))
     outcome.out.append(buffer.data(), count);
-  outcome.code = WEXITSTATUS(pclose(pipe));
+  const int status = pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
 }
 
