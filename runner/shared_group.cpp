@@ -157,7 +157,6 @@ std::optional<std::uint64_t> SharedGroup::own_offset(const void* address, std::s
 }
 
 void SharedGroup::wait(const char* deed, const std::function<std::optional<int>()>& missing) const {
-  constexpr int quick_looks = 2000;  // some tens of microseconds; after that the core is for others
   constexpr std::chrono::milliseconds nap{20};
   for (int i = 0; i < quick_looks; ++i) {
     if (!missing()) return;
@@ -168,12 +167,21 @@ void SharedGroup::wait(const char* deed, const std::function<std::optional<int>(
     const std::uint32_t rings = bell_->rings();
     const std::optional<int> late = missing();
     if (!late) return;
-    if (states_[*late].left.load() != 0) give_up(deed, *late, "has left");
-    if (peers_.has_ended(*late)) give_up(deed, *late, "has ended");
-    if (std::chrono::steady_clock::now() - start > group_.timeout)
-      give_up(deed, *late, "did not answer in time");
-    bell_->wait(rings, nap);
+    if (const char* why = why_it_will_not_come(*late, start)) {
+      // It may have done its part, and left, after it was missing: then it is not missing now.
+      if (missing() == late) give_up(deed, *late, why);
+    } else {
+      bell_->wait(rings, nap);
+    }
   }
+}
+
+const char* SharedGroup::why_it_will_not_come(int rank,
+                                              std::chrono::steady_clock::time_point waited_since) const {
+  if (states_[rank].left.load() != 0) return "has left";
+  if (peers_.has_ended(rank)) return "has ended";
+  if (std::chrono::steady_clock::now() - waited_since > group_.timeout) return "did not answer in time";
+  return nullptr;
 }
 
 void SharedGroup::give_up(const char* deed, int missing, const char* why) const {

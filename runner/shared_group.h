@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -87,7 +88,8 @@ class SharedGroup {
 
   void ring() const { bell_->ring(); }
   // Asks `missing` until it names no rank that is waited for. CommunicationError where that rank has left or
-  // ended, or does not answer in time.
+  // ended without what is waited for, or does not answer in time.
+  static constexpr int quick_looks = 2000;  // some tens of microseconds; after that the core is for others
   void wait(const char* deed, const std::function<std::optional<int>()>& missing) const;
 
  private:
@@ -98,6 +100,8 @@ class SharedGroup {
   };
 
   SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
+  // Nothing while there is hope.
+  const char* why_it_will_not_come(int rank, std::chrono::steady_clock::time_point waited_since) const;
   [[noreturn]] void give_up(const char* deed, int missing, const char* why) const;
 
   RankGroup group_;

@@ -1,6 +1,8 @@
 // All transports do the same: sums against those of one process, messages by tag, peers that go.
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -140,23 +142,35 @@ TEST_CASE("what is to be done when all have come is done once, in its turn, besi
   }
 }
 
+// Rank 1 comes 20 ms after rank 0. A busy machine may hold either up anywhere, but not in every round.
 TEST_CASE("in shared memory a rank knows how long it waited for the one that came last") {
+  using Clock = std::chrono::steady_clock;
   for (const Transport& transport : transports) {
     CAPTURE(transport.name);
-    const bool measured = &transport == &transports[1];
-    std::array<std::optional<double>, 2> waited;
+    std::atomic<int> called = 0;  // by rank 0, so many times
+    std::array<std::vector<std::optional<double>>, 2> waited;
     run(transport, 2, [&](Communicator& communicator) {
       communicator.barrier();
       communicator.take_straggler_seconds();
-      for (int round = 0; round < 5; ++round) {
+      for (int round = 1; round <= 5; ++round) {
+        if (communicator.rank() == 0) called = round;
+        while (called < round) std::this_thread::yield();
         if (communicator.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const auto begin = Clock::now();
         communicator.barrier();
+        const std::chrono::duration<double> inside = Clock::now() - begin;
+        const auto seconds = communicator.take_straggler_seconds();
+        expect(seconds.value_or(0) <= inside.count(), "longer than it was there");
+        waited[static_cast<std::size_t>(communicator.rank())].push_back(seconds);
       }
-      waited[static_cast<std::size_t>(communicator.rank())] = communicator.take_straggler_seconds();
       expect(communicator.take_straggler_seconds().value_or(0) == 0, "counted twice");
     });
-    for (const auto& seconds : waited) CHECK(seconds.has_value() == measured);
-    if (measured) CHECK(waited[0] > waited[1]);
+    const bool measured = &transport == &transports[1];
+    for (const auto& of_rank : waited)
+      for (const auto& seconds : of_rank) CHECK(seconds.has_value() == measured);
+    if (!measured) continue;
+    CHECK(std::ranges::max(waited[0]) > 0.01);
+    CHECK(std::ranges::min(waited[1]) == 0);
   }
 }
 
@@ -231,17 +245,6 @@ TEST_CASE("a rank that has gone is noticed by those that wait for it") {
     CHECK(errors[1] == "gone");
     for (const std::size_t r : {0U, 2U}) CHECK(errors[r].find("all-reduce failed") != std::string::npos);
   }
-}
-
-TEST_CASE("a rank that does not come within the time limit is named") {
-  const auto errors = errors_of(
-      transports[1], 2,
-      [](Communicator& communicator) {
-        if (communicator.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
-        communicator.barrier();
-      },
-      std::chrono::milliseconds(100));
-  CHECK(errors[0] == "rank 0: barrier failed: rank 1 did not answer in time");
 }
 
 TEST_CASE("ranks that exchange different tensors are told so") {
