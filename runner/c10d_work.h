@@ -1,23 +1,22 @@
 // What c10d's groups have in common, whatever they send by: their errors as ours, their work as ours.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "models/printable.h"
 #include "runner/communicator.h"
 
 namespace trainyard::runner {
 
-// The first line of what LibTorch says, without the place in its source that it may begin with.
-inline std::string first_line_of(const std::exception& error) {
-  std::string text = error.what();
-  text.resize(std::min(text.find('\n'), text.size()));
-  const auto place = text.find("] ");
-  return text.starts_with("[") && place != std::string::npos ? text.substr(place + 2) : text;
+// What LibTorch says in one line, without the place in its source that the line may begin with.
+inline std::string what_torch_says(const std::exception& error) {
+  const std::string line = models::first_line(error.what());
+  const auto place = line.find("] ");
+  return line.starts_with("[") && place != std::string::npos ? line.substr(place + 2) : line;
 }
 
 // Calls `action`; where it fails CommunicationError names rank and deed.
@@ -27,7 +26,7 @@ auto guarded(int rank, const char* deed, Action&& action) {
     return action();
   } catch (const std::exception& error) {
     throw CommunicationError("rank " + std::to_string(rank) + ": " + deed +
-                             " failed, a peer may have ended: " + first_line_of(error));
+                             " failed, a peer may have ended: " + what_torch_says(error));
   }
 }
 

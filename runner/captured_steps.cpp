@@ -32,7 +32,7 @@ constexpr std::array obstacles{
 
 // Never empty.
 std::string failure_text(const std::exception& error) {
-  const std::string line = first_line_of(error);
+  const std::string line = what_torch_says(error);
   return line.empty() ? "the capture failed" : line;
 }
 
