@@ -135,7 +135,7 @@ bool agreed(bool own, const Connections& ranks) {
 
 std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input,
                           const SplitData& train, const Connections& ranks,
-                          const std::function<void(const ProbedStep&)>& done) {
+                          const std::function<void(const ProbedStep&)>& done, const ProbeLimit& limit) {
   Stopwatch watch;
   double spent = 0;         // seconds, on the gate
   double fastest_step = 0;  // seconds, of training alone
@@ -171,7 +171,7 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
     const double this_step = step_seconds + watch.lap();
     spent += this_step;
     const double run_seconds = fastest_step * static_cast<double>(batches.steps() * run.epochs);
-    const bool time_left = spent + this_step <= std::max(probe_seconds, probe_fraction * run_seconds);
+    const bool time_left = spent + this_step <= std::max(limit.seconds, limit.part_of_the_run * run_seconds);
     if (!agreed(time_left, ranks)) return k + 1;
   }
   return steps;

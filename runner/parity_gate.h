@@ -33,14 +33,17 @@ struct ProbedStep {
 };
 
 inline constexpr std::int64_t probed_steps = 2;
-inline constexpr double probe_seconds = 3;      // that the gate may take …
-inline constexpr double probe_fraction = 0.02;  // … or this part of the run, whichever is more
+
+struct ProbeLimit {
+  double seconds = 3;             // that the gate may take …
+  double part_of_the_run = 0.02;  // … or this part of the run, whichever is more
+};
 
 // Probes the first steps of epoch 1 of `run`, whose training data is `train`, and calls `done` after each. A
-// step that would take longer than allowed is left out; the first never is. Collective: all ranks of the mesh
+// step that would take longer than `limit` is left out; the first never is. Collective: all ranks of the mesh
 // call it, and probe equally many steps. Returns their number.
 std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input,
                           const SplitData& train, const Connections& ranks,
-                          const std::function<void(const ProbedStep&)>& done);
+                          const std::function<void(const ProbedStep&)>& done, const ProbeLimit& limit = {});
 
 }  // namespace trainyard::runner
