@@ -52,7 +52,7 @@ LaunchedRanks::LaunchedRanks(const experiments::Launch& launch) {
 std::vector<json> records_of(const experiments::Launch& launch, int rank) {
   std::vector<json> records;
   std::ifstream in(launch.records / experiments::rank_records_name(rank));
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto parsed = experiments::parse_line(line);
     REQUIRE(parsed.problem == "");
     records.push_back(parsed.record->body);
@@ -62,6 +62,7 @@ std::vector<json> records_of(const experiments::Launch& launch, int rank) {
 
 std::vector<std::string> types_of(const std::vector<json>& records) {
   std::vector<std::string> types;
+  types.reserve(records.size());
   for (const json& record : records) types.push_back(record.at("type"));
   return types;
 }

@@ -25,7 +25,8 @@ struct LaunchedRanks {
   std::vector<std::unique_ptr<Child>> ranks;
 };
 
-// The records that a rank has written so far; fails the test where one is damaged.
+// The records that a rank has written so far, of which the last may not be whole yet; fails the test where
+// one is damaged.
 std::vector<nlohmann::json> records_of(const experiments::Launch& launch, int rank);
 std::vector<std::string> types_of(const std::vector<nlohmann::json>& records);
 

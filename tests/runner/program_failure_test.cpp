@@ -19,9 +19,14 @@ using trainyard::tests::ScratchFolder;
 
 namespace {
 
-// Half a minute at the most.
+// Of runs that would train for a quarter of an hour: a limit for what is to happen long before, also on a
+// machine with much else to do. Ranks that wait for one another would do so for five minutes.
+constexpr auto soon = 60s;
+
 void wait_for_first_epoch(const experiments::Launch& launch) {
-  for (int waited = 0; waited < 600 && types_of(records_of(launch, 0)).size() < 2; ++waited) {
+  const auto limit = std::chrono::steady_clock::now() + soon;
+  while (records_of(launch, 0).size() < 2) {
+    REQUIRE(std::chrono::steady_clock::now() < limit);
     std::this_thread::sleep_for(50ms);
   }
 }
@@ -39,28 +44,28 @@ TEST_CASE("fewer training samples than replicas is an error of every rank") {
   }
 }
 
-TEST_CASE("when a rank is killed, its peer ends with an error within 5 seconds and records it") {
+TEST_CASE("when a rank is killed, its peer does not wait for it, but ends with an error and records it") {
   const ScratchFolder folder;
   const experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
   LaunchedRanks run(launch);
   wait_for_first_epoch(launch);
   run.ranks[1]->kill(SIGKILL);
-  const auto code = run.ranks[0]->wait(5s);
-  REQUIRE(code == 1);
+  REQUIRE(run.ranks[0]->wait(soon) == 1);
   const json end = records_of(launch, 0).back();
   CHECK(end.at("type") == "end");
   CHECK(end.at("status") == "failed");
   CHECK(end.at("error").get<std::string>().starts_with("rank 0: "));
+  CHECK(end.at("error").get<std::string>().ends_with(" failed: rank 1 has ended"));
   CHECK(run.ranks[0]->read_all().find("error: rank 0: ") != std::string::npos);
 }
 
-TEST_CASE("SIGTERM ends a rank at once with code 143") {
+TEST_CASE("SIGTERM ends a rank with code 143, however much it still has to train") {
   const ScratchFolder folder;
   const experiments::Launch launch = launch_of(folder.path(), 1, 100'000);
   LaunchedRanks run(launch);
   wait_for_first_epoch(launch);
   run.ranks[0]->kill(SIGTERM);
-  CHECK(run.ranks[0]->wait(2s) == 143);
+  CHECK(run.ranks[0]->wait(soon) == 143);
 }
 
 TEST_CASE("a connection that breaks ends neither a rank nor the store by SIGPIPE") {
@@ -74,6 +79,18 @@ TEST_CASE("a connection that breaks ends neither a rank nor the store by SIGPIPE
   CHECK_FALSE(run.store->wait(200ms));
   CHECK_FALSE(run.ranks[0]->wait(200ms));
   CHECK_FALSE(run.ranks[1]->wait(1ms));
+}
+
+TEST_CASE("a line that is still being written is no record yet") {
+  const ScratchFolder folder;
+  const experiments::Launch launch = launch_of(folder.path(), 1, 1);
+  const auto file = launch.records / experiments::rank_records_name(0);
+  experiments::RecordWriter(file, launch.key, launch.attempt, 0).append("message", {{"text", "whole"}});
+  const std::string whole = trainyard::tests::read_text(file);
+  trainyard::tests::write_text(file, whole + whole.substr(0, whole.size() / 2));
+  CHECK(records_of(launch, 0).size() == 1);
+  trainyard::tests::write_text(file, whole + whole);
+  CHECK(records_of(launch, 0).size() == 2);
 }
 
 TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
@@ -115,7 +132,7 @@ TEST_CASE("a rank writes beside its run.json or where it is told by hand, not wh
 TEST_CASE("wrong variables are errors that name them") {
   const auto error_with = [](const std::map<std::string, std::string>& environment) {
     Child rank({TRAINYARD_RUNNER}, environment);
-    CHECK(rank.wait(20s) == 1);
+    CHECK(rank.wait(60s) == 1);
     return rank.read_all();
   };
   CHECK(error_with({}).starts_with("error: TRAINYARD_RUN is not set"));

@@ -111,9 +111,12 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
 
 TEST_CASE("ranks talk by the communicator that is asked for, and train the same") {
   std::vector<double> losses;
-  for (const auto& [asked, transport] :
-       {std::pair("auto", "shared memory"), std::pair("gloo", "gloo"), std::pair("carrier pigeon", "")}) {
-    CAPTURE(asked);
+  struct Case {
+    const char *asked, *transport;
+  };
+  for (const Case& each : {Case{"auto", "shared memory"}, Case{"gloo", "gloo"}, Case{"carrier pigeon", ""}}) {
+    const auto& [asked, transport] = each;
+    CAPTURE(each.asked);
     const ScratchFolder folder;
     experiments::Launch launch = launch_of(folder.path(), 2, 2);
     launch.circumstances.communicator = asked;
@@ -258,7 +261,7 @@ TEST_CASE("a run that diverges finishes: its losses are null, not an error") {
 
 TEST_CASE("the runner says its versions as JSON") {
   Child program({TRAINYARD_RUNNER, "--version", "--json"});
-  CHECK(program.wait(20s) == 0);
+  CHECK(program.wait(60s) == 0);
   const json versions = json::parse(program.read_all());
   for (const char* name : {"trainyard", "build_type", "libtorch", "cuda", "nccl"}) {
     CHECK(versions.at(name).is_string());
@@ -267,5 +270,5 @@ TEST_CASE("the runner says its versions as JSON") {
   for (const json& gpu : versions.at("gpus")) CHECK(gpu.at("memory_bytes") > 0);
   if (versions.at("cuda") == "") CHECK(versions.at("gpus").empty());
   Child wrong({TRAINYARD_RUNNER, "--verbose"});
-  CHECK(wrong.wait(20s) == 2);
+  CHECK(wrong.wait(60s) == 2);
 }

@@ -17,7 +17,7 @@ namespace trainyard::runner::testing {
 
 namespace {
 
-constexpr std::chrono::seconds timeout{20};
+constexpr std::chrono::seconds timeout{60};  // only what hangs comes to it
 
 }  // namespace
 
@@ -32,6 +32,7 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(mesh.world_size()));
   for (int r = 0; r < mesh.world_size(); ++r) {
     threads.emplace_back([&, r] {
       std::optional<Connections>

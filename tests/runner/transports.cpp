@@ -58,6 +58,7 @@ std::vector<std::string> errors_of(const Transport& transport, int size, const R
   const Store store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
+  threads.reserve(errors.size());
   for (int r = 0; r < size; ++r) {
     threads.emplace_back([&, r] {
       try {

@@ -24,7 +24,7 @@ using Rank = std::function<void(Communicator&)>;
 
 // `rank` on `size` threads at once; what each threw, empty where nothing.
 std::vector<std::string> errors_of(const Transport& transport, int size, const Rank& rank,
-                                   std::chrono::milliseconds timeout = std::chrono::seconds(20));
+                                   std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
 // doctest's checks are not for threads of older versions: a rank says what is wrong by throwing.
 void expect(bool holds, const std::string& what);
