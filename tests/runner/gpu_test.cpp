@@ -70,6 +70,7 @@ void check_equal(const Trained& one, const Trained& other, double tolerance) {
   REQUIRE(one.losses.size() == other.losses.size());
   for (std::size_t i = 0; i < one.losses.size(); ++i)
     CHECK(std::abs(one.losses[i] - other.losses[i]) <= tolerance * std::abs(one.losses[i]));
+  REQUIRE(one.parameters.size() == other.parameters.size());
   for (std::size_t i = 0; i < one.parameters.size(); ++i)
     CHECK(testing::euclidean_norm(one.parameters[i] - other.parameters[i]) <=
           tolerance * testing::euclidean_norm(one.parameters[i]));

@@ -20,4 +20,9 @@ std::vector<double> read_numbers(const std::filesystem::path& file) {
   return values;
 }
 
+double largest_difference(const std::vector<double>& found, const std::vector<double>& expected) {
+  const at::Tensor ours = at::tensor(found, at::kDouble), theirs = at::tensor(expected, at::kDouble);
+  return ((ours - theirs).abs() / theirs.abs().clamp_min(0.01)).max().item<double>();
+}
+
 }  // namespace trainyard::runner::testing

@@ -113,6 +113,8 @@ void check_same(const std::string& model, const How& how, double tolerance = 1e-
   const auto beside = train(model, testing::pretend_device(), how);
   REQUIRE(on_cpu.size() == beside.size());
   for (std::size_t rank = 0; rank < on_cpu.size(); ++rank) {
+    REQUIRE(on_cpu[rank].losses.size() == beside[rank].losses.size());
+    REQUIRE(on_cpu[rank].parameters.size() == beside[rank].parameters.size());
     for (std::size_t i = 0; i < on_cpu[rank].losses.size(); ++i)
       CHECK(std::abs(on_cpu[rank].losses[i] - beside[rank].losses[i]) <=
             tolerance * std::abs(on_cpu[rank].losses[i]));

@@ -147,10 +147,6 @@ TEST_CASE(
     const std::vector<double> expected = read_numbers(folder.path() / (c.name + ".result"));
     const std::vector<double> found = train_here(c, random_images(c.shape, batch * steps));
     REQUIRE(found.size() == expected.size());
-    double worst = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      worst = std::max(worst, std::abs(found[i] - expected[i]) / std::max(std::abs(expected[i]), 0.01));
-    }
-    CHECK(worst < (is_mixed(c) ? 1e-5 : 1e-9));
+    CHECK(largest_difference(found, expected) < (is_mixed(c) ? 1e-5 : 1e-9));
   }
 }
