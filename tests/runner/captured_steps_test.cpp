@@ -101,10 +101,14 @@ TEST_CASE(
   adam.learning_rate = 0.001;
   adam.momentum = 0;
   adam.clip_norm = 1e3;
-  for (const auto& [model, optimizer] :
-       {std::pair("mlp", sgd), std::pair("mlp", adam), std::pair("cnn", sgd)}) {
-    CAPTURE(model);
-    CAPTURE(optimizer.kind);
+  struct Case {
+    const char* model;
+    const experiments::Optimizer& optimizer;
+  };
+  for (const Case& each : {Case{"mlp", sgd}, Case{"mlp", adam}, Case{"cnn", sgd}}) {
+    const auto& [model, optimizer] = each;
+    CAPTURE(each.model);
+    CAPTURE(each.optimizer.kind);
     const Outcome plain = train(model, optimizer, false), replayed = train(model, optimizer, true);
     CHECK(plain.counts.captured == 0);
     // of 15 whole batches the first three warm up; the last batches of three epochs are warm only then

@@ -3,7 +3,6 @@
 
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "experiments/checkpoint.h"
 #include "experiments/record.h"
@@ -22,6 +21,7 @@ using namespace trainyard;
 using namespace trainyard::runner;
 using namespace trainyard::runner::testing;
 using nlohmann::json;
+using trainyard::tests::read_text;
 using trainyard::tests::ScratchFolder;
 
 namespace fs = std::filesystem;
@@ -46,12 +46,6 @@ std::map<std::string, std::string> results_of(const experiments::Launch& launch)
   return results;
 }
 
-std::string bytes_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
@@ -66,9 +60,9 @@ void check_equal(const experiments::Launch& resumed, const experiments::Launch& 
   const auto trained = static_cast<std::size_t>(epochs - resumed.resumes->after_epoch);
   CHECK(found.size() ==
         static_cast<std::size_t>(whole.run.strategy.world_size()) * (3 + trained));  // start, test, end
-  for (const auto& [what, value] : found) {
-    CAPTURE(what);
-    CHECK(value == expected.at(what));
+  for (const auto& each : found) {
+    CAPTURE(each.first);
+    CHECK(each.second == expected.at(each.first));
   }
 }
 
@@ -89,13 +83,13 @@ TEST_CASE(
     experiments::Run model;
     std::vector<Shape> shapes;
   };
-  for (const auto& [model, shapes] : {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp}},
-                                      Case{small_vgg11(), {single, ddp}}, Case{small_seq2seq(), {pipeline}}})
-    for (const Shape& shape : shapes) {
-      CAPTURE(model.model);
+  for (const Case& each : {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp}},
+                           Case{small_vgg11(), {single, ddp}}, Case{small_seq2seq(), {pipeline}}})
+    for (const Shape& shape : each.shapes) {
+      CAPTURE(each.model.model);
       CAPTURE(shape.kind);
       const ScratchFolder folder;
-      const auto whole = launch_in(folder.path(), shaped(model, shape), "epoch");
+      const auto whole = launch_in(folder.path(), shaped(each.model, shape), "epoch");
       train_launched(whole);
       const auto resumed = after(whole, epochs - 1);
       train_launched(resumed);
@@ -174,7 +168,7 @@ TEST_CASE("the kept weights go on too: those of the best epoch so far, and how g
       auto resumed = after(whole, epoch);
       resumed.run.checkpoint = "";  // the second one starts from the same files
       train_launched(resumed);
-      CHECK(bytes_of(resumed.records / weights_file_name) == bytes_of(whole.records / weights_file_name));
+      CHECK(read_text(resumed.records / weights_file_name) == read_text(whole.records / weights_file_name));
     }
   }
 }
@@ -200,7 +194,7 @@ TEST_CASE("a checkpoint that is damaged, missing or of another attempt is an err
   other.resumes->attempt = 5;
   CHECK(error_of(other).find("is of run 0123456789ab, attempt 1, not of attempt 5") != std::string::npos);
   const fs::path file = experiments::checkpoint_file(whole.checkpoints, epochs, 0);
-  std::string bytes = bytes_of(file);
+  std::string bytes = read_text(file);
   bytes[bytes.size() / 2] ^= 1;
   std::ofstream(file, std::ios::binary) << bytes;
   const std::string damaged = error_of(after(whole, epochs));

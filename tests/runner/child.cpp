@@ -25,6 +25,7 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);
   for (std::string& text : texts) all.push_back(text.data());
   all.push_back(nullptr);
   return all;
@@ -86,7 +87,7 @@ std::string Child::read_line() {
 }
 
 std::string Child::read_all() {
-  std::string text, line;
+  std::string text;
   char c = 0;
   while (read(out_, &c, 1) == 1) text += c;
   return text;

@@ -108,9 +108,9 @@ void check_equal_training(const Trained& many, const Trained& one) {
     CHECK(std::abs(many.losses[step] - one.losses[step]) <= 1e-9 * std::abs(one.losses[step]));
   }
   REQUIRE(many.parameters.size() == one.parameters.size());
-  for (const auto& [name, value] : one.parameters) {
-    CAPTURE(name);
-    CHECK(largest(many.parameters.at(name) - value) <= 1e-7 * largest(value));
+  for (const auto& each : one.parameters) {
+    CAPTURE(each.first);
+    CHECK(largest(many.parameters.at(each.first) - each.second) <= 1e-7 * largest(each.second));
   }
 }
 
@@ -120,10 +120,10 @@ void check_equal_first_step(const Trained& many, const Trained& one) {
   for (const auto& [name, gradient] : one.gradients) squares += std::pow(euclidean_norm(gradient), 2);
   CHECK(squares > 0);
   REQUIRE(many.gradients.size() == one.gradients.size());
-  for (const auto& [name, gradient] : one.gradients) {
-    CAPTURE(name);
-    CHECK(euclidean_norm(many.gradients.at(name) - gradient) <=
-          1e-4 * euclidean_norm(gradient) + 1e-6 * std::sqrt(squares));
+  for (const auto& each : one.gradients) {
+    CAPTURE(each.first);
+    CHECK(euclidean_norm(many.gradients.at(each.first) - each.second) <=
+          1e-4 * euclidean_norm(each.second) + 1e-6 * std::sqrt(squares));
   }
 }
 

@@ -153,7 +153,8 @@ std::vector<NamedParameter> train(const Case& c, const Network& network) {
 
 nlohmann::json to_json(const models::Hyperparameters& values) {
   nlohmann::json object;
-  for (const auto& [name, value] : values) std::visit([&](const auto& v) { object[name] = v; }, value);
+  for (const auto& each : values)
+    std::visit([&](const auto& value) { object[each.first] = value; }, each.second);
   return object;
 }
 

@@ -1,7 +1,8 @@
 // That Python reads and writes the same is tested with the networks, in pytorch_networks_test.cpp.
 #include "models/networks/safetensors.h"
 
-#include <fstream>
+#include <filesystem>
+#include <string>
 
 #include "models/error.h"
 #include "scratch_folder.h"
@@ -11,16 +12,9 @@ namespace {
 
 using namespace trainyard;
 using namespace trainyard::networks;
+using trainyard::tests::read_text;
 using trainyard::tests::ScratchFolder;
-
-std::string bytes_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
-  std::ofstream(file, std::ios::binary) << bytes;
-}
+using trainyard::tests::write_text;
 
 // A file with this header and `values` bytes of zeros.
 std::string with_header(const std::string& header, std::size_t values) {
@@ -57,8 +51,8 @@ TEST_CASE("a file has its header's length in 8 bytes, the header padded to 8, th
   write_safetensors(file, {{"a", at::tensor({1.0F, -2.0F})}});
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
-  CHECK(bytes_of(file) == std::string{static_cast<char>(padded.size()), 0, 0, 0, 0, 0, 0, 0} + padded +
-                              std::string("\0\0\x80\x3f\0\0\0\xc0", 8));
+  CHECK(read_text(file) == std::string{static_cast<char>(padded.size()), 0, 0, 0, 0, 0, 0, 0} + padded +
+                               std::string("\0\0\x80\x3f\0\0\0\xc0", 8));
 }
 
 TEST_CASE("what is no complete file is an error that names it, and nothing is read beyond its end") {
@@ -77,10 +71,10 @@ TEST_CASE("what is no complete file is an error that names it, and nothing is re
       {with_header(R"({"a":{"dtype":"F8","shape":[8],"data_offsets":[0,8]}})", 8),
        "of type F8 are not known"},
       {with_header(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8), "entry of a is wrong"}};
-  for (const auto& [bytes, problem] : cases) {
-    CAPTURE(problem);
-    write_bytes(file, bytes);
-    CHECK_THROWS_WITH_AS(read_safetensors(file), doctest::Contains(problem), UserError);
+  for (const auto& each : cases) {
+    CAPTURE(each.second);
+    write_text(file, each.first);
+    CHECK_THROWS_WITH_AS(read_safetensors(file), doctest::Contains(each.second), UserError);
     CHECK_THROWS_WITH_AS(read_safetensors(file), doctest::Contains("cut.safetensors"), UserError);
   }
   CHECK_THROWS_AS(read_safetensors(folder.path() / "none"), UserError);
@@ -90,7 +84,7 @@ TEST_CASE("a file that cannot be written leaves nothing behind, and what was the
   const ScratchFolder folder;
   CHECK_THROWS_AS(write_safetensors(folder.path() / "none" / "a", {{"a", at::ones({2})}}), UserError);
   std::filesystem::create_directory(folder.path() / "taken");
-  write_bytes(folder.path() / "taken" / "inside", "x");
+  write_text(folder.path() / "taken" / "inside", "x");
   CHECK_THROWS_AS(write_safetensors(folder.path() / "taken", {{"a", at::ones({2})}}), UserError);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }

@@ -194,6 +194,7 @@ TEST_CASE("slices cover every number once, evenly, and cut matrices that are alo
   for (const int size : {1, 2, 3, 7}) {
     CAPTURE(size);
     std::vector<at::Tensor> times;
+    times.reserve(parameters.size());
     for (const auto& parameter : parameters) times.push_back(at::zeros({parameter.value.numel()}, at::kLong));
     for (int rank = 0; rank < size; ++rank) {
       for (const Slice& slice : layout.slices(rank, size)) {
