@@ -27,7 +27,9 @@ Output check_gpu(const Scratch& scratch, std::vector<std::string> more) {
                                      "--json",
                                      folder + "/found.json",
                                      "--models",
-                                     "mlp"};
+                                     "mlp",
+                                     "--patience",
+                                     "10"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_trainyard(scratch.path(), arguments, {}, TRAINYARD_SOURCE "/tools/check-gpu");
 }

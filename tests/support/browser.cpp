@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "experiments/program_path.h"
+#include "patience.h"
 
 namespace trainyard::tests {
 
 namespace {
 
-constexpr int patience_milliseconds = 30'000;
+constexpr int patience_milliseconds = static_cast<int>(1000 * patience);
 
 int base64_value(char digit) {
   static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -51,6 +52,8 @@ struct Browser::Process {
   int commands = -1;
   int messages = -1;
   std::filesystem::path profile;
+  void (*pipe_signal)(int) = std::signal(SIGPIPE,
+                                         SIG_DFL);  // a browser that has gone is an error, see `call`
 
   explicit Process(const std::string& program) {
     std::string pattern = (std::filesystem::temp_directory_path() / "trainyard-browser-XXXXXX").string();
@@ -84,6 +87,7 @@ struct Browser::Process {
     commands = in[1];
     messages = out[0];
     if (pid < 0) throw std::runtime_error("cannot start " + program);
+    std::signal(SIGPIPE, SIG_IGN);
   }
 
   ~Process() {
@@ -92,6 +96,7 @@ struct Browser::Process {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
     }
+    std::signal(SIGPIPE, pipe_signal);
     ::close(commands);
     ::close(messages);
     std::error_code ignored;

@@ -39,7 +39,7 @@ batch = {32 if options.rehearse else 128}
 {"".join(section(model) for model in options.models)}{"".join(STRATEGIES.get(strategy, "") for strategy in strategies)}[machine]
 accelerator = "{"cpu" if options.rehearse else "cuda"}"
 communicator = "{communicator}"
-progress_timeout = 60  # a rank that hangs costs no more
+progress_timeout = {int(60 * options.patience)}  # a rank that hangs costs no more
 """
 
 
