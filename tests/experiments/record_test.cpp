@@ -1,18 +1,12 @@
-// Records: seal, parse, append.
+// Records: seal and parse.
 #include "experiments/record.h"
 
-#include <cstdio>
 #include <regex>
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 
 #include "experiments/crc32c.h"
-#include "experiments/record_writer.h"
-#include "experiments/utc_time.h"
-#include "file_size_limit.h"
 #include "models/error.h"
-#include "scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -29,13 +23,6 @@ std::string with_crc(const std::string& object) {
 
 std::string problem(const std::string& line) {
   return parse_line(line).problem;
-}
-
-std::vector<std::string> lines_of(const std::filesystem::path& file) {
-  std::vector<std::string> lines;
-  std::istringstream text(tests::read_text(file));
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
 }
 
 }  // namespace
@@ -159,150 +146,6 @@ TEST_CASE("text that is not UTF-8 is written with replacement characters") {
 TEST_CASE("only an object with members can be sealed") {
   CHECK_THROWS_AS(sealed_line(nlohmann::ordered_json::object()), InternalError);
   CHECK_THROWS_AS(sealed_line(nlohmann::ordered_json::array({1})), InternalError);
-}
-
-// The first five are those of RFC 3339, section 5.8, each with the instant that it is said there to be. The
-// others are what Python's datetime and Unix's `date` write for one instant.
-TEST_CASE("times of RFC 3339 become UTC with milliseconds, whose texts are in the order of the times") {
-  const std::vector<std::pair<std::string, std::string>> times{
-      {"1985-04-12T23:20:50.52Z", "1985-04-12T23:20:50.520Z"},
-      {"1996-12-19T16:39:57-08:00", "1996-12-20T00:39:57.000Z"},
-      {"1990-12-31T23:59:60Z", "1991-01-01T00:00:00.000Z"},
-      {"1990-12-31T15:59:60-08:00", "1991-01-01T00:00:00.000Z"},
-      {"1937-01-01T12:00:27.87+00:20", "1937-01-01T11:40:27.870Z"},
-      {"2026-11-20T09:30:12.345678+00:00", "2026-11-20T09:30:12.345Z"},
-      {"2026-11-20 09:30:12.345678", "2026-11-20T09:30:12.345Z"},
-      {"2026-11-20 11:30:12.345999+02:00", "2026-11-20T09:30:12.345Z"},
-      {"2026-11-20t09:30:12.345z", "2026-11-20T09:30:12.345Z"},
-      {"2024-02-29T23:59:59-00:01", "2024-03-01T00:00:59.000Z"}};
-  for (const auto& [text, utc] : times) CHECK(utc_time(text) == utc);
-}
-
-TEST_CASE("what is no time is none, whatever part of it is wrong") {
-  for (const char* text : {"",
-                           "now",
-                           "t",
-                           "1763631012",
-                           "2026-11-20",
-                           "09:30:12Z",
-                           "2026-11-20T09:30Z",
-                           "2026-13-20T09:30:12Z",
-                           "2026-11-31T09:30:12Z",
-                           "2025-02-29T09:30:12Z",
-                           "2026-00-20T09:30:12Z",
-                           "2026-11-20T24:00:00Z",
-                           "2026-11-20T09:60:12Z",
-                           "2026-11-20T09:30:61Z",
-                           "2026-11-20T09:30:12.Z",
-                           "2026-11-20T09:30:12,345Z",
-                           "2026-11-20T09:30:12+0200",
-                           "2026-11-20T09:30:12+24:00",
-                           "2026-11-20T09:30:12Z+02:00",
-                           "2026-11-20T09:30:12 UTC",
-                           " 2026-11-20T09:30:12Z",
-                           "2026-11-20T09:30:12Z ",
-                           "+026-11-20T09:30:12Z"})
-    CHECK_MESSAGE(!utc_time(text), text);
-}
-
-TEST_CASE("now is UTC with milliseconds") {
-  CHECK(std::regex_match(utc_now(), std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z)")));
-}
-
-TEST_CASE("records of a rank have all common members, in order, and no gaps") {
-  const tests::ScratchFolder folder;
-  const auto spool = folder / rank_records_name(3);
-  CHECK(spool.filename() == "rank-3.records.jsonl");
-  {
-    RecordWriter writer(spool, "3f9a1c20b7de", 2, 3);
-    writer.append("start", {{"world_size", 4}});
-    writer.append("message", {{"level", "info"}, {"text", "line\nbreak"}});
-    writer.append("end");
-    writer.sync();
-  }
-  const auto lines = lines_of(spool);
-  REQUIRE(lines.size() == 3);
-  double elapsed = 0;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const ParsedLine parsed = parse_line(lines[i]);
-    REQUIRE_MESSAGE(parsed.record.has_value(), parsed.problem);
-    CHECK(parsed.record->seq == static_cast<std::int64_t>(i));
-    CHECK(parsed.record->rank == 3);
-    CHECK(parsed.record->attempt == 2);
-    CHECK(parsed.record->elapsed_seconds >= elapsed);
-    elapsed = parsed.record->elapsed_seconds;
-  }
-  CHECK(lines[0].starts_with(
-      R"({"v":1,"run":"3f9a1c20b7de","attempt":2,"rank":3,"seq":0,"type":"start","time":")"));
-  CHECK(parse_line(lines[1]).record->body.at("text") == "line\nbreak");
-}
-
-TEST_CASE("the orchestrator's own records have no rank") {
-  const tests::ScratchFolder folder;
-  RecordWriter(folder / orchestrator_records_name, "a", 1, std::nullopt)
-      .append("leased", {{"devices", {"cpu:0"}}});
-  const ParsedLine parsed = parse_line(lines_of(folder / orchestrator_records_name).at(0));
-  REQUIRE(parsed.record.has_value());
-  CHECK_FALSE(parsed.record->rank.has_value());
-  CHECK_FALSE(parsed.record->body.contains("rank"));
-}
-
-TEST_CASE("a spool opened again goes on after its last whole record; a torn line is cut off") {
-  const tests::ScratchFolder folder;
-  const auto spool = folder / "spool";
-  RecordWriter(spool, "a", 1, 0).append("start");
-  tests::write_text(spool, tests::read_text(spool) + R"({"v":1,"run":"a","attempt":1,"ra)");
-  RecordWriter(spool, "a", 1, 0).append("end");
-  const auto lines = lines_of(spool);
-  REQUIRE(lines.size() == 2);
-  CHECK(parse_line(lines[0]).record->seq == 0);
-  CHECK(parse_line(lines[1]).record->seq == 1);
-}
-
-TEST_CASE("two writers of one spool never tear each other's lines") {
-  const tests::ScratchFolder folder;
-  const auto spool = folder / "spool";
-  RecordWriter first(spool, "a", 1, 0);
-  RecordWriter second(spool, "b", 1, 1);
-  for (int i = 0; i < 50; ++i) {
-    first.append("message", {{"text", std::string(100, 'x')}});
-    second.append("message", {{"text", std::string(3000, 'y')}});
-  }
-  const auto lines = lines_of(spool);
-  CHECK(lines.size() == 100);
-  for (const std::string& line : lines) CHECK(parse_line(line).record.has_value());
-}
-
-TEST_CASE("a full disk is a system error that names the spool") {
-  RecordWriter writer("/dev/full", "a", 1, 0);
-  try {
-    writer.append("start");
-    FAIL("nothing was thrown");
-  } catch (const std::system_error& error) {
-    CHECK(error.code() == std::errc::no_space_on_device);
-    CHECK(std::string(error.what()).find("/dev/full") != std::string::npos);
-  }
-}
-
-TEST_CASE("what a full disk took of a record is cut off again") {
-  const tests::ScratchFolder folder;
-  const auto spool = folder / "spool";
-  RecordWriter writer(spool, "a", 1, 0);
-  writer.append("start");
-  const auto size = std::filesystem::file_size(spool);
-  {
-    const tests::FileSizeLimit limit(size + 20);
-    CHECK_THROWS_AS(writer.append("message", {{"text", std::string(500, 'x')}}), std::system_error);
-  }
-  CHECK(std::filesystem::file_size(spool) == size);
-  writer.append("end");
-  const auto lines = lines_of(spool);
-  REQUIRE(lines.size() == 2);
-  CHECK(parse_line(lines[1]).record->seq == 1);
-}
-
-TEST_CASE("a spool in a folder that is not there is a system error") {
-  CHECK_THROWS_AS(RecordWriter("/nonexistent/spool", "a", 1, 0), std::system_error);
 }
 
 TEST_CASE("a seal of another length is a wrong one") {
