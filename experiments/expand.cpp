@@ -56,11 +56,12 @@ class Exclusion {
   std::vector<bool> used_;
 };
 
-// The point of an added row; nothing where it does not say which value of an axis it has.
+// The point of an added row; nothing where it does not say which value of an axis it has, or says it wrongly.
 std::optional<Point> included_point(const Matrix& matrix, const Row& row, Problems& problems) {
   Point point{row.at, row.settings};
-  bool complete = true;
+  bool complete = !row.broken;
   const auto missing = [&](const std::string& axis, const std::string& why) {
+    if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
     problems.error(row.at, "[[include]] does not say which " + axis + why);
     complete = false;
   };

@@ -109,8 +109,13 @@ void read_row(const Item& item, const std::string& where, std::vector<Row>& rows
                                 (item.table() ? std::string("empty") : description(item)));
     return;
   }
-  Row row{item.at, {}};
+  Row row;
+  row.at = item.at;
+  const std::size_t errors = problems.errors();
   read_settings(*item.table(), where, all_value_names(), row.settings, problems);
+  row.broken = problems.errors() > errors;
+  for (const Member& member : *item.table())
+    if (!row.settings.contains(member.name)) row.wrong.push_back(member.name);
   rows.push_back(std::move(row));
 }
 

@@ -44,10 +44,12 @@ struct Matrix {
   const Axis* axis(const std::string& name) const;
 };
 
-// A row of [[exclude]] or [[include]].
+// A row of [[exclude]] or [[include]]. What is wrong in it has been reported and is not among its settings.
 struct Row {
   Location at;
   Settings settings;
+  std::vector<std::string> wrong;  // keys whose values are
+  bool broken = false;             // anything is: it is not the row that was meant
 };
 
 // A [compare] table; the baseline is held against the runs when there are some.

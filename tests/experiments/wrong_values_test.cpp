@@ -121,6 +121,25 @@ TEST_CASE("matrices that cannot be expanded") {
   });
 }
 
+TEST_CASE("a value of an added row that is wrong is not missing too, nor is the row a run without it") {
+  const std::string name = "name = \"x\"\n", seeds = start + "seed = [0, 1]\n";
+  check_all({
+      {seeds + "[[include]]\nmodel = \"cnn\"\nseed = -1",
+       "f.toml:7:8: error: seed must be an integer >= 0, is -1"},
+      {start + "seed = [0]\n[[include]]\nseed = -1",
+       "f.toml:6:8: error: seed must be an integer >= 0, is -1"},
+      {start + "[[include]]\nepochs = 0",
+       "f.toml:5:10: error: epochs must be an integer in [1, 1000000], is 0"},
+      {name + "[[include]]\nmodel = \"lenet\"\nseed = 1",
+       "f.toml:3:9: error: model must be one of \"vgg11\", \"nbow\", \"seq2seq\", \"conv-autoencoder\", "
+       "\"cnn\", "
+       "\"mlp\", is \"lenet\""},
+      {seeds + "[[include]]\nmodel = \"cnn\"\nepochs = 0",
+       "f.toml:5:1: error: [[include]] does not say which seed, and the matrix has 2\n"
+       "f.toml:7:10: error: epochs must be an integer in [1, 1000000], is 0"},
+  });
+}
+
 TEST_CASE("products of any size are counted, never expanded, and do not overflow") {
   std::string axis = "[1";
   for (int i = 2; i <= 1000; ++i) axis += ", " + std::to_string(i);
