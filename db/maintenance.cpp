@@ -2,7 +2,6 @@
 
 #include <fstream>
 
-#include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "db/errors.h"
@@ -108,24 +107,6 @@ FileCheck check_files(const fs::path& yard, const Database* database) {
   }
   remove_database(again);
   return found;
-}
-
-void back_up(const Database& database, const fs::path& to) {
-  if (fs::exists(to)) throw UserError("is there already", "name a file that is not", {.file = to.string()});
-  const fs::path unfinished = with_suffix(to, ".unfinished");
-  try {
-    remove_database(unfinished);
-  } catch (const fs::filesystem_error&) {  // nor can it be written then
-  }
-  if (!std::ofstream(unfinished))  // SQLite's word for it would be held against the database that is copied
-    throw UserError("cannot be written", "is the folder there and writable?", {.file = to.string()});
-  translated(database.connection(), [&] {
-    SQLite::Database copy(unfinished.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    SQLite::Backup backup(copy, database.connection());
-    backup.executeStep(-1);
-  });
-  experiments::sync_file(unfinished);
-  fs::rename(unfinished, to);
 }
 
 Replay rebuild(const fs::path& yard) {

@@ -25,7 +25,8 @@ struct FileCheck {
 // Nothing may write to the yard meanwhile. Without a database (null) nothing is compared.
 FileCheck check_files(const std::filesystem::path& yard, const Database* database);
 
-// A consistent copy of one moment, also while a sweep writes. UserError where `to` is there already.
+// A consistent copy of one moment, also while a sweep writes: whole, or not there. UserError where `to` is
+// there already, or is just being written by another copy.
 void back_up(const Database& database, const std::filesystem::path& to);
 
 // Makes the database of the yard again from journal and spools, beside the old one, and puts it in its place

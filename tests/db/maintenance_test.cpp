@@ -6,6 +6,9 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "contains.h"
 #include "db/file_system.h"
@@ -105,6 +108,23 @@ TEST_CASE("a copy has all that was committed, and is not put over a file that is
                        doctest::Contains("none/copy.db: cannot be written"), UserError);
   CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "copy.db"), doctest::Contains("is there already"),
                        UserError);
+}
+
+TEST_CASE(
+    "of two copies to one file at a time the second is refused; what a killed one left is written over") {
+  Small yard;
+  const auto copy = yard.folder / "copy.db", unfinished = yard.folder / "copy.db.unfinished";
+  std::ofstream(unfinished) << std::string(100'000, 'x');
+  const int other = ::open(unfinished.c_str(), O_RDWR | O_CLOEXEC);  // as another copy holds it
+  REQUIRE(::flock(other, LOCK_EX) == 0);
+  CHECK_THROWS_WITH_AS(back_up(yard.live, copy),
+                       doctest::Contains("copy.db: is being written by another `trainyard db backup`"),
+                       UserError);
+  CHECK(std::filesystem::file_size(unfinished) == 100'000);
+  ::close(other);  // however it ended
+  back_up(yard.live, copy);
+  CHECK(all_rows(Database::open_read_only(copy)) == all_rows(yard.live));
+  CHECK_FALSE(std::filesystem::exists(unfinished));
 }
 
 TEST_CASE("a database made again has equal views; the old file is kept") {

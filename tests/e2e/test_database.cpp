@@ -1,0 +1,61 @@
+// `trainyard db`: a yard's database is copied and checked beside others who do the same, or who may only
+// read.
+#include <fstream>
+#include <memory>
+
+#include <doctest/doctest.h>
+
+#include "contains.h"
+#include "program.h"
+#include "shell_arm.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A yard with two finished runs of one experiment.
+struct TwoRuns : Scratch {
+  TwoRuns() {
+    write("arm.sh", shell_arm("epoch 1\nfinish"));
+    write("arms.toml", shell_arm_file("{ count = 2 }"));
+    REQUIRE(run_trainyard(path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("of backups to one file at a time one is whole, the others say why not, and nothing else is left") {
+  const TwoRuns scratch;
+  const fs::path copies = scratch.path() / "copies";
+  const auto runs_of = [&](const char* yard) {
+    return run_trainyard(scratch.path(), {"export", "runs", "--yard", yard}).out;
+  };
+  const std::string runs = runs_of("yard");
+  REQUIRE(contains(runs, "finished"));
+  for (int round = 0; round < 5; ++round) {
+    fs::create_directory(copies);
+    std::vector<std::unique_ptr<Trainyard>> backups;
+    for (int i = 0; i < 6; ++i) {  // each with a folder for its output
+      fs::create_directories(scratch.path() / std::to_string(i));
+      backups.push_back(std::make_unique<Trainyard>(
+          scratch.path() / std::to_string(i),
+          std::vector<std::string>{"db", "backup", "../copies/results.db", "--yard", "../yard"}));
+    }
+    int copied = 0;
+    for (const auto& backup : backups) {
+      const Output output = backup->wait();
+      copied += output.code == 0 ? 1 : 0;
+      const bool refused =
+          contains(output.err, "results.db: is being written by another `trainyard db backup`") ||
+          contains(output.err, "results.db: is there already; name a file that is not");
+      CHECK_MESSAGE((output.code == 0 || (output.code == 2 && refused)), output.err);
+    }
+    CHECK(copied == 1);
+    CHECK(runs_of("copies") == runs);
+    CHECK_FALSE(fs::exists(copies / "results.db.unfinished"));
+    fs::remove_all(copies);
+  }
+}
