@@ -4,6 +4,7 @@
 
 #include "db/binding.h"
 #include "db/members.h"
+#include "db/plan_members.h"
 #include "models/error.h"
 #include "models/sha256.h"
 
@@ -39,6 +40,7 @@ void JournalRows::take(const json& entry) try {
   if (known(hash)) return;
   const std::int64_t id = insert(entry, hash);
   const std::string type = entry.at("type").get<std::string>();
+  if (type == "run") require_readable_plan(entry);
   if (type == "run") plan(id, entry);
   if (type == "rm") remove(id, entry);
 } catch (const json::exception& error) {

@@ -17,7 +17,8 @@ class JournalRows {
  public:
   JournalRows(SQLite::Database& connection, RunRows& runs);
 
-  // Types "run" and "rm"; others are kept without effect. InternalError where a member is missing or wrong.
+  // Types "run" and "rm"; others are kept without effect. InternalError where a member is missing, or wrong
+  // as a row or for the queries that read it (db/plan_members.h).
   void take(const nlohmann::json& entry);
 
  private:

@@ -6,6 +6,7 @@
 #include "db/axes.h"
 #include "db/binding.h"
 #include "db/errors.h"
+#include "db/plan_members.h"
 #include "db/rows.h"
 #include "models/error.h"
 
@@ -49,12 +50,8 @@ std::vector<std::string> texts(const SQLite::Database& connection, const char* s
   return found;
 }
 
-std::vector<experiments::Compare> comparisons_of(const std::string& text) {
-  std::vector<experiments::Compare> comparisons;
-  if (text.empty()) return comparisons;
-  for (const json& element : json::parse(text))
-    comparisons.push_back(experiments::compare_from_json(element));
-  return comparisons;
+json json_or_null(const std::string& text) {
+  return text.empty() ? json(nullptr) : json::parse(text);
 }
 
 Plan plan_of(RowReader row) {
@@ -62,23 +59,9 @@ Plan plan_of(RowReader row) {
   plan.experiment = row.text();
   plan.toml = row.text();
   plan.time = row.text();
-  const std::string compare = row.text();
-  const std::string varied = row.text();
-  const std::string expect = row.text();
-  const std::string published = row.text();
-  const std::string profiles = row.text();
-  plan.compare = comparisons_of(compare);
+  for (const char* member : {"compare", "varied", "expect", "published", "data_profiles", "asked"})
+    read_plan_member(plan, member, json_or_null(row.text()));
   plan.file = row.text();
-  const std::string extra = row.text();
-  if (!extra.empty()) plan.asked = json::parse(extra).value("asked", json());
-  if (!expect.empty())
-    for (const json& element : json::parse(expect))
-      plan.expect.push_back(experiments::expectation_from_json(element));
-  if (!published.empty()) plan.published = experiments::published_from_json(json::parse(published));
-  if (!profiles.empty())
-    for (const json& element : json::parse(profiles))
-      plan.data_profiles.push_back(experiments::profiled_data_from_json(element));
-  if (!varied.empty()) json::parse(varied).get_to(plan.varied);
   return plan;
 }
 
@@ -128,8 +111,8 @@ std::vector<std::string> experiment_names(const Database& database) {
 Plan latest_plan(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, json_extract(j.extra, '$.published'),
-             json_extract(j.extra, '$.data_profiles'), j.file, j.extra
+      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, j.extra -> '$.published',
+             j.extra -> '$.data_profiles', j.extra -> '$.asked', j.file
       FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql");
     Bound rows(statement, experiment);
     if (!rows.next())
@@ -158,7 +141,8 @@ std::vector<PlanEntry> plan_history(const Database& database, const std::string&
       RowReader row(rows.row());
       const std::int64_t id = row.integer();
       PlanEntry entry{row.text(), row.text(), {}, {}};
-      entry.compare = comparisons_of(row.text());
+      if (const json compare = json_or_null(row.text()); !compare.is_null())
+        entry.compare = comparisons_from_json(compare);
       entry.keys = texts(database.connection(), R"sql(
         SELECT k.run_key FROM journal_key k
         JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = ?2

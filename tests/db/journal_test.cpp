@@ -217,3 +217,40 @@ TEST_CASE("an entry that is wrong is an error and leaves nothing behind") {
   CHECK(rows_of(yard.database, "SELECT * FROM journal").empty());
   CHECK(rows_of(yard.database, "SELECT * FROM run").empty());
 }
+
+TEST_CASE("an entry of which a report or `resume` could not read a member is none, whichever member it is") {
+  Yard yard;
+  json entry = run_entry("a", {make_run("mlp", 1, 0)}, "2026-11-20T08:01:00.000Z");
+  entry["expect"] =
+      json::parse(R"([{"model": "mlp", "phase": "test", "metric": "accuracy", "at_least": 0.9}])");
+  entry["asked"] = json::parse(R"({"folder": "/tmp", "set": ["epochs=3"]})");
+  entry["published"] = json::parse(R"({"file": "p.toml", "text": "", "sources": []})");
+  entry["data_profiles"] = json::array();
+  for (const auto& [member, wrong] :
+       std::vector<std::pair<const char*, const char*>>{{"varied", R"(["model", 7])"},
+                                                        {"varied", R"([{"name": "model"}])"},
+                                                        {"varied", R"("model")"},
+                                                        {"compare", "7"},
+                                                        {"compare", R"([{"axis": "strategy"}])"},
+                                                        {"expect", R"([{"model": "mlp"}])"},
+                                                        {"expect", R"({"model": "mlp"})"},
+                                                        {"published", "[]"},
+                                                        {"data_profiles", R"([{"dataset": "mnist"}])"},
+                                                        {"asked", "[]"},
+                                                        {"asked", R"({"folder": 7})"},
+                                                        {"asked", R"({"set": [7]})"}}) {
+    CAPTURE(member);
+    CAPTURE(wrong);
+    json changed = entry;
+    changed[member] = json::parse(wrong);
+    CHECK_THROWS_AS(yard.ingest.journal_entry(changed), InternalError);
+    CHECK(rows_of(yard.database, "SELECT * FROM journal").empty());
+  }
+  yard.ingest.journal_entry(entry);
+  const Plan plan = latest_plan(yard.database, "a");
+  CHECK(plan.varied == std::vector<std::string>{"strategy", "seed"});
+  CHECK(plan.expect.at(0).at_least == 0.9);
+  CHECK(plan.asked == entry["asked"]);
+  CHECK(plan.published->file == "p.toml");
+  CHECK(plan.compare.at(0).axis == "strategy");
+}

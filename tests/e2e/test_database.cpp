@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "contains.h"
 #include "program.h"
@@ -58,4 +59,32 @@ TEST_CASE("of backups to one file at a time one is whole, the others say why not
     CHECK_FALSE(fs::exists(copies / "results.db.unfinished"));
     fs::remove_all(copies);
   }
+}
+
+TEST_CASE(
+    "an entry of the journal with a value of another kind is a damaged line, and no verb breaks of it") {
+  const TwoRuns scratch;
+  const fs::path journal = scratch.path() / "yard/journal.jsonl";
+  auto entry = nlohmann::json::parse(std::ifstream(journal));
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  const auto write_entry = [&] { std::ofstream(journal) << entry.dump() << '\n'; };
+  const auto varied = entry.at("varied");
+  for (const char* wrong : {"[7]", R"([{"name": "seed"}])"}) {
+    entry["varied"] = nlohmann::json::parse(wrong);
+    write_entry();
+    const auto checked = at({"db", "check"});
+    CHECK(checked.code == 1);
+    CHECK_MESSAGE(contains(checked.out, "journal.jsonl:1: member varied of a journal entry: "), checked.out);
+  }
+  const auto rebuilt = at({"db", "rebuild"});
+  CHECK(rebuilt.code == 0);
+  CHECK_MESSAGE(contains(rebuilt.err, "journal.jsonl:1: member varied of a journal entry: "), rebuilt.err);
+  CHECK(contains(rebuilt.out, "left out: 1 damaged line"));
+  CHECK(contains(at({"report"}).err, "this yard has no experiment yet"));
+  entry["varied"] = varied;
+  write_entry();
+  CHECK(at({"db", "rebuild"}).code == 0);
+  CHECK(at({"report"}).code == 0);
 }
