@@ -105,6 +105,28 @@ void check_up_to_date(SQLite::Database& connection, const std::filesystem::path&
       "the next `trainyard run` in this yard brings it up to date", {.file = file.string()});
 }
 
+// `name` is what SQLite opens, `file` what a person is told.
+Connection open_writable(const std::string& name, int flags, const std::filesystem::path& file) try {
+  Connection connection = open_and_read(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | flags);
+  check_version(*connection, file);
+  connection->execAndGet("PRAGMA journal_mode = WAL");
+  connection->exec("PRAGMA synchronous = FULL");
+  connection->exec("PRAGMA foreign_keys = ON");
+  migrate(*connection);
+  return connection;
+} catch (const SQLite::Exception& error) {
+  refuse(file, error);
+}
+
+// What is killed meanwhile is thrown away.
+void write_carelessly(SQLite::Database& connection) {
+  translated(connection, [&] {
+    connection.execAndGet("PRAGMA journal_mode = MEMORY");
+    connection.exec("PRAGMA synchronous = OFF");
+    connection.exec("PRAGMA cache_size = -200000");  // KiB
+  });
+}
+
 void check_exists(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_regular_file(file, error)) return;
@@ -135,25 +157,19 @@ Database Database::open_read_only(const std::filesystem::path& file) try {
   refuse(file, error);
 }
 
-Database Database::open_for_writing(const std::filesystem::path& file) try {
-  Connection connection = open_and_read(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  check_version(*connection, file);
-  connection->execAndGet("PRAGMA journal_mode = WAL");
-  connection->exec("PRAGMA synchronous = FULL");
-  connection->exec("PRAGMA foreign_keys = ON");
-  migrate(*connection);
-  return Database(std::move(connection));
-} catch (const SQLite::Exception& error) {
-  refuse(file, error);
+Database Database::open_for_writing(const std::filesystem::path& file) {
+  return Database(open_writable(file.string(), 0, file));
 }
 
 Database Database::open_new(const std::filesystem::path& file) {
   Database database = open_for_writing(file);
-  translated(database.connection(), [&] {
-    database.connection().execAndGet("PRAGMA journal_mode = MEMORY");
-    database.connection().exec("PRAGMA synchronous = OFF");
-    database.connection().exec("PRAGMA cache_size = -200000");  // KiB
-  });
+  write_carelessly(database.connection());
+  return database;
+}
+
+Database Database::open_temporary() {
+  Database database(open_writable("", SQLite::OPEN_URI, "a temporary database"));
+  write_carelessly(database.connection());
   return database;
 }
 

@@ -48,6 +48,9 @@ class Database {
   // A file that is of no use unless all of it is written: what is killed meanwhile begins anew. Nobody else
   // has it open, and its owner syncs it once it is closed.
   static Database open_new(const std::filesystem::path& file);
+  // The same without a name, in SQLite's temporary files (TMPDIR), gone when it is closed. One that
+  // `open_read_only` has opened can be attached to it.
+  static Database open_temporary();
   ~Database();
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;

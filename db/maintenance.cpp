@@ -94,18 +94,19 @@ std::vector<std::string> differences(SQLite::Database& rebuilt, const Database& 
 
 }  // namespace
 
-FileCheck check_files(const fs::path& yard, const Database* database) {
+FileCheck check_files(const fs::path& yard, const Database* database, Workplace workplace) {
   const fs::path again = with_suffix(yard / file_name, ".check");
-  remove_database(again);
+  const bool in_yard = workplace == Workplace::yard;
+  if (in_yard) remove_database(again);
   FileCheck found;
   {
-    Database rebuilt = Database::open_new(again);
+    Database rebuilt = in_yard ? Database::open_new(again) : Database::open_temporary();
     found.unreadable = replay(yard, rebuilt).problems;
     if (database)
       found.differences =
           translated(rebuilt.connection(), [&] { return differences(rebuilt.connection(), *database); });
   }
-  remove_database(again);
+  if (in_yard) remove_database(again);
   return found;
 }
 

@@ -22,8 +22,12 @@ struct FileCheck {
   // "file:line: what is wrong" of all that a rebuild leaves out.
   std::vector<std::string> unreadable;
 };
-// Nothing may write to the yard meanwhile. Without a database (null) nothing is compared.
-FileCheck check_files(const std::filesystem::path& yard, const Database* database);
+// Where the database made again lies meanwhile: one that may only read the yard needs no place in it.
+enum class Workplace { yard, temporary_files };
+// Nothing may write to the yard meanwhile. Without a database (null) nothing is compared. UserError where a
+// file or folder cannot be read.
+FileCheck check_files(const std::filesystem::path& yard, const Database* database,
+                      Workplace workplace = Workplace::yard);
 
 // A consistent copy of one moment, also while a sweep writes: whole, or not there. UserError where `to` is
 // there already, or is just being written by another copy.

@@ -17,10 +17,20 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+[[noreturn]] void refuse_unreadable(const fs::path& file) {
+  throw UserError("cannot be read", "check its permissions", {.file = file.string()});
+}
+
 std::ifstream open_file(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw UserError("cannot be read", "check its permissions", {.file = file.string()});
+  if (!in) refuse_unreadable(file);
   return in;
+}
+
+fs::directory_iterator entries_of(const fs::path& folder) try {
+  return fs::directory_iterator(folder);
+} catch (const fs::filesystem_error&) {
+  refuse_unreadable(folder);
 }
 
 // Calls `take(line, number)` for every line that ends in a newline, until it returns false.
@@ -51,7 +61,7 @@ struct Numbered {
 // Entries of `folder` named `before`number`after`, by number.
 std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, std::string_view after) {
   std::vector<Numbered> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+  for (const fs::directory_entry& entry : entries_of(folder))
     if (const auto number = number_in(entry.path().filename().string(), before, after);
         number && !entry.is_symlink())
       found.push_back({*number, entry.path()});
@@ -62,7 +72,7 @@ std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, 
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+  for (const fs::directory_entry& entry : entries_of(folder))
     if (entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());  // a link may lead out
   std::sort(found.begin(), found.end());
   return found;

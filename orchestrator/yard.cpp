@@ -187,4 +187,17 @@ bool in_use(const Yard& yard) {
   return locked;
 }
 
+bool may_write(const Yard& yard) {
+  const auto writable = [](const fs::path& place) {
+    return ::faccessat(AT_FDCWD, place.c_str(), W_OK, AT_EACCESS) == 0;
+  };
+  return writable(yard.root()) && (!fs::exists(lock_file(yard)) || writable(lock_file(yard)));
+}
+
+fs::file_time_type last_locked(const Yard& yard) {
+  std::error_code none;
+  const auto time = fs::last_write_time(lock_file(yard), none);
+  return none ? fs::file_time_type::min() : time;
+}
+
 }  // namespace trainyard::orchestrator

@@ -61,4 +61,9 @@ class YardLock {
 // Whether a YardLock lives in some process: a sweep runs, or a verb that changes the yard.
 bool in_use(const Yard& yard);
 
+// Whether this user may lock the yard and write to it.
+bool may_write(const Yard& yard);
+// When somebody last locked it; the earliest time there is where nobody has.
+std::filesystem::file_time_type last_locked(const Yard& yard);
+
 }  // namespace trainyard::orchestrator

@@ -9,13 +9,13 @@
 #include "contains.h"
 #include "program.h"
 #include "shell_arm.h"
+#include "without_rights.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
+namespace fs = std::filesystem;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 // A yard with two finished runs of one experiment.
 struct TwoRuns : Scratch {
@@ -87,4 +87,41 @@ TEST_CASE(
   write_entry();
   CHECK(at({"db", "rebuild"}).code == 0);
   CHECK(at({"report"}).code == 0);
+}
+
+TEST_CASE("who may only read a yard can check it, and is told what is in the way") {
+  const TwoRuns scratch;
+  const fs::path yard = scratch.path() / "yard", output = scratch.path() / "output";
+  const fs::path program = scratch.path() / "trainyard";  // the build may lie where others may not look
+  fs::copy_file(TRAINYARD_PROGRAM, program);
+  fs::create_directory(output);
+  fs::permissions(output, fs::perms::all);
+  const auto let = [](const fs::path& place, int rights) { fs::permissions(place, fs::perms(rights)); };
+  const auto check = [&] {
+    const WithoutRights nobody;
+    return run_trainyard(output, {"db", "check", "--yard", "../yard"}, {}, program);
+  };
+  const auto run = fs::directory_iterator(yard / "runs")->path();
+  for (const fs::path& place : {scratch.path(), yard / "runs", run}) let(place, 0755);
+  let(yard / "journal.jsonl", 0444);
+  let(yard / "yard.lock", 0444);
+  let(yard, 0555);
+  const auto sound = check();
+  CHECK_MESSAGE(sound.code == 0, (sound.out + sound.err));
+  CHECK(contains(sound.out, "sound, and the same as the files say"));
+
+  let(run, 0000);
+  const auto closed = check();
+  let(run, 0755);
+  CHECK(closed.code == 2);
+  CHECK_MESSAGE(contains(closed.err, run.filename().string() + ": cannot be read; check its permissions"),
+                closed.err);
+
+  let(yard / "journal.jsonl", 0644);
+  std::ofstream(yard / "journal.jsonl", std::ios::app) << "garbage\n";
+  const auto damaged = check();
+  CHECK(damaged.code == 1);
+  CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
+  CHECK(contains(damaged.out, "you may only read this yard"));
+  let(yard, 0755);
 }

@@ -20,6 +20,7 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
   try {
     return db::Database::open_read_only(place.database());
   } catch (const db::OlderSchemaError&) {
+    if (!orchestrator::may_write(place)) throw;
     const orchestrator::YardLock lock(place, "trainyard, which brings the database up to date");
     db::Database::open_for_writing(place.database());
   }

@@ -20,35 +20,65 @@ struct DbOptions {
   std::optional<fs::path> yard;
 };
 
+// Nobody may write to a yard while it is checked. Who may write to it locks it; who may only read it looks
+// afterwards whether somebody did.
+class Stillness {
+ public:
+  explicit Stillness(const orchestrator::Yard& yard) : yard_(yard) {
+    if (orchestrator::may_write(yard)) {
+      lock_.emplace(yard, "trainyard db check");
+    } else if (orchestrator::in_use(yard)) {
+      throw UserError("yard " + yard.root().string() + " is in use", "check it when the sweep has ended");
+    }
+    last_locked_ = orchestrator::last_locked(yard);
+  }
+  bool reads_only() const { return !lock_; }
+  void require() const {
+    if (!lock_ && (orchestrator::in_use(yard_) || orchestrator::last_locked(yard_) != last_locked_))
+      throw UserError("yard " + yard_.root().string() + " was written to while it was checked",
+                      "check it again when no sweep runs in it");
+  }
+
+ private:
+  const orchestrator::Yard& yard_;
+  std::optional<orchestrator::YardLock> lock_;
+  fs::file_time_type last_locked_;
+};
+
 // What `db rebuild` would make of it, a line for each thing that is wrong.
-void print_advice(bool damaged, const db::FileCheck& files) {
+void print_advice(bool damaged, const db::FileCheck& files, bool reads_only) {
   const bool differs = !files.differences.empty();
   if (damaged || differs)
     std::cout << (damaged ? "the database is damaged; "
                           : "the database is sound, but says something else than the files; ")
               << "`trainyard db rebuild` makes it again from them\n";
-  if (files.unreadable.empty()) return;
-  std::cout << "`trainyard db rebuild` leaves out what cannot be read"
-            << (damaged || differs
-                    ? ", and what only the database knows of it would be lost: mend such lines first"
-                    : ", as it is left out of the database now: mend such a line, or delete it from its file")
-            << '\n';
+  if (!files.unreadable.empty())
+    std::cout
+        << "`trainyard db rebuild` leaves out what cannot be read"
+        << (damaged || differs
+                ? ", and what only the database knows of it would be lost: mend such lines first"
+                : ", as it is left out of the database now: mend such a line, or delete it from its file")
+        << '\n';
+  if (reads_only) std::cout << "you may only read this yard: that is for somebody who may write to it\n";
 }
 
 int check(const DbOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   (void)open_yard(options.yard);
-  const orchestrator::YardLock lock(yard, "trainyard db check");
+  const Stillness still(yard);
   const auto database = open_yard(options.yard);
   const auto damage = db::damage(database);
-  const auto files = db::check_files(yard.root(), damage.empty() ? &database : nullptr);
+  const auto files =
+      db::check_files(yard.root(), damage.empty() ? &database : nullptr,
+                      still.reads_only() ? db::Workplace::temporary_files : db::Workplace::yard);
+  still.require();
   for (const auto* problems : {&damage, &files.differences, &files.unreadable})
     for (const auto& problem : *problems) std::cout << problem << '\n';
   if (damage.empty() && files.differences.empty() && files.unreadable.empty()) {
     std::cout << yard.database().string() << ": sound, and the same as the files say\n";
     return done;
   }
-  print_advice(!damage.empty(), files);
+  print_advice(!damage.empty(), files, still.reads_only());
   return run_failed;
 }
 
@@ -88,7 +118,10 @@ void add_db(CLI::App& program, Invocation& invocation) {
     });
     return command;
   };
-  add("check", "is it sound, can journal and records be read, and does it say what they say", check);
+  add("check",
+      "is it sound, can journal and records be read, and does it say what they say; needs to read the yard "
+      "only",
+      check);
   refuse_empty(add("backup", "a consistent copy, also while a sweep runs", backup)
                    ->add_option("FILE", options->file, "a file that is not there yet")
                    ->required());
