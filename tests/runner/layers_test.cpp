@@ -177,7 +177,7 @@ TEST_CASE("synchronised over parts, one of them empty, batch normalisation is th
   const Layer listener = last_of(Chain(images).batch_normalisation());
   for (const auto& [begin, end] : ranges) run(listener, parts_x.slice(0, begin, end), gather);
   REQUIRE(own.size() == 3);
-  const at::Tensor total = own[0] + own[1] + own[2];
+  at::Tensor total = own[0] + own[1] + own[2];
   ForwardContext synchronised;
   synchronised.sum_over_replicas = [&](const at::Tensor&) { return total; };
   std::vector<at::Tensor> outputs;

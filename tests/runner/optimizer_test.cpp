@@ -27,7 +27,7 @@ void check_close(const at::Tensor& found, const std::vector<double>& expected) {
 // 1, −2, 3 after 6 steps with gradients sin(step + place), the learning rate 0.1 and from the fourth step on
 // 0.02.
 at::Tensor after_six_steps(const std::string& kind, double momentum, double weight_decay) {
-  const at::Tensor parameter = at::tensor({1., -2., 3.}, at::kDouble);
+  at::Tensor parameter = at::tensor({1., -2., 3.}, at::kDouble);
   const auto optimizer = make_optimizer(
       {.kind = kind, .learning_rate = 0.1, .momentum = momentum, .weight_decay = weight_decay}, {parameter});
   for (int step = 0; step < 6; ++step) {

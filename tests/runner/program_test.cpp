@@ -185,6 +185,7 @@ TEST_CASE(
   }
   const auto whole = records_of(one, 0);
   std::vector<std::vector<json>> records;
+  records.reserve(4);
   for (int rank = 0; rank < 4; ++rank) records.push_back(records_of(four, rank));
   for (std::size_t rank = 0; rank < 4; ++rank) {
     REQUIRE(types_of(records[rank]) == types_of(whole));
@@ -268,7 +269,7 @@ TEST_CASE("the runner says its versions as JSON") {
   }
   REQUIRE(versions.at("gpus").is_array());
   for (const json& gpu : versions.at("gpus")) CHECK(gpu.at("memory_bytes") > 0);
-  if (versions.at("cuda") == "") CHECK(versions.at("gpus").empty());
+  if (versions.at("cuda").get<std::string>().empty()) CHECK(versions.at("gpus").empty());
   Child wrong({TRAINYARD_RUNNER, "--verbose"});
   CHECK(wrong.wait(60s) == 2);
 }

@@ -16,6 +16,7 @@ using networks::NamedParameter;
 
 std::vector<NamedParameter> parameters_of_sizes(const std::vector<std::int64_t>& sizes) {
   std::vector<NamedParameter> parameters;
+  parameters.reserve(sizes.size());
   for (const std::int64_t size : sizes) {
     parameters.push_back(
         {std::to_string(parameters.size()) + ".weight", at::ones({size}, at::kDouble).requires_grad_()});
@@ -137,7 +138,7 @@ TEST_CASE("gradients add up over micro-batches and are reduced once, in the last
 TEST_CASE("buckets hold parameters in reverse order up to their size, and large parameters alone") {
   Recorder recorder;
   auto parameters = parameters_of_sizes({10, 100, 3, 4, 5});
-  const auto reducer = bucket_reducer(parameters, recorder, 10 * 8);
+  const auto reducer = bucket_reducer(parameters, recorder, std::int64_t{10} * 8);
   reducer->prepare();
   reducer->last_backward();
   weighted_sum(parameters, 1).backward();

@@ -20,7 +20,7 @@ at::Tensor first_values() {
 
 // Rows with a gradient: some, the outermost ones, all, none.
 at::Tensor rows_of_step(int step) {
-  const at::Tensor all = at::arange(matrix_rows, at::kLong);
+  at::Tensor all = at::arange(matrix_rows, at::kLong);
   if (step == 0) return all.slice(0, 5, 200, 7).contiguous();
   if (step == 1) return at::tensor({0L, 1L, 150L, static_cast<long>(matrix_rows - 1)}, at::kLong);
   if (step == 2) return all;

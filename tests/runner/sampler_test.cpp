@@ -119,8 +119,8 @@ TEST_CASE("the loss is divided by the weight of all replicas, or as the mean of 
   using Expected = std::pair<std::vector<std::int64_t>, std::int64_t>;
   CHECK(share(0, Sampling::exact) == Expected({0, 1}, 12));
   CHECK(share(1, Sampling::exact) == Expected({2, 3}, 12));
-  CHECK(share(0, Sampling::distributed) == Expected({0, 2}, 2 * 4));
-  CHECK(share(1, Sampling::distributed) == Expected({1, 3}, 2 * 8));
+  CHECK(share(0, Sampling::distributed) == Expected({0, 2}, std::int64_t{2} * 4));
+  CHECK(share(1, Sampling::distributed) == Expected({1, 3}, std::int64_t{2} * 8));
 }
 
 TEST_CASE("each replica is told of the whole global batch, also of samples that fill it up") {

@@ -14,8 +14,8 @@ namespace {
 // Odd sizes, one too small to be cut, one with its channels last.
 std::vector<at::Tensor> some_parameters(at::ScalarType dtype) {
   const auto numbers = [&](std::int64_t count) { return at::arange(count, at::kDouble).sin().to(dtype); };
-  return {numbers(7 * 31).view({7, 31}), numbers(1),
-          numbers(5 * 3 * 4 * 4).view({5, 3, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast),
+  return {numbers(std::int64_t{7} * 31).view({7, 31}), numbers(1),
+          numbers(std::int64_t{5} * 3 * 4 * 4).view({5, 3, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast),
           numbers(1000)};
 }
 
@@ -49,6 +49,7 @@ void take_steps_in_slices(Optimizer& optimizer, const std::vector<at::Tensor>& p
     if (step == 3) optimizer.set_learning_rate(0.02);
     const auto gradients = gradients_of_step(parameters, step);
     std::vector<at::Tensor> own;
+    own.reserve(slices.size());
     for (const Slice& slice : slices) own.push_back(slice.of(gradients[slice.parameter]));
     optimizer.step(own);
   }
@@ -116,6 +117,7 @@ TEST_CASE("what a shared optimizer remembers is taken up by others, whoever divi
     take_steps(*whole, alone, 0, 3);
     const auto kept = whole->state();
     std::vector<at::Tensor> values;
+    values.reserve(alone.size());
     for (const at::Tensor& parameter : alone) values.push_back(parameter.clone());
     std::vector<std::vector<at::Tensor>> copies;
     for (const auto& row : kept) {

@@ -19,7 +19,7 @@ StepPlan pipeline(const char* kind, int stages, int micro_batches, int replicas 
   StepPlan plan;
   plan.schedule = training_schedule(kind, stages, micro_batches);
   const RankWork rank{.forward = micro_batches * forward, .backward = micro_batches * backward};
-  plan.ranks.assign(static_cast<std::size_t>(stages * replicas), rank);
+  plan.ranks.assign(static_cast<std::size_t>(stages) * static_cast<std::size_t>(replicas), rank);
   return plan;
 }
 
