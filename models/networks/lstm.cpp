@@ -1,5 +1,6 @@
 // LSTM layers with PyTorch's parameters and gate order (input, forget, cell, output): Hochreiter,
 // Schmidhuber, «Long short-term memory», 1997, with forget gates.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <tuple>
@@ -49,26 +50,6 @@ struct Encoded {
   at::Tensor h, c;     // [batch, outputs] after a sentence's last token
 };
 
-// Sentences are packed, the longest first, so that padding is neither computed nor seen.
-Encoded encode(const at::Tensor& input, const at::Tensor& lengths, const std::vector<at::Tensor>& weights,
-               bool outputs_wanted) {
-  const SupportedOn support(input);
-  const at::Tensor x = support.wide(input);
-  const at::Tensor on_cpu = lengths.to(at::kCPU).clamp_min(1);
-  const at::Tensor sorted = std::get<1>(on_cpu.sort(/*stable=*/true, 0, /*descending=*/true));
-  const at::Tensor order = sorted.to(x.device()), back = order.argsort();
-  const auto [data, sizes] = at::_pack_padded_sequence(x.index_select(0, order),
-                                                       on_cpu.index_select(0, sorted), /*batch_first=*/true);
-  const at::Tensor zeros = at::zeros({1, x.size(0), weights[1].size(1)}, x.options());
-  const auto [y, h, c] = at::lstm(data, sizes, {zeros, zeros}, weights, true, 1, 0, true, false);
-  Encoded encoded{{}, h.squeeze(0).index_select(0, back), c.squeeze(0).index_select(0, back)};
-  if (outputs_wanted) {
-    encoded.outputs = std::get<0>(at::_pad_packed_sequence(y, sizes, /*batch_first=*/true, 0, x.size(1)))
-                          .index_select(0, back);
-  }
-  return encoded;
-}
-
 // σ(−10⁴) is 0 in every format that a layer computes in, and so is the derivative there.
 constexpr double closed = -1e4;
 
@@ -91,14 +72,15 @@ std::vector<at::Tensor> widened(const std::vector<at::Tensor>& weights, const at
   return {parts[0].view(wide.sizes()), parts[1].view(weights[1].sizes()), parts[2], parts[3]};
 }
 
-// The same without a look at how long sentences are, which only the device knows: each is moved to the end
-// of its row, so that its last token is the last of all. On the padding before it the input gate is closed,
-// so the state stays exactly as it starts, 0 (c = f · 0 + 0 · g, h = o · tanh 0), and no gate has a gradient
-// (each has a factor i, c or tanh c): the numbers are those of the packed sentences.
+// Without a look at how long sentences are, which on a GPU only the device knows: each is moved to the end of
+// its row, so that its last token is the last of all. On the padding before it the input gate is closed, so
+// the state stays exactly as it starts, 0 (c = f · 0 + 0 · g, h = o · tanh 0), and no gate has a gradient
+// (each has a factor i, c or tanh c): the numbers are those of packed sentences. `wide` weights have inputs
+// for the padding too.
 Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
-                               const std::vector<at::Tensor>& weights, const at::Tensor& closing,
-                               bool outputs_wanted) {
-  const std::int64_t batch = x.size(0), length = x.size(1), outputs = weights[1].size(1);
+                               const std::vector<at::Tensor>& wide, bool outputs_wanted) {
+  const std::int64_t batch = x.size(0), length = x.size(1), outputs = wide[1].size(1);
+  const std::int64_t more = wide[0].size(1) - x.size(2);
   const at::Tensor sentences = at::arange(batch, lengths.options()),
                    times = at::arange(length, lengths.options());
   const at::Tensor tokens = lengths.clamp_min(1);
@@ -107,10 +89,9 @@ Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
       times.unsqueeze(1).add(tokens).remainder_(length).add_(sentences * length);  // [length, batch]
   const at::Tensor padding = times.unsqueeze(1).lt(length - tokens).unsqueeze(2).to(x.scalar_type());
   const at::Tensor moved = x.flatten(0, 1).index_select(0, from.flatten()).view({length, batch, x.size(2)});
-  const at::Tensor input = at::cat({moved, at::constant_pad_nd(padding, {0, closing.size(1) - 1})}, 2);
+  const at::Tensor input = at::cat({moved, at::constant_pad_nd(padding, {0, more - 1})}, 2);
   const at::Tensor zeros = at::zeros({1, batch, outputs}, x.options());
-  const auto [y, h, c] =
-      at::lstm(input, {zeros, zeros}, widened(weights, closing), true, 1, 0, true, false, false);
+  const auto [y, h, c] = at::lstm(input, {zeros, zeros}, wide, true, 1, 0, true, false, false);
   Encoded encoded{{}, h.squeeze(0), c.squeeze(0)};
   if (outputs_wanted) {
     const at::Tensor back = times.sub(tokens.unsqueeze(1))
@@ -120,6 +101,32 @@ Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
     encoded.outputs = y.flatten(0, 1).index_select(0, back.flatten()).view({batch, length, outputs});
   }
   return encoded;
+}
+
+// Sentences of like lengths by themselves, so that little is computed of padding, in groups that are large
+// enough for products to be fast.
+Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
+                         const std::vector<at::Tensor>& wide, bool outputs_wanted) {
+  constexpr std::int64_t largest_group = 32;
+  const SupportedOn support(input);
+  const at::Tensor x = support.wide(input);
+  const auto [sorted, order] = lengths.clamp_min(1).sort(/*stable=*/true, 0, /*descending=*/false);
+  std::vector<at::Tensor> outputs, h, c;
+  for (std::int64_t begin = 0; begin < x.size(0); begin += largest_group) {
+    const std::int64_t end = std::min(begin + largest_group, x.size(0));
+    const auto longest = sorted[end - 1].item<std::int64_t>();
+    const Encoded group =
+        encode_without_looking(x.index_select(0, order.slice(0, begin, end)).slice(1, 0, longest),
+                               sorted.slice(0, begin, end), wide, outputs_wanted);
+    h.push_back(group.h);
+    c.push_back(group.c);
+    if (outputs_wanted) outputs.push_back(at::constant_pad_nd(group.outputs, {0, 0, 0, x.size(1) - longest}));
+  }
+  const at::Tensor back = order.argsort();
+  const auto in_order = [&](const std::vector<at::Tensor>& groups) {
+    return at::cat(groups).index_select(0, back);
+  };
+  return {outputs_wanted ? in_order(outputs) : at::Tensor(), in_order(h), in_order(c)};
 }
 
 // cuDNN copies weights that do not lie in one piece, in every step.
@@ -141,9 +148,8 @@ Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
                                                     const ForwardContext& context) {
     // a step that is replayed may not look, whatever the device
     const bool looks = inputs.at(0).is_cpu() && !context.step_on_device.defined();
-    const Encoded encoded = looks
-                                ? encode(inputs.at(0), inputs.at(1), weights, !last)
-                                : encode_without_looking(inputs.at(0), inputs.at(1), weights, closing, !last);
+    const Encoded encoded = (looks ? encode_in_groups : encode_without_looking)(
+        inputs.at(0), inputs.at(1), widened(weights, closing), !last);
     Activations outputs(inputs.begin() + (last ? 2 : 0), inputs.end());
     if (!last) outputs.front() = encoded.outputs;
     outputs.insert(outputs.end(), {encoded.h, encoded.c});

@@ -1,7 +1,8 @@
-// Sentences that are encoded without a look at their lengths, as on a GPU: what comes out, and what is learnt
-// from it, is what packed sentences give, however they are padded. It is proved on the CPU, which does so
-// where a step may be replayed.
+// Sentences that are encoded in groups of like lengths, as on the CPU, or without a look at their lengths, as
+// on a GPU: what comes out, and what is learnt from it, is what packed sentences give, however they are
+// padded. The second is proved on the CPU, which does so where a step may be replayed.
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -36,12 +37,40 @@ struct Encoding {
   std::vector<at::Tensor> gradients;  // of x and the weights, of a fixed function of the outputs
 };
 
+using Encoder = std::function<Activations(const at::Tensor& x, const at::Tensor& lengths)>;
+
+Encoder encoder_of(const networks::Layer& layer, const ForwardContext& context) {
+  return [&layer, context](const at::Tensor& x, const at::Tensor& lengths) {
+    Activations outputs = layer.forward({x, lengths, at::empty({0}, at::kLong)}, context);
+    std::erase_if(outputs, [](const at::Tensor& output) { return !output.is_floating_point(); });
+    return outputs;
+  };
+}
+
+// PyTorch's way: the sentences of each moment in one product, the longest first.
+Encoder packed_encoder(const networks::Layer& layer, bool last) {
+  return [&layer, last](const at::Tensor& x, const at::Tensor& lengths) {
+    std::vector<at::Tensor> weights;
+    for (const auto& parameter : layer.parameters) weights.push_back(parameter.value);
+    const auto [sorted, order] = lengths.clamp_min(1).sort(/*stable=*/true, 0, /*descending=*/true);
+    const at::Tensor back = order.argsort(),
+                     zeros = at::zeros({1, x.size(0), weights[1].size(1)}, x.options());
+    const auto [data, sizes] =
+        at::_pack_padded_sequence(x.index_select(0, order), sorted, /*batch_first=*/true);
+    const auto [y, h, c] = at::lstm(data, sizes, {zeros, zeros}, weights, true, 1, 0, true, false);
+    Activations outputs{h.squeeze(0).index_select(0, back), c.squeeze(0).index_select(0, back)};
+    const at::Tensor padded =
+        std::get<0>(at::_pad_packed_sequence(y, sizes, /*batch_first=*/true, 0, x.size(1)));
+    if (!last) outputs.insert(outputs.begin(), padded.index_select(0, back));
+    return outputs;
+  };
+}
+
 Encoding encode(const networks::Layer& layer, const at::Tensor& x, const at::Tensor& lengths,
-                const ForwardContext& context) {
+                const Encoder& encoder) {
   const at::Tensor input = x.detach().clone().requires_grad_();
   Encoding encoding;
-  for (const at::Tensor& output : layer.forward({input, lengths, at::empty({0}, at::kLong)}, context))
-    if (output.is_floating_point()) encoding.outputs.push_back(output);
+  encoding.outputs = encoder(input, lengths);
   at::Tensor sum = at::zeros({}, x.options());
   for (const at::Tensor& output : encoding.outputs)
     sum = sum + (output * at::arange(output.numel(), x.options()).sin().view(output.sizes())).sum();
@@ -64,15 +93,23 @@ void check_near(const std::vector<at::Tensor>& ones, const std::vector<at::Tenso
   }
 }
 
-TEST_CASE("an encoder that does not see lengths gives the states and gradients of packed sentences") {
+std::vector<std::int64_t> many_lengths() {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < 70; ++i) lengths.push_back(1 + i * 7 % 11);
+  return lengths;
+}
+
+TEST_CASE(
+    "encoders give the states and gradients of packed sentences, in groups and without seeing lengths") {
   struct Case {
     const char* name;
     std::vector<std::int64_t> lengths;
     std::int64_t columns;
   };
-  const std::vector<Case> cases{{"odd lengths", {3, 1, 5, 2}, 5}, {"one token", {1}, 1},
-                                {"one token, padded", {1}, 4},    {"equal lengths", {4, 4, 4}, 4},
-                                {"padded further", {2, 7}, 16},   {"a sentence without tokens", {0, 2}, 3}};
+  const std::vector<Case> cases{{"odd lengths", {3, 1, 5, 2}, 5},    {"one token", {1}, 1},
+                                {"one token, padded", {1}, 4},       {"equal lengths", {4, 4, 4}, 4},
+                                {"padded further", {2, 7}, 16},      {"a sentence without tokens", {0, 2}, 3},
+                                {"three groups", many_lengths(), 12}};
   for (const Case& each : cases) {
     for (const bool last : {false, true}) {
       for (const auto& [dtype, tolerance] : {std::pair(at::kDouble, 1e-14), std::pair(at::kFloat, 2e-6)}) {
@@ -90,20 +127,23 @@ TEST_CASE("an encoder that does not see lengths gives the states and gradients o
           const at::Tensor x = at::arange(lengths.size(0) * each.columns * inputs, dtype)
                                    .cos()
                                    .view({lengths.size(0), each.columns, inputs});
-          const Encoding packed = encode(layer, x, lengths, {}), free = encode(layer, x, lengths, unseen());
-          check_near(packed.outputs, free.outputs, tolerance);
-          check_near(packed.gradients, free.gradients, tolerance);
           const at::Tensor padding =
               at::arange(each.columns).unsqueeze(0).ge(lengths.clamp_min(1).unsqueeze(1)).unsqueeze(2);
-          CHECK(largest(free.gradients[0] * padding) == 0);  // exactly
-          if (!last) CHECK(largest(free.outputs[0] * padding) == 0);
+          const Encoding packed = encode(layer, x, lengths, packed_encoder(layer, last));
+          for (const ForwardContext& context : {ForwardContext(), unseen()}) {
+            const Encoding ours = encode(layer, x, lengths, encoder_of(layer, context));
+            check_near(packed.outputs, ours.outputs, tolerance);
+            check_near(packed.gradients, ours.gradients, tolerance);
+            CHECK(largest(ours.gradients[0] * padding) == 0);  // exactly
+            if (!last) CHECK(largest(ours.outputs[0] * padding) == 0);
+          }
         }
       }
     }
   }
 }
 
-TEST_CASE("wherever Seq2Seq is cut into stages, what passes there is what passes with packed sentences") {
+TEST_CASE("wherever Seq2Seq is cut into stages, what passes there is the same with lengths seen or not") {
   testing::ParityModel model = testing::parity_model("seq2seq");
   const auto network =
       networks::build_network(model.name, model.hyperparameters, model.input, 5, at::kDouble);
@@ -115,12 +155,12 @@ TEST_CASE("wherever Seq2Seq is cut into stages, what passes there is what passes
   ForwardContext not_seen = seen;
   not_seen.step = -1;
   not_seen.step_on_device = at::full({}, 9, at::kLong);
-  Activations packed = batch.inputs, free = batch.inputs;
+  Activations grouped = batch.inputs, free = batch.inputs;
   for (const networks::Layer& layer : network.layers) {
     CAPTURE(layer.path);
-    packed = layer.forward(packed, seen);
+    grouped = layer.forward(grouped, seen);
     free = layer.forward(free, not_seen);
-    check_near(packed, free, 1e-14);
+    check_near(grouped, free, 1e-14);
   }
 }
 
@@ -163,7 +203,7 @@ void check_equal(const Trained& plain, const Trained& replayed) {
 }
 
 TEST_CASE(
-    "a training of replayed steps of padded sentences is that of packed ones: losses, tokens, weights") {
+    "a training of replayed steps of padded sentences is that of grouped ones: losses, tokens, weights") {
   const Connections alone = unconnected();
   for (const std::int64_t micro_batches : {1, 2})
     check_equal(train(alone, false, micro_batches), train(alone, true, micro_batches));
