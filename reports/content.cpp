@@ -33,6 +33,8 @@ std::string row_of(Word word) {
     case Word::inconclusive:
       return "inconclusive";
     case Word::interim:
+    case Word::not_timed:
+    case Word::no_data:
     case Word::not_comparable:
     case Word::broken:
       return "no verdict";

@@ -1,9 +1,13 @@
 #include "reports/differences.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
+#include "models/counted.h"
 #include "models/error.h"
+#include "models/joined.h"
 
 namespace trainyard::reports {
 
@@ -39,6 +43,50 @@ std::string pair_name(const Observation& observation, const experiments::Compare
   return observation.pair;
 }
 
+// Runs of one arm without a value, by reason.
+struct Lacks {
+  int failed = 0;
+  int placed = 0;     // their placement makes their times useless
+  int uncounted = 0;  // their times do not count for another reason
+  int unmeasured = 0;
+  int all() const { return failed + placed + uncounted + unmeasured; }
+};
+
+// "the only run of ddp", "both runs of ddp", "all three runs of ddp".
+std::string every_run_of(const Arm& arm) {
+  const std::size_t runs = arm.runs.size();
+  const std::string which = runs == 1   ? "the only run"
+                            : runs == 2 ? "both runs"
+                                        : "all " + models::in_words(runs) + " runs";
+  return which + " of " + arm.value;
+}
+
+std::string words_of(const Metric& metric) {
+  std::string words = metric.name;
+  std::ranges::replace(words, '-', ' ');
+  return words;
+}
+
+// Why no run of the arm has a value; empty if some run has one.
+std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric) {
+  const auto runs = static_cast<int>(arm.runs.size());
+  if (runs == 0) return "no run of " + arm.value + " is planned";
+  if (lacks.all() < runs) return "";
+  if (lacks.failed == runs) return every_run_of(arm) + " failed";
+  const std::string cost = metric.kind == MetricKind::time ? "times" : "energy";
+  const std::string not_counted = metric.kind == MetricKind::time ? " do not count" : " does not count";
+  if (lacks.placed + lacks.uncounted == runs) return "the " + cost + " of " + every_run_of(arm) + not_counted;
+  if (lacks.unmeasured == runs) return every_run_of(arm) + " recorded no " + words_of(metric);
+  std::vector<std::string> parts;
+  const auto add = [&](int count, const std::string& what) {
+    if (count > 0) parts.push_back(models::in_words(count) + " " + what);
+  };
+  add(lacks.failed, "failed");
+  add(lacks.placed + lacks.uncounted, "measured " + cost + " that" + not_counted);
+  add(lacks.unmeasured, "recorded no " + words_of(metric));
+  return "no run of " + arm.value + " has a value: " + models::joined(parts);
+}
+
 class Collector {
  public:
   Collector(const Arm& baseline, const Arm& arm, const Metric& metric, const experiments::Compare& compare)
@@ -50,6 +98,7 @@ class Collector {
           std::ranges::find_if(arm_.runs, [&](const Observation& b) { return b.pair == a.pair; });
       if (partner != arm_.runs.end()) add_pair(a, *partner);
     }
+    if (result_.baseline.empty()) say_what_is_missing();
     return std::move(result_);
   }
 
@@ -58,6 +107,7 @@ class Collector {
       add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
     for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
     result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+    if (result_.baseline.empty() || result_.arm.empty()) say_what_is_missing();
     return std::move(result_);
   }
 
@@ -66,20 +116,42 @@ class Collector {
     result_.dropped.push_back(pair_name(observation, compare_) + ": " + why);
   }
 
+  void say_what_is_missing() {
+    std::vector<std::string> parts;
+    for (const Arm* arm : {&baseline_, &arm_})
+      if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
+        parts.push_back(std::move(part));
+    const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const Arm* arm) {
+      const Lacks& lacks = lacks_[arm->value];
+      return lacks.placed > 0 && lacks.all() == static_cast<int>(arm->runs.size()) && lacks.uncounted == 0;
+    });
+    if (!placed) placement_.clear();
+    result_.placement = placement_;
+    result_.missing =
+        parts.empty() ? "no pair of runs has values of both arms" : models::joined(parts, {}, "; ");
+  }
+
   // True where the run has a number for the test; otherwise says why not.
   bool usable(const Observation& observation, const std::string& arm) {
     const db::RunSummary& run = *observation.run;
+    Lacks& lacks = lacks_[arm];
     if (run.status == "failed") {
+      ++lacks.failed;
       drop(observation, arm + " failed" + (run.failure.empty() ? "" : ": " + run.failure));
       return false;
     }
     if (observation.final == nullptr) return false;
     if (is_cost(metric_.kind) && !observation.final->times_count) {
-      drop(observation, arm + " shared the host or a device: " + costs("its") + " not count");
-      ++result_.uncounted;
+      const std::string placement =
+          observation.launched == nullptr ? "" : useless_placement(*observation.launched);
+      ++(placement.empty() ? lacks.uncounted : lacks.placed);
+      if (!placement.empty()) placement_ = arm == arm_.value ? placement : arm + " had " + placement;
+      drop(observation, arm + (placement.empty() ? " shared the host or a device" : " had " + placement) +
+                            ": " + costs("its") + " not count");
       return false;
     }
     if (!std::isfinite(observation.final->*metric_.final_value)) {
+      ++lacks.unmeasured;
       drop(observation, arm + " has no such number");
       return false;
     }
@@ -130,6 +202,8 @@ class Collector {
   const Arm& arm_;
   const Metric& metric_;
   const experiments::Compare& compare_;
+  std::map<std::string, Lacks> lacks_;  // by arm
+  std::string placement_;
   Differences result_;
 };
 

@@ -16,9 +16,10 @@ struct Differences {
   std::vector<double> baseline;      // values of the pairs (unpaired: of all runs)
   std::vector<double> arm;           // the same length where paired
   std::vector<std::string> dropped;  // "seed 3: single failed: …"
-  int uncounted = 0;                 // runs dropped as their times do not count
-  bool warm_up_counts = false;       // a time per epoch of fewer than 3 epochs
-  bool baseline_diverged = false;    // where the other arm's partner did not
+  std::string missing;    // why there is no value at all: "all three runs of ddp failed"; empty: there is one
+  std::string placement;  // why times can never count: "four ranks on two devices"; likewise
+  bool warm_up_counts = false;     // a time per epoch of fewer than 3 epochs
+  bool baseline_diverged = false;  // where the other arm's partner did not
   bool arm_diverged = false;
   bool both_diverged = false;  // in one and the same pair
   bool diverged() const { return baseline_diverged || arm_diverged || both_diverged; }

@@ -9,11 +9,6 @@ namespace {
 
 constexpr double first_part = 0.8;  // of α; the looks after the first share the rest
 
-Word smallest_word(const ThreeSided& p) {
-  if (p.equivalent <= 2 * std::min(p.better, p.worse)) return Word::no_change;
-  return p.better <= p.worse ? Word::improves : Word::deteriorates;
-}
-
 // One look of a family: members of `among`, each with its p or with 1.
 class FamilyLook {
  public:
@@ -80,6 +75,11 @@ void take_look(std::span<const std::vector<LookTest>> cells, std::size_t look,
 
 }  // namespace
 
+Word smallest_word(const ThreeSided& p) {
+  if (p.equivalent <= 2 * std::min(p.better, p.worse)) return Word::no_change;
+  return p.better <= p.worse ? Word::improves : Word::deteriorates;
+}
+
 std::string text_of(Word word) {
   switch (word) {
     case Word::improves:
@@ -92,6 +92,10 @@ std::string text_of(Word word) {
       return "INCONCLUSIVE";
     case Word::interim:
       return "INTERIM";
+    case Word::not_timed:
+      return "NOT TIMED";
+    case Word::no_data:
+      return "NO DATA";
     case Word::not_comparable:
       return "NOT COMPARABLE";
     case Word::broken:

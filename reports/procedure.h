@@ -17,9 +17,28 @@
 
 namespace trainyard::reports {
 
-enum class Word { improves, no_change, deteriorates, inconclusive, interim, not_comparable, broken };
+// The last five are not answers of a test:
+// - interim: planned runs have not finished
+// - not_timed: the placement of the ranks makes the times useless (more ranks than devices)
+// - no_data: one of the two arms has no number at all
+// - not_comparable, broken: by the fair-comparison contract
+enum class Word {
+  improves,
+  no_change,
+  deteriorates,
+  inconclusive,
+  interim,
+  not_timed,
+  no_data,
+  not_comparable,
+  broken
+};
 
 std::string text_of(Word word);  // "IMPROVES", "NO CHANGE", …
+
+// The hypothesis whose p is the smallest of the three, and so the word of a decision. NO CHANGE if its own is
+// no larger than twice the others.
+Word smallest_word(const ThreeSided& p);
 
 // The part of α that a look spends, from 0: 0.8 α, then 0.2 α/2, 0.2 α/4, …; with `final_look` all of α for
 // the first look and nothing for those after it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "models/counted.h"
 #include "models/error.h"
 #include "models/joined.h"
 
@@ -20,6 +21,7 @@ Launched launched_from(const nlohmann::json& launch) {
   std::set<std::string> devices;
   for (const auto& device : launch.value("devices", nlohmann::json::array()))
     if (device.is_string()) devices.insert(device.get<std::string>());
+  result.ranks = launch.value("devices", nlohmann::json::array()).size();
   result.devices = devices.size();
   result.host_exclusive = launch.value("host_exclusive", true);
   result.devices_shared = launch.value("devices_shared", false);
@@ -27,6 +29,16 @@ Launched launched_from(const nlohmann::json& launch) {
 }
 
 }  // namespace
+
+std::string useless_placement(const Launched& launched) {
+  if (!launched.devices_shared) return "";
+  if (launched.ranks == 0 || launched.devices == 0) return "more ranks than devices";
+  const std::string ranks = models::counted_in_words(launched.ranks, "rank");
+  const std::string devices = models::counted_in_words(launched.devices, "device");
+  const auto threads = launched.circumstances.threads_per_rank;
+  if (launched.ranks > launched.devices || threads <= 1) return ranks + " on " + devices;
+  return ranks + " with " + models::counted_in_words(threads, "thread") + " each on " + devices;
+}
 
 std::string last_record_time(const ReportData& data) {
   std::string last;

@@ -21,7 +21,12 @@ struct Launched {
   bool host_exclusive = true;
   bool devices_shared = false;
   std::size_t devices = 0;  // distinct ones; 0: unknown
+  std::size_t ranks = 0;    // 0: unknown
 };
+
+// "four ranks on two devices", "two ranks with two threads each on two cores": why the placement of a run
+// makes its times useless. More runs do not help. Empty if the placement is fine.
+std::string useless_placement(const Launched& launched);
 
 struct ReportData {
   std::string experiment;                // its name; of several: "a, b"

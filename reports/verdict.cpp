@@ -1,6 +1,7 @@
 #include "reports/verdict.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -69,6 +70,19 @@ std::string look_name(const Verdict& look) {
   return "look " + std::to_string(look.look) + " (n = " + std::to_string(look.n) + ")";
 }
 
+// "decided at the first look, n = 3"; only if there are several looks.
+std::string decided_at(const Verdict& standing) {
+  static constexpr std::array ordinals{"first", "second", "third", "fourth", "fifth", "sixth"};
+  const auto index = static_cast<std::size_t>(standing.look - 1);
+  const std::string look = index < ordinals.size() ? std::string("the ") + ordinals[index] + " look"
+                                                   : "look " + std::to_string(standing.look);
+  return "decided at " + look + ", n = " + std::to_string(standing.n);
+}
+
+bool is_decided(Word word) {
+  return word == Word::improves || word == Word::no_change || word == Word::deteriorates;
+}
+
 void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
   for (const Verdict& look : one.looks) {
     const auto index = static_cast<std::size_t>(look.look - 1);
@@ -122,6 +136,7 @@ Verdict verdict_of(const Case& one, const Decision& decision) {
   const std::size_t standing = standing_look(one, decision);
   Verdict verdict = one.looks[standing];
   if (verdict.tested && in_family(one)) take_decision(verdict, decision);
+  if (verdict.looks > 1 && is_decided(verdict.word)) verdict.notes.push_back(decided_at(verdict));
   note_other_looks(verdict, one, decision);
   verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
   apply(one, verdict);
@@ -160,6 +175,13 @@ Interval shown(Scale scale, const Interval& differences) {
 }
 
 }  // namespace
+
+std::string Verdict::hypothesis() const {
+  if (!p_value()) return "";
+  const Word smallest = smallest_word(p);
+  if (smallest == Word::no_change) return "inside the margin";
+  return smallest == Word::improves ? "better than the margin" : "worse than the margin";
+}
 
 const Verdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {
   for (const Verdict& verdict : verdicts) {

@@ -54,6 +54,9 @@ struct Verdict {
   std::optional<double> p_value() const {
     return tested && !constant ? std::optional(adjusted_p) : std::nullopt;
   }
+  // What the p-value is for, of the three-sided test: "better than the margin", "worse than the margin" or
+  // "inside the margin"; empty if there is no p-value.
+  std::string hypothesis() const;
 };
 
 struct CellVerdicts {

@@ -11,11 +11,13 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr std::array<Look, 7> all_looks{{{Word::improves, "improves", "▲", "Improves"},
+constexpr std::array<Look, 9> all_looks{{{Word::improves, "improves", "▲", "Improves"},
                                          {Word::no_change, "no-change", "=", "No change"},
                                          {Word::deteriorates, "deteriorates", "▼", "Deteriorates"},
                                          {Word::inconclusive, "inconclusive", "?", "Inconclusive"},
                                          {Word::interim, "interim", "…", "Interim"},
+                                         {Word::not_timed, "not-timed", "–", "Not timed"},
+                                         {Word::no_data, "no-data", "∅", "No data"},
                                          {Word::not_comparable, "not-comparable", "≠", "Not comparable"},
                                          {Word::broken, "broken", "✗", "Broken"}}};
 
@@ -56,7 +58,8 @@ Markup interval_picture(const Verdict& verdict) {
 
 std::string spoken(const Verdict& verdict) {
   std::string text = "n = " + std::to_string(verdict.n);
-  if (verdict.p_value()) text += ", p = " + p_text(verdict.p_value()) + " (Holm)";
+  if (verdict.p_value())
+    text += ", p = " + p_text(verdict.p_value()) + " (Holm, " + verdict.hypothesis() + ")";
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.empty()) text += "; " + verdict.reason;
   for (const std::string& note : verdict.notes) text += "; " + note;

@@ -25,10 +25,7 @@ void decide_diverged(Verdict& verdict, const Differences& differences, const Arm
   }
 }
 
-std::string too_few(const Verdict& verdict, const Differences& differences, bool paired) {
-  if (differences.uncounted > 0)
-    return std::string(find_metric(verdict.metric).kind == MetricKind::time ? "times do" : "energy does") +
-           " not count: ranks shared devices, or runs the host";
+std::string too_few(const Verdict& verdict, bool paired) {
   return "only " +
          (paired ? models::counted(verdict.n, "pair") : models::counted(verdict.n, "run") + " in an arm") +
          ", at least 3 are needed";
@@ -41,11 +38,12 @@ void estimate(Verdict& verdict, const Differences& differences, bool paired) {
   verdict.n = static_cast<int>(std::min(a, b));
   verdict.baseline_mean = mean_of(differences.baseline);
   verdict.arm_mean = mean_of(differences.arm);
-  if (verdict.n < fewest_pairs) verdict.reason = too_few(verdict, differences, paired);
+  if (verdict.n < fewest_pairs) verdict.reason = too_few(verdict, paired);
   if (verdict.n < 1) return;
   const auto not_positive = [](double value) { return value <= 0; };
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
                                             std::ranges::any_of(differences.arm, not_positive))) {
+    verdict.word = Word::no_data;
     verdict.reason = "a value of 0 has no ratio";
     verdict.n = 0;
     return;
@@ -56,6 +54,13 @@ void estimate(Verdict& verdict, const Differences& differences, bool paired) {
   } else {
     verdict.estimate = estimate_of(differences, measure, paired);
   }
+}
+
+// More seeds of the same kind would not help: no p-value, no planning value.
+void say_missing(Verdict& verdict, const Differences& differences) {
+  const bool placed = !differences.placement.empty();
+  verdict.word = placed ? Word::not_timed : Word::no_data;
+  verdict.reason = placed ? differences.placement : differences.missing;
 }
 
 Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const Differences& differences,
@@ -73,6 +78,8 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
     verdict.reason = models::counted(differences.open_runs, "planned run") + " not finished yet";
   } else if (differences.diverged()) {
     decide_diverged(verdict, differences, baseline);
+  } else if (!differences.missing.empty()) {
+    say_missing(verdict, differences);
   } else if (verdict.n >= fewest_pairs && verdict.estimate) {
     verdict.tested = true;
     verdict.constant = is_constant(*verdict.estimate, verdict.margin);

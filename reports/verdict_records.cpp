@@ -1,5 +1,7 @@
 #include "reports/verdict_records.h"
 
+#include <algorithm>
+
 #include "reports/differences.h"
 #include "reports/number_text.h"
 
@@ -20,10 +22,31 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
     record.ci90 = change_of(verdict, 0.90).interval;
   }
   record.p = verdict.p_value();
+  record.hypothesis = verdict.hypothesis();
   if (verdict.tested) record.level = verdict.level;
   record.n = verdict.n;
   record.seeds_needed = verdict.seeds_needed;
   record.cannot_be_resolved = verdict.cannot_be_resolved;
+}
+
+// What was dropped, equal reasons once: "seed 0, seed 2: ddp failed: …". A reason of NOT TIMED is said
+// already.
+std::vector<std::string> left_out(const Verdict& verdict) {
+  std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
+  for (const std::string& dropped : verdict.dropped) {
+    if (verdict.word == Word::not_timed && dropped.find(verdict.reason) != std::string::npos) continue;
+    const std::size_t colon = std::min(dropped.find(": "), dropped.size());
+    const std::string reason = dropped.substr(colon);
+    auto known = std::ranges::find(runs_by_reason, reason, &std::pair<std::string, std::string>::first);
+    if (known == runs_by_reason.end()) {
+      runs_by_reason.emplace_back(reason, dropped.substr(0, colon));
+    } else {
+      known->second += ", " + dropped.substr(0, colon);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [reason, runs] : runs_by_reason) texts.push_back(runs + reason);
+  return texts;
 }
 
 }  // namespace
@@ -47,7 +70,7 @@ std::string remarks_of(const Verdict& verdict) {
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "; ") + more; };
   if (verdict.scale == Scale::absolute) add("small loss: compared by differences");
   for (const std::string& note : verdict.notes) add(note);
-  for (const std::string& dropped : verdict.dropped) add("left out: " + dropped);
+  for (const std::string& dropped : left_out(verdict)) add("left out: " + dropped);
   return text;
 }
 

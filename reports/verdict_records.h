@@ -27,6 +27,7 @@ struct VerdictRecord {
   std::string ci95_text;         // "[−43.6, −42.8]", "–"
   std::string ci90_text;
   std::optional<double> p;      // after Holm; where it was tested
+  std::string hypothesis;       // what p is for, as `Verdict::hypothesis`; empty if there is no p
   std::optional<double> level;  // what p is held against
   int n = 0;
   std::optional<int> seeds_needed;  // a planning value

@@ -48,8 +48,8 @@ TEST_CASE("energy of runs that shared the host or a device enters no verdict") {
   for (db::FinalMetrics& final : data.finals) final.times_count = final.strategy == "single";
   const Verdict verdict = energy_verdict(data);
   CHECK(verdict.n == 0);
-  CHECK(verdict.word == Word::inconclusive);
-  CHECK(verdict.reason == "energy does not count: ranks shared devices, or runs the host");
+  CHECK(verdict.word == Word::no_data);
+  CHECK(verdict.reason == "the energy of all five runs of ddp does not count");
 }
 
 TEST_CASE("a run without the number is named, the others count") {

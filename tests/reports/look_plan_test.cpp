@@ -105,6 +105,7 @@ TEST_CASE("a later look that decides otherwise is printed beside the verdict") {
   const Verdict verdict = accuracy_verdict(data);
   CHECK(verdict.word == Word::improves);
   CHECK(verdict.n == 3);
+  CHECK(has_note(verdict, "decided at the first look, n = 3"));
   // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
   CHECK(has_note(verdict, "look 2 (n = 10) says NO CHANGE"));
 }
@@ -121,6 +122,7 @@ TEST_CASE("a second look tests at a tenth of α") {
   CHECK(std::abs(verdict.p.equivalent - 0.007478181955207111) < 1e-9);  // SciPy
   CHECK(verdict.word == Word::inconclusive);
   CHECK(has_note(verdict, "look 1 (n = 4) decided nothing"));
+  CHECK_FALSE(has_note(verdict, "decided at"));
 }
 
 TEST_CASE("with `final` the planned look has all of α and later seeds change nothing") {

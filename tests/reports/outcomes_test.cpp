@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "judged.h"
+#include "reports/verdict_records.h"
 
 namespace trainyard::reports {
 namespace {
@@ -66,7 +67,83 @@ TEST_CASE("times that do not count enter no time verdict and are named") {
   CHECK(time.dropped.front().find("seed 0: ddp shared the host") == 0);
   CHECK(verdict_on(judged(data), "mlp", "train-loss").n == 5);
   for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
-  CHECK(verdict_on(judged(data), "mlp", "train-seconds").reason.starts_with("times do not count"));
+  const Verdict none = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(none.word == Word::no_data);
+  CHECK(none.reason == "the times of all five runs of ddp do not count");
+}
+
+TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other metrics keep their verdicts") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
+  const auto on = [&](const char* metric) { return verdict_on(judged(data), "mlp", metric, "mp-ddp"); };
+  const Word accuracy = on("validation-accuracy").word;
+  for (int seed = 0; seed < 5; ++seed) {
+    final_of(data, "mlp", "mp-ddp", seed).times_count = false;
+    Launched& launched = data.launched.at(run_of(data, "mlp", "mp-ddp", seed).run_key);
+    launched.devices_shared = true;
+    launched.ranks = 4;
+    launched.devices = 2;
+  }
+  for (const char* metric : {"train-seconds", "validation-seconds"}) {
+    CHECK(on(metric).word == Word::not_timed);
+    CHECK(on(metric).reason == "four ranks on two devices");
+    CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // said once, not once per seed
+    CHECK_FALSE(on(metric).seeds_needed);
+  }
+  CHECK(on("validation-accuracy").word == accuracy);
+  CHECK(on("validation-accuracy").n == 5);
+  data.launched.at(run_of(data, "mlp", "mp-ddp", 3).run_key).devices_shared = false;  // the host was shared
+  CHECK(on("train-seconds").word == Word::no_data);
+}
+
+TEST_CASE("ranks with more threads than their share of the cores are NOT TIMED too") {
+  Launched launched;
+  launched.devices_shared = true;
+  launched.ranks = launched.devices = 2;
+  launched.circumstances.threads_per_rank = 2;
+  CHECK(useless_placement(launched) == "two ranks with two threads each on two devices");
+  launched.devices_shared = false;
+  CHECK(useless_placement(launched).empty());
+}
+
+TEST_CASE("if all runs of an arm failed, it has NO DATA, with the cause once") {
+  ReportData data = one_model(3);
+  for (int seed = 0; seed < 3; ++seed) {
+    set_status(data, "mlp", "ddp", seed, "failed");
+    run_of(data, "mlp", "ddp", seed).failure = "exit code 1";
+  }
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().verdicts.size() > 5);
+  for (const Verdict& verdict : cells.front().verdicts) {
+    CHECK(verdict.word == Word::no_data);
+    CHECK(verdict.reason == "all three runs of ddp failed");
+    CHECK(verdict.dropped.size() == 3);
+    CHECK(remarks_of(verdict) ==
+          "all three runs of ddp failed; left out: seed 0, seed 1, seed 2: ddp failed: exit code 1");
+  }
+}
+
+TEST_CASE("NO DATA names the arm and what is missing") {
+  ReportData data = one_model(2);
+  const auto reason = [&] {
+    const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+    CHECK(verdict.word == Word::no_data);
+    return verdict.reason;
+  };
+  set_final(data, "mlp", "ddp", &Final::validation_loss, [](int) { return std::nan(""); });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy, [](int) { return std::nan(""); });
+  CHECK(reason() == "both runs of ddp recorded no validation loss");
+  set_status(data, "mlp", "ddp", 0, "failed");
+  CHECK(reason() == "no run of ddp has a value: one failed, one recorded no validation loss");
+}
+
+TEST_CASE("arms that failed in different pairs have NO DATA as no pair is left") {
+  ReportData data = one_model(2);
+  set_status(data, "mlp", "ddp", 0, "failed");
+  set_status(data, "mlp", "single", 1, "failed");
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(verdict.word == Word::no_data);
+  CHECK(verdict.reason == "no pair of runs has values of both arms");
+  CHECK(verdict.dropped.size() == 2);
 }
 
 TEST_CASE("times from different machines are not compared") {

@@ -93,6 +93,21 @@ TEST_CASE("a failed run is dropped and named, and its cell is judged without it"
   CHECK(verdict.dropped.front() == "seed 4: ddp failed: out of memory");
 }
 
+TEST_CASE("each p is labelled with its hypothesis of the three-sided test") {
+  ReportData data = one_model();
+  const auto change_times = [&](double factor) {
+    set_final(data, "mlp", "single", &Final::epoch_train_seconds, [](int seed) { return 100.0 + seed; });
+    set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
+              [=](int seed) { return factor * (100.3 + 1.01 * seed); });
+    return verdict_on(judged(data), "mlp", "train-seconds");
+  };
+  CHECK(change_times(0.5).hypothesis() == "better than the margin");
+  CHECK(change_times(1.0).hypothesis() == "inside the margin");
+  CHECK(change_times(2.0).hypothesis() == "worse than the margin");
+  set_status(data, "mlp", "ddp", 0, "running");  // INTERIM: no p
+  CHECK(change_times(2.0).hypothesis().empty());
+}
+
 TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
   const ReportData data = one_model(2);
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
