@@ -92,12 +92,13 @@ class Collection {
  public:
   Collection(bool may_repeat, Problems& problems) : may_repeat_(may_repeat), problems_(problems) {}
 
-  void add(const Point& point, Run run) {
+  void add(const Point& point, Run run, const Location& threads_at) {
     const auto [same, is_new] = first_.try_emplace(work(run), runs_.size());
     if (!is_new && may_repeat_) return;
     if (!is_new) return repeated(point.at, runs_[same->second].run, run);
     const auto strategy = point.values.find("strategy");
-    runs_.push_back({std::move(run), strategy == point.values.end() ? point.at : strategy->second.at});
+    runs_.push_back(
+        {std::move(run), strategy == point.values.end() ? point.at : strategy->second.at, threads_at});
   }
 
   std::vector<ExpandedRun> finished() {
@@ -158,7 +159,7 @@ void expand_matrix(const Sheet& sheet, Collection& runs, Problems& problems) {
     Run run = resolve(sheet, point, own);
     if (exclusion.removes(run)) continue;
     problems.add_all(own);
-    runs.add(point, std::move(run));
+    runs.add(point, std::move(run), RunSettings(sheet, point).place("threads"));
   }
   if (!sheet.matrix.broken) exclusion.report_unused(problems);
 }
@@ -169,7 +170,7 @@ void expand_rows(const Sheet& sheet, Collection& runs, Problems& problems) {
     if (!point || !suits_model(row, std::get<std::string>(point->values.at("model").value), problems))
       continue;
     Run run = resolve(sheet, *point, problems);
-    runs.add(*point, std::move(run));
+    runs.add(*point, std::move(run), RunSettings(sheet, *point).place("threads"));
   }
 }
 

@@ -16,6 +16,7 @@ namespace trainyard::experiments {
 struct ExpandedRun {
   Run run;
   Location strategy_at;  // where its strategy stands
+  Location threads_at;   // where `threads` stands; else where the run does
 };
 
 // Number of runs of the matrix, nothing excluded, without making them; saturates instead of overflowing.

@@ -67,6 +67,7 @@ Experiment experiment_of(Sheet sheet, const std::vector<ExpandedRun>& runs) {
   for (const ExpandedRun& each : runs) {
     experiment.runs.push_back(each.run);
     experiment.strategy_locations.push_back(each.strategy_at);
+    experiment.thread_locations.push_back(each.threads_at);
   }
   return experiment;
 }

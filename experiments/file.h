@@ -50,6 +50,7 @@ struct Experiment {
   std::vector<std::string> keys;             // of each run; empty before `resolve_data`
   std::vector<std::string> varied;           // names of the axes that the matrix varies
   std::vector<Location> strategy_locations;  // of each run: where its strategy stands, for device errors
+  std::vector<Location> thread_locations;    // of each run: where its `threads` stands
 };
 
 // Changes from the command line: `--set epochs=1` (before expansion, over every table), `--where model=mlp`

@@ -13,7 +13,9 @@ std::span<const MachineKey> machine_keys() {
        "cores; "
        "on a cluster GPUs where gpus_per_task asks for them"},
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
-       "GPUs of this host, or equal shares of its cores; auto: all GPUs, or min(2, cores)"},
+       "most devices of this host at a time: GPUs, or groups of cores. A group has a core for each of "
+       "`threads`; without `threads` the groups are equal. auto: all GPUs; as many groups as a run has ranks "
+       "and the host has cores for, or without `threads` min(2, cores)"},
       {"exclusive", "one of \"host\", \"devices\"", "\"host\"", "",
        "a timed run has its hosts to itself; \"devices\" packs runs and marks their times"},
       {"communicator", "one of \"auto\", \"gloo\", \"nccl\"", "\"auto\"", "",
@@ -37,7 +39,7 @@ std::span<const MachineKey> machine_keys() {
        "ranks are told to end so long before the time limit"},
       {"nodes", "an integer >= 1", "", "slurm", "hosts that a run is spread over, as far as it has ranks"},
       {"cpus_per_task", "an integer >= 1", "1", "slurm mpi",
-       "cores, and so threads, of each rank (`threads` of a run is stronger)"},
+       "cores of each rank, and its threads unless `threads` of a run says fewer"},
       {"gpus_per_task", "an integer >= 1", "", "slurm",
        "sbatch --gpus-per-task; each rank trains on one of them"},
       {"hosts", "a file", "", "mpi", "host file of mpirun: a host a line"},

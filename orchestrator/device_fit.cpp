@@ -1,12 +1,14 @@
-// Whether the runs of an experiment fit the devices there are: more ranks than devices, more threads than
-// cores, and ranks that cannot talk as they are asked to.
+// Whether the runs of an experiment fit the devices there are: more ranks than devices, more threads per rank
+// than cores, and ranks that cannot talk as they are asked to.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "experiments/transport.h"
 #include "models/counted.h"
+#include "models/joined.h"
 #include "orchestrator/devices.h"
 
 namespace trainyard::orchestrator {
@@ -54,21 +56,37 @@ std::vector<experiments::Problem> device_problems(const experiments::Experiment&
                                                   const std::vector<Device>& devices) {
   return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
     const auto& strategy = run.strategy;
-    if (strategy.world_size() <= static_cast<std::int64_t>(devices.size())) return std::nullopt;
+    const std::vector<Device> own = devices_for(run, devices, experiment.machine.devices);
+    if (strategy.world_size() <= static_cast<std::int64_t>(own.size())) return std::nullopt;
+    std::string on = models::counted(own.size(), "device");
+    if (run.threads && own.front().gpu.empty() && !own.front().cores.empty())
+      on += " of " + models::counted(own.front().cores.size(), "core");
     return "strategy \"" + strategy.name + "\" has " + models::counted(strategy.world_size(), "rank") +
-           " on " + models::counted(devices.size(), "device") +
-           ": ranks share devices, and its times are marked and enter no verdict";
+           " on " + on + ": ranks share devices, and its times are marked and enter no verdict";
   });
 }
 
-std::vector<experiments::Problem> thread_problems(const experiments::Experiment& experiment,
-                                                  std::size_t cores) {
-  return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
-    if (run.threads.value_or(0) <= static_cast<std::int64_t>(cores)) return std::nullopt;
-    return "strategy \"" + run.strategy.name + "\" asks for " + models::counted(*run.threads, "thread") +
-           " × " + models::counted(run.strategy.world_size(), "rank") + " on " +
-           models::counted(cores, "core") + ": the threads of one rank alone wait for one another";
-  });
+void check_threads(const experiments::Experiment& experiment, std::size_t cores) {
+  std::set<std::int64_t> too_many;
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const std::int64_t threads = experiment.runs[i].threads.value_or(0);
+    if (std::cmp_less_equal(threads, cores)) continue;
+    too_many.insert(threads);
+    if (!first) first = i;
+  }
+  if (!first) return;
+  const bool here = experiment.machine.on_this_host();
+  const std::string there = models::counted(cores, "core");
+  throw UserError("a rank needs a core for each of its threads, and threads = " +
+                      models::joined(too_many, [](std::int64_t count) { return std::to_string(count); }) +
+                      (here ? ", but this process may use only " + there
+                            : ", but `[machine] cpus_per_task` gives a rank " + there),
+                  "lower threads to at most " + std::to_string(cores) + ", or " +
+                      (here ? "train with more cores: another machine, or a wider CPU affinity or quota"
+                            : "raise cpus_per_task to " + std::to_string(*too_many.rbegin())),
+                  *first < experiment.thread_locations.size() ? experiment.thread_locations[*first]
+                                                              : place_of(experiment, *first));
 }
 
 void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,
@@ -78,7 +96,8 @@ void check_transport(const experiments::Experiment& experiment, const std::vecto
     const auto& strategy = experiment.runs[i].strategy;
     if (strategy.foreign()) continue;
     try {
-      for (const auto& gpus : gpus_of_groups(strategy, place_ranks(strategy, devices)))
+      const auto own = devices_for(experiment.runs[i], devices, experiment.machine.devices);
+      for (const auto& gpus : gpus_of_groups(strategy, place_ranks(strategy, own)))
         experiments::transport_of(experiment.machine.communicator, gpus, support);
     } catch (const UserError& error) {
       throw UserError("strategy \"" + strategy.name + "\": " + error.what(), "", place_of(experiment, i));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include <sched.h>
 
@@ -74,6 +75,28 @@ void divide_cores_of_gpus(std::vector<Device>& placed) {
   }
 }
 
+// It is a group of cores: no GPU, and not the launcher's to place.
+bool is_cores(const Device& device) {
+  return device.gpu.empty() && !device.cores.empty();
+}
+
+std::vector<int> cores_of(const std::vector<Device>& devices) {
+  std::vector<int> cores;
+  for (const Device& device : devices) cores.insert(cores.end(), device.cores.begin(), device.cores.end());
+  return cores;
+}
+
+std::vector<Device> group_cores(const std::vector<int>& cores, std::size_t cores_each) {
+  std::vector<Device> devices;
+  for (auto first = cores.begin(); std::cmp_less_equal(cores_each, cores.end() - first);) {
+    const auto end = first + static_cast<std::ptrdiff_t>(cores_each);
+    const std::vector<int> own(first, end);
+    devices.push_back({"cpu:" + cpu_list_text(own), own});
+    first = end;
+  }
+  return devices;
+}
+
 void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
   if (strategy.replicas < 1 || strategy.stages < 1) throw InternalError("a mesh without ranks");
   if (devices.empty()) throw InternalError("no device to place ranks on");
@@ -94,6 +117,14 @@ std::vector<int> usable_cores() {
   return limited_by(one_per_core(allowed, siblings(allowed)), cgroup_quota());
 }
 
+std::vector<Device> core_devices(const std::vector<int>& cores) {
+  return group_cores(cores, 1);
+}
+
+std::vector<Device> grouped(const std::vector<Device>& devices, std::size_t cores_each) {
+  return std::ranges::all_of(devices, is_cores) ? group_cores(cores_of(devices), cores_each) : devices;
+}
+
 std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<int> wanted) {
   const auto count =
       wanted ? static_cast<std::size_t>(std::max(*wanted, 0)) : std::min<std::size_t>(2, cores.size());
@@ -102,14 +133,31 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
     throw UserError("`[machine] devices` is " + std::to_string(count) + ", but this process may use only " +
                         models::counted(cores.size(), "core"),
                     "set devices to at most " + std::to_string(cores.size()) + ", or \"auto\"");
-  const std::size_t share = cores.size() / count;
-  std::vector<Device> devices;
-  for (std::size_t d = 0; d < count; ++d) {
-    const auto first = cores.begin() + static_cast<std::ptrdiff_t>(d * share);
-    const std::vector<int> own(first, first + static_cast<std::ptrdiff_t>(share));
-    devices.push_back({"cpu:" + cpu_list_text(own), own});
-  }
+  std::vector<Device> devices = group_cores(cores, cores.size() / count);
+  devices.resize(count);
   return devices;
+}
+
+std::vector<Device> devices_for(const experiments::Run& run, const std::vector<Device>& host,
+                                std::optional<int> wanted) {
+  if (!std::ranges::all_of(host, is_cores)) return host;
+  const std::vector<int> cores = cores_of(host);
+  if (!run.threads) return divide_cores(cores, wanted);
+  if (std::cmp_greater(*run.threads, cores.size()))
+    throw InternalError("a rank with more threads than there are cores was not refused");
+  std::vector<Device> devices = group_cores(cores, static_cast<std::size_t>(*run.threads));
+  std::int64_t most = run.strategy.world_size();
+  if (wanted) most = std::min<std::int64_t>(most, *wanted);
+  if (std::cmp_less(most, devices.size())) devices.resize(static_cast<std::size_t>(most));
+  return devices;
+}
+
+std::size_t leased_devices(const std::vector<Device>& devices) {
+  std::map<std::string, std::size_t> by_name;
+  for (const Device& device : devices) by_name[device.name] = is_cores(device) ? device.cores.size() : 1;
+  std::size_t sum = 0;
+  for (const auto& [name, count] : by_name) sum += count;
+  return sum;
 }
 
 std::vector<Device> launcher_slots(const experiments::Machine& machine) {
@@ -130,6 +178,24 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
     }
   divide_cores_of_gpus(placed);
   return placed;
+}
+
+bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& host, std::int64_t threads) {
+  const auto wide = [&](const Device& device) {
+    return is_cores(device) || device.cores.empty() || std::cmp_greater_equal(device.cores.size(), threads);
+  };
+  if (std::ranges::all_of(placed, wide)) return false;
+  std::vector<int> cores = cores_of(host);
+  std::ranges::sort(cores);
+  const auto [first, last] = std::ranges::unique(cores);
+  cores.erase(first, last);
+  const auto each = std::min(static_cast<std::size_t>(threads), cores.size());
+  std::size_t next = 0;
+  for (Device& device : placed) {
+    device.cores.clear();
+    for (std::size_t i = 0; i < each; ++i) device.cores.push_back(cores[next++ % cores.size()]);
+  }
+  return next > cores.size();
 }
 
 }  // namespace trainyard::orchestrator

@@ -1,8 +1,11 @@
-// What a rank sits on: a GPU, or on a CPU a share of the physical cores this process may use (affinity ∩
-// cgroup quota). Ranks are pinned; one on a GPU has its part of the host's cores for its threads there. Where
-// there are enough, each rank of a mesh has a device of its own; else rank (r, s) sits on device (r + s) mod
-// D, so that ranks share devices evenly, and those of one replica or of one stage only where there are more
-// of them than devices.
+// What runs lease, and what a rank sits on. Runs lease GPUs, or physical cores that this process may use
+// (affinity ∩ cgroup quota). A rank sits on a GPU, or on a group of cores: one core for each of its threads.
+// The groups are formed for each run by itself, since runs may have different numbers of threads.
+//
+// Ranks are pinned. A rank on a GPU has its part of the host's cores for its threads there. Each rank of a
+// mesh has a device of its own if there are enough. Otherwise rank (r, s) sits on device (r + s) mod D, so
+// that ranks share devices evenly, and those of one replica or of one stage only if there are more of them
+// than devices.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +38,33 @@ struct Gpu {
 // as the cgroup quota pays for.
 std::vector<int> usable_cores();
 
-// `wanted` devices (empty: min(2, cores)) with equal numbers of cores each; UserError where there are fewer
-// cores than devices, with the number there are.
+// One device for each core: what runs on a CPU lease.
+std::vector<Device> core_devices(const std::vector<int>& cores);
+
+// Cores in groups of `cores_each`, in order; what is left over is in none. Other devices as they are.
+std::vector<Device> grouped(const std::vector<Device>& devices, std::size_t cores_each);
+
+// `wanted` groups (empty: min(2, cores)) with equal numbers of cores each. UserError if there are fewer cores
+// than groups, with the number there are.
 std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<int> wanted);
+
+// The devices that a run's ranks are placed on, formed from all of the host's. GPUs and slots stay as they
+// are. Cores are grouped: one group for each rank, with a core for each thread, as far as the cores and
+// `wanted` ([machine] devices; empty: "auto") reach. Without `threads` as `divide_cores` does. The host must
+// have a core for each thread of a rank: `check_threads`.
+std::vector<Device> devices_for(const experiments::Run& run, const std::vector<Device>& host,
+                                std::optional<int> wanted);
+
+// How many of the host's devices these are: each core, GPU or slot once.
+std::size_t leased_devices(const std::vector<Device>& devices);
 
 // `wanted` of the GPUs (empty: all), each with an equal part of the cores; where there are fewer cores than
 // GPUs, some share one. UserError where there are fewer GPUs than wanted.
 std::vector<Device> choose_gpus(const std::vector<Gpu>& gpus, const std::vector<int>& cores,
                                 std::optional<int> wanted);
 
-// What [machine] asks for: GPUs or cores. UserError where it wants GPUs and there are none; `cuda` is the
-// CUDA that the runner was built for, empty for none.
+// What [machine] asks for: GPUs, or all cores, one device each. UserError if it wants GPUs and there are
+// none, or more devices than cores; `cuda` is the CUDA that the runner was built for, empty for none.
 std::vector<Device> host_devices(const experiments::Machine& machine, const std::vector<Gpu>& gpus,
                                  const std::string& cuda, const std::vector<int>& cores);
 
@@ -58,20 +77,22 @@ std::vector<Device> launcher_slots(const experiments::Machine& machine);
 // So many processes a core are never wanted: they would only fill the memory.
 inline constexpr std::int64_t max_ranks_per_core = 16;
 
-// Devices of the ranks of a run, in rank order. The ranks on a GPU divide its cores; those on a share of
+// Devices of the ranks of a run, in rank order. The ranks on a GPU divide its cores; those on a group of
 // cores all have it. UserError for more ranks than the cores of the devices can carry.
 std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std::vector<Device>& devices);
+
+// Gives ranks on GPUs that have fewer cores than `threads` so many of the host's. Returns whether ranks share
+// cores by that.
+bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& host, std::int64_t threads);
 
 // A warning at the strategy's place in the file for each run with more ranks than devices (its times are
 // marked).
 std::vector<experiments::Problem> device_problems(const experiments::Experiment& experiment,
                                                   const std::vector<Device>& devices);
 
-// A warning at the strategy's place for each run of which one rank alone computes with more threads than the
-// `cores` that this process may use. Ranks that together have more are no news: theirs are pinned, and where
-// they share devices that is said.
-std::vector<experiments::Problem> thread_problems(const experiments::Experiment& experiment,
-                                                  std::size_t cores);
+// UserError at the place of `threads` for runs with more threads per rank than a rank can have cores: the
+// `cores` that this process may use, or cpus_per_task under another launcher.
+void check_threads(const experiments::Experiment& experiment, std::size_t cores);
 
 // UserError at its place in the file for a run whose ranks cannot talk as [machine] communicator says:
 // experiments/transport.h. `nccl`: the version that would run.

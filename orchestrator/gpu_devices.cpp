@@ -50,7 +50,9 @@ std::vector<Device> host_devices(const experiments::Machine& machine, const std:
                                  const std::string& cuda, const std::vector<int>& cores) {
   if (machine.accelerator == "cuda" && gpus.empty()) no_gpu(cuda);
   const bool on_gpus = machine.accelerator != "cpu" && !gpus.empty();
-  return on_gpus ? choose_gpus(gpus, cores, machine.devices) : divide_cores(cores, machine.devices);
+  if (on_gpus) return choose_gpus(gpus, cores, machine.devices);
+  divide_cores(cores, machine.devices);  // refuses more devices than cores
+  return core_devices(cores);
 }
 
 experiments::Circumstances on_devices(experiments::Circumstances here, const std::vector<Device>& devices) {

@@ -47,27 +47,37 @@ std::size_t distinct_devices(const std::vector<Device>& devices) {
 
 namespace {
 
-PlannedRun placed(const experiments::Run& run, std::string key, const std::vector<Device>& devices,
-                  const experiments::Circumstances& machine, bool placed_by_launcher) {
+PlannedRun placed(const experiments::Run& run, std::string key, const std::vector<Device>& host,
+                  std::optional<int> wanted, const experiments::Circumstances& machine,
+                  bool placed_by_launcher) {
   PlannedRun planned;
   planned.run = run;
   planned.key = std::move(key);
   planned.circumstances = machine;
   if (placed_by_launcher) {
-    planned.devices.assign(static_cast<std::size_t>(run.strategy.world_size()), devices.front());
+    planned.devices.assign(static_cast<std::size_t>(run.strategy.world_size()), host.front());
     planned.circumstances.threads_per_rank = static_cast<int>(run.threads.value_or(machine.threads_per_rank));
     return planned;
   }
-  planned.devices = place_ranks(run.strategy, devices);
+  planned.devices = place_ranks(run.strategy, devices_for(run, host, wanted));
   const auto ranks = static_cast<double>(planned.devices.size());
   const auto used = static_cast<double>(distinct_devices(planned.devices));
-  planned.devices_shared = ranks > used;
+  const bool cores_shared = widen_to_threads(planned.devices, host, run.threads.value_or(1));
+  planned.devices_shared = ranks > used || cores_shared;
   planned.circumstances.ranks_per_device = ranks / used;
   const Device& first = planned.devices.front();
   const std::size_t threads = first.gpu.empty() ? first.cores.size() : 1;  // the GPU computes
   planned.circumstances.threads_per_rank =
       static_cast<int>(run.threads.value_or(static_cast<std::int64_t>(threads)));
   return planned;
+}
+
+// `[machine] devices` limits what all runs lease together: so many devices of the widest rank.
+void keep_to(std::size_t wanted, Plan& plan) {
+  std::size_t widest = 0;
+  for (const PlannedRun& run : plan.runs)
+    if (run.devices.front().gpu.empty()) widest = std::max(widest, run.devices.front().cores.size());
+  if (widest > 0 && wanted * widest < plan.devices.size()) plan.devices.resize(wanted * widest);
 }
 
 void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database) {
@@ -152,8 +162,10 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const experiments::Run& run = experiment.runs[i];
     std::string key = experiment.keys.empty() ? experiments::run_key(run) : experiment.keys[i];
-    plan.runs.push_back(placed(run, std::move(key), devices, machine, plan.placed_by_launcher));
+    plan.runs.push_back(
+        placed(run, std::move(key), devices, where.devices, machine, plan.placed_by_launcher));
   }
+  if (where.devices) keep_to(static_cast<std::size_t>(*where.devices), plan);
   if (database != nullptr) {
     mark_finished(plan.runs, *database);
     expect_seconds(plan.runs, *database);

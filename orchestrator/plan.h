@@ -25,7 +25,7 @@ struct PlannedRun {
   std::string key;
   PlanState state = PlanState::to_run;
   std::vector<Device> devices;  // of each rank
-  bool devices_shared = false;  // more ranks than devices
+  bool devices_shared = false;  // more ranks than devices, or than there are cores for their threads
   experiments::Circumstances circumstances;
   bool probe = false;                      // two of its steps are held against the virtual mesh first
   std::optional<int> adopts;               // an attempt of an earlier sweep that is still under way
@@ -35,7 +35,7 @@ struct PlannedRun {
 struct Plan {
   std::vector<PlannedRun> runs;                    // in the file's order
   std::vector<std::size_t> order;                  // in which they are run: indices of all of them
-  std::vector<Device> devices;                     // all there are to lease
+  std::vector<Device> devices;                     // all there are to lease: GPUs, cores, or slots
   bool reuse = false;                              // what was done elsewhere is not run again
   bool one_at_a_time = true;                       // no run starts beside another
   bool placed_by_launcher = false;                 // ranks have no devices of this host; a run takes one slot

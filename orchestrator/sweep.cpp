@@ -54,7 +54,7 @@ class Sweep {
     for (const std::size_t index : execution_order(plan)) {
       const PlannedRun& run = plan.runs[index];
       waiting_.insert(run.adopts ? waiting_.begin() : waiting_.end(),
-                      {index, distinct_devices(run.devices), 0, 0, run.adopts, {}});
+                      {index, leased_devices(run.devices), 0, 0, run.adopts, {}});
     }
     result_.skipped =
         static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
@@ -132,9 +132,12 @@ class Sweep {
 
   std::vector<Device> devices_of(const PlannedRun& run, const DevicePool::Devices& places) const {
     if (plan_.one_at_a_time || plan_.placed_by_launcher) return run.devices;
-    std::vector<Device> devices;
-    for (const std::size_t place : places) devices.push_back(plan_.devices[place]);
-    return place_ranks(run.run.strategy, devices);
+    std::vector<Device> leased;
+    for (const std::size_t place : places) leased.push_back(plan_.devices[place]);
+    const std::size_t cores_each = run.devices.front().cores.size();
+    std::vector<Device> ranks = place_ranks(run.run.strategy, grouped(leased, cores_each));
+    widen_to_threads(ranks, plan_.devices, run.run.threads.value_or(1));
+    return ranks;
   }
 
   bool step_all() {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "models/counted.h"
 #include "models/joined.h"
@@ -142,6 +144,33 @@ Statement marked_times(const std::vector<Cell>& cells) {
               " marked and enter no verdict."};
 }
 
+// "2 cores for 2 threads": what one rank of a run has.
+std::string cores_and_threads(std::size_t cores, int threads) {
+  return models::counted(static_cast<std::int64_t>(cores), "core") + " for " +
+         models::counted(static_cast<std::int64_t>(threads), "thread");
+}
+
+// Ranks that have fewer cores than threads: an earlier release launched such for `threads = 2` on two cores.
+std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
+  std::int64_t crowded = 0;
+  Texts texts;
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+      if (observation.launched == nullptr) return;
+      const int threads = observation.launched->circumstances.threads_per_rank;
+      const auto fewer = [&](std::size_t count) { return std::cmp_less(count, threads); };
+      const auto found = std::ranges::find_if(observation.launched->cores, fewer);
+      if (found == observation.launched->cores.end()) return;
+      texts.insert(cores_and_threads(*found, threads));
+      ++crowded;
+    });
+  }
+  if (crowded == 0) return std::nullopt;
+  return Statement{Bearing::unfair, "Each rank of " + models::counted(crowded, "run") +
+                                        " had fewer cores than threads (" + joined(texts) +
+                                        "): these times do not count."};
+}
+
 // The baseline's rank against one rank of an arm: the same number of cores each.
 Statement cores(const std::vector<Cell>& cells, const experiments::Compare& compare) {
   bool unpinned = false;
@@ -149,8 +178,11 @@ Statement cores(const std::vector<Cell>& cells, const experiments::Compare& comp
     if (observation.launched == nullptr) return;
     unpinned = unpinned || observation.launched->cores.empty();
     for (const std::size_t count : observation.launched->cores)
-      here.insert(models::counted(static_cast<std::int64_t>(count), "core"));
+      here.insert(count == 0
+                      ? "0 cores"
+                      : cores_and_threads(count, observation.launched->circumstances.threads_per_rank));
   });
+  if (const auto crowded = crowded_ranks(cells)) return *crowded;
   if (!same)
     return {compare.axis == "threads" ? Bearing::note : Bearing::unfair,
             "Ranks do not all have the same number of cores (" + joined(counts) + ")."};

@@ -9,6 +9,7 @@
 #include "db/queries.h"
 #include "patience.h"
 #include "program.h"
+#include "scratch_folder.h"
 #include "shell_arm.h"
 
 using namespace trainyard;
@@ -155,21 +156,31 @@ TEST_CASE("what was done under other circumstances is run again, unless --reuse 
   CHECK(contains(arms.run(elsewhere).out, "2 runs finished, 0 were finished before"));
 }
 
-TEST_CASE("check, plan and run warn once of a rank with more threads than the machine has cores") {
+TEST_CASE(
+    "check, plan and run refuse more threads per rank than there are cores, and name the two ways out") {
   const Arms arms("{ count = 2 }", "finish");
   for (const char* verb : {"check", "plan", "run"}) {
     CAPTURE(verb);
-    const auto at = [&](const char* threads) {
-      return run_trainyard(arms.scratch().path(), {verb, "arms.toml", "--set", threads});
+    const auto at = [&](const Texts& threads) {
+      Texts arguments{verb, "arms.toml"};
+      arguments.insert(arguments.end(), threads.begin(), threads.end());
+      return run_trainyard(arms.scratch().path(), arguments);
     };
-    const auto many = at("threads=1024");
-    CHECK(many.code == 0);
-    const std::string warning = "warning: strategy \"mine\" asks for 1024 threads × 1 rank on ";
-    const auto first = many.err.find(warning);
-    CHECK_MESSAGE(first != std::string::npos, many.err);
-    CHECK(many.err.find(warning, first + 1) == std::string::npos);
-    CHECK_FALSE(contains(at("threads=1").err, "threads"));
+    const auto many = at({"--set", "threads=1024"});
+    CHECK(many.code == 2);
+    CHECK_MESSAGE(contains(many.err, "threads = 1024, but this process may use only "), many.err);
+    CHECK(contains(many.err, "lower threads to at most "));
+    CHECK(
+        contains(many.err, ", or train with more cores: another machine, or a wider CPU affinity or quota"));
+    CHECK_FALSE(contains(at({"--set", "threads=1"}).err, "threads"));
   }
+  std::string file = tests::read_text(arms.scratch().path() / "arms.toml");
+  file.insert(file.find("[matrix]") + 9, "threads = [1, 1024]\n");
+  arms.scratch().write("study.toml", file);
+  const auto study = run_trainyard(arms.scratch().path(), {"check", "study.toml"});
+  CHECK(study.code == 2);
+  CHECK_MESSAGE(contains(study.err, "study.toml:3:15: "), study.err);
+  CHECK(run_trainyard(arms.scratch().path(), {"check", "study.toml", "--where", "threads=1"}).code == 0);
 }
 
 TEST_CASE("a sweep whose programs record no epoch is done, and says why it has no report") {

@@ -21,7 +21,8 @@ TEST_CASE("the shipped files are right") {
                                  {"six-models", "six models", 96, 1},
                                  {"published-study", "published study", 105, 2},
                                  {"published-study-fair", "published study fair", 105, 2},
-                                 {"parallel-ml", "parallel ml", 60, 3}}) {
+                                 {"parallel-ml", "parallel ml", 60, 3},
+                                 {"parallel-ml-two-cores", "parallel ml two cores", 50, 3}}) {
     CAPTURE(shipped.file);
     const Loaded result = load("experiments/" + shipped.file + ".toml");
     CHECK_MESSAGE(result.problems.empty(), texts(result.problems));
@@ -33,7 +34,8 @@ TEST_CASE("the shipped files are right") {
 }
 
 TEST_CASE("every value of a published protocol is marked as stated or assumed") {
-  for (const char* file : {"published-study", "published-study-fair", "parallel-ml"}) {
+  for (const char* file :
+       {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores"}) {
     const Loaded result = load(std::string("experiments/") + file + ".toml");
     REQUIRE(result.experiment.has_value());
     std::istringstream lines(result.experiment->toml);
@@ -48,6 +50,12 @@ TEST_CASE("every value of a published protocol is marked as stated or assumed") 
       if (values && !line.starts_with("[") && line.find(" = ") != std::string::npos) CHECK(marked);
     }
   }
+}
+
+TEST_CASE("the study for two cores is the parameter study without three and four threads") {
+  std::vector<Run> study = load("experiments/parallel-ml.toml").experiment.value().runs;
+  std::erase_if(study, [](const Run& run) { return run.threads.value() > 2; });
+  CHECK(load("experiments/parallel-ml-two-cores.toml").experiment.value().runs == study);
 }
 
 TEST_CASE("the study at an equal global batch differs from the published one in batch and sampler alone") {

@@ -73,7 +73,7 @@ SweepBench::SweepBench(std::vector<experiments::Run> runs)
         fs::create_directories(yard.root());
         return db::Database::open_for_writing(yard.database());
       }()),
-      devices(divide_cores(usable_cores(), std::nullopt)),
+      devices(core_devices(usable_cores())),
       programs{FAKE_RANK, fake_store(folder.path)} {
   experiment.name = "bench";
   experiment.file = "bench.toml";

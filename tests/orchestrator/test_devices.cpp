@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include "contains.h"
 #include "models/error.h"
 #include "orchestrator/cpu_topology.h"
 #include "orchestrator/devices.h"
@@ -111,24 +112,84 @@ TEST_CASE("more ranks than the cores can carry are refused with the number that 
                   UserError);
 }
 
-TEST_CASE(
-    "a rank with more threads than the machine has cores is warned of once, ranks that have so together "
-    "not") {
-  experiments::Experiment experiment;
+namespace {
+
+experiments::Run with_threads(std::int64_t threads, std::int64_t replicas, std::int64_t stages = 1) {
   experiments::Run run;
-  run.strategy = {.name = "wide", .kind = "ddp", .replicas = 4, .stages = 2};
-  run.threads = 4;
-  auto many = run;
-  many.threads = 1024;
-  experiment.runs = {run, many, many, experiments::Run{}};
-  experiment.strategy_locations.assign(4, Location{"bench.toml", 7, 1});
-  const auto problems = thread_problems(experiment, 4);
-  REQUIRE(problems.size() == 1);
-  CHECK(problems[0].warning);
-  CHECK(to_text(problems[0]) ==
-        "bench.toml:7:1: warning: strategy \"wide\" asks for 1024 threads × 8 ranks on 4 cores: "
-        "the threads of one rank alone wait for one another");
-  CHECK(thread_problems(experiment, 1024).empty());
+  run.strategy = {.name = "wide", .kind = "ddp", .replicas = replicas, .stages = stages};
+  run.threads = threads;
+  return run;
+}
+
+Names placed(const experiments::Run& run, const Cores& cores, std::optional<int> wanted = std::nullopt) {
+  return names(place_ranks(run.strategy, devices_for(run, core_devices(cores), wanted)));
+}
+
+}  // namespace
+
+TEST_CASE("a rank has a core for each of its threads, however many devices the machine was divided into") {
+  CHECK(placed(with_threads(2, 1), {0, 1}) == Names{"cpu:0-1"});
+  CHECK(placed(with_threads(1, 1), {0, 1}) == Names{"cpu:0"});
+  CHECK(placed(with_threads(2, 1), {0, 1}, 2) == Names{"cpu:0-1"});
+  CHECK(placed(with_threads(3, 1), {0, 2, 4, 6}) == Names{"cpu:0,2,4"});
+  CHECK(placed(with_threads(2, 2), {0, 1, 2, 3}) == Names{"cpu:0-1", "cpu:2-3"});
+  CHECK(placed(with_threads(1, 4), {0, 1, 2, 3}) == Names{"cpu:0", "cpu:1", "cpu:2", "cpu:3"});
+}
+
+TEST_CASE(
+    "ranks share groups of cores evenly if the host has cores for one rank's threads, but not for all") {
+  CHECK(placed(with_threads(2, 2), {0, 1}) == Names{"cpu:0-1", "cpu:0-1"});
+  CHECK(placed(with_threads(2, 2, 2), {0, 1, 2, 3, 4}) == Names{"cpu:0-1", "cpu:2-3", "cpu:2-3", "cpu:0-1"});
+  CHECK(placed(with_threads(1, 2), {0, 1}, 1) == Names{"cpu:0", "cpu:0"});  // `devices = 1`
+}
+
+TEST_CASE("without `threads` the cores are divided equally, as many parts as [machine] devices says") {
+  experiments::Run run;
+  run.strategy = {.name = "ddp", .kind = "ddp", .replicas = 2, .stages = 1};
+  CHECK(placed(run, {0, 1, 2, 3}) == Names{"cpu:0-1", "cpu:2-3"});
+  CHECK(placed(run, {0, 1, 2, 3}, 1) == Names{"cpu:0-3", "cpu:0-3"});
+}
+
+TEST_CASE("a run leases each of its cores or GPUs once") {
+  CHECK(leased_devices({}) == 0);
+  CHECK(leased_devices(grouped(core_devices({0, 1}), 2)) == 2);
+  CHECK(leased_devices({{"cuda:0", {0, 1}, "H200"}, {"cuda:0", {2, 3}, "H200"}}) == 1);
+  CHECK(leased_devices({{"slurm", {}}, {"slurm", {}}}) == 1);
+}
+
+TEST_CASE("ranks on GPUs whose part of the cores is too small for their threads take more of the host's") {
+  const std::vector<Device> host{{"cuda:0", {0}, "H200"}, {"cuda:1", {1}, "H200"}};
+  std::vector<Device> alone{host[0]};
+  CHECK_FALSE(widen_to_threads(alone, host, 2));
+  CHECK(alone[0].cores == Cores{0, 1});
+  std::vector<Device> both = host;
+  CHECK(widen_to_threads(both, host, 2));  // they share both cores now
+  CHECK(both[1].cores == Cores{0, 1});
+  std::vector<Device> narrow = host;
+  CHECK_FALSE(widen_to_threads(narrow, host, 1));
+  CHECK(narrow[1].cores == Cores{1});
+}
+
+TEST_CASE("more threads per rank than there are cores are refused at their place, with the two ways out") {
+  experiments::Experiment experiment;
+  experiment.runs = {with_threads(2, 4), with_threads(3, 1), with_threads(1024, 1), with_threads(3, 1)};
+  for (const int column : {12, 15, 18, 21})
+    experiment.thread_locations.push_back(Location{"bench.toml", 7, column});
+  const auto refusal = [&](std::size_t cores) {
+    try {
+      check_threads(experiment, cores);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal(1024).empty());
+  const std::string here = refusal(2);
+  CHECK(here.starts_with("bench.toml:7:15: "));
+  CHECK(contains(here, "threads = 3, 1024, but this process may use only 2 cores"));
+  CHECK(contains(here, "lower threads to at most 2, or train with more cores"));
+  experiment.machine.launcher = "slurm";
+  CHECK(contains(refusal(2), "lower threads to at most 2, or raise cpus_per_task to 1024"));
 }
 
 TEST_CASE("a strategy with more ranks than devices is warned of once, at its place in the file") {
@@ -138,9 +199,13 @@ TEST_CASE("a strategy with more ranks than devices is warned of once, at its pla
   experiment.runs = {run, run, experiments::Run{}};
   const Location place{"bench.toml", 7, 1};
   experiment.strategy_locations = {place, place, place};
-  const auto problems = device_problems(experiment, divide_cores({0, 1}, 2));
+  const auto problems = device_problems(experiment, core_devices({0, 1}));
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].warning);
   CHECK(problems[0].location.line == 7);
-  CHECK(problems[0].message.find("\"wide\" has 4 ranks on 2 devices") != std::string::npos);
+  CHECK(contains(problems[0].message, "\"wide\" has 4 ranks on 2 devices:"));
+  experiment.runs = {with_threads(2, 2)};
+  CHECK(contains(device_problems(experiment, core_devices({0, 1, 2})).at(0).message,
+                 "\"wide\" has 2 ranks on 1 device of 2 cores: ranks share devices, and its times"));
+  CHECK(device_problems(experiment, core_devices({0, 1, 2, 3})).empty());
 }

@@ -91,8 +91,8 @@ TEST_CASE("a host with GPUs trains on all of them, unless the file says otherwis
   CHECK(names("auto", 3, std::nullopt) == "cuda:0 cuda:1 cuda:2 ");
   CHECK(names("auto", 3, 2) == "cuda:0 cuda:1 ");
   CHECK(names("cuda", 1, std::nullopt) == "cuda:0 ");
-  CHECK(names("cpu", 3, std::nullopt) == "cpu:0-1 cpu:2-3 ");
-  CHECK(names("auto", 0, std::nullopt) == "cpu:0-1 cpu:2-3 ");
+  CHECK(names("cpu", 3, std::nullopt) == "cpu:0 cpu:1 cpu:2 cpu:3 ");
+  CHECK(names("auto", 0, std::nullopt) == "cpu:0 cpu:1 cpu:2 cpu:3 ");
 }
 
 TEST_CASE("GPUs that are asked for and not there are an error that says what is missing") {

@@ -15,7 +15,7 @@ experiments::Experiment experiment_of(std::vector<experiments::Run> runs) {
 }
 
 std::vector<Device> two_devices() {
-  return divide_cores({0, 1, 2, 3}, 2);
+  return core_devices({0, 1, 2, 3});
 }
 
 std::vector<std::string> labels(const Plan& plan, const std::vector<std::size_t>& order) {
@@ -107,6 +107,28 @@ TEST_CASE("single has exactly the cores that one rank of ddp has") {
   CHECK(plan.runs[0].circumstances.threads_per_rank == 2);
   CHECK(plan.runs[1].circumstances.threads_per_rank == 2);
   CHECK_FALSE(plan.runs[1].devices_shared);
+}
+
+TEST_CASE("single with two threads has exactly the cores that one rank of ddp with two threads has") {
+  auto single = mlp_run("single", 1, 0), ddp = mlp_run("ddp", 2, 0);
+  single.threads = ddp.threads = 2;
+  const auto plan = make_plan(experiment_of({single, ddp}), core_devices({0, 1, 2, 3, 4}), {}, nullptr);
+  CHECK(plan.runs[0].devices[0].cores == std::vector<int>{0, 1});
+  CHECK(plan.runs[1].devices[0].cores == std::vector<int>{0, 1});
+  CHECK(plan.runs[1].devices[1].cores == std::vector<int>{2, 3});
+  CHECK_FALSE(plan.runs[1].devices_shared);
+  CHECK(plan.runs[0].circumstances.threads_per_rank == 2);
+}
+
+TEST_CASE("`devices = 2` leases two groups at most, wide enough for the rank with the most threads") {
+  auto narrow = mlp_run("single", 1, 0), wide = mlp_run("single", 1, 1);
+  narrow.threads = 1;
+  wide.threads = 3;
+  auto experiment = experiment_of({narrow, wide});
+  experiment.machine.devices = 2;
+  CHECK(make_plan(experiment, core_devices({0, 1, 2, 3, 4, 5, 6, 7}), {}, nullptr).devices.size() == 6);
+  experiment.runs = {narrow};
+  CHECK(make_plan(experiment, core_devices({0, 1, 2, 3, 4, 5, 6, 7}), {}, nullptr).devices.size() == 2);
 }
 
 TEST_CASE("more ranks than devices share them, and the circumstances say so") {

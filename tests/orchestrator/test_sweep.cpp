@@ -286,3 +286,40 @@ TEST_CASE("runs are packed onto free devices where the file says so, and their t
   CHECK_FALSE(first.host_exclusive);
   for (const auto& row : db::final_metrics(bench.database, "bench")) CHECK_FALSE(row.times_count);
 }
+
+TEST_CASE("runs with different numbers of threads are packed as their cores are free") {
+  auto wide = mlp_run("single", 1, 0), one = mlp_run("single", 1, 1), other = mlp_run("single", 1, 2);
+  wide.threads = 2;
+  one.threads = other.threads = 1;
+  SweepBench bench({wide, one, other});
+  if (bench.devices.size() < 2) return;
+  bench.devices.resize(2);
+  bench.experiment.machine.exclusive_host = false;
+  bench.tell("", "slow");
+  CHECK(bench.sweep().finished == 3);
+  const std::vector<std::string> first_four(bench.status.events.begin(), bench.status.events.begin() + 4);
+  CHECK(first_four == std::vector<std::string>{"start mlp single seed 0 1", "end mlp single seed 0",
+                                               "start mlp single seed 1 1", "start mlp single seed 2 1"});
+  const auto device = [&](std::size_t run) {
+    return experiments::read_launch(bench.attempt(run) / "run.json").devices.at(0);
+  };
+  CHECK(device(1) == bench.devices[0].name);
+  CHECK(device(2) == bench.devices[1].name);
+}
+
+TEST_CASE("a rank with two threads is pinned to two cores, and one with one thread to one") {
+  auto one = mlp_run("single", 1, 0), two = mlp_run("single", 1, 1);
+  one.threads = 1;
+  two.threads = 2;
+  SweepBench bench({one, two});
+  if (bench.devices.size() < 2) return;
+  CHECK(bench.sweep().finished == 2);
+  for (const std::size_t run : {0U, 1U}) {
+    const auto launch = experiments::read_launch(bench.attempt(run) / "run.json");
+    CHECK(launch.cores.at(0).size() == run + 1);
+    CHECK_FALSE(launch.devices_shared);
+    std::string pinned;
+    for (const int core : launch.cores[0]) pinned += std::to_string(core) + ",";
+    CHECK(line_with(bench.attempt(run) / "surroundings-0", "cores=") == "cores=" + pinned);
+  }
+}

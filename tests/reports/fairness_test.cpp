@@ -37,20 +37,32 @@ TEST_CASE("fairness says what the data say") {
   CHECK(says(data, Bearing::fair,
              "same 5 values of seed: differences are taken pair by pair, on the same data"));
   CHECK(says(data, Bearing::fair, "had the host and its devices to itself"));
-  CHECK(says(data, Bearing::fair, "pinned to 1 core;"));
+  CHECK(says(data, Bearing::fair, "pinned to 1 core for 1 thread;"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
   CHECK(says(data, Bearing::unfair, "1 run of 20 shared the host or a device: its times are marked"));
   run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
   CHECK(says(data, Bearing::unfair, "global batch differs"));
   data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
-  CHECK(says(data, Bearing::unfair, "same number of cores (1 core, 2 cores)"));
+  CHECK(says(data, Bearing::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
+}
+
+TEST_CASE(
+    "the line on cores counts cores against threads, and a rank with fewer cores than threads is unfair") {
+  ReportData data = invented();
+  for (auto& [key, launched] : data.launched) launched.circumstances.threads_per_rank = 2;
+  CHECK_FALSE(says(data, Bearing::fair, "pinned to"));
+  CHECK(says(data, Bearing::unfair,
+             "Each rank of 20 runs had fewer cores than threads (1 core for 2 threads)"));
+  for (auto& [key, launched] : data.launched) launched.cores.assign(launched.cores.size(), 2);
+  CHECK(says(data, Bearing::fair, "Each rank is pinned to 2 cores for 2 threads;"));
+  CHECK_FALSE(says(data, "fewer cores than threads"));
 }
 
 TEST_CASE("what differs between cells is no difference between arms") {
   ReportData data = invented();
   for (const db::RunSummary& run : data.runs)
     if (run.model == "cnn") data.launched[run.run_key].cores = std::vector<std::size_t>(run.replicas, 2);
-  CHECK(says(data, Bearing::fair, "Each rank is pinned to 1 core or 2 cores;"));
+  CHECK(says(data, Bearing::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread;"));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.model == "cnn" && run.seed > 2; });
   CHECK(says(data, Bearing::fair, "All arms of a cell have the same values of seed"));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.strategy == "ddp" && run.seed == 1; });

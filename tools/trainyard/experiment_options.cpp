@@ -119,18 +119,19 @@ Machine machine_for(const experiments::Experiment& experiment) {
   machine.circumstances = runner.circumstances;
   machine.circumstances.communicator = experiment.machine.communicator;
   if (!experiment.machine.on_this_host()) {
+    orchestrator::check_threads(experiment, static_cast<std::size_t>(experiment.machine.cpus_per_task));
     machine.devices = orchestrator::launcher_slots(experiment.machine);
     machine.circumstances = orchestrator::elsewhere(machine.circumstances, experiment.machine);
     return machine;
   }
   const std::vector<int> cores = orchestrator::usable_cores();
+  orchestrator::check_threads(experiment, cores.size());
   machine.devices = orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, cores);
   machine.circumstances = orchestrator::on_devices(machine.circumstances, machine.devices);
   orchestrator::check_commands(experiment);
   orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
   orchestrator::check_precision(experiment, machine.devices);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
-  print_problems(orchestrator::thread_problems(experiment, cores.size()));
   return machine;
 }
 

@@ -21,7 +21,7 @@ struct CheckOptions : ExperimentOptions {
 std::string places(const experiments::Experiment& experiment, const Machine& machine) {
   if (!experiment.machine.on_this_host()) return "";
   std::vector<std::string> names;
-  for (const auto& device : machine.devices)
+  for (const auto& device : orchestrator::grouped(machine.devices, machine.devices.size()))
     names.push_back(device.gpu.empty() ? device.name : fmt::format("{} ({})", device.name, device.gpu));
   return fmt::format(", on {}", fmt::join(names, ", "));
 }
