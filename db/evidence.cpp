@@ -57,12 +57,20 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
     SQLite::Statement processes(database.connection(), R"sql(
       SELECT rank, replica, device, threads, trainyard_version, libtorch_version, start_extra
       FROM process WHERE run_key = ? AND attempt = ? AND started IS NOT NULL ORDER BY rank)sql");
+    SQLite::Statement batches(database.connection(), R"sql(
+      SELECT e.epoch, e.batches
+      FROM run_chain c CROSS JOIN epoch e
+        ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+      WHERE c.run_key = ? AND e.batches IS NOT NULL ORDER BY e.epoch, e.rank)sql");
     std::vector<RunEvidence> found;
     Bound rows(statement, experiment);
     while (rows.next()) {
       RunEvidence evidence = evidence_of(RowReader(rows.row()));
       Bound ranks(processes, evidence.run_key, rows.row().getColumn(6).getInt64());
       while (ranks.next()) evidence.ranks.push_back(rank_of(RowReader(ranks.row())));
+      Bound orders(batches, evidence.run_key);
+      while (orders.next())
+        evidence.batches.emplace(orders.row().getColumn(0).getInt64(), orders.row().getColumn(1).getString());
       found.push_back(std::move(evidence));
     }
     return found;

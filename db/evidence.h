@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct RunEvidence {
     nlohmann::json start;  // members of the `start` record that have no column; null where there are none
   };
   std::vector<Rank> ranks;  // those that have written a `start`
+  // By epoch the hash of the samples it took, in the order of its global batches, as the first rank that
+  // states it has it (`batches` in docs/record-protocol.md); no entry where none does.
+  std::map<std::int64_t, std::string> batches;
 };
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment);
 

@@ -133,9 +133,17 @@ ALTER TABLE run_state ADD COLUMN epoch_energy_joules REAL;
 ALTER TABLE run_state ADD COLUMN peak_device_bytes INTEGER;
 )sql";
 
-constexpr std::array<std::string_view, 7> all_migrations{first_version,  second_version, third_version,
-                                                         fourth_version, fifth_version,  sixth_version,
-                                                         seventh_version};
+// Which samples an epoch took, as its hash. An earlier release kept the member as `extra`.
+constexpr std::string_view eighth_version = R"sql(
+ALTER TABLE epoch ADD COLUMN batches TEXT;
+UPDATE epoch SET
+  batches = extra ->> '$.batches', extra = NULLIF(json_remove(extra, '$.batches'), '{}')
+WHERE json_type(extra, '$.batches') IN ('text', 'null');
+)sql";
+
+constexpr std::array<std::string_view, 8> all_migrations{first_version,   second_version, third_version,
+                                                         fourth_version,  fifth_version,  sixth_version,
+                                                         seventh_version, eighth_version};
 static_assert(all_migrations.size() == schema_version);
 
 }  // namespace

@@ -95,8 +95,9 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
       put_epoch_(connection, R"sql(
         INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, train_seconds,
           validation_seconds, data_seconds, forward_seconds, backward_seconds, exposed_communication_seconds,
-          bubble_seconds, optimizer_seconds, other_seconds, energy_joules, energy_device, peak_device_bytes, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          bubble_seconds, optimizer_seconds, other_seconds, energy_joules, energy_device, peak_device_bytes, batches,
+          extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
       clear_metrics_(connection,
                      "DELETE FROM metric WHERE run_key = ? AND attempt = ? AND epoch = ? AND rank = ?"),
       put_metric_(connection, R"sql(
@@ -188,6 +189,7 @@ void RecordRows::epoch(const Record& record, Members& members) {
   const auto energy_joules = members.number("energy_joules");
   const auto energy_device = members.text("energy_device");
   const auto peak_device_bytes = members.integer("peak_device_bytes");
+  const auto batches = members.text("batches");
   std::optional<double> data, forward, backward, exposed_communication, bubble, optimizer, other;
   members.inside("seconds", [&](Members& seconds) {
     data = seconds.number("data");
@@ -201,7 +203,7 @@ void RecordRows::epoch(const Record& record, Members& members) {
   metrics(record, epoch, members);
   execute(put_epoch_, record.run, record.attempt, epoch, *record.rank, record.time, record.elapsed_seconds,
           train_seconds, validation_seconds, data, forward, backward, exposed_communication, bubble,
-          optimizer, other, energy_joules, energy_device, peak_device_bytes, members.rest());
+          optimizer, other, energy_joules, energy_device, peak_device_bytes, batches, members.rest());
   states_.changed(record.run, record.attempt, epoch);
 }
 

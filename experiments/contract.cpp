@@ -39,6 +39,10 @@ const std::vector<ContractTerm>& terms_table() {
       {"threads", {"threads"}, "threads per rank", false},
       {"device", {"device"}, "kind of device", false},
       {"initial_weights", {"initial_weights"}, "initial weights", false},
+      {"batches",
+       {"batches", "sampler", "batch", "global_batch", "train_samples", "dataset", "data_split"},
+       "data order",
+       false},
       {"versions", {"versions"}, "versions", false},
       {"samples",
        {"samples", "sampler", "train_samples", "dataset", "data_split"},
@@ -131,14 +135,21 @@ std::vector<std::string> lines_of(const StatedTerms& terms, const std::string& n
   return lines;
 }
 
-// Of the layers that both name, the first with other weights: "0.weight 3fa9…" of each.
-std::optional<std::pair<std::string, std::string>> first_other_layer(const StatedTerms& baseline,
-                                                                     const StatedTerms& arm) {
-  const auto path_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };
-  const std::vector<std::string> others = lines_of(arm, "initial_weights");
-  for (const std::string& line : lines_of(baseline, "initial_weights")) {
-    const auto other = std::ranges::find(others, path_of(line), path_of);
-    if (other != others.end() && *other != line) return std::pair(line, *other);
+bool is_of_parts(const std::string& name) {
+  return name == "initial_weights" || name == "batches";
+}
+
+// Of the layers or epochs that both name, the first with another hash: "0.weight 3fa9…" of each.
+std::optional<std::pair<std::string, std::string>> first_other_part(const std::string& name,
+                                                                    const StatedTerms& baseline,
+                                                                    const StatedTerms& arm) {
+  const std::size_t begin = name == "batches" ? std::string_view("epoch ").size() : 0;
+  const auto part_of = [&](const std::string& line) { return line.substr(0, line.find(' ', begin)); };
+  std::map<std::string, std::string> others;
+  for (const std::string& line : lines_of(arm, name)) others.emplace(part_of(line), line);
+  for (const std::string& line : lines_of(baseline, name)) {
+    const auto other = others.find(part_of(line));
+    if (other != others.end() && other->second != line) return std::pair(line, other->second);
   }
   return std::nullopt;
 }
@@ -206,7 +217,7 @@ StatedTerms stated_by_start(const nlohmann::json& start) {
   if (!start.is_object()) return terms;
   for (const ContractTerm& term : terms_table()) {
     const auto found = start.find(term.name);
-    if (found == start.end() || found->is_null()) continue;
+    if (found == start.end() || found->is_null() || term.name == "batches") continue;  // its epochs state it
     if (found->is_object() && term.name == "initial_weights") {
       std::map<std::string, std::string> hashes;
       for (const auto& [path, hash] : found->items())
@@ -229,11 +240,18 @@ std::string weights_text(const std::map<std::string, std::string>& hash_by_path)
   return all;
 }
 
+std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch) {
+  std::string all;
+  for (const auto& [epoch, hash] : hash_by_epoch)
+    all.append(all.empty() ? "epoch " : "\nepoch ").append(std::to_string(epoch)).append(" ").append(hash);
+  return all;
+}
+
 std::vector<std::string> not_stated(const StatedTerms& terms) {
-  static const std::set<std::string> asked{"data_fingerprint", "epochs",         "global_batch",
-                                           "optimizer",        "learning_rate",  "learning_rate_schedule",
-                                           "precision",        "batch_norm",     "threads",
-                                           "device",           "initial_weights"};
+  static const std::set<std::string> asked{"data_fingerprint", "epochs",          "global_batch",
+                                           "optimizer",        "learning_rate",   "learning_rate_schedule",
+                                           "precision",        "batch_norm",      "threads",
+                                           "device",           "initial_weights", "batches"};
   std::vector<std::string> missing;
   for (const ContractTerm& term : terms_table())
     if (asked.contains(term.name) && !terms.contains(term.name)) missing.push_back(term.title);
@@ -262,11 +280,13 @@ std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const S
   std::vector<TermDifference> differences;
   for (const auto& [name, value] : baseline) {
     const auto other = arm.find(name);
-    if (other != arm.end() && other->second != value && name != "initial_weights")
+    if (other != arm.end() && other->second != value && !is_of_parts(name))
       differences.push_back(difference_of(name, value, other->second, compare));
   }
+  if (const auto epoch = first_other_part("batches", baseline, arm))
+    differences.push_back(difference_of("batches", epoch->first, epoch->second, compare));
   if (has_other_network(differences)) return differences;
-  if (const auto layer = first_other_layer(baseline, arm))
+  if (const auto layer = first_other_part("initial_weights", baseline, arm))
     differences.push_back(difference_of("initial_weights", layer->first, layer->second, compare));
   return differences;
 }

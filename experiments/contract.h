@@ -6,6 +6,7 @@
 // The number of devices, replicas, stages and micro-batches is no term: it is what a strategy varies.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -41,6 +42,10 @@ StatedTerms stated_by_start(const nlohmann::json& start);
 
 // Initial weights as the text of their term, layer by layer in the order of a chain.
 std::string weights_text(const std::map<std::string, std::string>& hash_by_path);
+
+// Of each epoch the hash of the samples it took, in the order of its global batches, as the text of the term
+// `batches` (docs/record-protocol.md).
+std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch);
 
 // Terms of the contract that a run of this kind should state and does not, by title.
 std::vector<std::string> not_stated(const StatedTerms& terms);

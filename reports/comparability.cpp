@@ -60,6 +60,7 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   terms["versions"] = models::joined(versions);
   terms["data_fingerprint"] = evidence.data_fingerprint;
   terms["initial_weights"] = weights_of(evidence);
+  terms["batches"] = experiments::batches_text(evidence.batches);
   if (processors.empty()) processors.insert(evidence.processor);
   terms["machine"] = evidence.host + " " + models::joined(processors);
   if (evidence.samples_an_epoch > 0) terms["samples"] = plain_number(evidence.samples_an_epoch, 15);
@@ -73,6 +74,7 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   StatedTerms terms = experiments::stated_by_start(rank.start);
   if (rank.threads > 0) terms["threads"] = std::to_string(rank.threads);
   if (!rank.device.empty()) terms["device"] = device_kind(evidence, rank);
+  if (!evidence.batches.empty()) terms["batches"] = experiments::batches_text(evidence.batches);
   return terms;
 }
 
@@ -148,8 +150,8 @@ class Examiner {
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
                                const Arm& arm) {
   experiments::Compare rules = compare;
-  // runs that are not pairs have seeds, and so weights, of their own
-  if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights"});
+  // runs that are not pairs have seeds, and so weights and an order of the data, of their own
+  if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});
   Examiner examiner(data, rules);
   for (std::size_t i = 0; i < arm.runs.size(); ++i) {
     const Observation& run = arm.runs[i];
@@ -163,8 +165,9 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
   }
   Comparability result = examiner.result();
   if (compare.pair.empty())
-    std::erase_if(result.declared,
-                  [](const std::string& text) { return text.starts_with("initial weights"); });
+    std::erase_if(result.declared, [](const std::string& text) {
+      return text.starts_with("initial weights") || text.starts_with("data order");
+    });
   result.broken = broken_by_probes(data, arm);
   if (result.broken.empty()) {
     const std::string of_baseline = broken_by_probes(data, cell.baseline);

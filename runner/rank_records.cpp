@@ -118,6 +118,7 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
     body["loss_scale"] = outcome.scaled->loss_scale;
     body["skipped_steps"] = outcome.scaled->skipped_steps;
   }
+  if (!outcome.batches.empty()) body["batches"] = outcome.batches;
   body["metrics"] = std::move(metrics);
   writer_.append("epoch", body);
   writer_.sync();

@@ -45,6 +45,7 @@ struct EpochOutcome {
   DeviceUse device_use;
   MetricSums train;
   MetricSums validation;
+  std::string batches = {};  // Sampler::batches_hash; empty: another rank states it
 };
 
 class RankRecords {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "models/error.h"
 #include "models/named_row.h"
+#include "models/sha256.h"
 
 namespace trainyard::runner {
 
@@ -83,6 +85,16 @@ at::Tensor Sampler::places_of_all(const at::Tensor& order, std::int64_t step) co
   const Part all = global_batch(step);
   if (sampling_ == Sampling::exact) return order.slice(0, all.begin, all.end);
   return order.index_select(0, at::arange(all.begin, all.end, at::kLong).remainder_(samples_));
+}
+
+std::string Sampler::batches_hash(const at::Tensor& order) const {
+  static_assert(std::endian::native == std::endian::little);
+  models::Sha256 hash;
+  for (std::int64_t step = 0; step < steps(); ++step) {
+    const at::Tensor batch = places_of_all(order, step).contiguous();
+    hash.update(std::string_view(static_cast<const char*>(batch.const_data_ptr()), batch.nbytes()));
+  }
+  return hash.hex();
 }
 
 Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_t step) const {

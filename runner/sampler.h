@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
@@ -47,6 +48,10 @@ class Sampler {
   std::int64_t steps() const;                                           // of an epoch
   at::Tensor places(const at::Tensor& order, std::int64_t step) const;  // of `order`, int64 [sample]
   Share share(const SplitData& data, const at::Tensor& order, std::int64_t step) const;
+
+  // SHA-256 of the places of all steps of an epoch as little-endian 64-bit integers, step by step, each
+  // global batch before it is divided: equal under every mesh, and what the term `batches` states.
+  std::string batches_hash(const at::Tensor& order) const;
 
   // Of an exact one.
   Part global_batch(std::int64_t step) const;  // of all replicas

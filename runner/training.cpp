@@ -83,6 +83,13 @@ class Passes {
     meter_.training_ends();
     return {seconds, processor_seconds};
   }
+  // Which samples the epoch took, in what order; worked out once more, so that no step waits for it. Empty
+  // on the later stages of a replica: the first one states it.
+  std::string batches(const SplitData& data, std::int64_t epoch) const {
+    if (ranks_.position.stage > 0) return "";
+    return sampler_of(data, find_sampling(run_.sampler))
+        .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
+  }
   // Of the epoch that was trained last.
   DeviceUse device_use() const { return meter_.use(); }
 
@@ -200,7 +207,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     weights.epoch_done(trainer.network(), validation);
     records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(),
-                   std::move(validation)});
+                   std::move(validation), passes.batches(*data.train, epoch)});
     records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }

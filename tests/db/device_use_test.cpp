@@ -108,6 +108,7 @@ TEST_CASE(
     UPDATE epoch SET extra = json_object('energy_joules', energy_joules, 'energy_device', energy_device,
                                          'peak_device_bytes', peak_device_bytes)
     WHERE energy_joules IS NOT NULL;
+    ALTER TABLE epoch DROP COLUMN batches;
     ALTER TABLE epoch DROP COLUMN energy_joules;
     ALTER TABLE epoch DROP COLUMN energy_device;
     ALTER TABLE epoch DROP COLUMN peak_device_bytes;

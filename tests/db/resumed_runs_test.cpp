@@ -150,3 +150,28 @@ TEST_CASE("samples of a run that only tested after it was resumed are those of i
   yard.ingest.record(last.next("end", end_body("finished", 5)));
   CHECK(run_evidence(yard.database, "sweep").at(0).samples_an_epoch == 50);
 }
+
+TEST_CASE("evidence of the data order is that of each epoch once, as the first rank that states it has it") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 2);
+  yard.plan({run});
+  const auto train = [&](int attempt, std::int64_t after, const std::string& hash) {
+    auto launch = make_launch(run, attempt);
+    if (after > 0) launch.resumes = experiments::Resumes{attempt - 1, after};
+    yard.ingest.run_file(experiments::to_json(launch));
+    for (int rank = 0; rank < 2; ++rank) {
+      Spool spool(run, attempt, rank);
+      for (std::int64_t epoch = after + 1; epoch <= 2; ++epoch) {
+        auto body = epoch_body(epoch, 1, 0.5);
+        if (rank == 1) body["batches"] = hash + std::to_string(epoch);
+        yard.ingest.record(spool.next("epoch", body));
+      }
+      if (attempt == 2) yard.ingest.record(spool.next("end", end_body("finished", 5)));
+    }
+  };
+  train(1, 0, "first ");
+  train(2, 1, "second ");
+  CHECK(run_evidence(yard.database, "sweep").at(0).batches ==
+        std::map<std::int64_t, std::string>{{1, "first 1"}, {2, "second 2"}});
+  CHECK(rows_of(yard.database, "SELECT DISTINCT extra FROM epoch") == std::vector<std::string>{"[null]"});
+}

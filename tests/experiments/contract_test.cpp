@@ -101,7 +101,7 @@ TEST_CASE("a foreign start record states terms by their names, what it leaves ou
   CHECK_FALSE(terms.contains("something"));
   CHECK(not_stated(terms) == std::vector<std::string>{"data fingerprint", "learning rate schedule",
                                                       "precision", "batch normalisation", "threads per rank",
-                                                      "kind of device"});
+                                                      "kind of device", "data order"});
 }
 
 TEST_CASE("a number that a program states is that of a run however JSON writes it") {
@@ -109,6 +109,21 @@ TEST_CASE("a number that a program states is that of a run however JSON writes i
     const std::string own = stated_by({{"learning_rate", rate}}).at("learning_rate");
     CHECK(stated_by_start({{"learning_rate", rate}}).at("learning_rate") == own);
   }
+}
+
+TEST_CASE("of another data order the first epoch that both state is named") {
+  const StatedTerms one{{"batches", batches_text({{1, "aa"}, {2, "bb"}, {10, "cc"}})}};
+  const StatedTerms other{{"batches", batches_text({{2, "dd"}, {10, "ee"}})}};
+  CHECK(one.at("batches") == "epoch 1 aa\nepoch 2 bb\nepoch 10 cc");
+  const auto differences = differing_terms(one, other, Compare{});
+  REQUIRE(differences.size() == 1);
+  CHECK(to_text(differences[0]) == "data order epoch 2 dd against epoch 2 bb");
+  CHECK_FALSE(differences[0].declared);
+  Compare declared;
+  declared.differs = {"sampler"};
+  CHECK(differing_terms(one, other, declared).at(0).declared);
+  CHECK(differing_terms(one, {{"batches", batches_text({{1, "aa"}})}}, Compare{}).empty());
+  CHECK(differing_terms(one, {}, Compare{}).empty());
 }
 
 TEST_CASE("of other initial weights the first layer is named") {

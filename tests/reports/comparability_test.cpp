@@ -32,6 +32,8 @@ ReportData with_evidence() {
                                 "0.1.0",
                                 "2.13.0",
                                 {{"initial_weights", {{"0.weight", "seed " + std::to_string(run.seed)}}}}});
+    evidence.batches = {{1, "first of seed " + std::to_string(run.seed)},
+                        {2, "second of seed " + std::to_string(run.seed)}};
     data.evidence[run.run_key] = evidence;
   }
   return data;
@@ -91,6 +93,8 @@ TEST_CASE("what only the records know is held against the arms too") {
                                  [](db::RunEvidence& evidence) {
                                    for (auto& rank : evidence.ranks) rank.threads = 2;
                                  }},
+                                {"data order epoch 2 97 against epoch 2 second of seed 2",
+                                 [](db::RunEvidence& evidence) { evidence.batches[2] = "97"; }},
                                 {"data fingerprint 77 against 5e1f",
                                  [](db::RunEvidence& evidence) { evidence.data_fingerprint = "77"; }}};
   for (const Case& one : cases) {
@@ -153,6 +157,9 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
   CHECK(contains(verdict.notes[0], "NOT VERIFIED: not stated are data fingerprint; global batch"));
   CHECK_FALSE(contains(verdict.notes[0], "threads per rank"));  // `start` says it, in a column of its own
   CHECK_FALSE(contains(verdict.notes[0], "kind of device"));
+  CHECK_FALSE(contains(verdict.notes[0], "data order"));  // its epochs say it
+  for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).batches.clear();
+  CHECK(contains(verdict_on(data, "train-seconds").notes.at(0), "data order"));
   for (int seed = 0; seed < 5; ++seed) {
     evidence_of(data, "ddp", seed).ranks.front().threads = 0;
     evidence_of(data, "ddp", seed).ranks.front().device = "";

@@ -7,6 +7,8 @@
 #include "experiments/record_writer.h"
 #include "models/networks/network.h"
 #include "models/networks/safetensors.h"
+#include "models/sha256.h"
+#include "runner/epoch_order.h"
 #include "runner/weight_keeper.h"
 #include "scratch_folder.h"
 #include "tests/runner/doctest_beside_torch.h"
@@ -99,6 +101,11 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
   CHECK(start.at("device").get<std::string>().starts_with("cpu:"));
   CHECK(start.at("versions").at("libtorch").get<std::string>().starts_with("2."));
   for (int epoch = 1; epoch <= 3; ++epoch) check_epoch(records[static_cast<std::size_t>(epoch)], epoch, 501);
+  for (const int epoch : {1, 2, 3}) {  // of 501 samples a permutation of its own
+    const at::Tensor order = epoch_order(501, launch.run.seed, epoch);
+    const std::string_view bytes(static_cast<const char*>(order.const_data_ptr()), order.nbytes());
+    CHECK(records[static_cast<std::size_t>(epoch)].at("batches") == models::sha256_hex(bytes));
+  }
   CHECK(sum_of(records[3], "train", "loss") < sum_of(records[1], "train", "loss"));
   CHECK(sum_of(records[4], "test", "loss", "weight") == start.at("samples").at("test").get<double>());
   CHECK(records[5].at("status") == "finished");

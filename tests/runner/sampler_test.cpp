@@ -41,6 +41,17 @@ TEST_CASE("every sample is in exactly one part of one step, and parts differ by 
   }
 }
 
+// Expected: hashlib.sha256(struct.pack("<4q", 2, 0, 3, 1)).hexdigest(), and of 2, 0, 3, 1, 2, 0.
+TEST_CASE("the batches of an epoch have the documented hash, the same under every mesh") {
+  const at::Tensor order = at::tensor({2, 0, 3, 1}, at::kLong);
+  for (const std::int64_t replicas : {1, 2, 3})
+    for (const std::int64_t batch : {1, 3, 4, 100})
+      CHECK(Sampler(4, batch, replicas - 1, replicas).batches_hash(order) ==
+            "aa7bfd5dfbee90e89a640ba0190816ef8d46fd9e29496d914507a7c151bfd9f8");
+  CHECK(Sampler(4, 3, 0, 3, Sampling::distributed).batches_hash(order) ==
+        "3b6fc63c2b40312112f73ffef2326a26832939beda535b78f7fff3199a625c4a");
+}
+
 TEST_CASE("10 samples in 4 parts are 3, 3, 2 and 2") {
   const Part whole{100, 110};
   CHECK(part_of(whole, 0, 4) == Part{100, 103});
