@@ -14,8 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "models/printable.h"
-
 namespace trainyard::orchestrator {
 
 namespace {
@@ -65,12 +63,6 @@ bool takes_connection(const std::string& host, const std::string& port) {
 }
 
 }  // namespace
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return models::printable_line(name.data());  // Linux takes any bytes, a record UTF-8 only
-}
 
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses{host_name()};

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "models/host_name.h"
 #include "orchestrator/gang_file.h"
 #include "orchestrator/store.h"
 
 namespace trainyard::orchestrator {
 
-std::string host_name();
+using models::host_name;
 
 // This host's name, then the numbers of its networks; last 127.0.0.1, for tasks beside the store.
 std::vector<std::string> own_addresses();

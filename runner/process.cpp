@@ -1,6 +1,5 @@
 #include "runner/process.h"
 
-#include <array>
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -83,12 +82,6 @@ std::vector<int> affinity() {
 
 int available_cores() {
   return std::max<int>(1, static_cast<int>(affinity().size()));
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 std::string cpu_list(const std::vector<int>& cores) {

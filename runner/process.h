@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "models/host_name.h"
+
 namespace trainyard::runner {
 
 // Keeps freed tensors in the heap instead of returning their pages after each one. To be called before
@@ -30,7 +32,7 @@ void ignore_broken_pipes();
 bool pin_to(const std::vector<int>& cores);
 
 int available_cores();  // in this process's affinity
-std::string host_name();
+using models::host_name;
 std::string cpu_list(const std::vector<int>& cores);  // {0, 1, 2, 5} → "0-2,5"
 std::vector<int> affinity();                          // the cores of this process
 

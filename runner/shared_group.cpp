@@ -15,8 +15,6 @@ namespace trainyard::runner {
 
 namespace {
 
-constexpr std::size_t page = 4096;
-
 void pause_core() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -28,25 +26,6 @@ void pause_core() {
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
-
-// Where the parts of the memory lie, for a group of `size`.
-struct Places {
-  std::size_t states = 64;  // the bell comes first
-  std::size_t contributions;
-  std::size_t messages;
-  std::size_t parts;
-  std::size_t part_bytes;  // as much as the host has: nobody can have more
-  std::size_t bytes;
-
-  Places(int group_size, std::size_t state_bytes) {
-    const auto size = static_cast<std::size_t>(group_size);
-    contributions = states + size * state_bytes;
-    messages = contributions + size * collectives_under_way * sizeof(Contribution);
-    parts = rounded_up(messages + size * size * messages_under_way * sizeof(Message), page);
-    part_bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page;
-    bytes = parts + size * part_bytes;
-  }
-};
 
 template <class T>
 T* at(const SharedMemory& memory, std::size_t offset) {
@@ -101,10 +80,23 @@ void Blocks::give_back(std::uint64_t offset) {
   used_.erase(block);
 }
 
+SharedGroup::Places SharedGroup::places_of(int group_size, const Pages& pages) {
+  const auto size = static_cast<std::size_t>(group_size);
+  Places places;
+  places.states = rounded_up(sizeof(Bell), alignof(State));
+  places.contributions = places.states + size * sizeof(State);
+  places.messages = places.contributions + size * collectives_under_way * sizeof(Contribution);
+  places.parts =
+      rounded_up(places.messages + size * size * messages_under_way * sizeof(Message), pages.bytes);
+  places.part_bytes = pages.count * pages.bytes;
+  places.bytes = places.parts + size * places.part_bytes;
+  return places;
+}
+
 std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::string& name,
                                                const RankGroup& group) {
   const auto own = c10::make_intrusive<c10d::PrefixStore>("shared memory of " + name, store);
-  const Places places(group.size, sizeof(State));
+  const Places places = places_of(group.size, pages_of_host());
   auto memory = open_memory(*own, group.rank, places.bytes);
   own->set("rank " + std::to_string(group.rank), bytes_of(memory ? std::to_string(::getpid()) : "none"));
   std::vector<int> pids;
@@ -119,7 +111,7 @@ std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::st
 SharedGroup::SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory,
                          const std::vector<int>& pids)
     : group_(group), memory_(std::move(memory)), blocks_(0), peers_(pids) {
-  const Places places(group.size, sizeof(State));
+  const Places places = places_of(group.size, pages_of_host());
   bell_ = at<Bell>(*memory_, 0);
   states_ = at<State>(*memory_, places.states);
   contributions_ = at<Contribution>(*memory_, places.contributions);

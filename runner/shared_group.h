@@ -62,6 +62,18 @@ class Blocks {
 
 class SharedGroup {
  public:
+  // Where the parts of the memory lie, in bytes from its begin. The data of each rank begins on a page of its
+  // own, whatever a page is: 4 KiB on most processors, 16 or 64 KiB on some of Arm's.
+  struct Places {
+    std::size_t states = 0;  // the bell comes first
+    std::size_t contributions = 0;
+    std::size_t messages = 0;
+    std::size_t parts = 0;       // of the data, one per rank
+    std::size_t part_bytes = 0;  // as much as the host has: nobody can have more
+    std::size_t bytes = 0;
+  };
+  static Places places_of(int group_size, const Pages& pages);
+
   // Meets the other ranks through `store`, under the prefix `name`. Nothing where the ranks do not see the
   // same memory; all ranks agree on that.
   static std::unique_ptr<SharedGroup> meet(const Store& store, const std::string& name,

@@ -26,6 +26,11 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
+Pages pages_of_host() {
+  return {.bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)),
+          .count = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES))};
+}
+
 SharedMemory::SharedMemory(std::size_t bytes)
     : file_(::memfd_create("trainyard", MFD_CLOEXEC)), size_(bytes) {
   if (file_ < 0) fail("memfd_create");

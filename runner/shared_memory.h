@@ -11,6 +11,13 @@
 
 namespace trainyard::runner {
 
+// The memory of a host, in pages.
+struct Pages {
+  std::size_t bytes = 0;  // of one
+  std::size_t count = 0;
+};
+Pages pages_of_host();
+
 // Zeros at first; a page is taken when it is first touched, so that a size is only a limit.
 class SharedMemory {
  public:

@@ -295,3 +295,39 @@ TEST_CASE(
   CHECK_MESSAGE(contains(spooled.out, "1 run finished"), (spooled.out + spooled.err));
   CHECK(fs::is_directory(scratch.path() / "spool/runs" / key));
 }
+
+TEST_CASE(
+    "a run of trainyard's own finishes on a host with a name of any bytes: its records carry it as text") {
+  const Scratch scratch;
+  scratch.write("own.toml", R"(name = "own"
+[matrix]
+model = ["mlp"]
+strategy = ["ddp"]
+seed = [0]
+[defaults]
+dataset = "synthetic-digits"
+epochs = 1
+batch = 500
+[strategy.ddp]
+replicas = 2
+)");
+  const auto output = run_trainyard(scratch.path(),
+                                    {"--uts", "/bin/sh", "-c",
+                                     "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
+                                     "exec \"$0\" run own.toml --no-report",
+                                     TRAINYARD_PROGRAM},
+                                    {}, "/usr/bin/unshare");
+  if (output.code == 77 || contains(output.err, "unshare failed")) {
+    MESSAGE("only where a host may be named: " << output.err);
+    return;
+  }
+  REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  std::size_t starts = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard")) {
+    if (!entry.path().string().ends_with(".records.jsonl")) continue;
+    std::ifstream file(entry.path());
+    std::string line;
+    while (std::getline(file, line)) starts += contains(line, R"("host":"caf\\xe9")") ? 1 : 0;
+  }
+  CHECK(starts == 2);
+}

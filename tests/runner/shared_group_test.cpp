@@ -4,12 +4,14 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <unistd.h>
 
 #include "runner/communicator.h"
 #include "tests/runner/doctest_beside_torch.h"
@@ -30,6 +32,37 @@ Ranks two_ranks(std::chrono::milliseconds timeout) {
   other.join();
   for (const auto& rank : ranks) REQUIRE(rank);
   return ranks;
+}
+
+// Linux on Arm has pages of 4, 16 or 64 KiB.
+TEST_CASE(
+    "the data of each rank begins on a page and has room for the host's memory, however large a page is") {
+  constexpr std::size_t kibibyte = 1024, gibibyte = kibibyte * kibibyte * kibibyte;
+  for (const std::size_t page : {4 * kibibyte, 16 * kibibyte, 64 * kibibyte}) {
+    for (const int ranks : {1, 2, 3, 16}) {
+      CAPTURE(page);
+      CAPTURE(ranks);
+      const auto places = SharedGroup::places_of(ranks, {.bytes = page, .count = 8 * gibibyte / page});
+      CHECK(places.parts % page == 0);
+      CHECK(places.part_bytes == 8 * gibibyte);
+      CHECK(places.part_bytes % page == 0);
+      CHECK(places.bytes == places.parts + static_cast<std::size_t>(ranks) * 8 * gibibyte);
+      CHECK(places.states % 64 == 0);
+      CHECK(places.contributions % 64 == 0);
+      CHECK(places.messages % alignof(Message) == 0);
+      const auto count = static_cast<std::size_t>(ranks);
+      CHECK(places.parts >= places.messages + count * count * messages_under_way * sizeof(Message));
+    }
+  }
+}
+
+TEST_CASE("the pages are those that the system says, and ranks share memory that is laid out by them") {
+  const Pages pages = pages_of_host();
+  CHECK(pages.bytes == static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  const Ranks ranks = two_ranks(std::chrono::seconds(60));
+  for (int r = 0; r < 2; ++r)
+    CHECK(reinterpret_cast<std::uintptr_t>(ranks[0]->data(r, 0)) % pages.bytes == 0);
+  CHECK(ranks[0]->memory()->size() == SharedGroup::places_of(2, pages).bytes);
 }
 
 // A rank that waits looks again and again: in haste at first, and later also whether the other is still
