@@ -11,10 +11,10 @@ Layer flatten(const models::Layer& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return x.flatten(1); })};
 }
 
-// Overwrites its input unless that is a leaf, which autograd forbids: no layer before it needs its output.
+// Overwrites its input where nobody else reads that. Never a leaf, which autograd forbids.
 Layer relu(const models::Layer& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, on_first([](at::Tensor x) {
-            return x.is_leaf() ? at::relu(x) : at::relu_(x);
+            return has_single_reader(x) && !x.is_leaf() ? at::relu_(x) : at::relu(x);
           })};
 }
 

@@ -8,13 +8,12 @@
 
 namespace trainyard::networks {
 
-// A function of the first activation alone; the others pass.
+// A function of the first activation alone, which it may take by value; the others pass.
 template <class Function>
 auto on_first(Function function) {
-  return [function = std::move(function)](const Activations& inputs, const ForwardContext&) {
-    Activations outputs = inputs;
-    outputs.front() = function(inputs.front());
-    return outputs;
+  return [function = std::move(function)](Activations activations, const ForwardContext&) {
+    activations.front() = function(std::move(activations.front()));
+    return activations;
   };
 }
 

@@ -42,6 +42,11 @@ std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters)
   return values;
 }
 
+bool has_single_reader(const at::Tensor& value) {
+  return value.use_count() == 1 && value.has_storage() && value.storage().use_count() == 1 &&
+         value.is_non_overlapping_and_dense();
+}
+
 Layer make_layer(const models::Layer& row, const Initialisation& start) {
   const Kind* kind = models::row_or_null(kinds, &Kind::name, row.kind);
   if (kind == nullptr) throw InternalError("there is no layer of kind " + row.kind);

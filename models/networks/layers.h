@@ -2,7 +2,8 @@
 // parameters, and is a function from tensors to tensors.
 //
 // Layers pass on `Activations`, one or more tensors. A layer works on the first, unless `models/chain.h` says
-// otherwise, and passes the others on; integer tensors among them (tokens, lengths) have no gradient.
+// otherwise, and passes the others on; integer tensors among them (tokens, lengths) have no gradient. A layer
+// may pass on a tensor several times, as a skip connection does.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,15 @@ struct Layer {
   std::vector<NamedParameter> parameters;
   std::vector<NamedParameter>
       buffers;  // running statistics: part of the state, changed by training's forward
-  std::function<Activations(const Activations&, const ForwardContext&)> forward;
+  // A caller that gives inputs away, `forward(std::move(inputs), context)`, reads them no more: a layer may
+  // then overwrite what nobody else holds either (`has_single_reader`).
+  std::function<Activations(Activations, const ForwardContext&)> forward;
 };
+
+// Whether nobody can read `value` but who asks and was given it by value: no other tensor shares its numbers,
+// as a skip connection, a view, or what a layer before it keeps for its backward pass. Decided by what holds
+// the numbers, not by what a model says of itself: an operator in place is right only here.
+bool has_single_reader(const at::Tensor& value);
 
 // What parameters are drawn from and stored as. They are drawn on the CPU, whatever the device: the same
 // everywhere.

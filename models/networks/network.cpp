@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -27,7 +28,7 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
   for (const Layer& layer : layers) {
     if (context.positions.defined() && &layer == &layers.back())
       x.front() = x.front().flatten(0, 1).index_select(0, context.positions);
-    x = layer.forward(x, context);
+    x = layer.forward(std::move(x), context);
   }
   return x;
 }

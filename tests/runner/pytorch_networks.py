@@ -87,4 +87,5 @@ def main():
         train(folder, case)
 
 
-main()
+if __name__ == "__main__":
+    main()
