@@ -4,6 +4,7 @@
 #include "experiments/check_run.h"
 #include "loading.h"
 #include "models/catalogue.h"
+#include "models/joined.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -131,9 +132,8 @@ TEST_CASE("a value of an added row that is wrong is not missing too, nor is the 
       {start + "[[include]]\nepochs = 0",
        "f.toml:5:10: error: epochs must be an integer in [1, 1000000], is 0"},
       {name + "[[include]]\nmodel = \"lenet\"\nseed = 1",
-       "f.toml:3:9: error: model must be one of \"vgg11\", \"nbow\", \"seq2seq\", \"conv-autoencoder\", "
-       "\"cnn\", "
-       "\"mlp\", is \"lenet\""},
+       "f.toml:3:9: error: model must be one of \"" + models::joined(models::model_names(), {}, "\", \"") +
+           "\", is \"lenet\""},
       {seeds + "[[include]]\nmodel = \"cnn\"\nepochs = 0",
        "f.toml:5:1: error: [[include]] does not say which seed, and the matrix has 2\n"
        "f.toml:7:10: error: epochs must be an integer in [1, 1000000], is 0"},

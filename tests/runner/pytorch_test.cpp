@@ -1,5 +1,6 @@
-// The runner against PyTorch itself, where a Python with torch is at hand: same weights, same batches, in
-// float64; and mixed with bfloat16, as autocast does it.
+// The runner against PyTorch itself, if a Python with torch is at hand: the MLP and the CNN, of the same
+// weights, on the same batches, in float64; on two ranks against PyTorch's own DDP; and the MLP mixed with
+// bfloat16, as autocast does it.
 #include <cstdlib>
 #include <fstream>
 
