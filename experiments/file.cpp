@@ -85,7 +85,7 @@ Experiment experiment_of(const Item& root, const std::string& file, const Select
   std::optional<Published> published;
   if (!sheet.published.empty())
     published = read_published(sheet.published, sheet.published_at, std::filesystem::path(file).parent_path(),
-                               problems);
+                               {models::model_names(), strategy_labels(sheet)}, problems);
   if (runs.empty() && problems.errors() == 0) report_no_runs(sheet, file, problems);
   apply_where(selection.where, runs, problems);
   apply_exclude_where(selection.exclude_where, runs, problems);

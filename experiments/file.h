@@ -1,8 +1,8 @@
 // The experiment file: TOML → validate → expand → complete runs. The whole file is checked before anything
 // runs; every problem carries file:line:column, what is wrong and what is allowed.
 //
-// Two steps: `load` needs nothing but the file (`trainyard check`); `resolve_data` finds, hashes and fills in
-// the data each run reads (`plan` and `run`), after which each run has its key.
+// Two steps: `load` needs nothing but the file (`trainyard check --file-only`); `resolve_data` finds, hashes
+// and fills in the data each run reads (`check`, `plan` and `run`), after which each run has its key.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,8 @@
 
 namespace trainyard::experiments {
 
+struct Item;  // experiments/toml_tree.h
+
 struct Machine {
   std::string launcher = "local";
   std::string accelerator = "auto";  // "cpu", "cuda"; auto: GPUs where there are some, else CPU cores
@@ -46,6 +48,8 @@ struct MachineKey {
   std::string fallback;   // as text; empty: none
   std::string launchers;  // those it is for, "slurm mpi"; empty: all
   std::string meaning;
+  // Puts the value into the machine; false where it is none that is allowed.
+  bool (*read)(const Item& value, Machine& machine);
 };
 std::span<const MachineKey> machine_keys();
 

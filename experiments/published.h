@@ -2,9 +2,11 @@
 // An experiment file names them (`published = "results.toml"`); the journal keeps the file and what was read
 // from it, `reports` reads them back from the database.
 //
-// The file has a table a source, in it a table a model (names of the catalogue; other tables are for people),
-// and in that `epochs` and a table an arm: { train_seconds = 22, train_accuracy = [0.3, 0.4], train_loss_last
-// = 2.3 }. A list is the first and the last epoch; accuracies are fractions.
+// The file has a table for each source, in it a table for each model (names that the experiment file knows;
+// other tables are for people), and in that `epochs` and a table for each arm: { train_seconds = 22,
+// train_accuracy = [0.3, 0.4], train_loss_last = 2.3 }. A list is the first and the last epoch; accuracies
+// are fractions. A name that is nearly one of a model or strategy is an error; a source says with
+// `models = [...]` and `arms = [...]` which such names only the text has.
 #pragma once
 
 #include <map>

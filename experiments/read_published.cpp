@@ -8,6 +8,7 @@
 
 #include "experiments/toml_tree.h"
 #include "experiments/vocabulary.h"
+#include "models/nearest_name.h"
 
 namespace trainyard::experiments {
 
@@ -52,6 +53,43 @@ std::vector<PublishedPoint> pair_of(const Member& member, double epochs, Problem
   return {{1, *number_of(list->front())}, {epochs, *number_of(list->back())}};
 }
 
+// "vgg16" is another network than "vgg11", not a mistyped one.
+bool differ_in_digits(std::string a, std::string b) {
+  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
+  std::erase_if(a, is_digit);
+  std::erase_if(b, is_digit);
+  return a == b;
+}
+
+// The known name that is probably meant; empty where `name` is known, or of the text alone.
+std::string meant_instead(const std::string& name, const std::vector<std::string>& known,
+                          const std::vector<std::string>& of_text) {
+  if (is_one_of(known, name) || is_one_of(of_text, name)) return "";
+  std::string near = models::nearest_name(name, known);
+  return differ_in_digits(near, name) ? "" : near;
+}
+
+// `models` or `arms` of a source.
+std::vector<std::string> names_of_text(const Member& section, const std::string& list, Problems& problems) {
+  std::vector<std::string> names;
+  for (const Member& member : *section.value.table()) {
+    if (member.name != list || member.value.table() != nullptr) continue;
+    if (member.value.list() != nullptr)
+      for (const Item& item : *member.value.list())
+        if (item.text() != nullptr) names.push_back(*item.text());
+    if (names.empty() || names.size() != member.value.list()->size())
+      report_value(member, "a list of names that only the text has", problems);
+  }
+  return names;
+}
+
+void report_mistyped(const Member& member, const std::string& what, const std::string& near,
+                     const std::string& list, const std::string& source, Problems& problems) {
+  problems.error(member.at, "there is no " + what + ' ' + in_quotes(member.name) + "; did you mean " +
+                                in_quotes(near) + "? If only the text has it, say so in [" + source +
+                                "]: " + list + " = [" + in_quotes(member.name) + "]");
+}
+
 struct ModelTable {
   std::string model;
   double epochs = 0;  // 0: the file does not say
@@ -81,7 +119,8 @@ void read_metric(const Member& member, const ModelTable& table, const std::strin
   if (!series.points.empty()) source.series.push_back(std::move(series));
 }
 
-void read_model(const Member& section, PublishedSource& source, Problems& problems) {
+void read_model(const Member& section, const std::vector<std::string>& arms,
+                const std::vector<std::string>& arms_of_text, PublishedSource& source, Problems& problems) {
   ModelTable table{section.name, 0};
   for (const Member& member : *section.value.table()) {
     if (member.name != "epochs") continue;
@@ -95,16 +134,36 @@ void read_model(const Member& section, PublishedSource& source, Problems& proble
       report_value(member, "a table of numbers: what this arm reached", problems);
       continue;
     }
+    if (const std::string near = meant_instead(member.name, arms, arms_of_text); !near.empty()) {
+      report_mistyped(member, "strategy", near, "arms", source.name, problems);
+      continue;
+    }
     for (const Member& metric : *member.value.table())
       read_metric(metric, table, member.name, source, problems);
   }
 }
 
-PublishedSource read_source(const Member& section, Problems& problems) {
+// Has it numbers of an arm? Other tables are for people.
+bool is_like_a_model(const Item::Table& table) {
+  return std::ranges::any_of(table, [](const Member& member) {
+    const Item::Table* arm = member.value.table();
+    return arm != nullptr &&
+           std::ranges::any_of(*arm, [](const Member& metric) { return is_one_of(arm_keys(), metric.name); });
+  });
+}
+
+PublishedSource read_source(const Member& section, const PublishedNames& names, Problems& problems) {
   PublishedSource source{section.name, {}, {}};
+  const std::vector<std::string> models = names_of_text(section, "models", problems);
+  const std::vector<std::string> arms = names_of_text(section, "arms", problems);
   for (const Member& member : *section.value.table()) {
     if (member.value.table() == nullptr) continue;
-    if (model_or_null(member.name) != nullptr) read_model(member, source, problems);
+    if (is_one_of(names.models, member.name)) {
+      read_model(member, names.arms, arms, source, problems);
+    } else if (const std::string near = meant_instead(member.name, names.models, models);
+               !near.empty() && is_like_a_model(*member.value.table())) {
+      report_mistyped(member, "model", near, "models", source.name, problems);
+    }
     if (member.name != "hardware") continue;
     for (const Member& arm : *member.value.table())
       if (arm.value.text() != nullptr) source.hardware[arm.name] = *arm.value.text();
@@ -125,13 +184,18 @@ std::optional<std::string> text_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-Published published_from_toml(const std::string& text, const std::string& file, Problems& problems) {
+PublishedNames catalogue_names() {
+  return {models::model_names(), strategy_names()};
+}
+
+Published published_from_toml(const std::string& text, const std::string& file, const PublishedNames& names,
+                              Problems& problems) {
   Published published{file, text, {}};
   try {
     const Item root = parse_toml(text, file);
     for (const Member& section : *root.table()) {
       if (section.value.table() == nullptr) continue;
-      PublishedSource source = read_source(section, problems);
+      PublishedSource source = read_source(section, names, problems);
       if (!source.series.empty()) published.sources.push_back(std::move(source));
     }
   } catch (const NotToml& error) {
@@ -145,7 +209,8 @@ Published published_from_toml(const std::string& text, const std::string& file, 
 }
 
 std::optional<Published> read_published(const std::string& name, const Location& at,
-                                        const std::filesystem::path& folder, Problems& problems) {
+                                        const std::filesystem::path& folder, const PublishedNames& names,
+                                        Problems& problems) {
   const std::filesystem::path file = folder / name;
   const std::optional<std::string> text = text_of(file);
   if (!text) {
@@ -154,7 +219,7 @@ std::optional<Published> read_published(const std::string& name, const Location&
                            " bytes that can be read");
     return std::nullopt;
   }
-  Published published = published_from_toml(*text, file.string(), problems);
+  Published published = published_from_toml(*text, file.string(), names, problems);
   published.file = name;
   return published;
 }

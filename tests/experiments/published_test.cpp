@@ -16,7 +16,7 @@ using trainyard::tests::ScratchFolder;
 namespace {
 
 Published read(const std::string& toml, Problems& problems) {
-  return published_from_toml(toml, "p.toml", problems);
+  return published_from_toml(toml, "p.toml", catalogue_names(), problems);
 }
 
 std::string problem_of(const std::string& toml) {
@@ -69,6 +69,40 @@ TEST_CASE("what is wrong with published numbers is said with its place") {
   CHECK(problem_of("[p.mlp]\nddp = 3\n").find("a table of numbers") != std::string::npos);
   CHECK(problem_of("x = 1\n").find("has no numbers") != std::string::npos);
   CHECK(problem_of("[p\n").find("p.toml:1") != std::string::npos);
+}
+
+TEST_CASE("a mistyped arm or model of a published file is an error that says which is meant") {
+  const auto numbers = [](const std::string& model, const std::string& arm, const std::string& more = "") {
+    return problem_of("[smith2024]\n" + more + "[smith2024." + model + "]\n" + arm +
+                      " = { train_seconds = 2 }\n[smith2024.cnn]\nsingle = { train_seconds = 1 }\n");
+  };
+  const std::string arm = numbers("mlp", "signle");
+  CHECK_MESSAGE(
+      arm.find("p.toml:3:1: error: there is no strategy \"signle\"; did you mean \"single\"? If only "
+               "the text has it, say so in [smith2024]: arms = [\"signle\"]") != std::string::npos,
+      arm);
+  const std::string model = numbers("mpl", "single");
+  CHECK_MESSAGE(
+      model.find("p.toml:2:12: error: there is no model \"mpl\"; did you mean \"mlp\"?") != std::string::npos,
+      model);
+  CHECK(numbers("mlp", "signle", "arms = [\"signle\"]\n") == "");
+  CHECK(numbers("mpl", "single", "models = [\"mpl\"]\n") == "");
+  CHECK(numbers("mlp", "horovod") == "");         // an arm of the text
+  CHECK(numbers("vgg16", "single") == "");        // another network than vgg11
+  CHECK(numbers("transformer", "single") == "");  // a model of the text
+  CHECK(problem_of("[p.cnn]\nsingle = { train_seconds = 1 }\n[p.mpl]\nnotes = \"for people\"\n") == "");
+  CHECK(numbers("mlp", "single", "arms = [1]\n").find("arms must be a list of names") != std::string::npos);
+}
+
+TEST_CASE("an arm of a published file may have the name of a strategy of the experiment") {
+  const ScratchFolder folder;
+  std::ofstream(folder / "p.toml") << "[p.mlp]\nsingles = { train_seconds = 24 }\n";
+  const std::string start = "name = \"x\"\npublished = \"p.toml\"\n[matrix]\nmodel = [\"mlp\"]\n";
+  const Loaded unknown = load_text(start, folder / "x.toml");
+  CHECK_FALSE(unknown.experiment.has_value());
+  REQUIRE(unknown.problems.size() == 1);
+  CHECK(unknown.problems.front().message.find("did you mean \"single\"?") != std::string::npos);
+  CHECK(load_text(start + "[strategy.singles]\nkind = \"single\"\n", folder / "x.toml").experiment);
 }
 
 TEST_CASE("an experiment names the file relative to its own folder; a missing one is an error at its place") {

@@ -1,7 +1,10 @@
 // Values, matrices and comparisons that are wrong: each with the exact line that a person sees.
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "experiments/check_run.h"
+#include "experiments/machine.h"
 #include "loading.h"
 #include "models/catalogue.h"
 #include "models/joined.h"
@@ -9,6 +12,21 @@
 using namespace trainyard;
 using namespace trainyard::experiments;
 using namespace trainyard::tests;
+
+TEST_CASE("every key of [machine] refuses a value that it cannot have, and says what it may") {
+  CHECK(machine_keys().size() >= 19);
+  for (const MachineKey& key : machine_keys()) {
+    CAPTURE(key.name);
+    const std::string toml = start + "[machine]\n" + key.name + " = 1979-05-27\n";
+    const Loaded loaded = load_text(toml, "f.toml");
+    CHECK_FALSE(loaded.experiment.has_value());
+    REQUIRE_FALSE(loaded.problems.empty());
+    const std::string wanted = ": error: " + key.name + " must be " + key.allowed + ", is a date";
+    CHECK(std::ranges::any_of(loaded.problems, [&](const Problem& problem) {
+      return to_text(problem) == "f.toml:5:" + std::to_string(key.name.size() + 4) + wanted;
+    }));
+  }
+}
 
 TEST_CASE("values of a wrong type, out of range, or not numbers") {
   const auto line = [](const std::string& text) { return start + "[defaults]\n" + text; };

@@ -9,8 +9,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard::experiments;
   Problems problems;
-  const Published published =
-      published_from_toml({reinterpret_cast<const char*>(bytes), size}, "published.toml", problems);
+  const Published published = published_from_toml({reinterpret_cast<const char*>(bytes), size},
+                                                  "published.toml", catalogue_names(), problems);
   if (problems.errors() > 0) return 0;
   if (to_json(published_from_json(to_json(published))) != to_json(published)) std::abort();
   return 0;

@@ -9,7 +9,10 @@
 
 #include "experiments/stage_split.h"
 #include "models/counted.h"
+#include "models/error.h"
+#include "models/printable.h"
 #include "orchestrator/cpu_topology.h"
+#include "orchestrator/launcher.h"
 #include "orchestrator/status_text.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/text_table.h"
@@ -112,7 +115,15 @@ std::optional<experiments::Experiment> checked_experiment(const ExperimentOption
   return std::move(loaded.experiment);
 }
 
-Machine machine_for(const experiments::Experiment& experiment) {
+// JSON knows no other text: run files and the journal could not name the folder.
+static void check_paths(const std::vector<std::filesystem::path>& paths) {
+  for (const auto& path : paths)
+    if (!models::is_utf8(path.string()))
+      throw UserError("the path " + models::printable(path.string()) + " is not UTF-8",
+                      "choose another folder");
+}
+
+static Machine machine_for(const experiments::Experiment& experiment) {
   Machine machine;
   machine.programs = orchestrator::find_programs();
   const orchestrator::RunnerFacts runner = orchestrator::runner_facts(machine.programs);
@@ -132,6 +143,18 @@ Machine machine_for(const experiments::Experiment& experiment) {
   orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
   orchestrator::check_precision(experiment, machine.devices);
   print_problems(orchestrator::device_problems(experiment, machine.devices));
+  return machine;
+}
+
+Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
+              const std::optional<std::filesystem::path>& data) {
+  const auto search = experiments::data_search(data);
+  const auto file = std::filesystem::absolute(experiment.file);
+  check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.directory.value_or("")});
+  experiments::resolve_data(experiment, search);
+  orchestrator::settle(experiment.machine);
+  auto machine = machine_for(experiment);
+  orchestrator::make_launcher({experiment.machine, machine.programs, yard, file.parent_path()});
   return machine;
 }
 

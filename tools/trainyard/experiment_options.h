@@ -43,8 +43,12 @@ struct Machine {
   std::vector<orchestrator::Device> devices;
 };
 
-// Finds programs, cores and devices; prints warnings about the experiment's fit to them.
-Machine machine_for(const experiments::Experiment& experiment);
+// All that `check`, `plan` and `run` ask before anything is trained, so that none of them says yes where
+// another says no: is the data there, and what the programs of the user's read; has this machine the
+// programs, devices and launcher; do the runs fit them? Fills in the data and the keys of all runs, and what
+// [machine] left open. Prints warnings; UserError where a run could not be trained.
+Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
+              const std::optional<std::filesystem::path>& data);
 
 // The plan as a table with its totals.
 std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,

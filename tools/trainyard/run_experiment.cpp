@@ -9,8 +9,6 @@
 #include "db/maintenance.h"
 #include "db/queries.h"
 #include "models/counted.h"
-#include "models/error.h"
-#include "models/printable.h"
 #include "orchestrator/adoption.h"
 #include "orchestrator/data_profiles.h"
 #include "orchestrator/journal.h"
@@ -32,14 +30,6 @@ nlohmann::json asked_json(const Asked& asked) {
                          {"exclude_where", asked.selection.exclude_where}};
   if (asked.data) json["data"] = fs::absolute(*asked.data).string();
   return json;
-}
-
-// JSON knows no other text: run files and the journal could not name the folder.
-void check_paths(const std::vector<fs::path>& paths) {
-  for (const auto& path : paths)
-    if (!models::is_utf8(path.string()))
-      throw UserError("the path " + models::printable(path.string()) + " is not UTF-8",
-                      "choose another folder");
 }
 
 void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Database& database) {
@@ -152,12 +142,7 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
 
 int run_experiment(Asked asked, const SweepChoices& choices) {
   auto yard = orchestrator::yard_from(asked.yard);
-  const auto search = experiments::data_search(asked.data);
-  check_paths({yard.root(), yard.runs(), fs::absolute(asked.experiment.file), asked.experiment.machine.spool,
-               search.directory.value_or("")});
-  experiments::resolve_data(asked.experiment, search);
-  orchestrator::settle(asked.experiment.machine);
-  const auto machine = machine_for(asked.experiment);
+  const auto machine = ready(asked.experiment, yard, asked.data);
   const orchestrator::YardLock lock(yard, asked.command);
   auto database = db::open_yard_for_writing(yard.root());
   const fs::path folder = fs::absolute(asked.experiment.file).parent_path();

@@ -1,5 +1,5 @@
-// trainyard check: the whole experiment file, and whether this machine can train it; nothing runs, and no
-// data is needed.
+// trainyard check: the whole experiment file, and whether this machine can train it, with the data and
+// programs that it names; nothing runs.
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -27,9 +27,11 @@ std::string places(const experiments::Experiment& experiment, const Machine& mac
 }
 
 int check(const CheckOptions& options) {
-  const auto experiment = checked_experiment(options);
+  auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
-  const std::string where = options.file_only ? "" : places(*experiment, machine_for(*experiment));
+  std::string where;
+  if (!options.file_only)
+    where = places(*experiment, ready(*experiment, orchestrator::yard_from(options.yard), options.data));
   std::cout << options.file.string() << ": ok, " << models::counted(experiment->runs.size(), "run") << where
             << "\n";
   return done;
@@ -39,11 +41,14 @@ int check(const CheckOptions& options) {
 
 void add_check(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
-      "check", "check an experiment file, every line of it and whether this machine can; run nothing");
+      "check",
+      "check an experiment file: every line of it, its data and programs, and whether this\n"
+      "machine can; run nothing");
   auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
+  add_place_options(*command, *options);
   command->add_flag("--file-only", options->file_only,
-                    "not this machine: its GPUs and cores are left out of account");
+                    "the file alone: not its data and programs, and not this machine");
   command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
 }
 

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "orchestrator/launcher.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
 #include "tools/trainyard/plan_experiment.h"
@@ -15,10 +14,8 @@ namespace trainyard::tools {
 int plan_experiment(const ExperimentOptions& options) {
   auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
-  experiments::resolve_data(*experiment, experiments::data_search(options.data));
   const auto yard = orchestrator::yard_from(options.yard);
-  orchestrator::settle(experiment->machine);
-  const auto machine = machine_for(*experiment);
+  const auto machine = ready(*experiment, yard, options.data);
   std::optional<db::Database> database;
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
