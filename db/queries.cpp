@@ -39,6 +39,9 @@ RunSummary summary_of(RowReader row) {
   run.failure = row.text();
   run.updated = row.text();
   run.in_latest_plan = row.flag();
+  run.model_title = row.text();
+  run.task = row.text();
+  run.dataset_title = row.text();
   return run;
 }
 
@@ -84,7 +87,9 @@ std::vector<RunSummary> run_summaries(const Database& database, const std::strin
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.seed,
              s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
-             s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan
+             s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
+             json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),
+             json_extract(r.resolved, '$.declared.dataset.title')
       FROM run_summary s
       JOIN run r ON r.run_key = s.run_key
       LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment

@@ -51,6 +51,8 @@ struct RunSummary {
   bool in_latest_plan = true;      // the latest `run` entry of the experiment plans it too
   std::map<std::string, models::Value>
       axes;  // every resolved value by name; `strategy` as this experiment labels it
+  // As the file declares a model and a data set of the user's own; empty for those of trainyard.
+  std::string model_title, task, dataset_title;
 };
 
 // All runs (one row for each experiment a run is in; `experiment` is empty for a run that no experiment

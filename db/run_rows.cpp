@@ -26,10 +26,11 @@ void bind_axis(SQLite::Statement& statement, int index, const json& value) {
     statement.bind(index, json_text(value));
 }
 
-// Nothing for a model that the catalogue does not know (a foreign arm).
-std::optional<std::string> task_of(const std::string& model) {
+// What the file declares of a model of the user's own; nothing if it does not say.
+std::optional<std::string> task_of(const experiments::Run& run) {
+  if (!run.declared.task.empty()) return run.declared.task;
   for (const models::Model& row : models::catalogue())
-    if (row.name == model) return row.task;
+    if (row.name == run.model && run.declared.model_title.empty()) return row.task;
   return std::nullopt;
 }
 
@@ -55,7 +56,7 @@ void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin
   const experiments::Run run = experiments::run_from_json(resolved);
   const int changes = execute(put_, key, run.model, run.data.dataset, run.data.source, run.strategy.name,
                               run.strategy.kind, run.strategy.replicas, run.strategy.stages, run.seed,
-                              run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run.model));
+                              run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run));
   if (changes > 0) put_values(key, resolved);
 }
 

@@ -18,14 +18,28 @@ class Check {
 
   void all() {
     const std::size_t errors = problems_.errors();
+    if (own_model() || own_data()) own();
     data();
     batch();
     sampler();
     optimizer();
-    if (problems_.errors() == errors && hyperparameters_fit()) layers();
+    if (problems_.errors() == errors && !own_model() && !own_data() && hyperparameters_fit()) layers();
   }
 
  private:
+  bool own_model() const { return is_declared(settings_.model()); }
+  bool own_data() const { return settings_.declared_dataset(run_.data.dataset) != nullptr; }
+
+  // Only a program of the user's can train what is the user's own.
+  void own() {
+    if (settings_.kind().name == foreign_kind().name) return;
+    const std::string what =
+        own_model() ? "model " + in_quotes(run_.model) : "data set " + in_quotes(run_.data.dataset);
+    problems_.error(settings_.place("strategy"),
+                    "strategy " + in_quotes(run_.strategy.name) + " cannot train the " + what +
+                        ", which is your own: only a strategy with a command can");
+  }
+
   bool hyperparameters_fit() const {
     const auto& rows = settings_.model().hyperparameters;
     return std::none_of(rows.begin(), rows.end(), [&](const models::Parameter& parameter) {
@@ -34,7 +48,16 @@ class Check {
   }
 
   void data() {
-    if (const std::string wrong = dataset_problem(settings_.model(), run_.data.dataset); !wrong.empty()) {
+    if (own_data()) {
+      for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size"})
+        if (const Setting* found = settings_.find_own(name))
+          problems_.error(found->at, std::string(name) +
+                                         " is for data sets of trainyard; a parameter of a model "
+                                         "of your own can say it, under another name");
+      return enough_samples();
+    }
+    if (const std::string wrong = dataset_problem(settings_.model(), run_.data.dataset);
+        !own_model() && !wrong.empty()) {
       problems_.error(settings_.place("dataset"), wrong);
       return;
     }
@@ -47,6 +70,10 @@ class Check {
       refuse("vocabulary_max_size", "texts", kind);
     }
     if (run_.data.dataset != "folder") refuse("image_size", "the data set \"folder\"", kind);
+    enough_samples();
+  }
+
+  void enough_samples() {
     if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.sharing_replicas())
       problems_.error(settings_.place("train_samples"),
                       std::to_string(*run_.data.train_samples) + " train_samples are too few for " +

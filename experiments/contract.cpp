@@ -109,6 +109,13 @@ bool is_hyperparameter_of_any(const std::string& name) {
   return false;
 }
 
+// Of models that only the file knows: what is no value of every run is a parameter of them.
+bool is_own_parameter(const std::string& name) {
+  return !is_run_value(name) && std::ranges::none_of(terms_table(), [&](const ContractTerm& term) {
+    return term.name == name || term.title == name;
+  });
+}
+
 // A term of the table, or a hyper-parameter.
 ContractTerm term_named(const std::string& name) {
   const auto found = std::ranges::find(terms_table(), name, &ContractTerm::name);
@@ -118,7 +125,7 @@ ContractTerm term_named(const std::string& name) {
 // Another network has other weights: what varies the one allows the other.
 bool has_other_network(const std::vector<TermDifference>& differences) {
   return std::ranges::any_of(differences, [](const TermDifference& one) {
-    return one.title == "model" || is_hyperparameter_of_any(one.title);
+    return one.title == "model" || is_hyperparameter_of_any(one.title) || is_own_parameter(one.title);
   });
 }
 
@@ -162,7 +169,8 @@ TermDifference difference_of(const std::string& name, const std::string& baselin
   difference.baseline = baseline;
   difference.arm = arm;
   difference.by_axis = allowed_by(term.declared_by, compare.axis) ||
-                       (compare.axis == "model" && (name == "model" || is_hyperparameter_of_any(name)));
+                       (compare.axis == "model" &&
+                        (name == "model" || is_hyperparameter_of_any(name) || is_own_parameter(name)));
   difference.declared =
       difference.by_axis || std::ranges::any_of(term.declared_by, [&](const std::string& one) {
         return allowed_by(compare.differs, one);
@@ -207,6 +215,11 @@ StatedTerms stated_by(const Values& values) {
     if (terms["batch_norm"] != "local" && !averages_batches(*model, values)) terms["batch_norm"] = "local";
     const std::string precision = value_text(values, "precision");
     terms["precision"] = precision.empty() ? "float32" : precision;
+  }
+  if (model_of(values) == nullptr) {
+    terms["model"] = value_text(values, "model");
+    for (const auto& [name, value] : values)
+      if (!is_run_value(name)) terms[name] = plain_text(value);
   }
   std::erase_if(terms, [](const auto& term) { return term.second.empty(); });
   return terms;

@@ -79,11 +79,11 @@ std::optional<Point> included_point(const Matrix& matrix, const Row& row, Proble
   return point;
 }
 
-bool suits_model(const Row& row, const std::string& model, Problems& problems) {
+bool suits_model(const Row& row, const models::Model& model, Problems& problems) {
   const std::size_t errors = problems.errors();
   for (const auto& [name, setting] : row.settings)
-    if (run_parameter(name) == nullptr && hyperparameter(*model_or_null(model), name) == nullptr)
-      problems.error(setting.at, name + " is not a key of model " + in_quotes(model));
+    if (run_parameter(name) == nullptr && hyperparameter(model, name) == nullptr)
+      problems.error(setting.at, name + " is not a key of model " + in_quotes(model.name));
   return problems.errors() == errors;
 }
 
@@ -167,8 +167,9 @@ void expand_matrix(const Sheet& sheet, Collection& runs, Problems& problems) {
 void expand_rows(const Sheet& sheet, Collection& runs, Problems& problems) {
   for (const Row& row : sheet.include) {
     const auto point = included_point(sheet.matrix, row, problems);
-    if (!point || !suits_model(row, std::get<std::string>(point->values.at("model").value), problems))
-      continue;
+    if (!point) continue;
+    const auto& model = std::get<std::string>(point->values.at("model").value);
+    if (!suits_model(row, *model_or_null(model, sheet.declared), problems)) continue;
     Run run = resolve(sheet, *point, problems);
     runs.add(*point, std::move(run), RunSettings(sheet, *point).place("threads"));
   }

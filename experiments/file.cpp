@@ -77,7 +77,7 @@ Experiment experiment_of(const Item& root, const std::string& file, const Select
                          Problems& problems) {
   Sheet sheet = read_sheet(root, file, problems);
   apply_set(selection.set, sheet, problems);
-  check_hyperparameters(sheet.matrix, problems);
+  check_hyperparameters(sheet.matrix, sheet.declared, problems);
   std::vector<ExpandedRun> runs = expand(sheet, problems);
   const std::vector<std::string> varied = varied_axes(sheet, runs);
   std::vector<Compare> compare = comparisons(sheet, runs, varied, problems);
@@ -85,7 +85,7 @@ Experiment experiment_of(const Item& root, const std::string& file, const Select
   std::optional<Published> published;
   if (!sheet.published.empty())
     published = read_published(sheet.published, sheet.published_at, std::filesystem::path(file).parent_path(),
-                               {models::model_names(), strategy_labels(sheet)}, problems);
+                               {model_names(sheet.declared), strategy_labels(sheet)}, problems);
   if (runs.empty() && problems.errors() == 0) report_no_runs(sheet, file, problems);
   apply_where(selection.where, runs, problems);
   apply_exclude_where(selection.exclude_where, runs, problems);

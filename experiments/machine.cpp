@@ -97,7 +97,8 @@ std::span<const MachineKey> machine_keys() {
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
        "most devices of this host at a time: GPUs, or groups of cores. A group has a core for each of "
        "`threads`; without `threads` the groups are equal. auto: all GPUs; as many groups as a run has ranks "
-       "and the host has cores for, or without `threads` min(2, cores)", read_devices},
+       "and the host has cores for, or without `threads` min(2, cores)",
+       read_devices},
       {"exclusive", "one of \"host\", \"devices\"", "\"host\"", "",
        "a timed run has its hosts to itself; \"devices\" packs runs and marks their times", read_exclusive},
       {"communicator", "one of \"auto\", \"gloo\", \"nccl\"", "\"auto\"", "",
@@ -134,7 +135,8 @@ std::span<const MachineKey> machine_keys() {
       {"nodes", "an integer >= 1", "", "slurm", "hosts that a run is spread over, as far as it has ranks",
        [](const Item& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
       {"cpus_per_task", "an integer >= 1", "1", "slurm mpi",
-       "cores of each rank, and its threads unless `threads` of a run says fewer", read_devices},
+       "cores of each rank, and its threads unless `threads` of a run says fewer",
+       [](const Item& item, Machine& to) { return read_integer(item, 1, 1 << 20, to.cpus_per_task); }},
       {"gpus_per_task", "an integer >= 1", "", "slurm",
        "sbatch --gpus-per-task; each rank trains on one of them",
        [](const Item& item, Machine& to) { return (to.gpus_per_task = integer(item, 1)).has_value(); }},

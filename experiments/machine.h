@@ -48,7 +48,7 @@ struct MachineKey {
   std::string fallback;   // as text; empty: none
   std::string launchers;  // those it is for, "slurm mpi"; empty: all
   std::string meaning;
-  // Puts the value into the machine; false where it is none that is allowed.
+  // Puts the value into the machine; false if it is not allowed.
   bool (*read)(const Item& value, Machine& machine);
 };
 std::span<const MachineKey> machine_keys();

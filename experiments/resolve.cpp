@@ -27,10 +27,18 @@ models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Pro
   return values;
 }
 
-models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed) {
+// A model of the user's own has no data set that it usually takes: without one in the file it is empty.
+models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed, Problems& problems) {
   models::DataChoice data;
+  const auto& usual = settings.model().datasets;
   const Setting* dataset = settings.find("dataset");
-  data.dataset = dataset ? std::get<std::string>(dataset->value) : settings.model().datasets.front();
+  if (dataset == nullptr && usual.empty())
+    problems.error(settings.place("dataset"),
+                   "model " + in_quotes(settings.model().name) +
+                       " has no data set, as in dataset = \"my-captions\" of [model." +
+                       settings.model().name + "] or [defaults]");
+  if (dataset != nullptr) data.dataset = std::get<std::string>(dataset->value);
+  if (dataset == nullptr && !usual.empty()) data.dataset = usual.front();
   data.split_seed = data_seed;
   const auto split = std::get<std::vector<double>>(settings.value("data_split"));
   std::copy_n(split.begin(), data.split.size(), data.split.begin());
@@ -39,6 +47,13 @@ models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t dat
   data.vocabulary_min_frequency = settings.integer("vocabulary_min_frequency");
   data.vocabulary_max_size = settings.integer("vocabulary_max_size");
   return data;
+}
+
+Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
+  Declaration declared;
+  if (is_declared(settings.model())) declared = {settings.model().title, settings.model().task, ""};
+  if (const models::Dataset* own = settings.declared_dataset(dataset)) declared.dataset_title = own->title;
+  return declared;
 }
 
 Optimizer resolve_optimizer(const RunSettings& settings) {
@@ -79,7 +94,8 @@ Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
   run.model = settings.model().name;
   run.strategy = resolve_strategy(settings, problems);
   run.hyperparameters = resolve_hyperparameters(settings, problems);
-  run.data = resolve_choice(settings, sheet.data_seed);
+  run.data = resolve_choice(settings, sheet.data_seed, problems);
+  run.declared = declaration_of(settings, run.data.dataset);
   run.optimizer = resolve_optimizer(settings);
   run.epochs = settings.integer("epochs");
   resolve_batch(settings, run);
@@ -96,7 +112,7 @@ Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
   run.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   run.threads = settings.optional_integer("threads");
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
-  check_run(settings, run, problems);
+  if (!run.data.dataset.empty()) check_run(settings, run, problems);
   if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
     fill_command(foreign->second, run, problems);
   return run;

@@ -40,6 +40,10 @@ class Finder {
 
   void resolve(Run& run) {
     models::DataChoice& choice = run.data;
+    if (!run.declared.dataset_title.empty()) {  // the program reads it; nothing is known but its name
+      choice.source = choice.dataset;
+      return;
+    }
     const Source& found = source(choice.dataset);
     choice.source = found.name;
     choice.folder = found.folder;

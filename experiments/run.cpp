@@ -1,6 +1,7 @@
 #include "experiments/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace trainyard::experiments {
@@ -76,6 +77,43 @@ std::map<std::string, models::Value> values_by_name(const Run& run) {
   values["seed"] = static_cast<std::int64_t>(run.seed);
   if (run.threads) values["threads"] = *run.threads;
   return values;
+}
+
+bool is_run_value(std::string_view name) {
+  static constexpr std::array names{"augmentation",
+                                    "batch",
+                                    "batch_norm",
+                                    "boundaries",
+                                    "clip_norm",
+                                    "data_split",
+                                    "dataset",
+                                    "epochs",
+                                    "global_batch",
+                                    "gradient_accumulation",
+                                    "image_size",
+                                    "learning_rate",
+                                    "learning_rate_factor",
+                                    "learning_rate_scaling",
+                                    "learning_rate_schedule",
+                                    "learning_rate_step_epochs",
+                                    "micro_batches",
+                                    "model",
+                                    "momentum",
+                                    "optimizer",
+                                    "precision",
+                                    "replicas",
+                                    "sampler",
+                                    "schedule",
+                                    "seed",
+                                    "stage_split",
+                                    "stages",
+                                    "strategy",
+                                    "threads",
+                                    "train_samples",
+                                    "vocabulary_max_size",
+                                    "vocabulary_min_frequency",
+                                    "weight_decay"};
+  return std::ranges::find(names, name) != names.end();
 }
 
 std::string plain_text(const models::Value& value) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -58,6 +59,15 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
+// What the file says of a model and a data set of the user's own, so that a report needs no other file. Empty
+// for those of trainyard. Not part of the key, which has their names.
+struct Declaration {
+  std::string model_title;
+  std::string task;  // of the model; empty: the file does not say
+  std::string dataset_title;
+  bool operator==(const Declaration&) const = default;
+};
+
 struct Run {
   std::string model;
   models::Hyperparameters hyperparameters;
@@ -81,6 +91,7 @@ struct Run {
   // The matrix's values for this run, by key, as text of `models::Value` types; what distinguishes the run in
   // its experiment. Not part of the key, except `threads`.
   std::map<std::string, models::Value> axes;
+  Declaration declared;
   bool operator==(const Run&) const = default;
 };
 
@@ -111,6 +122,9 @@ models::Value batch_value(std::int64_t size, const std::string& per);
 // Every resolved value by key name ("model", "strategy", "seed", "epochs", "batch", hyper-parameters, …):
 // what `--where`, the `run_axis` view and comparisons look values up in.
 std::map<std::string, models::Value> values_by_name(const Run& run);
+
+// Whether runs have a value of that name whatever their model: all of `values_by_name` but hyper-parameters.
+bool is_run_value(std::string_view name);
 
 // Text as it is, everything else as in TOML: what `--where` and the baseline of a comparison are held
 // against.

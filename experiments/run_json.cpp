@@ -183,27 +183,48 @@ models::Value value_from_json(const json& value) try {
   throw InternalError(std::string("not the JSON of a value: ") + error.what());
 }
 
+// Of runs with nothing of the user's own the JSON stays as it was.
+static void add_declared(const Declaration& declared, json& object) {
+  if (!declared.model_title.empty()) {
+    object["declared"]["model"] = {{"title", declared.model_title}};
+    if (!declared.task.empty()) object["declared"]["model"]["task"] = declared.task;
+  }
+  if (!declared.dataset_title.empty()) object["declared"]["dataset"] = {{"title", declared.dataset_title}};
+}
+
+static Declaration declared_from_json(const json& object) {
+  Declaration declared;
+  if (object.contains("model")) {
+    read(object.at("model").at("title"), declared.model_title);
+    get_later(object.at("model"), "task", declared.task);
+  }
+  if (object.contains("dataset")) read(object.at("dataset").at("title"), declared.dataset_title);
+  return declared;
+}
+
 json to_json(const Run& run) {
-  return {{"augmentation", run.augmentation},
-          {"axes", hyperparameters_json(run.axes)},
-          {"batch_norm", run.batch_norm},
-          {"batch_per", run.batch_per},
-          {"batch_size", run.batch_size},
-          {"checkpoint", run.checkpoint},
-          {"data", data_json(run.data)},
-          {"epochs", run.epochs},
-          {"global_batch", run.global_batch},
-          {"gradient_accumulation", run.gradient_accumulation},
-          {"hyperparameters", hyperparameters_json(run.hyperparameters)},
-          {"learning_rate_scaling", run.learning_rate_scaling},
-          {"model", run.model},
-          {"optimizer", optimizer_json(run.optimizer)},
-          {"precision", run.precision},
-          {"sampler", run.sampler},
-          {"save", run.save},
-          {"seed", run.seed},
-          {"strategy", strategy_json(run.strategy)},
-          {"threads", optional_json(run.threads)}};
+  json object = {{"augmentation", run.augmentation},
+                 {"axes", hyperparameters_json(run.axes)},
+                 {"batch_norm", run.batch_norm},
+                 {"batch_per", run.batch_per},
+                 {"batch_size", run.batch_size},
+                 {"checkpoint", run.checkpoint},
+                 {"data", data_json(run.data)},
+                 {"epochs", run.epochs},
+                 {"global_batch", run.global_batch},
+                 {"gradient_accumulation", run.gradient_accumulation},
+                 {"hyperparameters", hyperparameters_json(run.hyperparameters)},
+                 {"learning_rate_scaling", run.learning_rate_scaling},
+                 {"model", run.model},
+                 {"optimizer", optimizer_json(run.optimizer)},
+                 {"precision", run.precision},
+                 {"sampler", run.sampler},
+                 {"save", run.save},
+                 {"seed", run.seed},
+                 {"strategy", strategy_json(run.strategy)},
+                 {"threads", optional_json(run.threads)}};
+  add_declared(run.declared, object);
+  return object;
 }
 
 Run run_from_json(const json& object) try {
@@ -229,6 +250,7 @@ Run run_from_json(const json& object) try {
   read(object.at("seed"), run.seed);
   run.strategy = strategy_from_json(object.at("strategy"));
   run.threads = optional_integer(object.at("threads"));
+  if (object.contains("declared")) run.declared = declared_from_json(object.at("declared"));
   return run;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of a run: ") + error.what());

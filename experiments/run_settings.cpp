@@ -27,7 +27,7 @@ std::string strategy_of(const Point& point) {
 RunSettings::RunSettings(const Sheet& sheet, const Point& point)
     : sheet_(sheet),
       point_(point),
-      model_(model_or_null(std::get<std::string>(point.values.at("model").value))),
+      model_(model_or_null(std::get<std::string>(point.values.at("model").value), sheet.declared)),
       strategy_(strategy_of(point)),
       kind_(strategy_kind(sheet, strategy_)) {}
 

@@ -15,7 +15,7 @@ namespace trainyard::experiments {
 // One point of the matrix, or one added row.
 struct Point {
   Location at;      // for problems that no single value has
-  Settings values;  // by axis; `model` is one of the catalogue's, `strategy` one of the sheet's
+  Settings values;  // by axis; `model` is one of the catalogue's or a declared one, `strategy` the sheet's
 };
 
 class RunSettings {
@@ -24,6 +24,10 @@ class RunSettings {
   RunSettings(const Sheet& sheet, const Point& point);
 
   const models::Model& model() const { return *model_; }
+  // Null where the data set is one of trainyard's.
+  const models::Dataset* declared_dataset(const std::string& name) const {
+    return experiments::declared_dataset(name, sheet_.declared);
+  }
   const std::string& strategy() const { return strategy_; }  // its label
   const StrategyKind& kind() const { return *kind_; }
 

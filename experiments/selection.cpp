@@ -55,7 +55,7 @@ Item as_item(const std::string& text, const Location& at) {
 bool any_model_has(const Sheet& sheet, const std::string& name) {
   const auto models = used_models(sheet);
   return std::any_of(models.begin(), models.end(), [&](const std::string& model) {
-    return hyperparameter(*model_or_null(model), name) != nullptr;
+    return hyperparameter(*model_or_null(model, sheet.declared), name) != nullptr;
   });
 }
 
@@ -79,11 +79,12 @@ void set_everywhere(const std::string& name, const Setting& setting, Sheet& shee
 
 void apply_change(const Pair& change, Sheet& sheet, Problems& problems) {
   const Location at{.file = "--set " + change.name};
-  if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name)) {
-    problems.error(at, in_quotes(change.name) + " is not a key" + key_advice(change.name, all_value_names()));
+  if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, sheet.declared)) {
+    problems.error(at, in_quotes(change.name) + " is not a key" +
+                           key_advice(change.name, all_value_names(sheet.declared)));
   } else if (run_parameter(change.name) == nullptr && !any_model_has(sheet, change.name)) {
     problems.error(at, in_quotes(change.name) + " is not a key of any model of the experiment");
-  } else if (auto value = checked_value(change.name, as_item(change.value, at), problems)) {
+  } else if (auto value = checked_value(change.name, as_item(change.value, at), sheet.declared, problems)) {
     const auto* label = change.name == "strategy" ? std::get_if<std::string>(&*value) : nullptr;
     if (label != nullptr && strategy_kind(sheet, *label) == nullptr)
       problems.error(at, "there is no strategy " + in_quotes(*label) +

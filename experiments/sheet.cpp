@@ -11,9 +11,9 @@ namespace trainyard::experiments {
 
 namespace {
 
-const std::vector<std::string> root_names{"name",   "data_seed", "data",     "matrix",  "defaults",
-                                          "model",  "strategy",  "exclude",  "include", "compare",
-                                          "expect", "machine",   "published"};
+const std::vector<std::string> root_names{"name",   "data_seed", "data",      "matrix",  "defaults",
+                                          "model",  "strategy",  "exclude",   "include", "compare",
+                                          "expect", "machine",   "published", "dataset"};
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -59,12 +59,14 @@ void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
 }
 
 void report_misplaced(const Member& member, const std::string& where, const std::vector<std::string>& known,
-                      Problems& problems) {
+                      const Declared& declared, Problems& problems) {
   std::string place;
   if (member.name == "model" || member.name == "strategy") place = "[matrix]";
   if (member.name == "kind") place = "[strategy.*]";
   if (is_strategy_key(member.name)) place = "[strategy.*] or [matrix]";
-  if (is_hyperparameter(member.name)) place = "[model.*], [defaults] or [matrix], for models that have it";
+  if (is_hyperparameter(member.name, declared))
+    place = "[model.*], [defaults] or [matrix], for models that have it";
+  if (declares_model(member.name)) place = "[model.NAME], where NAME is a model of your own";
   if (where == "the file" && run_parameter(member.name) != nullptr && place.empty())
     place = "[defaults], [model.*], [strategy.*] or [matrix]";
   if (place.empty()) return report_unknown(member, where, known, problems);
@@ -72,24 +74,49 @@ void report_misplaced(const Member& member, const std::string& where, const std:
                  in_quotes(member.name) + " is not a key of " + where + "; it belongs in " + place);
 }
 
-std::vector<std::string> model_key_names(const std::string& model) {
-  std::vector<std::string> names = hyperparameter_names(*model_or_null(model));
+// Of a declared model the parameters stand in a table of their own.
+std::vector<std::string> model_key_names(const models::Model& model) {
+  std::vector<std::string> names;
+  if (!is_declared(model)) names = hyperparameter_names(model);
   for (const std::string& name : run_key_names(false)) names.push_back(name);
   return names;
 }
 
-std::map<std::string, Settings> read_models(const Member& section, Problems& problems) {
+// It has what only a declaration has, and is none all the same.
+bool is_wrong_declaration(const Member& member) {
+  const Item::Table* table = member.value.table();
+  return table != nullptr && std::any_of(table->begin(), table->end(),
+                                         [](const Member& each) { return declares_model(each.name); });
+}
+
+void read_model(const Member& member, const models::Model& model, const Declared& declared,
+                std::map<std::string, Settings>& tables, Problems& problems) {
+  const std::string where = "[model." + member.name + "]";
+  const Item::Table* table = section_table(member, where, problems);
+  if (table == nullptr) return;
+  Item::Table settings;
+  for (const Member& each : *table) {
+    if (is_declared(model) && declares_model(each.name)) continue;
+    if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
+      problems.error(each.at,
+                     in_quotes(each.name) + " of " + where + " is one of its parameters; give it there");
+    else
+      settings.push_back(each);
+  }
+  read_settings(settings, where, model_key_names(model), tables[member.name], declared, problems,
+                {member.name});
+}
+
+std::map<std::string, Settings> read_models(const Member& section, const Declared& declared,
+                                            Problems& problems) {
   std::map<std::string, Settings> tables;
   const Item::Table* members = section_table(section, "[model.*]", problems);
   if (members == nullptr) return tables;
   for (const Member& member : *members) {
-    const std::string where = "[model." + member.name + "]";
-    if (model_or_null(member.name) == nullptr) {
-      report_no_model(member, problems);
-    } else if (const Item::Table* table = section_table(member, where, problems)) {
-      read_settings(*table, where, model_key_names(member.name), tables[member.name], problems,
-                    {member.name});
-    }
+    if (const models::Model* model = model_or_null(member.name, declared))
+      read_model(member, *model, declared, tables, problems);
+    else if (!is_wrong_declaration(member))  // reported where it was read
+      report_no_model(member, declared, problems);
   }
   return tables;
 }
@@ -98,12 +125,14 @@ std::map<std::string, Settings> read_models(const Member& section, Problems& pro
 // on.
 std::vector<std::string> default_key_names(const Sheet& sheet) {
   std::vector<std::string> names = run_key_names(false);
-  for (const std::string& model : sheet.matrix.broken ? models::model_names() : used_models(sheet))
-    for (const std::string& name : hyperparameter_names(*model_or_null(model))) names.push_back(name);
+  for (const std::string& model : sheet.matrix.broken ? model_names(sheet.declared) : used_models(sheet))
+    for (const std::string& name : hyperparameter_names(*model_or_null(model, sheet.declared)))
+      names.push_back(name);
   return names;
 }
 
-void read_row(const Item& item, const std::string& where, std::vector<Row>& rows, Problems& problems) {
+void read_row(const Item& item, const std::string& where, const Declared& declared, std::vector<Row>& rows,
+              Problems& problems) {
   if (item.table() == nullptr || item.table()->empty()) {
     problems.error(item.at, where + " must be a table of values, is " +
                                 (item.table() ? std::string("empty") : description(item)));
@@ -112,7 +141,7 @@ void read_row(const Item& item, const std::string& where, std::vector<Row>& rows
   Row row;
   row.at = item.at;
   const std::size_t errors = problems.errors();
-  read_settings(*item.table(), where, all_value_names(), row.settings, problems);
+  read_settings(*item.table(), where, all_value_names(declared), row.settings, declared, problems);
   row.broken = problems.errors() > errors;
   for (const Member& member : *item.table())
     if (!row.settings.contains(member.name)) row.wrong.push_back(member.name);
@@ -122,20 +151,21 @@ void read_row(const Item& item, const std::string& where, std::vector<Row>& rows
 void read_section(const Member& section, Sheet& sheet, Problems& problems) {
   if (section.name == "name") read_name(section.value, sheet.name, problems);
   if (section.name == "data_seed") read_data_seed(section.value, sheet.data_seed, problems);
-  if (section.name == "data") sheet.data = read_data(section, problems);
+  if (section.name == "data") sheet.data = read_data(section, sheet.declared, problems);
   if (section.name == "machine") sheet.machine = read_machine(section, problems);
-  if (section.name == "exclude") sheet.exclude = read_rows(section, problems);
-  if (section.name == "include") sheet.include = read_rows(section, problems);
-  if (section.name == "matrix") sheet.matrix = read_matrix(section, problems);
-  if (section.name == "model") sheet.models = read_models(section, problems);
+  if (section.name == "exclude") sheet.exclude = read_rows(section, sheet.declared, problems);
+  if (section.name == "include") sheet.include = read_rows(section, sheet.declared, problems);
+  if (section.name == "matrix") sheet.matrix = read_matrix(section, sheet.declared, problems);
+  if (section.name == "model") sheet.models = read_models(section, sheet.declared, problems);
   if (section.name == "strategy") read_strategies(section, sheet, problems);
-  if (section.name == "expect") sheet.expect = read_expect(section, problems);
+  if (section.name == "expect") sheet.expect = read_expect(section, sheet.declared, problems);
   if (section.name == "published") read_published_name(section.value, sheet, problems);
   if (section.name == "compare") {
     sheet.compare_given = true;
-    sheet.compare = read_compare(section, problems);
+    sheet.compare = read_compare(section, sheet.declared, problems);
   }
-  if (!contains(root_names, section.name)) report_misplaced(section, "the file", root_names, problems);
+  if (!contains(root_names, section.name))
+    report_misplaced(section, "the file", root_names, sheet.declared, problems);
 }
 
 }  // namespace
@@ -165,26 +195,30 @@ const Item::Table* section_table(const Member& section, const std::string& what,
 }
 
 void read_settings(const Item::Table& table, const std::string& where, const std::vector<std::string>& known,
-                   Settings& settings, Problems& problems, const std::vector<std::string>& models) {
+                   Settings& settings, const Declared& declared, Problems& problems,
+                   const std::vector<std::string>& models) {
   for (const Member& member : table) {
     if (!contains(known, member.name)) {
-      report_misplaced(member, where, known, problems);
-    } else if (auto value = checked_value(member.name, member.value, problems, models)) {
+      report_misplaced(member, where, known, declared, problems);
+    } else if (auto value = checked_value(member.name, member.value, declared, problems, models)) {
       settings[member.name] = {std::move(*value), member.value.at};
     }
   }
 }
 
-void report_no_model(const Member& member, Problems& problems) {
+void report_no_model(const Member& member, const Declared& declared, Problems& problems) {
   problems.error(member.at, "there is no model " + in_quotes(member.name) +
-                                models::name_advice(member.name, models::model_names()));
+                                models::name_advice(member.name, model_names(declared)) +
+                                (models::nearest_name(member.name, model_names(declared)).empty()
+                                     ? "; a model of your own needs a title"
+                                     : ""));
 }
 
-std::vector<Row> read_rows(const Member& section, Problems& problems) {
+std::vector<Row> read_rows(const Member& section, const Declared& declared, Problems& problems) {
   std::vector<Row> rows;
   const std::string where = "[[" + section.name + "]]";
   if (const Item::List* list = section.value.list()) {
-    for (const Item& item : *list) read_row(item, where, rows, problems);
+    for (const Item& item : *list) read_row(item, where, declared, rows, problems);
   } else {
     problems.error(section.value.at, section.name + " must be written " + where + ", once for each row");
   }
@@ -206,6 +240,7 @@ std::vector<std::string> used_models(const Sheet& sheet) {
 
 Sheet read_sheet(const Item& root, const std::string& file, Problems& problems) {
   Sheet sheet;
+  sheet.declared = read_declared(root, problems);
   const Member* defaults = nullptr;
   bool named = false;
   for (const Member& section : *root.table()) {
@@ -219,7 +254,7 @@ Sheet read_sheet(const Item& root, const std::string& file, Problems& problems) 
   if (!named) problems.error({file, 1, 1}, "the experiment has no name, as in name = \"first sweep\"");
   if (defaults != nullptr)
     if (const Item::Table* table = section_table(*defaults, "[defaults]", problems))
-      read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, problems,
+      read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, sheet.declared, problems,
                     used_models(sheet));
   check_strategies(sheet, problems);
   return sheet;

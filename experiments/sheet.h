@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experiments/compare.h"
+#include "experiments/declared.h"
 #include "experiments/expect.h"
 #include "experiments/file.h"
 #include "experiments/foreign.h"
@@ -68,6 +69,7 @@ struct ExpectedLine {
 
 struct Sheet {
   std::string name;
+  Declared declared;
   std::uint64_t data_seed = 0;
   std::map<std::string, std::string> data;
   Machine machine;
@@ -99,7 +101,7 @@ Sheet read_sheet(const Item& root, const std::string& file, Problems& problems);
 void sort_dimensions(Matrix& matrix);
 
 // A hyper-parameter that is an axis must be one of every model of the matrix.
-void check_hyperparameters(const Matrix& matrix, Problems& problems);
+void check_hyperparameters(const Matrix& matrix, const Declared& declared, Problems& problems);
 
 // The kind of a strategy by its label: a kind's own name, or what its table says. Null where there is none.
 const StrategyKind* strategy_kind(const Sheet& sheet, const std::string& label);
@@ -109,17 +111,19 @@ std::vector<std::string> strategy_labels(const Sheet& sheet);
 void check_strategies(Sheet& sheet, Problems& problems);
 
 // One section each.
-Matrix read_matrix(const Member& section, Problems& problems);
+Matrix read_matrix(const Member& section, const Declared& declared, Problems& problems);
 void read_settings(const Item::Table& table, const std::string& where, const std::vector<std::string>& known,
-                   Settings& settings, Problems& problems, const std::vector<std::string>& models = {});
-std::vector<Row> read_rows(const Member& section, Problems& problems);
+                   Settings& settings, const Declared& declared, Problems& problems,
+                   const std::vector<std::string>& models = {});
+std::vector<Row> read_rows(const Member& section, const Declared& declared, Problems& problems);
 void read_strategies(const Member& section, Sheet& sheet, Problems& problems);
-std::vector<ExpectedLine> read_expect(const Member& section, Problems& problems);
-std::vector<CompareTable> read_compare(const Member& section, Problems& problems);
+std::vector<ExpectedLine> read_expect(const Member& section, const Declared& declared, Problems& problems);
+std::vector<CompareTable> read_compare(const Member& section, const Declared& declared, Problems& problems);
 Machine read_machine(const Member& section, Problems& problems);
-std::map<std::string, std::string> read_data(const Member& section, Problems& problems);
+std::map<std::string, std::string> read_data(const Member& section, const Declared& declared,
+                                             Problems& problems);
 
-void report_no_model(const Member& member, Problems& problems);
+void report_no_model(const Member& member, const Declared& declared, Problems& problems);
 
 // The section as a table; reports and gives null where it is none.
 // The text of `item` where it can be a path or an argument: not empty, without a zero byte. Else null.

@@ -33,9 +33,9 @@ void read_flag(const Member& member, bool& target, Problems& problems) {
 }
 
 // The name of something that every run has a value of, or one of `further`.
-std::optional<std::string> value_name(const Item& item, const std::string& what, Problems& problems,
-                                      const std::vector<std::string>& further = {}) {
-  std::vector<std::string> known = all_value_names();
+std::optional<std::string> value_name(const Item& item, const std::string& what, const Declared& declared,
+                                      Problems& problems, const std::vector<std::string>& further = {}) {
+  std::vector<std::string> known = all_value_names(declared);
   known.insert(known.end(), further.begin(), further.end());
   const std::string* name = item.text();
   if (name != nullptr && std::find(known.begin(), known.end(), *name) != known.end()) return *name;
@@ -44,8 +44,8 @@ std::optional<std::string> value_name(const Item& item, const std::string& what,
   return std::nullopt;
 }
 
-void read_names(const Member& member, std::vector<std::string>& names, Problems& problems,
-                const std::vector<std::string>& further = {}) {
+void read_names(const Member& member, std::vector<std::string>& names, const Declared& declared,
+                Problems& problems, const std::vector<std::string>& further = {}) {
   const Item::List* list = member.value.list();
   names.clear();
   if (list == nullptr) {
@@ -54,7 +54,7 @@ void read_names(const Member& member, std::vector<std::string>& names, Problems&
     return;
   }
   for (const Item& item : *list) {
-    const auto name = value_name(item, member.name, problems, further);
+    const auto name = value_name(item, member.name, declared, problems, further);
     if (name && std::find(names.begin(), names.end(), *name) != names.end())
       problems.error(item.at, member.name + " has " + in_quotes(*name) + " twice");
     if (name) names.push_back(*name);
@@ -92,8 +92,8 @@ void read_margins(const Member& member, Margins& margins, Problems& problems) {
   }
 }
 
-void read_axis_name(const Member& member, Compare& compare, Problems& problems) {
-  const auto name = value_name(member.value, "axis", problems);
+void read_axis_name(const Member& member, Compare& compare, const Declared& declared, Problems& problems) {
+  const auto name = value_name(member.value, "axis", declared, problems);
   compare.axis = name.value_or("");  // without one nothing more is checked
 }
 
@@ -104,28 +104,29 @@ void read_baseline(const Member& member, CompareTable& table, Problems& problems
     problems.error(member.value.at, "baseline must be a value of the axis, is " + description(member.value));
 }
 
-void read_member(const Member& member, CompareTable& table, Problems& problems) {
+void read_member(const Member& member, CompareTable& table, const Declared& declared, Problems& problems) {
   static const std::vector<std::string> known{"axis",  "baseline", "pair",   "margins",
                                               "alpha", "final",    "differs"};
-  if (member.name == "axis") return read_axis_name(member, table.compare, problems);
+  if (member.name == "axis") return read_axis_name(member, table.compare, declared, problems);
   if (member.name == "baseline") return read_baseline(member, table, problems);
-  if (member.name == "pair") return read_names(member, table.compare.pair, problems);
+  if (member.name == "pair") return read_names(member, table.compare.pair, declared, problems);
   if (member.name == "margins") return read_margins(member, table.compare.margins, problems);
-  if (member.name == "differs") return read_names(member, table.compare.differs, problems, contract_names());
+  if (member.name == "differs")
+    return read_names(member, table.compare.differs, declared, problems, contract_names());
   if (member.name == "final") return read_flag(member, table.compare.final_look, problems);
   if (member.name == "alpha")
     return read_number(number("alpha", {0, false}, Bound{0.5}), member.value, table.compare.alpha, problems);
   report_unknown(member, "[compare]", known, problems);
 }
 
-std::optional<CompareTable> read_table(const Item& item, Problems& problems) {
+std::optional<CompareTable> read_table(const Item& item, const Declared& declared, Problems& problems) {
   if (item.table() == nullptr) {
     problems.error(item.at, "compare must be a table, is " + description(item));
     return std::nullopt;
   }
   CompareTable table;
   table.at = table.baseline_at = item.at;
-  for (const Member& member : *item.table()) read_member(member, table, problems);
+  for (const Member& member : *item.table()) read_member(member, table, declared, problems);
   const auto& pair = table.compare.pair;
   if (std::find(pair.begin(), pair.end(), table.compare.axis) != pair.end())
     problems.error(item.at, "pair has " + in_quotes(table.compare.axis) + ", the axis that is compared");
@@ -134,10 +135,10 @@ std::optional<CompareTable> read_table(const Item& item, Problems& problems) {
 
 }  // namespace
 
-std::vector<CompareTable> read_compare(const Member& section, Problems& problems) {
+std::vector<CompareTable> read_compare(const Member& section, const Declared& declared, Problems& problems) {
   std::vector<CompareTable> tables;
   const auto add = [&](const Item& item) {
-    if (auto table = read_table(item, problems)) tables.push_back(std::move(*table));
+    if (auto table = read_table(item, declared, problems)) tables.push_back(std::move(*table));
   };
   if (const Item::List* list = section.value.list()) {
     for (const Item& item : *list) add(item);

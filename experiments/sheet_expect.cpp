@@ -19,7 +19,10 @@ struct Choice {
 std::vector<Choice> choices_of(const models::Model& model) {
   std::vector<Choice> choices;
   for (const ExpectedMetric& metric : expected_metrics()) {
-    if (std::find(metric.tasks.begin(), metric.tasks.end(), model.task) == metric.tasks.end()) continue;
+    const bool any_task = is_declared(model) && model.task.empty();
+    if (any_task && metric.name != "loss" && metric.name != "accuracy") continue;
+    if (!any_task && std::find(metric.tasks.begin(), metric.tasks.end(), model.task) == metric.tasks.end())
+      continue;
     for (const char* phase : {"test", "validation", "train"})
       if (!metric.test_only || phase == std::string("test")) choices.push_back({phase, &metric});
   }
@@ -40,7 +43,8 @@ void report_no_metric(const Member& member, const models::Model& model, const st
   for (const Choice& choice : choices) known.push_back(choice.name());
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
   problems.error(member.at, member.name + " is not defined for model " + in_quotes(model.name) + " (" +
-                                model.task + "); known are " + models::joined(known));
+                                (model.task.empty() ? "no task" : model.task) + "); known are " +
+                                models::joined(known));
 }
 
 std::optional<double> read_bound(const std::string& name, const ExpectedMetric& metric, const Item& item,
@@ -94,14 +98,14 @@ void read_line(const Member& member, const models::Model& model, std::vector<Exp
 
 }  // namespace
 
-std::vector<ExpectedLine> read_expect(const Member& section, Problems& problems) {
+std::vector<ExpectedLine> read_expect(const Member& section, const Declared& declared, Problems& problems) {
   std::vector<ExpectedLine> lines;
   const Item::Table* members = section_table(section, "[expect.*]", problems);
   if (members == nullptr) return lines;
   for (const Member& member : *members) {
-    const models::Model* model = model_or_null(member.name);
+    const models::Model* model = model_or_null(member.name, declared);
     if (model == nullptr) {
-      report_no_model(member, problems);
+      report_no_model(member, declared, problems);
     } else if (const Item::Table* table = section_table(member, "[expect." + member.name + "]", problems)) {
       for (const Member& line : *table) read_line(line, *model, lines, problems);
     }

@@ -90,14 +90,19 @@ Machine read_machine(const Member& section, Problems& problems) {
   return machine;
 }
 
-std::map<std::string, std::string> read_data(const Member& section, Problems& problems) {
+std::map<std::string, std::string> read_data(const Member& section, const Declared& declared,
+                                             Problems& problems) {
   std::map<std::string, std::string> data;
   const Item::Table* table = section_table(section, "[data]", problems);
   if (table == nullptr) return data;
   const std::vector<std::string> names = models::dataset_names();
   for (const Member& member : *table) {
     const std::string* text = path_or_argument(member.value);
-    if (std::find(names.begin(), names.end(), member.name) == names.end()) {
+    if (declared_dataset(member.name, declared) != nullptr) {
+      problems.error(member.at, in_quotes(member.name) +
+                                    " is a data set of your own, which the program reads itself; leave this "
+                                    "line out");
+    } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
       problems.error(member.at, "there is no data set " + in_quotes(member.name) +
                                     models::name_advice(member.name, names));
     } else if (text == nullptr) {

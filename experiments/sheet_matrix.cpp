@@ -22,9 +22,10 @@ const models::Parameter& count_parameter() {
   return parameter;
 }
 
-bool is_new_axis(const Member& member, const std::string& where, Names& names, Problems& problems) {
-  if (run_parameter(member.name) == nullptr && !is_hyperparameter(member.name)) {
-    report_unknown(member, where, all_value_names(), problems);
+bool is_new_axis(const Member& member, const std::string& where, const Declared& declared, Names& names,
+                 Problems& problems) {
+  if (run_parameter(member.name) == nullptr && !is_hyperparameter(member.name, declared)) {
+    report_unknown(member, where, all_value_names(declared), problems);
     return false;
   }
   if (names.insert(member.name).second) return true;
@@ -32,7 +33,7 @@ bool is_new_axis(const Member& member, const std::string& where, Names& names, P
   return false;
 }
 
-std::vector<Setting> alternatives(const Member& member, Problems& problems) {
+std::vector<Setting> alternatives(const Member& member, const Declared& declared, Problems& problems) {
   std::vector<Setting> values;
   const Item::List* list = member.value.list();
   if (list == nullptr || list->empty()) {
@@ -42,7 +43,7 @@ std::vector<Setting> alternatives(const Member& member, Problems& problems) {
     return values;
   }
   for (const Item& item : *list)
-    if (auto value = checked_value(member.name, item, problems))
+    if (auto value = checked_value(member.name, item, declared, problems))
       values.push_back({std::move(*value), item.at});
   return values;
 }
@@ -67,11 +68,12 @@ std::vector<Setting> counted_seeds(const Item& item, Problems& problems) {
 }
 
 // Without values where it is wrong.
-Axis read_axis(const Member& member, const std::string& where, Names& names, Problems& problems) {
+Axis read_axis(const Member& member, const std::string& where, const Declared& declared, Names& names,
+               Problems& problems) {
   Axis axis{member.name, member.at, {}};
-  if (!is_new_axis(member, where, names, problems)) return axis;
+  if (!is_new_axis(member, where, declared, names, problems)) return axis;
   const bool counted = member.name == "seed" && member.value.table() != nullptr;
-  axis.values = counted ? counted_seeds(member.value, problems) : alternatives(member, problems);
+  axis.values = counted ? counted_seeds(member.value, problems) : alternatives(member, declared, problems);
   return axis;
 }
 
@@ -98,7 +100,7 @@ bool equally_long(const Dimension& dimension, Problems& problems) {
 }
 
 // Empty where it is wrong.
-Dimension read_zip(const Item& group, Names& names, Problems& problems) {
+Dimension read_zip(const Item& group, const Declared& declared, Names& names, Problems& problems) {
   Dimension dimension;
   if (group.table() == nullptr || group.table()->empty()) {
     problems.error(group.at, "a zip must be a table of equally long lists, is " +
@@ -106,12 +108,14 @@ Dimension read_zip(const Item& group, Names& names, Problems& problems) {
     return dimension;
   }
   const std::size_t errors = problems.errors();
-  for (const Member& member : *group.table()) dimension.push_back(read_axis(member, "zip", names, problems));
+  for (const Member& member : *group.table())
+    dimension.push_back(read_axis(member, "zip", declared, names, problems));
   if (problems.errors() > errors || !equally_long(dimension, problems)) dimension.clear();
   return dimension;
 }
 
-std::vector<Dimension> read_zips(const Member& member, Names& names, Problems& problems) {
+std::vector<Dimension> read_zips(const Member& member, const Declared& declared, Names& names,
+                                 Problems& problems) {
   std::vector<Dimension> dimensions;
   const Item::List* list = member.value.list();
   if (list == nullptr) {
@@ -121,18 +125,20 @@ std::vector<Dimension> read_zips(const Member& member, Names& names, Problems& p
                        description(member.value));
     return dimensions;
   }
-  for (const Item& group : *list) dimensions.push_back(read_zip(group, names, problems));
+  for (const Item& group : *list) dimensions.push_back(read_zip(group, declared, names, problems));
   return dimensions;
 }
 
-std::vector<Dimension> read_dimensions(const Item::Table& table, Problems& problems) {
+std::vector<Dimension> read_dimensions(const Item::Table& table, const Declared& declared,
+                                       Problems& problems) {
   std::vector<Dimension> dimensions;
   Names names;
   for (const Member& member : table) {
     if (member.name == "zip") {
-      for (Dimension& zip : read_zips(member, names, problems)) dimensions.push_back(std::move(zip));
+      for (Dimension& zip : read_zips(member, declared, names, problems))
+        dimensions.push_back(std::move(zip));
     } else {
-      dimensions.push_back({read_axis(member, "[matrix]", names, problems)});
+      dimensions.push_back({read_axis(member, "[matrix]", declared, names, problems)});
       drop_repeated_values(dimensions.back().front(), problems);
     }
   }
@@ -165,25 +171,26 @@ void sort_dimensions(Matrix& matrix) {
                    [](const Dimension& a, const Dimension& b) { return rank(a) < rank(b); });
 }
 
-void check_hyperparameters(const Matrix& matrix, Problems& problems) {
+void check_hyperparameters(const Matrix& matrix, const Declared& declared, Problems& problems) {
   const Axis* models_axis = matrix.axis("model");
   if (models_axis == nullptr) return;
   for (const Dimension& dimension : matrix.dimensions)
     for (const Axis& axis : dimension)
       for (const Setting& model : models_axis->values) {
         const auto& name = std::get<std::string>(model.value);
-        if (run_parameter(axis.name) != nullptr || hyperparameter(*model_or_null(name), axis.name) != nullptr)
+        if (run_parameter(axis.name) != nullptr ||
+            hyperparameter(*model_or_null(name, declared), axis.name) != nullptr)
           continue;
         problems.error(axis.at, axis.name + " is not a key of model " + in_quotes(name) +
                                     ", which is in the matrix; set it in the tables [model.*] that have it");
       }
 }
 
-Matrix read_matrix(const Member& section, Problems& problems) {
+Matrix read_matrix(const Member& section, const Declared& declared, Problems& problems) {
   Matrix matrix{.given = true, .broken = false, .at = section.value.at, .dimensions = {}};
   const std::size_t errors = problems.errors();
   if (const Item::Table* table = section_table(section, "[matrix]", problems)) {
-    matrix.dimensions = read_dimensions(*table, problems);
+    matrix.dimensions = read_dimensions(*table, declared, problems);
     sort_dimensions(matrix);
   }
   matrix.broken = problems.errors() > errors;

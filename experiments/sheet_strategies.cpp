@@ -83,7 +83,7 @@ void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
   std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const Member& each) {
     return std::find(of_tables.begin(), of_tables.end(), each.name) == of_tables.end();
   });
-  read_settings(settings, where, known, sheet.strategies[member.name], problems);
+  read_settings(settings, where, known, sheet.strategies[member.name], sheet.declared, problems);
 }
 
 // Is the value a label of the sheet? Reports it where not.

@@ -5,8 +5,10 @@
 #include <numeric>
 
 #include "experiments/key_forms.h"
+#include "experiments/run.h"
 #include "models/named_row.h"
 #include "models/nearest_name.h"
+#include "models/printable.h"
 
 namespace trainyard::experiments {
 
@@ -37,12 +39,16 @@ std::string near_choice(const Parameter& parameter, const Item& item) {
 }
 
 // Models may have different parameters of one name: what suits none is held against that of a model meant.
-std::optional<Value> suits_a_model(const std::string& name, const Item& item, Problems& problems,
-                                   const std::vector<std::string>& meant) {
+std::optional<Value> suits_a_model(const std::string& name, const Item& item, const Declared& declared,
+                                   Problems& problems, const std::vector<std::string>& meant) {
   const Parameter* nearest = nullptr;
   bool of_meant = false;
   const auto raw = as_value(item);
-  for (const models::Model& model : models::catalogue()) {
+  std::vector<const models::Model*> all;
+  for (const models::Model& model : models::catalogue()) all.push_back(&model);
+  for (const models::Model& model : declared.models) all.push_back(&model);
+  for (const models::Model* each : all) {
+    const models::Model& model = *each;
     const Parameter* parameter = hyperparameter(model, name);
     if (parameter == nullptr) continue;
     if (raw && !models::problem_with(*parameter, *raw)) return models::coerced(*parameter, *raw);
@@ -69,17 +75,13 @@ const Parameter* hyperparameter(const models::Model& model, std::string_view nam
   return models::row_or_null(model.hyperparameters, &Parameter::name, name);
 }
 
-const models::Model* model_or_null(std::string_view name) {
-  return models::row_or_null(models::catalogue(), &models::Model::name, name);
-}
 const StrategyKind* strategy_or_null(std::string_view name) {
   return models::row_or_null(strategy_kinds(), &StrategyKind::name, name);
 }
 
-bool is_hyperparameter(std::string_view name) {
-  const auto rows = models::catalogue();
-  return std::any_of(rows.begin(), rows.end(),
-                     [&](const models::Model& model) { return hyperparameter(model, name) != nullptr; });
+bool is_hyperparameter(std::string_view name, const Declared& declared) {
+  const auto has_it = [&](const models::Model& model) { return hyperparameter(model, name) != nullptr; };
+  return std::ranges::any_of(models::catalogue(), has_it) || std::ranges::any_of(declared.models, has_it);
 }
 
 bool is_strategy_key(std::string_view name) {
@@ -106,19 +108,27 @@ std::vector<std::string> hyperparameter_names(const models::Model& model) {
   return names;
 }
 
-std::vector<std::string> all_value_names() {
+std::vector<std::string> all_value_names(const Declared& declared) {
   std::vector<std::string> names{"model", "strategy"};
   for (const std::string& name : run_key_names(true)) names.push_back(name);
-  for (const models::Model& model : models::catalogue())
-    for (const std::string& name : hyperparameter_names(model))
+  for (const std::string& model : model_names(declared))
+    for (const std::string& name : hyperparameter_names(*model_or_null(model, declared)))
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   return names;
 }
 
+bool is_value_of_every_run(std::string_view name) {
+  return run_parameter(name) != nullptr || is_run_value(name);
+}
+
 std::optional<Value> checked_value(const Parameter& parameter, const Item& item, Problems& problems) {
   const auto raw = as_value(item);
-  const auto wrong = raw ? models::problem_with(parameter, *raw)
-                         : "must be " + models::allowed_text(parameter) + ", is " + description(item);
+  auto wrong = raw ? models::problem_with(parameter, *raw)
+                   : "must be " + models::allowed_text(parameter) + ", is " + description(item);
+  // Any text may become an argument of a program, and stands in JSON.
+  if (raw && !wrong && item.text() != nullptr &&
+      (!models::is_utf8(*item.text()) || item.text()->find('\0') != std::string::npos))
+    wrong = "must be text in UTF-8 without zero bytes";
   if (wrong) {
     problems.error(item.at, parameter.name + " " + *wrong + near_choice(parameter, item));
     return std::nullopt;
@@ -126,10 +136,15 @@ std::optional<Value> checked_value(const Parameter& parameter, const Item& item,
   return models::coerced(parameter, *raw);
 }
 
-std::optional<Value> checked_value(const std::string& name, const Item& item, Problems& problems,
-                                   const std::vector<std::string>& models) {
+std::optional<Value> checked_value(const std::string& name, const Item& item, const Declared& declared,
+                                   Problems& problems, const std::vector<std::string>& models) {
   const Parameter* parameter = run_parameter(name);
-  if (parameter == nullptr) return suits_a_model(name, item, problems, models);
+  if (parameter == nullptr) return suits_a_model(name, item, declared, problems, models);
+  if (name == "model" || name == "dataset") {
+    Parameter named = *parameter;
+    named.choices = name == "model" ? model_names(declared) : dataset_names(declared);
+    return checked_value(named, item, problems);
+  }
   if (name == "batch") return checked_batch(*parameter, item, problems);
   if (name == "stage_split") return checked_stage_split(*parameter, item, problems);
   auto value = checked_value(*parameter, item, problems);

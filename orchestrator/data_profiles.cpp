@@ -11,6 +11,7 @@ std::vector<experiments::ProfiledData> data_profiles(const experiments::Experime
     return std::ranges::find(some, identity, &experiments::ProfiledData::identity);
   };
   for (const experiments::Run& run : experiment.runs) {
+    if (!run.declared.dataset_title.empty()) continue;  // only the program can read it
     const std::string identity = experiments::identity_of(run.data);
     if (find(profiles, identity) != profiles.end()) continue;
     if (const auto found = find(known, identity); found != known.end()) {

@@ -112,7 +112,7 @@ class CellBuilder {
       Cell cell;
       cell.model = id.first;
       cell.further = id.second;
-      cell.label = label_of(title_of(id.first), id.second);
+      cell.label = label_of(id.first.empty() ? title_of(id.first) : title_of(run), id.second);
       cell.baseline.value = compare_.baseline;
       cells_.push_back(std::move(cell));
     }

@@ -25,7 +25,7 @@ bool has_diverged(const Observation& observation) {
   return no_loss_where_others_count(final.train_loss, final.train_accuracy) ||
          no_loss_where_others_count(final.validation_loss, final.validation_accuracy) ||
          no_loss_where_others_count(final.test_loss, final.test_accuracy) ||
-         (std::isnan(final.train_loss) && known_to_have(observation.run->model, find_metric("train-loss")));
+         (std::isnan(final.train_loss) && known_to_have(*observation.run, find_metric("train-loss")));
 }
 
 // Same machine and same programs: what two times must share to be compared.
@@ -250,7 +250,7 @@ bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric) {
   bool diverged = false;
   for (const Arm* side : {&baseline, &arm}) {
     for (const Observation& observation : side->runs) {
-      known = known || known_to_have(observation.run->model, metric);
+      known = known || known_to_have(*observation.run, metric);
       if (observation.final == nullptr) continue;
       if (!std::isnan(observation.final->*metric.final_value)) return true;
       finished = true;

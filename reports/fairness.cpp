@@ -241,7 +241,7 @@ void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
     const db::RunSummary& run = *observation.run;
     if (run.status != "failed") return;
     statements.push_back(
-        {Bearing::unfair, "Failed and left out: " + name_of(run, title_of(run.model), data.plan.varied) +
+        {Bearing::unfair, "Failed and left out: " + name_of(run, title_of(run), data.plan.varied) +
                               (run.failure.empty() ? "" : " (" + run.failure + ")") + "."});
   };
   for (const Cell& cell : cells) {

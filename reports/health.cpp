@@ -24,7 +24,7 @@ constexpr std::size_t fewest_epochs = 3;  // before a loss is called constant
 double classes_of(const db::RunSummary& run) {
   const auto models = models::catalogue();
   const auto model = std::ranges::find(models, run.model, &models::Model::name);
-  if (model == models.end() || model->task != "classification") return 0;
+  if (!run.model_title.empty() || model == models.end() || model->task != "classification") return 0;
   const auto datasets = models::datasets();
   const auto dataset = std::ranges::find(datasets, run.dataset, &models::Dataset::name);
   return dataset == datasets.end() ? 0 : static_cast<double>(dataset->classes);
@@ -52,7 +52,7 @@ bool is_impossible(const db::EpochRow& epoch) {
 Symptom symptom_of(const db::RunSummary& run, const std::vector<const db::EpochRow*>& epochs) {
   const db::EpochRow& last = *epochs.back();
   const bool no_number = std::isinf(last.train_loss) ||
-                         (std::isnan(last.train_loss) && known_to_have(run.model, find_metric("train-loss")));
+                         (std::isnan(last.train_loss) && known_to_have(run, find_metric("train-loss")));
   if (no_number) return Symptom::diverged;
   if (is_impossible(last)) return Symptom::impossible;
   if (is_at_chance(last, classes_of(run))) return Symptom::chance;
@@ -97,7 +97,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
   for (const db::RunSummary& run : data.runs) {
     const auto found = epochs.find(run.run_key);
     if (found == epochs.end() || run.status != "finished") continue;
-    const std::string name = title_of(run.model) + " " + run.strategy;
+    const std::string name = title_of(run) + " " + run.strategy;
     auto group = std::ranges::find(groups, name, &std::pair<std::string, SymptomCount>::first);
     if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
     ++group->second.runs;

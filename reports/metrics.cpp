@@ -86,9 +86,21 @@ std::string title_of(const std::string& model) {
   return row == nullptr ? model : row->title;
 }
 
-bool known_to_have(const std::string& model, const Metric& metric) {
+std::string title_of(const db::RunSummary& run) {
+  return run.model_title.empty() ? title_of(run.model) : run.model_title;
+}
+
+// Of a model of the user's own: what runs of its task record.
+static bool declared_to_have(const db::RunSummary& run, const Metric& metric) {
+  if (!metric.task.empty()) return run.task == metric.task;
+  const bool counts = run.task == "classification" || run.task == "translation";
+  return metric.record.empty() || metric.record == "loss" || (metric.record == "correct" && counts);
+}
+
+bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (metric.rarely_measured) return false;
-  const models::Model* row = find_row(model);
+  if (!run.model_title.empty()) return declared_to_have(run, metric);
+  const models::Model* row = find_row(run.model);
   if (!metric.task.empty() && (row == nullptr || row->task != metric.task)) return false;
   if (metric.record.empty()) return true;
   return row != nullptr && std::ranges::find(row->metrics, metric.record) != row->metrics.end();

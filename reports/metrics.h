@@ -34,11 +34,12 @@ bool is_cost(MetricKind kind);
 // A verdict of it has a column in the table of all models, where anything was measured.
 bool is_of_every_model(const Metric& metric);
 
-// The model's title in the catalogue ("MLP"), else its name.
+// The model's title in the catalogue ("MLP"), or as the file declares it, else its name.
 std::string title_of(const std::string& model);
+std::string title_of(const db::RunSummary& run);
 
-// Whether any run of `model` is to have the metric: by the catalogue, or, for models that it does not know
-// (foreign arms), by the numbers that are there.
-bool known_to_have(const std::string& model, const Metric& metric);
+// Whether the run is to have the metric: by the catalogue or the task that the file declares. A model of the
+// user's own without a task has a loss; what else it has the numbers say.
+bool known_to_have(const db::RunSummary& run, const Metric& metric);
 
 }  // namespace trainyard::reports

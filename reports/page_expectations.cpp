@@ -18,9 +18,14 @@ std::string range_of(const std::vector<double>& values) {
   return low == high ? for_table(low) : for_table(low) + " – " + for_table(high);
 }
 
-void add_row(Markup& out, const CheckedExpectation& checked) {
+std::string title_of_runs(const std::string& model, const ReportData& data) {
+  const auto run = std::ranges::find(data.runs, model, &db::RunSummary::model);
+  return run == data.runs.end() ? title_of(model) : title_of(*run);
+}
+
+void add_row(Markup& out, const CheckedExpectation& checked, const ReportData& data) {
   const std::string text = experiments::to_text(checked.expectation);
-  out.open("tr").leaf("td", {}, title_of(checked.expectation.model));
+  out.open("tr").leaf("td", {}, title_of_runs(checked.expectation.model, data));
   out.leaf("td", {}, text.substr(text.find(": ") + 2));
   out.leaf("td", {{"class", "n"}}, std::to_string(checked.values.size()));
   out.leaf("td", {{"class", "n"}}, range_of(checked.values)).open("td");
@@ -40,7 +45,7 @@ Markup page_expectations(const Content& content) {
   out.leaf("th", {{"scope", "col"}, {"class", "n"}}, "Runs");
   out.leaf("th", {{"scope", "col"}, {"class", "n"}}, "Found");
   out.leaf("th", {{"scope", "col"}}, "").close().close().open("tbody").line();
-  for (const CheckedExpectation& checked : content.expectations) add_row(out, checked);
+  for (const CheckedExpectation& checked : content.expectations) add_row(out, checked, *content.data);
   out.close().close().close().close();
   return out;
 }

@@ -89,9 +89,7 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
     return final == nullptr ? nan : final->*member;
   };
   out.open("tr", {{"class", run.status == "failed" ? "failed" : "run"}});
-  out.leaf("td", {{"class", "name"}}, run.run_key)
-      .leaf("td", {}, title_of(run.model))
-      .leaf("td", {}, run.strategy);
+  out.leaf("td", {{"class", "name"}}, run.run_key).leaf("td", {}, title_of(run)).leaf("td", {}, run.strategy);
   add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
   add_number(out, static_cast<double>(run.epochs_done),
              std::to_string(run.epochs_done) +

@@ -89,7 +89,8 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
        "[matrix], "
        "for models that have it"},
       {start + "[model.resnet]", "f.toml:4:8: error: there is no model \"resnet\"" +
-                                     models::name_advice("resnet", models::model_names())},
+                                     models::name_advice("resnet", models::model_names()) +
+                                     "; a model of your own needs a title"},
       {start + "[model.nlp]", "f.toml:4:8: error: there is no model \"nlp\"; did you mean \"mlp\"?"},
       {start + "[model.mlp]\n\"a\\nb\" = 1",
        "f.toml:5:1: error: \"a\\nb\" is not a key of [model.mlp]" + advice},

@@ -46,7 +46,7 @@ struct Machine {
 // All that `check`, `plan` and `run` ask before anything is trained, so that none of them says yes where
 // another says no: is the data there, and what the programs of the user's read; has this machine the
 // programs, devices and launcher; do the runs fit them? Fills in the data and the keys of all runs, and what
-// [machine] left open. Prints warnings; UserError where a run could not be trained.
+// [machine] left open. Prints warnings; UserError if a run could not be trained.
 Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
               const std::optional<std::filesystem::path>& data);
 

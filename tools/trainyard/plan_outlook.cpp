@@ -133,8 +133,9 @@ TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& a
   return table;
 }
 
-bool classifies(const std::string& model) {
-  return models::find_model(model).task == "classification";
+bool classifies(const Run& run) {
+  if (!run.declared.model_title.empty()) return run.declared.task == "classification";
+  return models::find_model(run.model).task == "classification";
 }
 
 // Of the validation part; read once for each way of splitting a data set.
@@ -165,7 +166,7 @@ void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, O
                        name, n, n == 1 ? "" : "s"));
     else if (n < few_seeds)
       warn(fmt::format("{}: NO CHANGE is unlikely with {} seeds; plan {} or more", name, n, few_seeds));
-    if (!classifies(arm.first->model)) continue;
+    if (!classifies(*arm.first) || !arm.first->declared.dataset_title.empty()) continue;
     const auto samples = counts.validation(arm.first->data);
     if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
       warn(fmt::format(

@@ -31,7 +31,12 @@ struct ShowOptions {
 
 TextTable values_table(const db::RunSummary& run) {
   TextTable table{.columns = {"key", "value"}, .rows = {}, .right = {}};
-  for (const auto& [name, value] : run.axes) table.rows.push_back({name, models::to_text(value)});
+  const auto titled = [](const std::string& title) { return title.empty() ? "" : " (" + title + ")"; };
+  for (const auto& [name, value] : run.axes) {
+    table.rows.push_back({name, models::to_text(value)});
+    if (name == "model") table.rows.back().back() += titled(run.model_title);
+    if (name == "dataset") table.rows.back().back() += titled(run.dataset_title);
+  }
   return table;
 }
 
