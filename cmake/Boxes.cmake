@@ -25,6 +25,11 @@ endfunction()
 # trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`, run by ctest as
 # NAME from the source folder. Of several at once, those of the highest cost begin first. Cases are named as they end, so
 # that where a program is killed it can be seen in which.
+# Tests that run side by side never wait for each other's sweeps, and their times count all the same.
+function(trainyard_test_surroundings name variable)
+  set(${variable} "TRAINYARD_HOST_LOCK=${CMAKE_CURRENT_BINARY_DIR}/${name}.host-lock;TRAINYARD_OTHERS_LIMIT=1000" PARENT_SCOPE)
+endfunction()
+
 function(trainyard_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT;COST" "SOURCES;LINKS")
   if(NOT test_TIMEOUT)
@@ -36,7 +41,8 @@ function(trainyard_test name)
   add_executable(tests_${name} ${test_SOURCES})
   target_link_libraries(tests_${name} PRIVATE trainyard_warnings trainyard_doctest_main doctest::doctest ${test_LINKS})
   target_include_directories(tests_${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests/support")
+  trainyard_test_surroundings(${name} test_surroundings)
   add_test(NAME ${name} COMMAND tests_${name} --duration=true WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_COST}
-    ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/leaks.txt:print_suppressions=0")
+    ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/leaks.txt:print_suppressions=0;${test_surroundings}")
 endfunction()

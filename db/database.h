@@ -21,7 +21,7 @@ class Database;
 
 namespace trainyard::db {
 
-inline constexpr int schema_version = 8;
+inline constexpr int schema_version = 9;
 
 // The database cannot be written or read any more: the disk is full, cannot be written, or fails. What was
 // committed is intact.
@@ -90,6 +90,8 @@ class Ingest {
   // Of an attempt whose run file was ingested. Never throws for what a record says: one that cannot be read
   // as its type is kept whole in `extra_record`, with the reason.
   Accepted record(const experiments::Record& record);
+  // After all attempts of a yard: marks old ones that overlap in time (`run_states.h`).
+  void replayed();
 
  private:
   struct Statements;

@@ -81,6 +81,12 @@ void Ingest::together(const std::function<void()>& work) {
   statements_->together = false;
 }
 
+void Ingest::replayed() {
+  translated(database_.connection(), [&] {
+    statements_->atomically([&] { mark_overlaps(database_.connection(), statements_->states); });
+  });
+}
+
 void Ingest::journal_entry(const nlohmann::json& entry) {
   translated(database_.connection(),
              [&] { statements_->atomically([&] { statements_->journal.take(entry); }); });

@@ -62,6 +62,8 @@ FinalMetrics final_of(RowReader row) {
     final.*value = row.number();
   final.epochs = row.integer();
   final.times_count = row.flag();
+  final.times_problem = row.text();
+  final.other_share = row.number();
   return final;
 }
 
@@ -114,7 +116,8 @@ std::vector<FinalMetrics> final_metrics(const Database& database, const std::str
       SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
              f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
              f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
-             f.test_psnr, f.test_bleu, f.epoch_energy_joules, f.peak_device_bytes, s.epochs_done, s.times_count
+             f.test_psnr, f.test_bleu, f.epoch_energy_joules, f.peak_device_bytes, s.epochs_done, s.times_count,
+             s.times_problem, s.other_share
       FROM task_final_metrics f
       JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
       JOIN run_state s ON s.run_key = f.run_key

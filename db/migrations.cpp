@@ -141,9 +141,21 @@ UPDATE epoch SET
 WHERE json_type(extra, '$.batches') IN ('text', 'null');
 )sql";
 
-constexpr std::array<std::string_view, 8> all_migrations{first_version,   second_version, third_version,
+// Why the times of an attempt, and so of a run, do not count (NULL: they do), and what other processes took
+// of its cores. Whether they count was a column that followed from the launch alone.
+constexpr std::string_view ninth_version = R"sql(
+ALTER TABLE attempt DROP COLUMN times_count;
+ALTER TABLE attempt ADD COLUMN overlapped INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE attempt ADD COLUMN other_share REAL;
+ALTER TABLE attempt ADD COLUMN times_problem TEXT;
+ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (times_problem IS NULL);
+ALTER TABLE run_state ADD COLUMN other_share REAL;
+ALTER TABLE run_state ADD COLUMN times_problem TEXT;
+)sql";
+
+constexpr std::array<std::string_view, 9> all_migrations{first_version,   second_version, third_version,
                                                          fourth_version,  fifth_version,  sixth_version,
-                                                         seventh_version, eighth_version};
+                                                         seventh_version, eighth_version, ninth_version};
 static_assert(all_migrations.size() == schema_version);
 
 }  // namespace

@@ -77,6 +77,8 @@ Attempt attempt_of(RowReader row) {
   attempt.total_seconds = row.number_or_zero();
   attempt.cause = row.text();
   attempt.launch = json::parse(row.text());
+  attempt.times_problem = row.text();
+  attempt.other_share = row.number();
   return attempt;
 }
 
@@ -165,11 +167,16 @@ Finished finished_runs(const Database& database, const std::map<std::string, std
       SELECT MAX(a.circumstances_hash = ?2)
       FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
       WHERE s.run_key = ?1 AND s.status = 'finished')sql");
+    SQLite::Statement problem(
+        database.connection(),
+        "SELECT times_problem FROM run_state WHERE run_key = ? AND times_problem IS NOT NULL");
     Finished finished;
     for (const auto& [key, hash] : hash_by_key) {
       Bound rows(statement, key, hash);
       if (!rows.next() || rows.row().isColumnNull(0)) continue;
       (rows.row().getColumn(0).getInt() == 1 ? finished.here : finished.elsewhere).push_back(key);
+      Bound state(problem, key);
+      if (state.next()) finished.times_problems[key] = state.row().getColumn(0).getString();
     }
     return finished;
   });
@@ -224,7 +231,8 @@ int last_known_attempt(const Database& database, const std::string& run_key) {
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch
+      SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch,
+             s.times_problem, s.other_share
       FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
       WHERE s.run_key = ? ORDER BY s.attempt)sql");
     Bound rows(statement, run_key);

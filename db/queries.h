@@ -91,6 +91,7 @@ std::vector<PlanEntry> plan_history(const Database& database, const std::string&
 struct Finished {
   std::vector<std::string> here;
   std::vector<std::string> elsewhere;
+  std::map<std::string, std::string> times_problems;  // of those here whose times do not count: why
 };
 Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key);
 
@@ -160,7 +161,9 @@ struct FinalMetrics {
   double epoch_energy_joules = not_defined;  // of all devices: the median over the epochs that are timed
   double peak_device_bytes = not_defined;    // of the rank that needed most; GPUs only
   std::int64_t epochs = 0;
-  bool times_count = true;  // host to itself, devices not shared, all of it under the same circumstances
+  bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
+  std::string times_problem;  // why they do not; empty if they count
+  double other_share = not_defined;  // of its cores, that other processes took; not defined: not recorded
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 
@@ -184,8 +187,10 @@ struct Attempt {
   std::string directory;
   std::string started;
   double total_seconds = 0;
-  std::string cause;      // first error line, empty where it went well
-  nlohmann::json launch;  // its run.json
+  std::string cause;                 // first error line, empty where it went well
+  nlohmann::json launch;             // its run.json
+  std::string times_problem;         // why its times do not count; empty if they do
+  double other_share = not_defined;  // of its cores, that other processes took; not defined: not recorded
 };
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
 

@@ -36,7 +36,7 @@ struct RecordRows::Kind {
 };
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
-  static constexpr std::array<Kind, 12> kinds{{
+  static constexpr std::array<Kind, 13> kinds{{
       {"start", Kind::Writer::rank, &RecordRows::start},
       {"epoch", Kind::Writer::rank, &RecordRows::epoch},
       {"test", Kind::Writer::rank, &RecordRows::test},
@@ -48,6 +48,7 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
       {"submitted", Kind::Writer::orchestrator, &RecordRows::event},
       {"signalled", Kind::Writer::orchestrator, &RecordRows::event},
       {"exited", Kind::Writer::orchestrator, &RecordRows::event},
+      {"processor_use", Kind::Writer::orchestrator, &RecordRows::event},
       {"cause", Kind::Writer::orchestrator, &RecordRows::event},
   }};
   for (const Kind& kind : kinds)

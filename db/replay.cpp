@@ -117,6 +117,7 @@ class Replayer {
         attempt(found.path, run.filename().string(), found.number);
   }
 
+  void ended() { ingest_.replayed(); }
   void together(const std::function<void()>& work) { ingest_.together(work); }
   Replay result() && { return std::move(result_); }
 
@@ -202,6 +203,7 @@ Replay replay(const fs::path& yard, Database& database) {
   replayer.together([&] {
     replayer.journal(yard / "journal.jsonl");
     replayer.runs(yard / "runs");
+    replayer.ended();
   });
   return std::move(replayer).result();
 }

@@ -1,5 +1,8 @@
 #include "db/run_states.h"
 
+#include <utility>
+#include <vector>
+
 #include "db/attempt_chain.h"
 #include "db/binding.h"
 #include "db/mean_over_ranks.h"
@@ -11,6 +14,45 @@ namespace {
 // The attempt that counts: the latest finished one, else the latest.
 constexpr const char* find_counted = R"sql(
 SELECT attempt, status FROM attempt_status WHERE run_key = ? ORDER BY status = 'finished' DESC, attempt DESC LIMIT 1
+)sql";
+
+// The first reason why the times of an attempt do not count. Cores: releases before the lock of the host
+// pinned a rank of two threads to one core.
+constexpr const char* put_times_problem = R"sql(
+UPDATE attempt SET
+  other_share = (SELECT e.extra ->> '$.other_share' FROM event e
+                 WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+                 ORDER BY e.seq DESC LIMIT 1),
+  times_problem = COALESCE(
+    IIF(host_exclusive, NULL, 'other runs shared the host'),
+    IIF(devices_shared, 'its ranks shared devices', NULL),
+    (SELECT 'a rank had ' || MIN(n) || IIF(MIN(n) = 1, ' core', ' cores') || ' for ' ||
+            (launch ->> '$.circumstances.threads_per_rank') || ' threads'
+     FROM (SELECT json_array_length(value) AS n FROM json_each(launch, '$.cores'))
+     WHERE n > 0 AND n < launch ->> '$.circumstances.threads_per_rank'),
+    IIF(overlapped, 'another timed run of this yard trained on the host at the same time', NULL),
+    (SELECT e.why FROM event e
+     WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+     ORDER BY e.seq DESC LIMIT 1))
+WHERE run_key = ?1
+)sql";
+
+// An attempt lasts from its launch to its last record. Ordered by launch, it overlaps an earlier one if one
+// of those lasts beyond its launch, and a later one if the next begins before its end.
+constexpr const char* overlapping = R"sql(
+WITH timed AS (
+  SELECT run_key, attempt, host, created, overlapped,
+    (SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS ended
+  FROM attempt a
+  WHERE host_exclusive AND NOT COALESCE(launch ->> '$.host_locked', 0)
+    AND json_array_length(launch, '$.cores') > 0
+)
+SELECT run_key, attempt FROM (
+  SELECT run_key, attempt, overlapped,
+    COALESCE(MAX(ended) OVER (in_order ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) > created, 0)
+      OR COALESCE(LEAD(created) OVER in_order < ended, 0) AS overlaps
+  FROM timed WINDOW in_order AS (PARTITION BY host ORDER BY created, run_key, attempt)
+) WHERE overlaps AND NOT overlapped
 )sql";
 
 // The parameters of what follows: ?1 the run, ?2 the attempt that counts for it, ?3 its status.
@@ -39,7 +81,7 @@ WITH done AS (
 std::string put_state() {
   return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
          "first_epochs_timed, epoch_train_seconds, energy_joules, epoch_energy_joules, peak_device_bytes, "
-         "total_seconds, test_accuracy, failure, updated, times_count)" +
+         "total_seconds, test_accuracy, failure, updated, times_problem, times_count, other_share)" +
          std::string(with_epochs) + R"sql(, timed AS (
   SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
   FROM done WHERE train_seconds IS NOT NULL
@@ -68,9 +110,12 @@ SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   s.failure,
   COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = ?1),
            (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
-  (SELECT MIN(a.times_count) AND COUNT(DISTINCT a.circumstances_hash) = 1
-   FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt WHERE k.run_key = ?1)
-FROM attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
+  t.problem, t.problem IS NULL, t.other_share
+FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_hash) = 1, NULL,
+               'its attempts ran under different circumstances')) AS problem,
+        IIF(COUNT(a.other_share) = COUNT(*), MAX(a.other_share), NULL) AS other_share
+      FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt WHERE k.run_key = ?1) t,
+  attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
 }
 
 // Of the corpus, from the sums of all ranks: exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where p_n
@@ -100,6 +145,7 @@ std::string put_final() {
 
 RunStates::RunStates(SQLite::Database& connection)
     : epochs_(connection),
+      put_times_problem_(connection, put_times_problem),
       clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
       clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
       clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
@@ -117,6 +163,7 @@ void RunStates::refresh() {
 }
 
 void RunStates::refresh(const std::string& run_key) {
+  execute(put_times_problem_, run_key);
   for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
   Bound counted(find_counted_, run_key);
   if (!counted.next()) return;
@@ -127,9 +174,22 @@ void RunStates::refresh(const std::string& run_key) {
   if (status == "finished") execute(put_final_, run_key, attempt, status);
 }
 
+void mark_overlaps(SQLite::Database& connection, RunStates& states) {
+  std::vector<std::pair<std::string, int>> found;
+  SQLite::Statement rows(connection, overlapping);
+  while (rows.executeStep()) found.emplace_back(rows.getColumn(0).getString(), rows.getColumn(1).getInt());
+  rows.reset();
+  SQLite::Statement mark(connection, "UPDATE attempt SET overlapped = 1 WHERE run_key = ? AND attempt = ?");
+  for (const auto& [run_key, attempt] : found) {
+    execute(mark, run_key, attempt);
+    states.changed(run_key);
+  }
+}
+
 void make_run_states(SQLite::Database& connection) {
   make_attempt_epochs(connection);
   RunStates states(connection);
+  mark_overlaps(connection, states);
   SQLite::Statement keys(connection, "SELECT run_key FROM run");
   while (keys.executeStep()) states.changed(keys.getColumn(0).getString());
   states.refresh();

@@ -36,6 +36,7 @@ class RunStates {
 
   std::map<std::string, std::set<std::pair<int, std::int64_t>>> changed_;  // by run: (attempt, epoch)
   AttemptEpochs epochs_;
+  SQLite::Statement put_times_problem_;
   SQLite::Statement clear_chain_;
   SQLite::Statement clear_state_;
   SQLite::Statement clear_final_;
@@ -47,5 +48,9 @@ class RunStates {
 
 // All these tables anew, for all runs: the last step of a migration.
 void make_run_states(SQLite::Database& connection);
+
+// Marks attempts of releases without a lock of the host that overlap in time on one host, although each says
+// that it had the host to itself, and the states of their runs: after a replay, and in a migration.
+void mark_overlaps(SQLite::Database& connection, RunStates& states);
 
 }  // namespace trainyard::db

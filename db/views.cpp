@@ -40,7 +40,8 @@ SELECT a.run_key, a.attempt, s.status, a.created,
   END AS failure,
   (SELECT MAX(o.last_time) FROM spool o
    WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS last_record,
-  a.host, a.processor, a.world_size, a.times_count, a.circumstances_hash, a.directory
+  a.host, a.processor, a.world_size, a.times_count, a.circumstances_hash, a.directory, a.times_problem,
+  a.other_share
 FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.attempt
 )sql";
 
@@ -87,7 +88,8 @@ SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS str
   r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds, s.test_accuracy,
   s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
-  m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes
+  m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes, s.times_problem,
+  s.other_share
 FROM run r
 LEFT JOIN experiment_run m ON m.run_key = r.run_key
 LEFT JOIN experiment n ON n.name = m.experiment

@@ -48,8 +48,9 @@ struct Launch {
   std::vector<std::vector<int>> cores;  // of each rank: CPU numbers it is pinned to; empty = not pinned
   bool host_exclusive = true;           // no other timed run beside it: its times count in verdicts
   bool devices_shared = false;          // more ranks than devices: its times are marked
-  bool probe = false;    // two steps are held against the virtual mesh first: runner/parity_gate.h
-  int retries_left = 0;  // attempts that may follow where this one fails
+  bool host_locked = true;  // this host's lock for timed runs was held; releases before that had none
+  bool probe = false;       // two steps are held against the virtual mesh first: runner/parity_gate.h
+  int retries_left = 0;     // attempts that may follow where this one fails
   Circumstances circumstances;
   std::filesystem::path checkpoints;  // the run's folder for them, absolute; empty: it keeps none
   std::optional<Resumes> resumes;     // empty: it begins at epoch 1
@@ -60,9 +61,9 @@ struct Launch {
 std::string gpu_of_task(std::size_t rank);
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
-// host_exclusive, devices_shared, probe (absent: false), circumstances, circumstances_hash, world_size,
-// created; where the run keeps checkpoints `checkpoints`, where it goes on from one `resumes_attempt` and
-// `resumes_after_epoch`, and where it may be tried again `retries_left`.
+// host_exclusive, devices_shared, host_locked (absent: false), probe (absent: false), circumstances,
+// circumstances_hash, world_size, created; where the run keeps checkpoints `checkpoints`, where it goes on
+// from one `resumes_attempt` and `resumes_after_epoch`, and where it may be tried again `retries_left`.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
 void write_launch(const Launch& launch);                    // atomically, as records/run.json, fsynced

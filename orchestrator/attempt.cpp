@@ -62,6 +62,7 @@ void Attempt::start() {
   record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}});
   workplace_.status.run_started(planned_, place_.attempt);
   tell_where_it_begins();
+  if (host_exclusive_ && !leased_cores().empty()) before_launch_ = processor_times();
   try {
     launch_ranks();
   } catch (const UserError& error) {

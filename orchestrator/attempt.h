@@ -85,6 +85,8 @@ class Attempt {
   void launch_ranks();
   void adopt_ranks();
   bool foreign() const;  // its ranks are a program of the user's
+  std::vector<int> leased_cores() const;
+  void record_other_use();
   void open_records();
   void record(const std::string& type, const nlohmann::ordered_json& body);
   void poll_ranks();
@@ -124,6 +126,7 @@ class Attempt {
   Collector collector_;
   std::optional<experiments::RecordWriter> records_;
   std::unique_ptr<Gang> gang_;                    // null where it could not be launched
+  std::optional<ProcessorTimes> before_launch_;   // of a run whose times may count, on this host
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
   std::vector<Death> deaths_;
   std::vector<Unheard> unheard_;

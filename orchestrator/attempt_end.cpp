@@ -1,5 +1,6 @@
 // How an attempt went: finished, failed and by whose fault, or interrupted.
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "orchestrator/attempt.h"
@@ -27,6 +28,7 @@ void Attempt::finish(const GangEnd& end) {
     workplace_.status.message(experiments::label(planned_.run) + ": ended " + std::to_string(left) +
                               (left == 1 ? " process" : " processes") + " that its ranks had left behind");
   collector_.collect();
+  record_other_use();
   outcome_.taken_away = end.kind == GangEnd::Kind::taken_away && !collector_.finished() && !stopped_;
   if (collector_.finished())
     succeed();
@@ -50,6 +52,33 @@ void Attempt::finish(const GangEnd& end) {
   outcome_.test_loss = collector_.test_loss();
   tell_messages();
   over_ = true;
+}
+
+// Each CPU once that a rank is pinned to; none if ranks run elsewhere.
+std::vector<int> Attempt::leased_cores() const {
+  std::set<int> cores;
+  for (const Device& device : devices_) cores.insert(device.cores.begin(), device.cores.end());
+  return {cores.begin(), cores.end()};
+}
+
+// Once all processes of the attempt are gone and waited for: only then is known what they took themselves.
+void Attempt::record_other_use() {
+  if (!before_launch_) return;
+  const std::vector<int> cores = leased_cores();
+  const auto use = other_use(*before_launch_, processor_times(), cores, with_hyper_threads(cores));
+  const double limit = workplace_.options.others_limit;
+  nlohmann::ordered_json body{{"cores", cores.size()}, {"limit", limit}};
+  if (use)
+    body.update({{"seconds", use->seconds},
+                 {"other_seconds", use->other_seconds},
+                 {"other_share", use->share},
+                 {"stolen_seconds", use->stolen_seconds},
+                 {"host_other_share", use->host_share}});
+  const std::string problem = use ? use_problem(*use, limit) : "";
+  if (!problem.empty()) body["why"] = problem;
+  record("processor_use", body);
+  if (!problem.empty() && collector_.finished() && !planned_.devices_shared)
+    workplace_.status.message(experiments::label(planned_.run) + ": its times do not count: " + problem);
 }
 
 // A run that has kept an epoch more goes on from there, as often as it takes; else the next attempt would end

@@ -65,6 +65,7 @@ experiments::Launch Attempt::launch() const {
   launch.run = planned_.run;
   launch.host_exclusive = host_exclusive_;
   launch.devices_shared = planned_.devices_shared;
+  launch.host_locked = workplace_.options.host_locked;
   launch.probe = planned_.probe;
   launch.retries_left = retries_left_;
   launch.circumstances = planned_.circumstances;

@@ -80,7 +80,17 @@ void keep_to(std::size_t wanted, Plan& plan) {
   if (widest > 0 && wanted * widest < plan.devices.size()) plan.devices.resize(wanted * widest);
 }
 
-void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database) {
+void mark_here(PlannedRun& run, const db::Finished& finished, bool could_count, bool retrain_times) {
+  run.state = PlanState::finished;
+  const auto problem = finished.times_problems.find(run.key);
+  if (problem == finished.times_problems.end() || !could_count || run.devices_shared) return;
+  run.times_problem = problem->second;
+  if (retrain_times) run.state = PlanState::to_run;
+}
+
+// `could_count`: [machine] lets times count.
+void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database, bool could_count,
+                   bool retrain_times) {
   std::map<std::string, std::string> hash_by_key;
   for (const PlannedRun& run : runs)
     hash_by_key[run.key] = experiments::circumstances_hash(run.circumstances);
@@ -89,7 +99,7 @@ void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database) 
   const std::set<std::string> elsewhere(finished.elsewhere.begin(), finished.elsewhere.end());
   for (PlannedRun& run : runs) {
     if (here.count(run.key) != 0)
-      run.state = PlanState::finished;
+      mark_here(run, finished, could_count, retrain_times);
     else if (elsewhere.count(run.key) != 0)
       run.state = PlanState::done_elsewhere;
   }
@@ -167,7 +177,7 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   }
   if (where.devices) keep_to(static_cast<std::size_t>(*where.devices), plan);
   if (database != nullptr) {
-    mark_finished(plan.runs, *database);
+    mark_finished(plan.runs, *database, where.on_this_host() && where.exclusive_host, options.retrain_times);
     expect_seconds(plan.runs, *database);
   }
   plan.order =

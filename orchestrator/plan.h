@@ -30,6 +30,8 @@ struct PlannedRun {
   bool probe = false;                      // two of its steps are held against the virtual mesh first
   std::optional<int> adopts;               // an attempt of an earlier sweep that is still under way
   std::optional<double> expected_seconds;  // from finished runs of the same kind
+  std::string
+      times_problem;  // it is finished, its times do not count, and would if it were trained again: why
 };
 
 struct Plan {
@@ -51,7 +53,8 @@ enum class Order { paired, declared };
 
 struct PlanOptions {
   Order order = Order::paired;
-  bool reuse = false;  // else done_elsewhere runs are run again
+  bool reuse = false;          // else done_elsewhere runs are run again
+  bool retrain_times = false;  // finished runs with a `times_problem` are run again
 };
 
 // `database` may be null: nothing has run yet.

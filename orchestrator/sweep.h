@@ -10,6 +10,7 @@
 #include "experiments/file.h"
 #include "orchestrator/launcher.h"
 #include "orchestrator/plan.h"
+#include "orchestrator/processor_use.h"
 #include "orchestrator/programs.h"
 #include "orchestrator/status.h"
 #include "orchestrator/yard.h"
@@ -40,6 +41,8 @@ struct SweepOptions {
   double backoff_seconds = 1;  // before the first retry, doubled before each further one; at most a minute
   int max_failures = 0;        // runs that failed, after which no further one is started; 0 = no limit
   bool fail_fast = false;      // the first failed run ends all others
+  bool host_locked = false;    // the caller holds the lock of this host (`host_lock.h`)
+  double others_limit = orchestrator::others_limit;  // share of its cores that others may take of a timed run
 };
 
 // Before it: the journal entry is appended and ingested, what a killed orchestrator left is recovered

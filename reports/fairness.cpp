@@ -1,6 +1,7 @@
 #include "reports/fairness.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -126,22 +127,63 @@ Statement warm_up(const std::vector<Cell>& cells) {
           "Some runs have fewer than 3 epochs: their time verdicts include the warm-up epoch."};
 }
 
-Statement marked_times(const std::vector<Cell>& cells) {
-  std::int64_t marked = 0;
-  std::int64_t finished = 0;
+// What is known of the finished runs' times.
+struct TimesKnown {
+  std::int64_t finished = 0, marked = 0, not_recorded = 0;
+  std::map<std::string, std::int64_t> problems;  // number of runs by reason
+  double most_taken = 0;                         // by other processes, of the cores of a run that counts
+};
+
+TimesKnown times_known(const std::vector<Cell>& cells) {
+  TimesKnown known;
   for (const Cell& cell : cells) {
     for_each_run(cell, [&](const Arm&, const Observation& observation) {
       if (observation.final == nullptr) return;
-      ++finished;
-      if (!observation.final->times_count) ++marked;
+      const db::FinalMetrics& final = *observation.final;
+      ++known.finished;
+      if (!final.times_count) {
+        ++known.marked;
+        ++known
+              .problems[final.times_problem.empty() ? "it shared the host or a device" : final.times_problem];
+      } else if (std::isnan(final.other_share)) {
+        ++known.not_recorded;
+      } else {
+        known.most_taken = std::max(known.most_taken, final.other_share);
+      }
     });
   }
-  if (finished == 0) return {Bearing::note, "No times are known yet."};
-  if (marked == 0) return {Bearing::fair, "Every finished run had the host and its devices to itself."};
-  return {Bearing::unfair,
-          models::counted(marked, "run") + " of " + std::to_string(finished) +
-              " shared the host or a device: " + (marked == 1 ? "its times are" : "their times are") +
-              " marked and enter no verdict."};
+  return known;
+}
+
+// "3 runs: other runs shared the host; 1 run: …": the three most frequent reasons.
+std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted(problems.begin(), problems.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &std::pair<std::string, std::int64_t>::second);
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i)
+    text += (i == 0 ? "" : "; ") + models::counted(sorted[i].second, "run") + ": " + sorted[i].first;
+  if (sorted.size() > most)
+    text += "; " + models::counted(sorted.size() - most, "further reason") + " in `trainyard show`";
+  return text;
+}
+
+Statement marked_times(const std::vector<Cell>& cells) {
+  const TimesKnown known = times_known(cells);
+  if (known.finished == 0) return {Bearing::note, "No times are known yet."};
+  if (known.marked > 0)
+    return {Bearing::unfair, models::counted(known.marked, "run") + " of " + std::to_string(known.finished) +
+                                 " did not have the host and its devices to itself: " +
+                                 (known.marked == 1 ? "its times are" : "their times are") +
+                                 " marked and enter no verdict (" + reasons_text(known.problems) + ")."};
+  if (known.not_recorded > 0)
+    return {Bearing::note,
+            "Whether every finished run had its devices to itself is not known: what other "
+            "processes took was not recorded for " +
+                models::counted(known.not_recorded, "run") + "."};
+  return {Bearing::fair,
+          "Every finished run had the host and its devices to itself: other processes took at most " +
+              plain_number(std::round(1000 * known.most_taken) / 10) + " % of the leased cores."};
 }
 
 // "2 cores for 2 threads": what one rank of a run has.

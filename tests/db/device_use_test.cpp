@@ -109,6 +109,13 @@ TEST_CASE(
                                          'peak_device_bytes', peak_device_bytes)
     WHERE energy_joules IS NOT NULL;
     ALTER TABLE epoch DROP COLUMN batches;
+    ALTER TABLE attempt DROP COLUMN times_count;
+    ALTER TABLE attempt DROP COLUMN times_problem;
+    ALTER TABLE attempt DROP COLUMN other_share;
+    ALTER TABLE attempt DROP COLUMN overlapped;
+    ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (host_exclusive AND NOT devices_shared);
+    ALTER TABLE run_state DROP COLUMN times_problem;
+    ALTER TABLE run_state DROP COLUMN other_share;
     ALTER TABLE epoch DROP COLUMN energy_joules;
     ALTER TABLE epoch DROP COLUMN energy_device;
     ALTER TABLE epoch DROP COLUMN peak_device_bytes;

@@ -167,6 +167,19 @@ TEST_CASE("links in a yard are not followed by a replay") {
   CHECK(replay(yard.folder.path(), again).records == 0);
 }
 
+namespace {
+
+// Of attempts, what schema 9 added: whether times count followed from the launch alone before.
+constexpr const char* without_times_problems = R"sql(
+ALTER TABLE attempt DROP COLUMN times_count;
+ALTER TABLE attempt DROP COLUMN times_problem;
+ALTER TABLE attempt DROP COLUMN other_share;
+ALTER TABLE attempt DROP COLUMN overlapped;
+ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (host_exclusive AND NOT devices_shared);
+)sql";
+
+}  // namespace
+
 TEST_CASE("how runs stand is made from the records when a database of schema 2 is brought forward") {
   Small yard;
   const auto before = all_rows(yard.live);
@@ -174,6 +187,7 @@ TEST_CASE("how runs stand is made from the records when a database of schema 2 i
   yard.sql("DROP TABLE run_state; DROP TABLE attempt_chain; ALTER TABLE removed DROP COLUMN up_to_attempt");
   yard.sql("DROP TABLE probe_layer; DROP TABLE probe; DROP TABLE attempt_epoch; DROP TABLE run_final");
   yard.sql("DROP INDEX run_of_model");
+  yard.sql(without_times_problems);
   for (const std::string column : {"energy_joules", "energy_device", "peak_device_bytes", "batches"})
     yard.sql("ALTER TABLE epoch DROP COLUMN " + column);
   yard.sql("PRAGMA user_version = 2");

@@ -213,3 +213,49 @@ TEST_CASE("a folder that is no yard has nothing to replay") {
   CHECK(result.records == 0);
   CHECK(result.problems.empty());
 }
+
+namespace {
+
+// A finished run of a release without a lock of the host, from `created` to `ended`, as files of a yard.
+std::string old_run(const std::filesystem::path& yard, std::uint64_t seed, const std::string& created,
+                    const std::string& ended, const std::string& host = "yardmaster") {
+  const auto run = make_run("mlp", 1, seed);
+  auto launch = make_launch(run, 1, created);
+  launch.circumstances.host = host;
+  auto run_json = experiments::to_json(launch);
+  run_json.erase("host_locked");
+  const auto folder = yard / "runs" / launch.key / "attempt-1";
+  tests::write_text(folder / "run.json", run_json.dump());
+  nlohmann::ordered_json end{
+      {"v", 1},        {"run", launch.key}, {"attempt", 1},         {"rank", 0},           {"seq", 0},
+      {"type", "end"}, {"time", ended},     {"elapsed_seconds", 1}, {"status", "finished"}};
+  tests::write_text(folder / "rank-0.records.jsonl", end.dump() + "\n");
+  return launch.key;
+}
+
+}  // namespace
+
+TEST_CASE("of an old yard, attempts that overlap in time on one host do not count for times") {
+  const TemporaryFolder folder;
+  const auto at = [](const std::string& minute) { return "2026-11-20T09:" + minute + ":00.000Z"; };
+  const auto& yard = folder.path();
+  const std::string first = old_run(yard, 0, at("00"), at("10")),
+                    inside = old_run(yard, 1, at("02"), at("03")),
+                    late = old_run(yard, 2, at("09"), at("12")), next = old_run(yard, 3, at("12"), at("13")),
+                    elsewhere = old_run(yard, 4, at("01"), at("20"), "another host");
+  Database database = Database::open_for_writing(folder / "results.db");
+  replay(yard, database);
+  const auto check = [&](const Database& read) {
+    const std::string why = "another timed run of this yard trained on the host at the same time";
+    for (const std::string& key : {first, inside, late}) {
+      CHECK(attempts_of_run(read, key).at(0).times_problem == why);
+      CHECK(select(read, "SELECT times_problem, times_count FROM run_summary WHERE run_key = '" + key + "'")
+                .rows == std::vector<std::vector<nlohmann::json>>{{why, 0}});
+    }
+    for (const std::string& key : {next, elsewhere})
+      CHECK(attempts_of_run(read, key).at(0).times_problem.empty());
+  };
+  check(database);
+  replay(yard, database);  // once more changes nothing
+  check(database);
+}

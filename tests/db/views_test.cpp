@@ -260,6 +260,72 @@ TEST_CASE("times count where the host was exclusive and no device was shared") {
     }
 }
 
+namespace {
+
+// The reason why the times of the only run do not count, as all places say it; empty if they do.
+std::string times_problem(const Yard& yard) {
+  const auto text = [](const nlohmann::json& value) {
+    return value.is_null() ? std::string() : value.get<std::string>();
+  };
+  const FinalMetrics final = yard.final();
+  const auto rows =
+      select(yard.database,
+             "SELECT s.times_problem, s.times_count, r.times_problem, r.times_count, "
+             "t.times_count FROM attempt_summary s JOIN run_summary r USING (run_key) JOIN attempt t "
+             "USING (run_key) WHERE r.run_key = '" +
+                 final.run_key + "'")
+          .rows;
+  REQUIRE(rows.size() == 1);
+  CHECK(text(rows[0][0]) == final.times_problem);
+  CHECK(text(rows[0][2]) == final.times_problem);
+  for (const std::size_t flag : {1U, 3U, 4U}) CHECK((rows[0][flag] == 1) == final.times_problem.empty());
+  CHECK(final.times_count == final.times_problem.empty());
+  return final.times_problem;
+}
+
+}  // namespace
+
+TEST_CASE("times of ranks with fewer cores than threads do not count, and the reason is kept") {
+  struct Case {
+    std::vector<std::vector<int>> cores;
+    int threads;
+    std::string problem;
+  };
+  for (const auto& [cores, threads, problem] :
+       {Case{{{0}}, 1, ""}, Case{{{0, 1}}, 2, ""}, Case{{{0}}, 2, "a rank had 1 core for 2 threads"},
+        Case{{{0, 1}}, 4, "a rank had 2 cores for 4 threads"}, Case{{}, 2, ""}, Case{{{0, 1}}, 1, ""}}) {
+    CheckedYard yard;
+    const auto run = make_run("mlp", 1, 0);
+    yard.plan({run});
+    auto launch = make_launch(run);
+    launch.cores = cores;
+    launch.circumstances.threads_per_rank = threads;
+    finish(yard.ingest, run, launch, {1, 2, 3});
+    CHECK(times_problem(yard) == problem);
+  }
+}
+
+TEST_CASE("what other processes took is a column, and if it was too much the times do not count") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0);
+  yard.plan({run});
+  finish(yard.ingest, run, make_launch(run), {1, 2, 3});
+  CHECK(std::isnan(yard.final().other_share));  // as of releases that did not record it
+  Spool orchestrator(run, 1, std::nullopt);
+  yard.ingest.record(
+      orchestrator.next("processor_use", {{"cores", 1}, {"limit", 0.02}, {"other_share", 0.01}}));
+  CHECK(times_problem(yard).empty());
+  CHECK(yard.final().other_share == 0.01);
+  CHECK(attempts_of_run(yard.database, key(run)).at(0).other_share == 0.01);
+  const std::string why = "other processes took 31 % of its cores (limit 2 %)";
+  yard.ingest.record(orchestrator.next("processor_use", {{"cores", 1}, {"other_share", 0.31}, {"why", why}}));
+  CHECK(times_problem(yard) == why);
+  CHECK(attempts_of_run(yard.database, key(run)).at(0).times_problem == why);
+  const auto finished = finished_runs(
+      yard.database, {{key(run), experiments::circumstances_hash(make_launch(run).circumstances)}});
+  CHECK(finished.times_problems == std::map<std::string, std::string>{{key(run), why}});
+}
+
 TEST_CASE("parts of the time are means over the timed epochs and the ranks") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0);

@@ -50,6 +50,8 @@ Terminal::Terminal(const std::filesystem::path& folder, const std::vector<std::s
   pid_ = ::forkpty(&fd_, nullptr, nullptr, &size);
   if (pid_ < 0) throw std::runtime_error("no pseudo-terminal");
   if (pid_ > 0) return;
+  ::setenv("TRAINYARD_HOST_LOCK", folder.c_str(), 1);
+  ::setenv("TRAINYARD_OTHERS_LIMIT", "1000", 1);
   if (::chdir(folder.c_str()) == 0) ::execv(argv.front(), argv.data());
   ::_exit(127);
 }

@@ -80,7 +80,7 @@ SweepBench::SweepBench(std::vector<experiments::Run> runs)
   experiment.compare = {experiments::Compare{}};
   experiment.varied = {"model", "strategy", "seed"};
   experiment.runs = std::move(runs);
-  options = {.grace_seconds = 0.5, .peer_seconds = 0.3};
+  options = {.grace_seconds = 0.5, .peer_seconds = 0.3, .others_limit = 1000};
 }
 
 SweepBench::~SweepBench() {

@@ -48,7 +48,8 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
   };
   CHECK(bench.sweep().interrupted);
   CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
-        std::vector<std::string>{"leased", "launched", "signalled", "signalled", "exited", "cause"});
+        std::vector<std::string>{"leased", "launched", "signalled", "signalled", "exited", "processor_use",
+                                 "cause"});
 }
 
 TEST_CASE("told twice, it kills at once") {

@@ -127,7 +127,7 @@ TEST_CASE("the orchestrator's own records tell an attempt's story") {
   SweepBench bench({mlp_run("ddp", 2, 0)});
   CHECK(bench.sweep().finished == 1);
   CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
-        Types{"leased", "launched", "exited", "exited"});
+        Types{"leased", "launched", "exited", "exited", "processor_use"});
 }
 
 TEST_CASE("a rank that fails ends its run with the error it recorded; the sweep goes on") {
@@ -165,6 +165,7 @@ TEST_CASE("without an error in the log it is how the rank ended") {
 TEST_CASE("peers of a dead rank that hang are ended within five seconds, also those that ignore SIGTERM") {
   SweepBench bench({mlp_run("ddp", 2, 0)});
   bench.options = SweepOptions{};
+  bench.options.others_limit = 1000;
   CHECK(bench.options.peer_seconds + bench.options.grace_seconds < 5.0);
   bench.tell("0", "deaf");
   bench.tell("1", "kill once 0 hangs");
@@ -174,7 +175,7 @@ TEST_CASE("peers of a dead rank that hang are ended within five seconds, also th
   CHECK(result.failures[0].first_error == "rank 1: killed by signal 9 (SIGKILL)");
   CHECK_FALSE(alive(pid_in(bench.attempt(0) / "hanging-0")));
   CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
-        Types{"leased", "launched", "exited", "signalled", "signalled", "exited", "cause"});
+        Types{"leased", "launched", "exited", "signalled", "signalled", "exited", "processor_use", "cause"});
 }
 
 TEST_CASE("the rank that failed first is the cause, and what followed from it is recorded as such") {

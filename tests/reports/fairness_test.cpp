@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <doctest/doctest.h>
 
@@ -39,7 +40,8 @@ TEST_CASE("fairness says what the data say") {
   CHECK(says(data, Bearing::fair, "had the host and its devices to itself"));
   CHECK(says(data, Bearing::fair, "pinned to 1 core for 1 thread;"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
-  CHECK(says(data, Bearing::unfair, "1 run of 20 shared the host or a device: its times are marked"));
+  CHECK(says(data, Bearing::unfair,
+             "1 run of 20 did not have the host and its devices to itself: its times are marked"));
   run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
   CHECK(says(data, Bearing::unfair, "global batch differs"));
   data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
@@ -56,6 +58,26 @@ TEST_CASE(
   for (auto& [key, launched] : data.launched) launched.cores.assign(launched.cores.size(), 2);
   CHECK(says(data, Bearing::fair, "Each rank is pinned to 2 cores for 2 threads;"));
   CHECK_FALSE(says(data, "fewer cores than threads"));
+}
+
+TEST_CASE("the line on the host says what other processes took, and is not ticked if that was not recorded") {
+  ReportData data = invented();
+  final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
+  CHECK(says(data, Bearing::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
+  final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(says(data, Bearing::fair, "had the host and its devices to itself"));
+  CHECK(says(data, Bearing::note, "what other processes took was not recorded for 1 run."));
+  for (const int seed : {2, 3}) {
+    final_of(data, "mlp", "ddp", seed).times_count = false;
+    final_of(data, "mlp", "ddp", seed).times_problem = "a rank had 1 core for 2 threads";
+  }
+  final_of(data, "cnn", "ddp", 0).times_count = false;
+  final_of(data, "cnn", "ddp", 0).times_problem = "other processes took 31 % of its cores (limit 2 %)";
+  CHECK(says(
+      data, Bearing::unfair,
+      "3 runs of 20 did not have the host and its devices to itself: their times are marked and enter no "
+      "verdict (2 runs: a rank had 1 core for 2 threads; 1 run: other processes took 31 % of its cores "
+      "(limit 2 %))."));
 }
 
 TEST_CASE("what differs between cells is no difference between arms") {

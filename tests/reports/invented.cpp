@@ -113,6 +113,7 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
   final.total_validation_seconds = last.validation_seconds * epochs;
   final.epoch_energy_joules = last.energy_joules;
   final.epochs = epochs;
+  final.other_share = 0.004;
   data.finals.push_back(std::move(final));
 }
 

@@ -40,10 +40,10 @@ std::string gpu_lines(const orchestrator::Plan& plan) {
   return gpus.empty() ? "" : fmt::format("\nGPUs: {}\n", fmt::join(gpus, ", "));
 }
 
-std::string state_text(const orchestrator::Plan& plan, orchestrator::PlanState state) {
-  switch (state) {
+std::string state_text(const orchestrator::Plan& plan, const orchestrator::PlannedRun& run) {
+  switch (run.state) {
     case orchestrator::PlanState::finished:
-      return "finished";
+      return run.times_problem.empty() ? "finished" : "finished (times do not count)";
     case orchestrator::PlanState::done_elsewhere:
       return plan.reuse ? "reused (done elsewhere)" : "to run (done elsewhere)";
     case orchestrator::PlanState::left_out:
@@ -51,7 +51,7 @@ std::string state_text(const orchestrator::Plan& plan, orchestrator::PlanState s
     case orchestrator::PlanState::to_run:
       break;
   }
-  return "to run";
+  return run.times_problem.empty() ? "to run" : "to run (times did not count)";
 }
 
 // "stages of vgg11 mp-ddp: 0-8 | 9-30 (…)": once for what is cut alike.
@@ -67,6 +67,17 @@ std::string stages_lines(const orchestrator::Plan& plan) {
 }
 
 }  // namespace
+
+std::string times_offer(const orchestrator::Plan& plan) {
+  std::map<std::string, std::size_t> runs_by_problem;
+  for (const auto& run : plan.runs)
+    if (run.state == orchestrator::PlanState::finished && !run.times_problem.empty())
+      ++runs_by_problem[run.times_problem];
+  std::string text;
+  for (const auto& [problem, runs] : runs_by_problem)
+    text += fmt::format("the times of {} do not count: {}\n", models::counted(runs, "finished run"), problem);
+  return text.empty() ? "" : text + "`run` with --retrain-times trains them again\n";
+}
 
 void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
   refuse_empty(command.add_option("FILE", options.file, "experiment file (TOML)")->required());
@@ -99,6 +110,8 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
   command.add_flag(
       "--reuse", options.reuse,
       "take the metrics of runs done elsewhere; times are compared only within one host and release");
+  command.add_flag("--retrain-times", options.retrain_times,
+                   "train finished runs again if their times do not count and would then");
 }
 
 void add_place_options(CLI::App& command, ExperimentOptions& options) {
@@ -164,10 +177,10 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
                   .rows = {},
                   .right = {false, false, false, false, true}};
   for (const auto& run : plan.runs)
-    table.rows.push_back(
-        {run.key, experiments::label(run.run), devices_text(run), state_text(plan, run.state),
-         !plan.waits(run) || !run.expected_seconds ? std::string()
-                                                   : orchestrator::duration_text(*run.expected_seconds)});
+    table.rows.push_back({run.key, experiments::label(run.run), devices_text(run), state_text(plan, run),
+                          !plan.waits(run) || !run.expected_seconds
+                              ? std::string()
+                              : orchestrator::duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
   return aligned(table) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
@@ -176,7 +189,8 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
                      plan.to_run() == 0 ? std::string()
                      : expected         ? ", about " + orchestrator::duration_text(*expected)
                                         : std::string(", time not known before one run of each kind is done"),
-                     yard.root().string());
+                     yard.root().string()) +
+         times_offer(plan);
 }
 
 }  // namespace trainyard::tools

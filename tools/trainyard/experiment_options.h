@@ -28,7 +28,7 @@ struct ExperimentOptions {
 
 // FILE, --set, --where, --exclude-where.
 void add_experiment_options(CLI::App& command, ExperimentOptions& options);
-// --order, --reuse.
+// --order, --reuse, --retrain-times.
 void add_order_option(CLI::App& command, orchestrator::PlanOptions& options);
 // --data, --yard.
 void add_place_options(CLI::App& command, ExperimentOptions& options);
@@ -49,6 +49,9 @@ struct Machine {
 // [machine] left open. Prints warnings; UserError if a run could not be trained.
 Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
               const std::optional<std::filesystem::path>& data);
+
+// Why the times of finished runs do not count, and how they are trained again; empty if they do.
+std::string times_offer(const orchestrator::Plan& plan);
 
 // The plan as a table with its totals.
 std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,

@@ -11,6 +11,7 @@
 #include "models/counted.h"
 #include "orchestrator/adoption.h"
 #include "orchestrator/data_profiles.h"
+#include "orchestrator/host_lock.h"
 #include "orchestrator/journal.h"
 #include "orchestrator/recovery.h"
 #include "reports/report.h"
@@ -57,13 +58,47 @@ orchestrator::Plan plan_of(const Asked& asked, const Machine& machine, const Swe
 orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& plan,
                                 const orchestrator::Yard& yard, db::Database& database,
                                 const orchestrator::Programs& programs, orchestrator::Launcher& launcher,
-                                orchestrator::SweepOptions options) {
+                                bool host_locked, orchestrator::SweepOptions options) {
+  options.host_locked = host_locked;
+  options.others_limit = orchestrator::others_limit_here();
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
   const StopSignal stop;
   const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
                                             : orchestrator::plain_status(std::cout);
   return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, launcher, *status,
                                  stop.count(), options);
+}
+
+// Whether any run that is to be trained here is timed: its times would count if it had the host to itself.
+bool needs_host(const experiments::Experiment& experiment, const orchestrator::Plan& plan) {
+  return experiment.machine.on_this_host() && experiment.machine.exclusive_host &&
+         std::ranges::any_of(plan.runs, [&](const orchestrator::PlannedRun& run) {
+           return plan.waits(run) && !run.devices_shared;
+         });
+}
+
+orchestrator::HostUser host_user(const Asked& asked, const orchestrator::Yard& yard) {
+  return {asked.command, yard.root()};
+}
+
+// --no-wait: the host at once, or UserError.
+orchestrator::HostLock host_now(const Asked& asked, const orchestrator::Yard& yard) {
+  const fs::path folder = orchestrator::host_lock_folder();
+  auto lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
+  if (lock) return std::move(*lock);
+  throw UserError("this host is measured by " + orchestrator::host_holder(folder),
+                  "wait for it to end, or leave --no-wait out");
+}
+
+// Nothing if a signal ended the waiting.
+std::optional<orchestrator::HostLock> host_in_turn(const Asked& asked, const orchestrator::Yard& yard) {
+  const StopSignal stop;
+  return orchestrator::HostLock::wait(
+      orchestrator::host_lock_folder(), host_user(asked, yard), stop.count(), [](const std::string& holder) {
+        std::cout << "waiting: this host is measured by " << holder
+                  << "; two sweeps at once would falsify each other's times (--no-wait refuses instead)\n"
+                  << std::flush;
+      });
 }
 
 void print_result(const orchestrator::SweepResult& result) {
@@ -137,6 +172,8 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
                   "start no further run after so many have failed (0: no limit)")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
+  command.add_flag("--no-wait", choices.no_wait,
+                   "if another sweep is measuring times on this host, refuse instead of waiting for it");
   command.add_flag("--no-report", choices.no_report, "leave the report to `trainyard report`");
 }
 
@@ -150,6 +187,9 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);
   const auto launcher =
       orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder});
+  std::optional<orchestrator::HostLock> host;
+  if (choices.no_wait && needs_host(asked.experiment, plan_of(asked, machine, choices, database)))
+    host = host_now(asked, yard);
   enter_in_journal(asked, yard, database);
   orchestrator::Adoption adoption(asked.experiment.machine.launcher);
   const auto alive = orchestrator::recover(
@@ -157,8 +197,19 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
       [&](const fs::path& attempt) { return adoption.alive(attempt); });
   auto plan = plan_of(asked, machine, choices, database);
   orchestrator::adopt(plan, alive);
+  std::cout << times_offer(plan);
+  if (!host && needs_host(asked.experiment, plan)) {
+    host = host_in_turn(asked, yard);
+    if (!host) {
+      std::cerr
+          << "interrupted while waiting for this host: nothing was trained, the same command continues\n";
+      return interrupted;
+    }
+  }
   if (plan.to_run() > 0) launcher->prepare();
-  const auto result = sweep(asked, plan, yard, database, machine.programs, *launcher, choices.sweep);
+  const auto result =
+      sweep(asked, plan, yard, database, machine.programs, *launcher, host.has_value(), choices.sweep);
+  host.reset();
   print_result(result);
   if (!result.stopped_by.empty()) return run_failed;
   if (result.interrupted) return interrupted;

@@ -20,9 +20,10 @@ struct SweepChoices {
   orchestrator::SweepOptions sweep;
   bool failed_only = false;
   bool no_report = false;
+  bool no_wait = false;
 };
 
-// --order, --reuse, --failed, --max-retries, --fail-fast, --max-failures, --no-report.
+// --order, --reuse, --failed, --max-retries, --fail-fast, --max-failures, --no-wait, --no-report.
 void add_sweep_options(CLI::App& command, SweepChoices& choices);
 
 // What is asked, and where.

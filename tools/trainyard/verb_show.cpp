@@ -90,6 +90,9 @@ void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int6
       "attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
       attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "",
       attempt.started, where, origin_text(attempt), attempt.cause.empty() ? "" : ": " + attempt.cause);
+  if (std::isfinite(attempt.other_share))
+    std::cout << fmt::format("  other processes took {:.1f} % of its cores\n", 100 * attempt.other_share);
+  if (!attempt.times_problem.empty()) std::cout << "  times do not count: " << attempt.times_problem << '\n';
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
               << (folder / experiments::rank_log_name(static_cast<int>(rank))).string() << '\n';

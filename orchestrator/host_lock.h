@@ -1,0 +1,51 @@
+// Lock of this host for timed runs: one per host, not per yard, so that no two sweeps measure times at once.
+//
+// A file that is locked with flock(2) in a folder that all users share: TRAINYARD_HOST_LOCK, else /run/lock
+// or /tmp, the first that everybody may write to. It is never removed. The kernel frees the lock when the
+// holder dies, however it dies. The file says who holds it: process, user, command, yard and since when.
+// Containers with a /run/lock of their own do not see each other's locks; the times that other processes take
+// are measured besides (`processor_use.h`).
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace trainyard::orchestrator {
+
+inline constexpr const char* host_lock_variable = "TRAINYARD_HOST_LOCK";
+
+// Folder of the lock. UserError if the variable names a folder that is not there and cannot be created.
+std::filesystem::path host_lock_folder();
+
+// Who holds it, or wants it.
+struct HostUser {
+  std::string command;         // "trainyard run first.toml"
+  std::filesystem::path yard;  // absolute
+};
+
+// Held for as long as it lives.
+class HostLock {
+ public:
+  // Nothing if somebody has it. UserError if the file is not a plain one, or this user may not open it.
+  static std::optional<HostLock> try_take(const std::filesystem::path& folder, const HostUser& user);
+  // Waits until it is free, and tells who holds it: once for each holder. Nothing if `stop` became positive.
+  static std::optional<HostLock> wait(const std::filesystem::path& folder, const HostUser& user,
+                                      const std::atomic<int>& stop,
+                                      const std::function<void(const std::string& holder)>& tell);
+
+  HostLock(HostLock&& other) noexcept;
+  HostLock& operator=(HostLock&& other) noexcept;
+  ~HostLock();
+
+ private:
+  explicit HostLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+// "process 4711 of ana (trainyard run first.toml, yard /home/ana/yard), since 2026-11-20T09:30:12.345Z".
+std::string host_holder(const std::filesystem::path& folder);
+
+}  // namespace trainyard::orchestrator
