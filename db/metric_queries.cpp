@@ -1,6 +1,7 @@
 // Questions about what was measured.
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -67,6 +68,23 @@ FinalMetrics final_of(RowReader row) {
   return final;
 }
 
+std::vector<FinalMetrics> finals(const Database& database, const std::string& which, const std::string& of) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
+             f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
+             f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
+             f.test_psnr, f.test_bleu, f.epoch_energy_joules, f.peak_device_bytes, s.epochs_done, s.times_count,
+             s.times_problem, s.other_share
+      FROM task_final_metrics f
+      JOIN run_state s ON s.run_key = f.run_key)sql" + which);
+    Bound rows(statement, of);
+    std::vector<FinalMetrics> found;
+    while (rows.next()) found.push_back(final_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
 constexpr std::array part_names{"data",   "forward",   "backward", "exposed_communication",
                                 "bubble", "optimizer", "other"};
 
@@ -111,22 +129,17 @@ std::vector<EpochRow> epochs_of_run(const Database& database, const std::string&
 }
 
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
-             f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
-             f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
-             f.test_psnr, f.test_bleu, f.epoch_energy_joules, f.peak_device_bytes, s.epochs_done, s.times_count,
-             s.times_problem, s.other_share
-      FROM task_final_metrics f
+  return finals(database, R"sql(
       JOIN experiment_run m ON m.run_key = f.run_key AND m.experiment = f.experiment
-      JOIN run_state s ON s.run_key = f.run_key
-      WHERE f.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
-    Bound rows(statement, experiment);
-    std::vector<FinalMetrics> found;
-    while (rows.next()) found.push_back(final_of(RowReader(rows.row())));
-    return found;
-  });
+      WHERE f.experiment = ? ORDER BY m.first_journal_id, m.position)sql",
+                experiment);
+}
+
+// A run in several experiments has the same metrics in each.
+std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const std::string& run_key) {
+  auto found = finals(database, " WHERE f.run_key = ? LIMIT 1", run_key);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
 }
 
 // A run's middle: between its first and last epoch, where set-up is over and the end not near.

@@ -157,7 +157,7 @@ struct FinalMetrics {
   double total_validation_seconds = 0;
   double train_perplexity = not_defined, validation_perplexity = not_defined, test_perplexity = not_defined;
   double train_psnr = not_defined, validation_psnr = not_defined, test_psnr = not_defined;  // dB
-  double test_bleu = not_defined;                                                           // fraction
+  double test_bleu = not_defined;            // from 0 to 100, as sacreBLEU prints it
   double epoch_energy_joules = not_defined;  // of all devices: the median over the epochs that are timed
   double peak_device_bytes = not_defined;    // of the rank that needed most; GPUs only
   std::int64_t epochs = 0;
@@ -166,6 +166,7 @@ struct FinalMetrics {
   double other_share = not_defined;  // of its cores, that other processes took; not defined: not recorded
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
+std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const std::string& run_key);
 
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
 
@@ -213,5 +214,10 @@ struct ResultTable {
   std::vector<std::vector<nlohmann::json>> rows;  // null, integer, number or text
 };
 ResultTable select(const Database& database, const std::string& sql);
+
+// What `select` can ask: a row for each column of each view and, after those, of each table. `kind` ("view"
+// or "table"), `name`, `column`, `type` (empty for what a view computes). The views of db/README.md come
+// first.
+ResultTable schema_columns(const Database& database);
 
 }  // namespace trainyard::db

@@ -118,11 +118,12 @@ FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_h
   attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
 }
 
-// Of the corpus, from the sums of all ranks: exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where p_n
-// is matched / candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n is.
+// Of the corpus, from the sums of all ranks: 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where
+// p_n is matched / candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n
+// is.
 constexpr const char* bleu = R"sql((
   SELECT CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0
-    ELSE exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), ln(sum / weight) / 4))) END
+    ELSE 100 * exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), ln(sum / weight) / 4))) END
   FROM (SELECT name, IIF(COUNT(sum) = COUNT(*), SUM(sum), NULL) AS sum, SUM(weight) AS weight
         FROM metric
         WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND phase = 'test'

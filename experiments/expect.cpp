@@ -33,7 +33,7 @@ const std::vector<ExpectedMetric>& expected_metrics() {
        .is_fraction = true,
        .tasks = {"classification", "translation"}},
       {.name = "perplexity", .tasks = {"translation"}},
-      {.name = "bleu", .more_is_better = true, .test_only = true, .tasks = {"translation"}},
+      {.name = "bleu", .more_is_better = true, .test_only = true, .is_score = true, .tasks = {"translation"}},
       {.name = "psnr", .more_is_better = true, .tasks = {"reconstruction"}}};
   return rows;
 }

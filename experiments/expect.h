@@ -27,6 +27,7 @@ struct ExpectedMetric {
   bool more_is_better = false;  // a plain number in the file is the least value, else the greatest
   bool test_only = false;
   bool is_fraction = false;        // in [0, 1]
+  bool is_score = false;           // in [0, 100]
   std::vector<std::string> tasks;  // of the models that have it
 };
 const std::vector<ExpectedMetric>& expected_metrics();

@@ -1,5 +1,6 @@
 // [expect.MODEL]: metric = number, or { at_least = …, at_most = … }.
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/sheet.h"
 #include "experiments/vocabulary.h"
@@ -56,9 +57,19 @@ std::optional<double> read_bound(const std::string& name, const ExpectedMetric& 
     parameter.minimum = models::Bound{0};
     parameter.maximum = models::Bound{1};
   }
+  if (metric.is_score) {
+    parameter.minimum = models::Bound{0};
+    parameter.maximum = models::Bound{100};
+  }
   const auto value = checked_value(parameter, item, problems);
   if (!value) return std::nullopt;
-  return std::get<double>(*value);
+  const double bound = std::get<double>(*value);
+  // A fraction is meant: every run would pass it.
+  if (metric.is_score && bound > 0 && bound < 1)
+    problems.error(item.at,
+                   metric.name + " is a score from 0 to 100, and this is less than 1: for the fraction " +
+                       models::to_text(bound) + " write " + models::to_text(std::round(1e8 * bound) / 1e6));
+  return bound;
 }
 
 void read_bounds(const Item& item, const ExpectedMetric& metric, Expectation& expectation,

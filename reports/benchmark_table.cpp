@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reports/metrics.h"
 #include "reports/number_text.h"
 
 namespace trainyard::reports {
@@ -11,7 +12,7 @@ namespace {
 // In percent of the baseline: a ratio is one already, a difference is taken relative to the baseline's mean.
 double percent_of(const Verdict& verdict, double change) {
   if (verdict.scale == Scale::log_ratio) return 100 + change;
-  const double unit = verdict.scale == Scale::points ? 100 : 1;  // a change in points of a fraction
+  const double unit = shown_scale(find_metric(verdict.metric).kind);  // a change in points of a fraction
   return 100 * (1 + change / (unit * verdict.baseline_mean));
 }
 

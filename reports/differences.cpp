@@ -211,24 +211,24 @@ int count_open(const Arm& arm) {
   return static_cast<int>(std::ranges::count_if(arm.runs, is_open));
 }
 
-double transformed(double value, Scale scale) {
-  switch (scale) {
+double transformed(double value, const Measure& measure) {
+  switch (measure.scale) {
     case Scale::log_ratio:
       return -std::log(value);
     case Scale::absolute:
       return -value;
     case Scale::points:
-      return 100 * value;
+      return measure.points * value;
     case Scale::decibels:
       return value;
   }
   return value;
 }
 
-std::vector<double> transformed(const std::vector<double>& values, Scale scale) {
+std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
   std::vector<double> result;
   result.reserve(values.size());
-  for (const double value : values) result.push_back(transformed(value, scale));
+  for (const double value : values) result.push_back(transformed(value, measure));
   return result;
 }
 
@@ -287,7 +287,7 @@ Measure measure_for(const Differences& differences, const Metric& metric,
   switch (metric.kind) {
     case MetricKind::accuracy:
     case MetricKind::bleu:
-      return {Scale::points, margins.accuracy_points};
+      return {Scale::points, margins.accuracy_points, shown_scale(metric.kind)};
     case MetricKind::time:
     case MetricKind::energy:  // the margin of time is that of all costs
       return {Scale::log_ratio, std::log(margins.time)};
@@ -302,13 +302,12 @@ Measure measure_for(const Differences& differences, const Metric& metric,
 }
 
 double mean_difference(const Differences& differences, const Measure& measure) {
-  return mean_of(transformed(differences.arm, measure.scale)) -
-         mean_of(transformed(differences.baseline, measure.scale));
+  return mean_of(transformed(differences.arm, measure)) - mean_of(transformed(differences.baseline, measure));
 }
 
 Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired) {
-  const std::vector<double> a = transformed(differences.baseline, measure.scale);
-  const std::vector<double> b = transformed(differences.arm, measure.scale);
+  const std::vector<double> a = transformed(differences.baseline, measure);
+  const std::vector<double> b = transformed(differences.arm, measure);
   if (!paired) return welch_estimate(a, b);
   std::vector<double> difference;
   difference.reserve(a.size());

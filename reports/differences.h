@@ -44,6 +44,7 @@ double psnr_margin(const experiments::LossMargin& margin);
 struct Measure {
   Scale scale = Scale::log_ratio;
   double margin = 0;
+  double points = 100;  // that one unit of the metric has: 100 of a fraction, 1 of BLEU
 };
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins);

@@ -31,7 +31,7 @@ const Source& source_of(const std::string& metric) {
       {"train_psnr", {&Final::train_psnr}},
       {"validation_psnr", {&Final::validation_psnr}},
       {"test_psnr", {&Final::test_psnr}},
-      {"test_bleu", {&Final::test_bleu, 100}}};
+      {"test_bleu", {&Final::test_bleu}}};
   const auto found = sources.find(metric);
   if (found == sources.end()) throw InternalError("no metric is called " + metric);
   return found->second;

@@ -66,7 +66,7 @@ const Metric& find_metric(const std::string& name) {
 }
 
 double shown_scale(MetricKind kind) {
-  return kind == MetricKind::accuracy || kind == MetricKind::bleu ? 100 : 1;
+  return kind == MetricKind::accuracy ? 100 : 1;
 }
 
 bool higher_is_better(MetricKind kind) {

@@ -25,7 +25,8 @@ struct Metric {
 std::span<const Metric> metrics();
 const Metric& find_metric(const std::string& name);  // InternalError where there is none
 
-// What a value is multiplied by to be shown: accuracies and BLEU are fractions in the database.
+// What a value is multiplied by to be shown: accuracies are fractions in the database, and BLEU is
+// from 0 to 100 everywhere.
 double shown_scale(MetricKind kind);
 bool higher_is_better(MetricKind kind);
 // What a training costs, not what it learns: of the machine, so that it compares only between equal ones, and

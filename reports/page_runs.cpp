@@ -45,7 +45,7 @@ std::string percent(double fraction) {
 std::string of_the_task(const db::FinalMetrics& final) {
   if (std::isfinite(final.test_psnr)) return "PSNR " + fixed(final.test_psnr, 2) + " dB";
   std::string text;
-  if (std::isfinite(final.test_bleu)) text = "BLEU " + fixed(100 * final.test_bleu, 2);
+  if (std::isfinite(final.test_bleu)) text = "BLEU " + fixed(final.test_bleu, 2);
   if (std::isfinite(final.test_perplexity))
     text += (text.empty() ? "perplexity " : ", perplexity ") + for_table(final.test_perplexity);
   return text;

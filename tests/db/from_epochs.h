@@ -59,7 +59,7 @@ WITH RECURSIVE counted AS (
 ), last AS (
   SELECT *, MAX(epoch) FROM computed_average GROUP BY run_key
 ), bleu AS (
-  SELECT run_key, IIF(COUNT(DISTINCT name) < 5 OR MIN(whole) = 0, NULL, IIF(MIN(sum) <= 0, 0.0, exp(SUM(part)))) AS value
+  SELECT run_key, IIF(COUNT(DISTINCT name) < 5 OR MIN(whole) = 0, NULL, IIF(MIN(sum) <= 0, 0.0, 100 * exp(SUM(part)))) AS value
   FROM (SELECT c.run_key, m.name, COUNT(m.sum) = COUNT(*) AS whole, SUM(m.sum) AS sum,
           IIF(m.name = 'bleu_length', MIN(0, 1 - SUM(m.weight) / SUM(m.sum)), ln(SUM(m.sum) / SUM(m.weight)) / 4) AS part
         FROM counted c JOIN metric m ON m.run_key = c.run_key AND m.attempt = c.attempt

@@ -108,8 +108,8 @@ TEST_CASE("BLEU is that of the corpus, from the sums of all ranks") {
   // Candidates: «the cat sat on the mat today» | «there is a dog in the garden», «he reads a book».
   const auto first = bleu_metrics({6, 5, 4, 3}, {7, 6, 5, 4}, 7, 6);
   const auto second = bleu_metrics({9, 4, 1, 0}, {11, 9, 7, 5}, 11, 17);
-  CHECK(100 * bleu_of({first}) == doctest::Approx(80.91067115702207).epsilon(1e-12));
-  CHECK(100 * bleu_of({first, second}) == doctest::Approx(38.88409727256947).epsilon(1e-12));
+  CHECK(bleu_of({first}) == doctest::Approx(80.91067115702207).epsilon(1e-12));
+  CHECK(bleu_of({first, second}) == doctest::Approx(38.88409727256947).epsilon(1e-12));
 }
 
 TEST_CASE("BLEU without a common 4-gram is 0, and of fewer counts than it needs not defined") {

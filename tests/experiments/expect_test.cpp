@@ -35,6 +35,11 @@ TEST_CASE("expectations that cannot be have their place and their reason") {
         "f.toml:5:17: error: a threshold must be a number in [0, 1], is 90");
   CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = { at_least = -0.1 }") ==
         "f.toml:5:30: error: at_least must be a number in [0, 1], is -0.1");
+  CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 120") ==
+        "f.toml:5:13: error: a threshold must be a number in [0, 100], is 120");
+  CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 0.07") ==
+        "f.toml:5:13: error: bleu is a score from 0 to 100, and this is less than 1: for the fraction 0.07 "
+        "write 7.0");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = {}") ==
         "f.toml:5:13: error: a threshold must have at_least or at_most, as in { at_least = 0.9 }");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = { at_least = 2, at_most = 1 }") ==

@@ -40,8 +40,8 @@ TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
 
 TEST_CASE("BLEU is judged in points, and more is better") {
   ReportData data = invented({.models = {"seq2seq"}});
-  set_final(data, "seq2seq", "single", &Final::test_bleu, [](int seed) { return 0.300 + 0.0001 * seed; });
-  set_final(data, "seq2seq", "ddp", &Final::test_bleu, [](int seed) { return 0.320 + 0.0001 * (seed % 2); });
+  set_final(data, "seq2seq", "single", &Final::test_bleu, [](int seed) { return 30.0 + 0.01 * seed; });
+  set_final(data, "seq2seq", "ddp", &Final::test_bleu, [](int seed) { return 32.0 + 0.01 * (seed % 2); });
   const Verdict verdict = verdict_on(data, "test-bleu");
   CHECK(verdict.word == Word::improves);
   CHECK(verdict.margin == 0.5);
@@ -148,7 +148,7 @@ TEST_CASE("BLEU is expected from 0 to 100, and runs outside the latest plan are 
   ReportData data = invented({.models = {"seq2seq"}, .strategies = {"single"}, .seeds = 2});
   data.plan.expect = {{"seq2seq", "test", "bleu", 25, std::nullopt}};
   set_final(data, "seq2seq", "single", &db::FinalMetrics::test_bleu,
-            [](int seed) { return seed == 0 ? 0.3 : 0.1; });
+            [](int seed) { return seed == 0 ? 30.0 : 10.0; });
   CHECK_FALSE(check_expectations(data).front().holds());
   data.plan.keys.pop_back();  // seed 1
   CHECK(check_expectations(data).front().values == std::vector<double>{30});
