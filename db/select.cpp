@@ -154,4 +154,16 @@ ResultTable select(const Database& database, const std::string& sql) {
   return table;
 }
 
+// A view has the place that it was made in: that is the order of db/views.cpp. Views with rows of a whole
+// experiment come before those that they are made of.
+ResultTable schema_columns(const Database& database) {
+  return select(database, R"sql(
+    WITH made_of(name) AS (VALUES ('attempt_summary'), ('attempt_status'), ('counted_attempt'), ('run_chain'), ('run_epoch'),
+                                  ('epoch_mean'), ('timed_epoch'), ('epoch_train_seconds'), ('run_in_experiment'))
+    SELECT s.type AS kind, s.name, c.name AS "column", c.type
+    FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+    WHERE s.type IN ('view', 'table') AND s.name NOT LIKE 'sqlite%'
+    ORDER BY s.type = 'table', s.name IN made_of, s.rowid, c.cid)sql");
+}
+
 }  // namespace trainyard::db

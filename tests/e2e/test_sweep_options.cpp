@@ -90,8 +90,8 @@ TEST_CASE("status counts what the latest run asked for, and says apart what was 
                          "arms: 2 runs more, not among what `trainyard run` was last asked for: "
                          "1 planned, 1 failed\n"),
                 status());
-  CHECK(contains(status(), "arms: every run is finished; --runs lists them\n"));
-  const auto listed = status({"--runs"});
+  CHECK(contains(status(), "arms: every run is finished; --all lists them\n"));
+  const auto listed = status({"--all"});
   const auto others = listed.find("\nnot among what `trainyard run` was last asked for:\n");
   REQUIRE_MESSAGE(others != Texts::value_type::npos, listed);
   CHECK(contains(listed.substr(0, others), "  finished "));

@@ -180,3 +180,25 @@ TEST_CASE("logs --follow ends where the sweep has been killed, and says so") {
   CHECK(contains(followed.err, "its sweep has ended before the run did; `trainyard resume` goes on"));
   sweep.go();
 }
+
+// The first run takes a second, so each of the others is expected to. The second one has used its second up,
+// and the third waits.
+TEST_CASE("status and status --watch estimate the time left from finished runs of the same kind") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("epoch 1\n[ $seed = 1 ] && sleep 1.2 || until_there go\n"
+                                    "record end '\"status\":\"finished\",\"total_seconds\":1'"));
+  scratch.write("arms.toml", shell_arm_file("[1, 2, 3]"));
+  Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
+  const auto folder = [&](const char* name) {
+    std::filesystem::create_directories(scratch.path() / name);
+    return scratch.path() / name;
+  };
+  const auto status = [&] { return run_trainyard(folder("status"), {"status", "--yard", "../yard"}).out; };
+  CHECK_MESSAGE(comes_true([&] { return contains(status(), "\ntime left: about 1.0 s\n"); }), status());
+  Trainyard watch(folder("watch"), {"status", "--watch", "--yard", "../yard"});
+  REQUIRE(comes_true([&] { return has_text(scratch.path() / "watch/stdout.txt"); }));
+  scratch.write("go", "");
+  CHECK(contains(watch.wait().out, "\ntime left: about 1.0 s\n"));
+  CHECK(sweep.wait().code == 0);
+  CHECK_FALSE(contains(status(), "time left"));
+}

@@ -123,7 +123,8 @@ void add_place_options(CLI::App& command, ExperimentOptions& options) {
 }
 
 std::optional<experiments::Experiment> checked_experiment(const ExperimentOptions& options) {
-  auto loaded = experiments::load(options.file, options.selection);
+  auto loaded = options.toml ? experiments::load_text(*options.toml, options.file, options.selection)
+                             : experiments::load(options.file, options.selection);
   print_problems(loaded.problems);
   return std::move(loaded.experiment);
 }

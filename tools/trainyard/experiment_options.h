@@ -20,6 +20,7 @@ namespace trainyard::tools {
 
 struct ExperimentOptions {
   std::filesystem::path file;
+  std::optional<std::string> toml;  // as the journal has it; else the file is read
   experiments::Selection selection;
   std::optional<std::filesystem::path> data;
   std::optional<std::filesystem::path> yard;

@@ -5,7 +5,6 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "models/error.h"
 #include "models/nearest_name.h"
 #include "tools/trainyard/command.h"
+#include "tools/trainyard/help_pages.h"
 #include "tools/trainyard/printable_output.h"
 #include "tools/trainyard/standard_streams.h"
 
@@ -22,10 +22,14 @@ namespace trainyard::tools {
 namespace {
 
 constexpr const char* about =
-    "Trains a matrix of models, parallel strategies and seeds, and says with statistics whether\n"
-    "distributing the training improves, does not change or deteriorates the result.\n\n"
-    "  trainyard new first.toml && trainyard run first.toml\n\n"
-    "writes a commented experiment file, trains it, and leaves a database and a report in ./yard.";
+    "trainyard trains a matrix of models, parallel strategies and seeds. Its statistics\n"
+    "say if distributed training improves, does not change or deteriorates the result.";
+
+constexpr const char* first_steps =
+    "First steps: write a commented experiment file, train it, read ./yard/reports.\n\n"
+    "  trainyard new first.toml\n"
+    "  trainyard run first.toml\n\n"
+    "`trainyard VERB --help` has the options of a verb, and examples.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
   for (auto* add :
@@ -33,16 +37,6 @@ void add_verbs(CLI::App& program, Invocation& invocation) {
         add_report, add_compare, add_predict, add_export, add_sql, add_rm, add_db})
     add(program, invocation);
 }
-
-// Arguments by their names alone: CLI's own adds how many of them there must be, as in «A B(0x)».
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option_usage(const CLI::Option* option) const override {
-    const bool any_number = option->get_expected_max() >= CLI::detail::expected_max_vector_size;
-    const std::string name = make_option_name(option, true) + (any_number ? "..." : "");
-    return option->get_required() ? name : "[" + name + "]";
-  }
-};
 
 // What stands where a verb or an option must and is none, with the names that can; empty where the error is
 // another. CLI's own says «A subcommand is required» of a mistyped one.
@@ -64,10 +58,22 @@ std::string unknown_word(const CLI::App& program) {
          models::name_advice(word, known);
 }
 
+// True if a verb has to follow and the command line ends: `trainyard`, `trainyard db`.
+bool lacks_verb(const CLI::App& program) {
+  const CLI::App* verb = &program;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return verb->get_require_subcommand_min() > 0;
+}
+
+// Without a verb the help is printed, as cargo and docker do. The exit code is 0.
 int wrong_command_line(const CLI::App& program, const CLI::ParseError& error) {
   const bool of_words = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
                         dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string unknown = of_words ? unknown_word(program) : "";
+  if (unknown.empty() && of_words && lacks_verb(program)) {
+    std::cout << program.help();
+    return done;
+  }
   if (unknown.empty()) return program.exit(error) == 0 ? done : wrong_usage;
   std::cerr << "trainyard: " << unknown << "\nRun with --help for more information.\n";
   return wrong_usage;
@@ -77,10 +83,10 @@ int parse_and_run(int argc, char** argv) {
   CLI::App program{about, "trainyard"};
   program.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   program.require_subcommand(1);
-  program.formatter(std::make_shared<HelpFormatter>());
-  program.get_formatter()->column_width(34);
   Invocation invocation;
   add_verbs(program, invocation);
+  add_help_pages(program);
+  program.footer(first_steps);  // afterwards: verbs take over the footer of the program
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

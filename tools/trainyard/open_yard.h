@@ -20,6 +20,9 @@ std::string experiment_named(const db::Database& database, const std::string& na
 void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
                           const std::function<bool()>& stopped);
 
+// Throws the UserError for a text that stands for no run: it lists runs with a similar key or name.
+[[noreturn]] void refuse_unknown_run(const db::Database& database, const std::string& text);
+
 // The one run that `text` stands for: "last" or a unique prefix of its key.
 std::string run_named(const db::Database& database, const std::string& text);
 

@@ -28,14 +28,17 @@ struct Options {
 constexpr const char* about = "list, get or verify the published files of data sets";
 
 constexpr const char* footer =
-    "A data directory holds a folder or archive for each data set; --data or TRAINYARD_DATA names it, here\n"
-    "and for `run`. `get` downloads to NAME.part, continues after an interruption, verifies size and digest\n"
-    "(SHA-256, or MD5 where only that is published) and renames: a file is there whole or not at all.\n"
-    "`verify` also accepts a .gz that was packed anew, where the digest of its content is known, and reads\n"
-    "the data as a run would. Exit codes: 0 all is well, 1 something is not as published or not readable,\n"
-    "2 it cannot be got.\n\n"
-    "  trainyard data get multi30k --data ~/data\n"
-    "  trainyard data verify --data ~/data";
+    "A data directory holds a folder or an archive for each data set. --data or TRAINYARD_DATA names it, "
+    "here "
+    "and for `run`.\n\n"
+    "`get` downloads to NAME.part, continues after an interruption, verifies size and digest, and renames. "
+    "So a "
+    "file is there whole or not at all. The digest is SHA-256, or MD5 if only that is published.\n\n"
+    "`verify` reads the data as a run would. It also accepts a .gz that was packed anew, if the digest of "
+    "its "
+    "content is known.\n\n"
+    "Exit codes: 0 all is well, 1 a file differs from the published one or cannot be read, 2 it cannot be "
+    "downloaded.";
 
 fs::path directory_of(const Options& options) {
   const auto directory = experiments::data_search(options.directory).directory;
@@ -120,8 +123,9 @@ void add_data(CLI::App& program, Invocation& invocation) {
   get->add_option("NAME", options->name, "data set")->required();
   get->add_option("--from", options->from, "get the files from this address instead (mirror)")
       ->type_name("URL");
-  auto* verify = add_command(*command, "verify", "hold files against what is published, and read them",
-                             options, &verify_command, invocation);
+  auto* verify =
+      add_command(*command, "verify", "compare local files with the published checksums, and read them",
+                  options, &verify_command, invocation);
   verify->add_option("NAME", options->name, "data set; otherwise all");
 }
 

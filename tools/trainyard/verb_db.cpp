@@ -118,9 +118,7 @@ void add_db(CLI::App& program, Invocation& invocation) {
     });
     return command;
   };
-  add("check",
-      "is it sound, can journal and records be read, and does it say what they say; needs to read the yard "
-      "only",
+  add("check", "check the database against the journal and the records; read access to the yard is enough",
       check);
   refuse_empty(add("backup", "a consistent copy, also while a sweep runs", backup)
                    ->add_option("FILE", options->file, "a file that is not there yet")

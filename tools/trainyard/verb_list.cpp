@@ -195,8 +195,8 @@ void add_list(CLI::App& program, Invocation& invocation) {
   struct Options {
     std::string what, name;
   };
-  auto* command =
-      program.add_subcommand("list", "models, strategies, datasets or keys; with NAME, one of them whole");
+  auto* command = program.add_subcommand(
+      "list", "list models, strategies, data sets or keys; with NAME, all about one of them");
   auto options = std::make_shared<Options>();
   command->add_option("WHAT", options->what, "models, strategies, datasets or keys")
       ->required()

@@ -12,7 +12,9 @@
 #include "db/queries.h"
 #include "experiments/record_writer.h"
 #include "models/error.h"
+#include "models/joined.h"
 #include "models/printable.h"
+#include "orchestrator/status_text.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
@@ -88,7 +90,60 @@ void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
 struct Printed {
   db::Attempt attempt;
   bool followed = false;  // while it ran
+  std::vector<Log> logs;
 };
+
+// "rank 0" or "ranks 0, 2"; empty if each has printed something.
+std::string silent_ranks(const std::vector<Log>& logs) {
+  std::vector<std::string> ranks;
+  for (const Log& log : logs)
+    if (log.printed == 0) ranks.push_back(std::to_string(log.rank));
+  if (ranks.empty()) return "";
+  return (ranks.size() == 1 ? "rank " : "ranks ") + models::joined(ranks);
+}
+
+std::string end_text(const db::Attempt& attempt) {
+  if (attempt.status == "running") return "is running";
+  const std::string after =
+      attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "";
+  return (attempt.status == "interrupted" ? "was interrupted" : attempt.status) + after +
+         (attempt.cause.empty() ? "" : " (" + attempt.cause + ")");
+}
+
+bool has_printed(const orchestrator::Yard& yard, const std::string& key, const db::Attempt& attempt) {
+  const int ranks = attempt.launch.value("world_size", 1);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::error_code missing;
+    const auto size =
+        fs::file_size(yard.attempt(key, attempt.attempt) / experiments::rank_log_name(rank), missing);
+    if (!missing && size > 0) return true;
+  }
+  return false;
+}
+
+// Says why nothing, or not all, was printed, and where else to look. To standard error: what a rank printed
+// stays as it is.
+void note_silence(const Printed& printed, const orchestrator::Yard& yard, const std::string& key,
+                  const std::vector<db::Attempt>& attempts) {
+  const std::string silent = silent_ranks(printed.logs);
+  if (silent.empty()) return;
+  const db::Attempt& attempt = printed.attempt;
+  std::cerr << "note: " << silent << " printed nothing in attempt " << attempt.attempt << ", which "
+            << end_text(attempt) << '\n';
+  for (const Log& log : printed.logs)
+    if (!fs::exists(log.file)) {
+      std::cerr << "      there is no log " << log.file.string() << '\n';
+      return;
+    }
+  for (const auto& other : attempts)
+    if (other.attempt != attempt.attempt && has_printed(yard, key, other))
+      std::cerr << "      attempt " << other.attempt << " printed something: `trainyard logs " << key
+                << " --attempt " << other.attempt << "`\n";
+  const auto& strategy = attempt.launch.at("work").at("strategy");
+  if (!strategy.contains("command"))
+    std::cerr << "      trainyard's own ranks print nothing unless something goes wrong\n";
+  std::cerr << "      `trainyard show " << key << "` has its epochs, metrics and warnings\n";
+}
 
 // With --follow until it has ended or nobody looks after it any more.
 Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
@@ -102,7 +157,7 @@ Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard
       chosen = chosen_logs(options, yard.attempt(key, number), attempt.launch.value("world_size", 1));
     const bool over = !watched || attempt.status != "running";
     for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
-    if (over) return {attempt, followed};
+    if (over) return {attempt, followed, chosen};
     std::this_thread::sleep_for(follow_interval);
   }
 }
@@ -139,10 +194,12 @@ int logs(const LogsOptions& options) {
   const auto key = run_named(database, options.run);
   bool seen_running = false;  // by this program: an attempt of another sweep has nothing after it
   for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
-    const auto [ended, followed] = print_attempt(options, yard, key, number);
+    const Printed printed = print_attempt(options, yard, key, number);
+    const db::Attempt& ended = printed.attempt;
+    note_silence(printed, yard, key, db::attempts_of_run(open_yard(options.yard), key));
     if (options.follow && ended.status == "running")
       std::cerr << "note: its sweep has ended before the run did; `trainyard resume` goes on\n";
-    seen_running = seen_running || followed;
+    seen_running = seen_running || printed.followed;
     if (!seen_running || options.attempt || !comes_again(ended)) return done;
     if (!has_come_again(options, yard, key, number)) return done;
     std::cout << "==> attempt " << number + 1 << " <==" << std::endl;
@@ -152,7 +209,8 @@ int logs(const LogsOptions& options) {
 }  // namespace
 
 void add_logs(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("logs", "what the ranks of a run printed");
+  auto* command =
+      program.add_subcommand("logs", "print what the ranks of a run wrote to standard output and error");
   auto options = std::make_shared<LogsOptions>();
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   command->add_option("--rank", options->rank, "only this rank");

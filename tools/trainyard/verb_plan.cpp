@@ -29,7 +29,7 @@ int plan_experiment(const ExperimentOptions& options) {
 void add_plan(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "plan",
-      "show what `run` would do: runs, keys, devices, what is done, time, and what the\n"
+      "show what `run` would do: runs, keys, devices, what is done, time, and what the "
       "planned seeds can resolve");
   auto options = std::make_shared<ExperimentOptions>();
   add_experiment_options(*command, *options);

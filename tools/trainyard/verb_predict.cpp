@@ -12,6 +12,7 @@
 #include "reports/prediction.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
+#include "tools/trainyard/named_experiment.h"
 #include "tools/trainyard/open_yard.h"
 #include "tools/trainyard/text_table.h"
 
@@ -159,15 +160,17 @@ std::vector<std::string> format_names() {
   return names;
 }
 
-int predict(const PredictOptions& options) {
+int predict(PredictOptions options) {
+  const std::string named = options.experiment.file.string();
+  complete_from_journal(options.experiment);
   auto experiment = checked_experiment(options.experiment);
   if (!experiment) return wrong_usage;
   experiments::resolve_data(*experiment, experiments::data_search(options.experiment.data));
   const auto database = open_yard(options.experiment.yard);
   const auto runs = reports::measured_runs(database, experiment->name, experiment->runs);
   if (runs.empty())
-    throw UserError("no run of " + options.experiment.file.string() + " has finished in this yard",
-                    "train it first: trainyard run " + options.experiment.file.string());
+    throw UserError("no run of " + named + " has finished in this yard",
+                    "train it first: trainyard run " + named);
   const auto predictions = reports::predictions(runs);
   if (predictions.empty())
     throw UserError("only single runs have finished: they are what other arms are predicted from",
@@ -178,26 +181,31 @@ int predict(const PredictOptions& options) {
   return done;
 }
 
+constexpr const char* essay =
+    "The prediction for a pipeline simulates its schedule from what each rank does by itself. For replicas "
+    "it takes the step of independent ranks, or else of single, at their part of the batch, and adds the "
+    "wait "
+    "for gradients.\n\n"
+    "The phases are means over ranks, in milliseconds:\n"
+    "  input       the next batch\n"
+    "  compute     forward and backward\n"
+    "  bubble      waiting for a neighbouring stage\n"
+    "  transfer    messages between stages\n"
+    "  gradients   waiting for the sum of the gradients\n"
+    "  optimizer   the update of the parameters\n"
+    "  core wait   another rank has the core\n"
+    "  other       the rest\n\n"
+    "The measured step is that of the median epoch, as in the verdicts.";
+
 }  // namespace
 
 void add_predict(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("predict",
-                             "what a step of each arm of a finished sweep should cost, beside what it was "
-                             "measured to cost, with its\n"
-                             "parts: why an arm costs what it does, and how well that is understood\n"
-                             "  trainyard predict experiment.toml\n"
-                             "Pipelines: what each rank does by itself, put together by a simulator of its "
-                             "schedule. Replicas: the step\n"
-                             "of independent ranks at once, else of single, for their part of the batch, and "
-                             "how long they waited for\n"
-                             "gradients. Input, bubble (waiting for a neighbouring stage), transfer "
-                             "(messages between stages), gradients\n"
-                             "(waiting for them), core wait (another rank has the core) and so on are means "
-                             "over ranks, in milliseconds;\n"
-                             "the measured step is that of the epoch in the middle, as verdicts take it");
+  auto* command = program.add_subcommand(
+      "predict", "the modelled and the measured time of a step for each arm, by phase");
+  command->footer(essay);
   auto options = std::make_shared<PredictOptions>();
   add_experiment_options(*command, options->experiment);
+  accept_name(*command);
   add_place_options(*command, options->experiment);
   command->add_option("--format", options->format, "how to print it")
       ->check(CLI::IsMember(format_names()))

@@ -1,5 +1,5 @@
-// trainyard rm RUN…: take runs out of the results. The journal keeps a tombstone, so that a rebuilt database
-// leaves them out too; their files stay unless asked for.
+// trainyard rm RUN… [--where …]: take runs out of the results. The journal keeps a tombstone, so that a
+// rebuilt database leaves them out too; their files stay unless asked for.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "db/maintenance.h"
 #include "db/queries.h"
+#include "models/counted.h"
 #include "models/error.h"
 #include "orchestrator/attempt_number.h"
 #include "orchestrator/journal.h"
@@ -15,6 +16,7 @@
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/run_choice.h"
 
 namespace trainyard::tools {
 namespace {
@@ -22,17 +24,16 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RmOptions {
-  std::vector<std::string> runs;
-  bool files = false;
+  std::vector<std::string> runs, where;
+  bool files = false, dry_run = false;
   std::optional<fs::path> yard;
 };
 
 // The last attempt of each that the database or the files know.
-std::map<std::string, int> attempts_of(const std::vector<std::string>& runs, const orchestrator::Yard& yard,
+std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, const orchestrator::Yard& yard,
                                        const db::Database& database) {
   std::map<std::string, int> last;
-  for (const auto& text : runs) {
-    const auto key = run_named(database, text);
+  for (const auto& key : keys) {
     const auto attempts = db::attempts_of_run(database, key);
     last[key] =
         std::max(attempts.empty() ? 0 : attempts.back().attempt, orchestrator::last_attempt(yard.run(key)));
@@ -49,12 +50,29 @@ void remove_files(const orchestrator::Yard& yard, const std::string& key, int at
   }
 }
 
+std::string attempts_text(int attempts) {
+  return " (" + models::counted(static_cast<std::size_t>(attempts), "attempt") + ")";
+}
+
+int list_chosen(const RmOptions& options, const orchestrator::Yard& yard) {
+  const auto database = open_yard(options.yard);
+  const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
+  for (const auto& [key, last] : attempts)
+    std::cout << "would remove " << key << attempts_text(last) << (options.files ? " and its files" : "")
+              << '\n';
+  std::cout << models::counted(attempts.size(), "run") << "; nothing was removed\n";
+  return done;
+}
+
 int rm(const RmOptions& options) {
+  if (options.runs.empty() && options.where.empty())
+    throw UserError("no run is named", "give keys, an experiment's name, or --where NAME=VALUE");
   const auto yard = orchestrator::yard_from(options.yard);
   (void)open_yard(options.yard);  // says what to do where there is none
+  if (options.dry_run) return list_chosen(options, yard);
   const orchestrator::YardLock lock(yard, "trainyard rm");
   auto database = db::open_yard_for_writing(yard.root());
-  const auto attempts = attempts_of(options.runs, yard, database);
+  const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
   for (const auto& [key, last] : attempts)
     if (options.files && yard.leads_out(key))
       throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave --files out");
@@ -64,7 +82,7 @@ int rm(const RmOptions& options) {
   for (const auto& [key, last] : attempts) {
     orchestrator::remove_checkpoints(yard, key);  // the next attempt begins anew
     if (options.files) remove_files(yard, key, last);
-    std::cout << "removed " << key << " (" << last << (last == 1 ? " attempt)" : " attempts)")
+    std::cout << "removed " << key << attempts_text(last)
               << (options.files ? " and its files" : "; its files stay in " + yard.run(key).string()) << '\n';
   }
   return done;
@@ -75,8 +93,17 @@ int rm(const RmOptions& options) {
 void add_rm(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("rm", "take runs out of the results; `run` trains them anew");
   auto options = std::make_shared<RmOptions>();
-  command->add_option("RUN", options->runs, "keys, unique prefixes of them, or `last`")->required();
+  command->add_option("RUN", options->runs,
+                      "keys, unique prefixes of them, `last`, or experiments with all of their runs");
+  command
+      ->add_option(
+          "--where", options->where,
+          "of these only the runs with these values: --where model=mlp,strategy=ddp; without RUN of the "
+          "experiment that was run last")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command->add_flag("--files", options->files, "delete their files too");
+  command->add_flag("--dry-run", options->dry_run, "list the runs, remove nothing");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return rm(*options); }; });
 }

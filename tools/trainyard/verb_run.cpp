@@ -3,6 +3,7 @@
 
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
+#include "tools/trainyard/named_experiment.h"
 #include "tools/trainyard/plan_experiment.h"
 #include "tools/trainyard/run_experiment.h"
 
@@ -16,12 +17,14 @@ struct RunOptions : ExperimentOptions {
 
 int run(RunOptions options) {
   options.plan = options.choices.plan;
+  const std::string named = options.file.string();
+  complete_from_journal(options);
   if (options.dry_run) return plan_experiment(options);
   auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
-  return run_experiment({std::move(*experiment), options.selection, options.data, options.yard,
-                         "trainyard run " + options.file.string()},
-                        options.choices);
+  return run_experiment(
+      {std::move(*experiment), options.selection, options.data, options.yard, "trainyard run " + named},
+      options.choices);
 }
 
 }  // namespace
@@ -30,6 +33,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("run", "train what is left of an experiment, then make its report");
   auto options = std::make_shared<RunOptions>();
   add_experiment_options(*command, *options);
+  accept_name(*command);
   add_place_options(*command, *options);
   add_sweep_options(*command, options->choices);
   command->add_flag("--dry-run", options->dry_run, "the same as `trainyard plan`");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -51,20 +52,44 @@ void add_measured(TextTable& table, const std::vector<db::EpochRow>& epochs, con
     table.rows[i].push_back(number_text(factor * (epochs[i].*value), digits));
 }
 
+// An accuracy, a perplexity or a PSNR has a column if the task of the run has it.
 TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
-  TextTable table{.columns = {"epoch", "train loss", "train %", "validation loss", "validation %", "train s",
-                              "validation s"},
-                  .rows = {},
-                  .right = std::vector<bool>(7, true)};
-  for (const auto& epoch : epochs)
-    table.rows.push_back({std::to_string(epoch.epoch), number_text(epoch.train_loss, 5),
-                          number_text(100 * epoch.train_accuracy, 2), number_text(epoch.validation_loss, 5),
-                          number_text(100 * epoch.validation_accuracy, 2),
-                          number_text(epoch.train_seconds, 3), number_text(epoch.validation_seconds, 3)});
+  using Row = db::EpochRow;
+  TextTable table{.columns = {"epoch"}, .rows = {}, .right = {true}};
+  for (const auto& epoch : epochs) table.rows.push_back({std::to_string(epoch.epoch)});
+  add_measured(table, epochs, "train loss", 1, 5, &Row::train_loss);
+  add_measured(table, epochs, "train %", 100, 2, &Row::train_accuracy);
+  add_measured(table, epochs, "train perplexity", 1, 3, &Row::train_perplexity);
+  add_measured(table, epochs, "train PSNR dB", 1, 2, &Row::train_psnr);
+  add_measured(table, epochs, "validation loss", 1, 5, &Row::validation_loss);
+  add_measured(table, epochs, "validation %", 100, 2, &Row::validation_accuracy);
+  add_measured(table, epochs, "validation perplexity", 1, 3, &Row::validation_perplexity);
+  add_measured(table, epochs, "validation PSNR dB", 1, 2, &Row::validation_psnr);
+  add_measured(table, epochs, "train s", 1, 3, &Row::train_seconds);
+  add_measured(table, epochs, "validation s", 1, 3, &Row::validation_seconds);
   constexpr double gibibyte = 1 << 30;
   add_measured(table, epochs, "train J", 1, 1, &db::EpochRow::energy_joules);
   add_measured(table, epochs, "peak GiB", 1 / gibibyte, 3, &db::EpochRow::peak_device_bytes);
   return table;
+}
+
+// "test loss 0.31, test accuracy 91.20 %": what is measured after training, as the task has it. BLEU is on
+// the scale from 0 to 100.
+std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMetrics>& final) {
+  std::string text;
+  const auto add = [&](const char* name, double value, int digits, const char* unit) {
+    if (std::isfinite(value))
+      text += (text.empty() ? "\ntest " : ", test ") + std::string(name) + " " + number_text(value, digits) +
+              unit;
+  };
+  if (final) add("loss", final->test_loss, 5, "");
+  add("accuracy", 100 * run.test_accuracy, 2, " %");
+  if (final) {
+    add("perplexity", final->test_perplexity, 3, "");
+    add("BLEU", final->test_bleu, 2, "");
+    add("PSNR", final->test_psnr, 2, " dB");
+  }
+  return text.empty() ? "" : text + "\n";
 }
 
 std::string origin_text(const db::Attempt& attempt) {
@@ -141,8 +166,7 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
   }
   const auto epochs = db::epochs_of_run(database, run.run_key);
   if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
-  if (!std::isnan(run.test_accuracy))
-    std::cout << "\ntest accuracy " << number_text(100 * run.test_accuracy, 2) << " %\n";
+  std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key));
   if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
 }
 
@@ -160,7 +184,7 @@ int show(const ShowOptions& options) {
 
 void add_show(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
-      "show", "one run: resolved values, attempts and their warnings, metrics, logs, how to run it by hand");
+      "show", "one run: its values, attempts, warnings, metrics and logs, and how to run it by hand");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   add_yard_option(*command, options->yard);

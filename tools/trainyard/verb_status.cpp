@@ -13,11 +13,13 @@
 #include "experiments/progress.h"
 #include "experiments/record_writer.h"
 #include "models/counted.h"
+#include "orchestrator/status_text.h"
 #include "orchestrator/yard.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
 #include "tools/trainyard/stop_signal.h"
 #include "tools/trainyard/text_table.h"
+#include "tools/trainyard/time_estimate.h"
 #include "tools/trainyard/watch_screen.h"
 
 namespace trainyard::tools {
@@ -103,10 +105,11 @@ TextTable runs_table(const Runs& runs) {
 }
 
 // How far each run under way has come, from the progress files of its ranks.
-TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs) {
-  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "silent s", "job"},
+TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
+                         const TimeEstimate& estimate) {
+  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "left", "silent s", "job"},
                   .rows = {},
-                  .right = {false, true, true, true, true, true, true}};
+                  .right = {false, true, true, true, true, true, true, true}};
   bool any_job = false;
   for (const auto& run : runs) {
     if (run.status != "running") continue;
@@ -118,15 +121,17 @@ TextTable progress_table(const db::Database& database, const orchestrator::Yard&
                                                      experiments::rank_progress_name(rank));
     auto& row = table.rows.emplace_back(std::vector<std::string>{
         fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
-        std::to_string(attempt), "", "", "", "", ""});
+        std::to_string(attempt), "", "", "", "", "", ""});
+    const auto left = estimate.seconds_left.find(run.run_key);
+    if (left != estimate.seconds_left.end()) row[5] = orchestrator::clock_text(left->second);
     const auto jobs = db::jobs_of_run(database, run.run_key);
-    if (const auto job = jobs.find(attempt); job != jobs.end()) row[6] = job->second;
-    any_job = any_job || !row[6].empty();
+    if (const auto job = jobs.find(attempt); job != jobs.end()) row[7] = job->second;
+    any_job = any_job || !row[7].empty();
     if (!progress) continue;
     row[2] = fmt::format("{}/{}", progress->epoch, progress->epochs);
     row[3] = fmt::format("{}/{}", progress->step, progress->steps);
     row[4] = number_text(progress->loss, 4);
-    row[5] = number_text(seconds_since(progress->stamp), 0);
+    row[6] = number_text(seconds_since(progress->stamp), 0);
   }
   if (any_job) return table;
   table.columns.pop_back();
@@ -149,10 +154,17 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
   if (!planned)
     text = experiment + ": every run of its plan was removed; `trainyard resume` trains them anew\n";
   else if (listed.empty())
-    text = experiment + ": every run is finished; --runs lists them\n";
+    text = experiment + ": every run is finished; --all lists them\n";
   if (all_runs && !others.empty())
     text += "\n" + std::string(planned_before) + ":\n" + aligned(runs_table(others));
   return text;
+}
+
+// How long the sweep still takes; empty if none runs.
+std::string time_left_text(const TimeEstimate& estimate, bool swept) {
+  if (!swept) return "";
+  if (!estimate.sweep_seconds_left) return "time left: not known before one run of each kind is done\n\n";
+  return "time left: about " + orchestrator::duration_text(*estimate.sweep_seconds_left) + "\n\n";
 }
 
 std::string status_text(const StatusOptions& options) {
@@ -164,11 +176,14 @@ std::string status_text(const StatusOptions& options) {
   Runs runs = all;
   std::erase_if(runs, [&](const auto& run) { return run.experiment != chosen; });
   const auto yard = orchestrator::yard_from(options.yard);
-  const auto progress = progress_table(database, yard, runs);
+  const bool swept = orchestrator::in_use(yard);
+  const TimeEstimate estimate =
+      swept ? time_estimate(database, yard, runs, db::latest_plan(database, chosen).time) : TimeEstimate();
+  const auto progress = progress_table(database, yard, runs, estimate);
   if (!progress.rows.empty()) {
     text += aligned(progress) + "\n";
-    if (!orchestrator::in_use(yard))
-      text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
+    if (!swept) text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
+    text += time_left_text(estimate, swept);
   }
   return text + listed_runs(chosen, runs, options.all_runs);
 }
@@ -221,13 +236,14 @@ int watch(const StatusOptions& options) {
 }  // namespace
 
 void add_status(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("status", "what this yard holds, and the runs that are not finished");
+  auto* command = program.add_subcommand(
+      "status", "how far the experiments of this yard are, and which runs are not finished");
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
-  command->add_flag("--runs", options->all_runs,
-                    "list all runs: also finished ones, and those that were asked for before");
-  command->add_flag("--watch", options->watch, "again every 2 s, until the sweep ends or Ctrl-C");
+  command->add_flag("--all,--runs", options->all_runs,
+                    "list all runs: finished ones too, and those that only earlier plans have");
+  command->add_flag("--watch", options->watch,
+                    "again every 2 s with the time left, until the sweep ends or Ctrl-C");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] {
     invocation.action = [options] { return options->watch ? watch(*options) : status(*options); };
