@@ -78,19 +78,9 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   return terms;
 }
 
-struct Terms {
-  StatedTerms stated;
-  bool foreign = false;
-};
-
-Terms terms_of(const ReportData& data, const db::RunSummary& run) {
-  const auto found = data.evidence.find(run.run_key);
-  if (found == data.evidence.end()) return {experiments::stated_by(run.axes)};
-  const db::RunEvidence& evidence = found->second;
-  if (is_foreign(evidence)) return {foreign_evidence(evidence), true};
-  Terms terms{experiments::stated_by(run.axes)};
-  add_native_evidence(evidence, terms.stated);
-  return terms;
+// A program that ended before it could state anything.
+bool is_silent(const RunTerms& terms, const db::RunSummary& run) {
+  return run.status == "failed" && terms.stated.empty();
 }
 
 class Examiner {
@@ -98,10 +88,10 @@ class Examiner {
   Examiner(const ReportData& data, const experiments::Compare& compare) : data_(data), compare_(compare) {}
 
   void take(const db::RunSummary& baseline, const db::RunSummary& arm) {
-    const Terms first = terms_of(data_, baseline);
-    const Terms second = terms_of(data_, arm);
-    for (const Terms* terms : {&first, &second})
-      if (terms->foreign)
+    const RunTerms first = terms_of(data_, baseline);
+    const RunTerms second = terms_of(data_, arm);
+    for (const auto& [terms, run] : {std::pair(&first, &baseline), std::pair(&second, &arm)})
+      if (terms->foreign && !is_silent(*terms, *run))
         for (const std::string& title : experiments::not_stated(terms->stated))
           add(result_.not_stated, title);
     ++pairs_;
@@ -146,6 +136,16 @@ class Examiner {
 };
 
 }  // namespace
+
+RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
+  const auto found = data.evidence.find(run.run_key);
+  if (found == data.evidence.end()) return {experiments::stated_by(run.axes), run.kind == "foreign", false};
+  const db::RunEvidence& evidence = found->second;
+  if (is_foreign(evidence)) return {foreign_evidence(evidence), true, true};
+  RunTerms terms{experiments::stated_by(run.axes), false, true};
+  add_native_evidence(evidence, terms.stated);
+  return terms;
+}
 
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
                                const Arm& arm) {

@@ -11,6 +11,15 @@
 
 namespace trainyard::reports {
 
+// What one run states of each term: our own arms by the resolved run and its records, a foreign arm by its
+// records alone.
+struct RunTerms {
+  experiments::StatedTerms stated;
+  bool foreign = false;
+  bool recorded = false;  // there are records of it
+};
+RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
+
 struct Comparability {
   std::vector<std::string> refused;        // "global batch 256 against 128", each term once
   std::vector<std::string> times_refused;  // what spoils times alone

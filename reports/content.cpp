@@ -55,6 +55,11 @@ PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
   return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
 }
 
+void add_new_keys(const Arm& arm, const std::set<std::string>& seen, std::set<std::string>& keys) {
+  for (const Observation& observation : arm.runs)
+    if (!seen.contains(observation.run->run_key)) keys.insert(observation.run->run_key);
+}
+
 // One axis may be compared with several baselines.
 void add_effects(Content& content) {
   std::set<std::string> axes;
@@ -67,9 +72,47 @@ void add_effects(Content& content) {
   }
 }
 
+// Cells with a run that no cell before has: those of the first comparison, and of a joint report also those
+// of experiments that ask for other comparisons. Slugs are made unique.
+std::vector<std::vector<Cell>> new_cells(const std::vector<Comparison>& comparisons) {
+  std::vector<std::vector<Cell>> cells;
+  std::set<std::string> seen;
+  std::set<std::string> slugs;
+  for (const Comparison& comparison : comparisons) {
+    std::set<std::string> keys;
+    std::vector<Cell>& added = cells.emplace_back();
+    for (Cell& cell : cells_of(comparison)) {
+      const std::size_t before = keys.size();
+      for (const std::vector<Arm>* arms : {&cell.arms, &cell.limits})
+        for (const Arm& arm : *arms) add_new_keys(arm, seen, keys);
+      add_new_keys(cell.baseline, seen, keys);
+      if (keys.size() == before) continue;
+      const std::string slug = cell.slug;
+      for (int i = 2; !slugs.insert(cell.slug).second; ++i) cell.slug = slug + "-" + std::to_string(i);
+      added.push_back(std::move(cell));
+    }
+    seen.merge(keys);
+  }
+  return cells;
+}
+
+// A statement that an earlier comparison made too is not repeated; another one names its comparison.
+void add_statements(const Comparison& comparison, std::vector<Statement> more, bool first,
+                    std::vector<Statement>& statements) {
+  for (Statement& statement : more) {
+    if (std::ranges::find(statements, statement.text, &Statement::text) != statements.end()) continue;
+    if (!first) statement.text = "Against " + baseline_text(comparison.compare) + ": " + statement.text;
+    statements.push_back(std::move(statement));
+  }
+}
+
 std::vector<Statement> statements_of(const ReportData& data, const std::vector<Comparison>& comparisons,
-                                     const std::vector<Cell>& cells) {
-  std::vector<Statement> statements = fairness_statements(data, comparisons.front().compare, cells);
+                                     const std::vector<std::vector<Cell>>& cells) {
+  std::vector<Statement> statements;
+  for (std::size_t i = 0; i < comparisons.size(); ++i)
+    if (i == 0 || !cells[i].empty())
+      add_statements(comparisons[i], fairness_statements(data, comparisons[i].compare, cells[i]), i == 0,
+                     statements);
   for (const Comparison& comparison : comparisons)
     std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(statements));
   for (const std::string& symptom : training_symptoms(data)) statements.push_back({Bearing::unfair, symptom});
@@ -105,9 +148,11 @@ Content compose(const ReportData& data) {
   }
   content.palette = make_palette(all_cells);
   add_effects(content);
-  const std::vector<Cell> cells = cells_of(content.comparisons.front());
-  for (const Cell& cell : cells) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
-  content.breakdown = make_time_breakdown(data, cells);
+  const std::vector<std::vector<Cell>> cells = new_cells(content.comparisons);
+  std::vector<Cell> drawn;
+  for (const std::vector<Cell>& some : cells) std::ranges::copy(some, std::back_inserter(drawn));
+  for (const Cell& cell : drawn) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
+  content.breakdown = make_time_breakdown(data, drawn);
   content.data_figures = make_data_figures(data);
   content.provenance = provenance(data);
   content.fairness = statements_of(data, content.comparisons, cells);

@@ -35,7 +35,7 @@ struct Content {
   const ReportData* data = nullptr;
   std::vector<Comparison> comparisons;  // one per `[[compare]]`
   Palette palette;
-  std::vector<CellFigures> figures;  // by the first comparison's cells
+  std::vector<CellFigures> figures;  // by the first comparison's cells, and others with runs of their own
   Figure breakdown;
   std::vector<Figure> data_figures;
   std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"

@@ -10,6 +10,7 @@
 
 #include "models/counted.h"
 #include "models/joined.h"
+#include "reports/fairness_terms.h"
 #include "reports/metrics.h"
 #include "reports/number_text.h"
 
@@ -45,24 +46,10 @@ Values values_in(const std::vector<Cell>& cells,
   return values;
 }
 
-Statement batches(const std::vector<Cell>& cells, const experiments::Compare& compare) {
-  const auto [sizes, same] = values_in(cells, [](const Observation& observation, Texts& here) {
-    std::string batch = value_of(*observation.run, "global_batch");
-    if (batch.empty()) batch = value_of(*observation.run, "batch");
-    if (!batch.empty()) here.insert(batch);
-  });
-  if (!same) {
-    return {compare.axis == "batch" ? Bearing::note : Bearing::unfair,
-            "The global batch differs between the arms of a cell (" + joined(sizes) + ")."};
-  }
-  const std::string size = sizes.empty() ? "" : " (" + joined(sizes) + ")";
-  return {Bearing::fair, "The global batch is the same for all arms of a cell" + size +
-                             ": each of N replicas gets its N-th part."};
-}
-
 // Values of one name over all runs, beside the one that needs no remark.
 Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, const std::string& usual) {
   Texts values = values_in(cells, [&](const Observation& observation, Texts& here) {
+                   if (observation.run->kind == "foreign") return;  // the file's value, not the program's
                    if (const std::string value = value_of(*observation.run, name); !value.empty())
                      here.insert(value);
                  }).all;
@@ -107,10 +94,8 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
   const std::string number = counts.size() > 1      ? "values"
                              : *counts.begin() == 1 ? "value"
                                                     : std::to_string(*counts.begin()) + " values";
-  const bool by_seed = std::ranges::find(compare.pair, "seed") != compare.pair.end();
   return {Bearing::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") + " have the same " +
-                             number + " of " + by + ": differences are taken pair by pair" +
-                             (by_seed ? ", on the same data order and initial weights." : ".")};
+                             number + " of " + by + ": differences are taken pair by pair."};
 }
 
 Statement warm_up(const std::vector<Cell>& cells) {
@@ -239,6 +224,7 @@ void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statement
   for (const Cell& cell : cells) {
     for_each_run(cell, [&](const Arm&, const Observation& observation) {
       const db::RunSummary& run = *observation.run;
+      if (run.kind == "foreign") return;  // it reads its own data
       if (!run.data_source.empty() && run.data_source != run.dataset)
         replaced.emplace(run.dataset, run.data_source);
     });
@@ -255,11 +241,11 @@ Statement machines(const ReportData& data) {
   for (const auto& [key, launched] : data.launched) {
     const experiments::Circumstances& circumstances = launched.circumstances;
     hosts.insert(circumstances.host + " " + circumstances.processor);
-    programs.insert(circumstances.release + " " + circumstances.libtorch + " " + circumstances.nccl);
+    programs.insert(circumstances.release);
   }
   if (hosts.empty()) return {Bearing::note, "On what machines the runs were is not known."};
   if (hosts.size() <= 1 && programs.size() <= 1) {
-    return {Bearing::fair, "All runs had the same machine, release and LibTorch."};
+    return {Bearing::fair, "All runs had the same machine and the same release of trainyard."};
   }
   return {Bearing::unfair,
           "Runs had different machines or releases: times are compared only between equal ones."};
@@ -276,19 +262,29 @@ Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
                              ": whether each trains what one device would is not known."};
 }
 
-// Of what is compared, and of the machine's limits beside it.
+// What is compared, and the machine's limits beside it; equal reasons once, with an example.
 void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
                   std::vector<Statement>& statements) {
+  std::vector<std::pair<std::string, Texts>> names_by_reason;
   const auto add = [&](const Observation& observation) {
     const db::RunSummary& run = *observation.run;
     if (run.status != "failed") return;
-    statements.push_back(
-        {Bearing::unfair, "Failed and left out: " + name_of(run, title_of(run), data.plan.varied) +
-                              (run.failure.empty() ? "" : " (" + run.failure + ")") + "."});
+    const std::string name = name_of(run, title_of(run), data.plan.varied);
+    auto known = std::ranges::find(names_by_reason, run.failure, &std::pair<std::string, Texts>::first);
+    if (known == names_by_reason.end())
+      known = names_by_reason.insert(names_by_reason.end(), {run.failure, {}});
+    known->second.insert(name);
   };
   for (const Cell& cell : cells) {
     for_each_run(cell, [&](const Arm&, const Observation& observation) { add(observation); });
     for (const Arm& limit : cell.limits) std::ranges::for_each(limit.runs, add);
+  }
+  for (const auto& [reason, names] : names_by_reason) {
+    const std::string which = names.size() == 1
+                                  ? *names.begin()
+                                  : models::counted(names.size(), "run") + ", for example " + *names.begin();
+    statements.push_back(
+        {Bearing::unfair, "Failed and left out: " + (reason.empty() ? "" : reason + ": ") + which + "."});
   }
 }
 
@@ -302,9 +298,12 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
                                            const std::vector<Cell>& cells) {
   const bool compared = std::ranges::any_of(cells, is_compared);
   std::vector<Statement> statements;
-  if (compared) statements = {batches(cells, compare), pairing(cells, compare)};
+  if (compared) {
+    statements = {pairing(cells, compare)};
+    std::ranges::copy(term_statements(data, compare, cells), std::back_inserter(statements));
+  }
   std::ranges::copy(std::vector{warm_up(cells), marked_times(cells), cores(cells, compare), machines(data),
-                                parity(data, cells)},
+                                libtorch_statement(data), parity(data, cells)},
                     std::back_inserter(statements));
   changed_training(cells, statements);
   stand_ins(cells, statements);
@@ -319,15 +318,27 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
 }
 
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells) {
-  std::vector<Statement> statements;
+  struct Found {
+    Bearing bearing;
+    std::string word;
+    std::string reasons;
+    std::vector<std::string> arms;
+  };
+  std::vector<Found> all;  // equal words with equal reasons once
   for (const CellVerdicts& judged : cells) {
     for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
       const Comparability& found = judged.comparability[i];
       const std::string arm = judged.cell.label + " " + judged.cell.arms[i].value;
       const auto add = [&](Bearing bearing, const std::string& word, const std::vector<std::string>& texts) {
-        const Texts sorted(texts.begin(), texts.end());
-        if (!sorted.empty())
-          statements.push_back({bearing, word + ": " + arm + ": " + joined(sorted, {}, "; ") + "."});
+        if (texts.empty()) return;
+        const std::string reasons = joined(Texts(texts.begin(), texts.end()), {}, "; ");
+        const auto known = std::ranges::find_if(
+            all, [&](const Found& one) { return one.word == word && one.reasons == reasons; });
+        if (known == all.end()) {
+          all.push_back({bearing, word, reasons, {arm}});
+        } else {
+          known->arms.push_back(arm);
+        }
       };
       if (!found.broken.empty()) add(Bearing::unfair, "BROKEN", {found.broken});
       add(Bearing::unfair, "NOT COMPARABLE", found.refused);
@@ -335,6 +346,13 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
       add(Bearing::unfair, "NOT VERIFIED", found.not_stated);
       add(Bearing::note, "Declared", found.declared);
     }
+  }
+  std::vector<Statement> statements;
+  for (const Found& one : all) {
+    const std::string more =
+        one.arms.size() == 1 ? "" : " and " + models::counted(one.arms.size() - 1, "other arm");
+    const std::string reasons = (one.word == "NOT VERIFIED" ? "not stated are " : "") + one.reasons;
+    statements.push_back({one.bearing, one.word + ": " + one.arms.front() + more + ": " + reasons + "."});
   }
   return statements;
 }

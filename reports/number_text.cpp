@@ -135,6 +135,11 @@ std::string speed_text(const Verdict& verdict) {
   return fixed(std::exp(verdict.estimate->mean), 2) + " × as fast";
 }
 
+std::string p_with_hypothesis(std::optional<double> p, const std::string& hypothesis) {
+  if (!p) return p_text(p);
+  return p_text(p) + " (" + hypothesis.substr(0, hypothesis.find(' ')) + ")";
+}
+
 std::string p_text(std::optional<double> p) {
   if (!p) return "–";
   return *p < 0.0001 ? "< 0.0001" : fixed(*p, *p < 0.1 ? 4 : 3);

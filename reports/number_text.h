@@ -33,6 +33,7 @@ std::string interval_text(const Verdict& verdict, double level = 0.95);
 std::string margin_text(const Verdict& verdict);
 // "1.81 × as fast", for times; empty otherwise.
 std::string speed_text(const Verdict& verdict);
+std::string p_with_hypothesis(std::optional<double> p, const std::string& hypothesis);  // "0.012 (inside)"
 std::string p_text(std::optional<double> p);  // "0.012", "< 0.0001", "–" where nothing was tested
 
 }  // namespace trainyard::reports

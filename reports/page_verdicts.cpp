@@ -1,7 +1,10 @@
 // The verdict table: a row an arm of each cell, a column a metric that all tasks have; what only some have
 // stands in a table of its own. Below them the published shape and all numbers.
 #include <algorithm>
+#include <map>
+#include <set>
 
+#include "models/joined.h"
 #include "reports/benchmark_table.h"
 #include "reports/number_text.h"
 #include "reports/page.h"
@@ -56,7 +59,10 @@ void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, b
     }
     first = false;
     const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
-    out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value).close();
+    out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value);
+    if (const std::string why = judged.not_verified(arm.value); !why.empty())
+      out.leaf("small", {{"title", why}}, "NOT VERIFIED");
+    out.close();
     for (const Metric* metric : columns) out.add(verdict_cell(judged.find(arm.value, metric->name)));
     out.close();
   }
@@ -130,14 +136,27 @@ Markup benchmark(const Comparison& comparison) {
   return out;
 }
 
-std::string remarks(const Verdict& verdict) {
-  const std::string text = remarks_of(verdict);
-  const bool of_time = find_metric(verdict.metric).kind == MetricKind::time;
-  const std::string speed = of_time ? speed_text(verdict) : "";
-  return speed + (speed.empty() || text.empty() ? "" : "; ") + text;
+constexpr std::size_t short_remark = 60;  // characters: may be repeated in each row
+
+// Long parts that an earlier row of the same arm has said are left out.
+std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
+  std::vector<std::string> parts;
+  if (find_metric(verdict.metric).kind == MetricKind::time)
+    if (const std::string speed = speed_text(verdict); !speed.empty()) parts.push_back(speed);
+  bool above = false;
+  for (const std::string& part : remark_parts(verdict)) {
+    if (said.insert(part).second || part.size() <= short_remark) {
+      parts.push_back(part);
+    } else {
+      above = true;
+    }
+  }
+  if (above) parts.emplace_back(parts.empty() ? "as above" : "otherwise as above");
+  return models::joined(parts, {}, "; ");
 }
 
-void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict) {
+void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict,
+                    std::set<std::string>& said) {
   out.open("tr").leaf("td", {}, judged.cell.label).leaf("td", {}, verdict.arm);
   out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, look_of(verdict.word).text);
   out.leaf("td", {{"class", "n"}}, std::to_string(verdict.n));
@@ -146,7 +165,8 @@ void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verd
   out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.90));
   out.leaf("td", {{"class", "n"}}, margin_text(verdict));
   out.leaf("td", {{"class", "n"}}, p_text(verdict.p_value()));
-  out.leaf("td", {{"class", "why"}}, remarks(verdict)).close().line();
+  out.leaf("td", {}, verdict.hypothesis());
+  out.leaf("td", {{"class", "why"}}, remarks(verdict, said)).close().line();
 }
 
 Markup numbers(const Comparison& comparison) {
@@ -157,9 +177,12 @@ Markup numbers(const Comparison& comparison) {
   for (const char* name : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"}) {
     out.leaf("th", {{"scope", "col"}, {"class", "n"}}, name);
   }
+  out.leaf("th", {{"scope", "col"}}, "p is for: the arm is");
   out.leaf("th", {{"scope", "col"}}, "Remarks").close().close().open("tbody").line();
   for (const CellVerdicts& judged : comparison.cells) {
-    for (const Verdict& verdict : judged.verdicts) add_number_row(out, judged, verdict);
+    std::map<std::string, std::set<std::string>> said_of_arm;
+    for (const Verdict& verdict : judged.verdicts)
+      add_number_row(out, judged, verdict, said_of_arm[verdict.arm]);
   }
   out.close().close().close().close();
   return out;
@@ -181,8 +204,8 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   out.leaf("p", {{"class", "sub"}},
            "The shaded strip in a cell is the margin inside which a difference counts as no change; the bar "
            "is the 95 % interval of the change. Inconclusive means that the interval fits neither verdict, "
-           "so that "
-           "more seeds are needed, or that there is none to test: the numbers below the table say which.");
+           "so that more seeds are needed. The numbers below the table say how many, and why a cell has no "
+           "verdict.");
   out.add(tally(comparison));
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "reports/benchmark_table.h"
 #include "reports/number_text.h"
+#include "reports/table_text.h"
 #include "reports/verdict_records.h"
 
 namespace trainyard::reports {
@@ -19,7 +21,7 @@ std::string listed(const PublishedTable::Row& row, MetricKind kind) {
   return text.empty() ? "–" : text;
 }
 
-// "verdicts", of a second comparison "verdicts-augmentation".
+// "verdicts", of a second comparison "verdicts-augmentation-none".
 std::string slug_for(const char* what, const Content& content, const Comparison& comparison) {
   const bool first = &comparison == &content.comparisons.front();
   return first
@@ -31,7 +33,7 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
   const PublishedTable published = published_table(comparison);
   PaperTable paper;
   paper.slug = slug_for("verdicts", content, comparison);
-  paper.columns = "@{}lp{0.25\\linewidth}p{0.25\\linewidth}p{0.25\\linewidth}@{}";
+  paper.columns = "@{}l" + left_column(0.235) + left_column(0.235) + left_column(0.235) + "@{}";
   paper.caption = "What each " + comparison.compare.axis +
                   " does to accuracy and loss of validation and to training time per epoch, against " +
                   baseline_text(comparison.compare) + "." +
@@ -46,27 +48,30 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
 
 std::vector<TableValue> effect_row(const Verdict& verdict) {
   return {find_metric(verdict.metric).title,
-          text_of(verdict.word),
+          word_with_reason(verdict),
           effect_text(verdict),
           interval_text(verdict, 0.95),
           interval_text(verdict, 0.90),
-          p_text(verdict.p_value()),
+          p_with_hypothesis(verdict.p_value(), verdict.hypothesis()),
           std::int64_t{verdict.n}};
 }
 
 PaperTable effects(const Content& content, const Comparison& comparison) {
   PaperTable paper;
   paper.slug = slug_for("effects", content, comparison);
-  paper.columns = "@{}lllrrrr@{}";
+  paper.columns = effects_columns();
   paper.long_table = true;
-  paper.caption = "All effects against " + baseline_text(comparison.compare) +
-                  ", with 95 % and 90 % intervals; p after Holm's correction; n: " +
-                  (comparison.compare.pair.empty() ? "runs of the smaller arm." : "pairs.");
+  paper.caption =
+      "All effects against " + baseline_text(comparison.compare) +
+      ", with 95 % and 90 % intervals; p after Holm's correction, with its hypothesis: the arm is "
+      "better or worse than the margin, or inside it; n: " +
+      (comparison.compare.pair.empty() ? "runs of the smaller arm." : "pairs.");
   paper.table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : judged.verdicts) {
-      const std::string arm = judged.cell.label + ": " + verdict.arm;
+      const std::string why = judged.not_verified(verdict.arm);
+      const std::string arm = judged.cell.label + ": " + verdict.arm + (why.empty() ? "" : ". " + why + ".");
       if (arm != heading) paper.table.rows.push_back({heading = arm});
       paper.table.rows.push_back(effect_row(verdict));
     }
@@ -77,7 +82,9 @@ PaperTable effects(const Content& content, const Comparison& comparison) {
 PaperTable percent_of_benchmark(const Content& content, const Comparison& comparison) {
   PaperTable paper;
   paper.slug = slug_for("benchmark", content, comparison);
-  paper.columns = "@{}llrrr@{}";
+  paper.columns = "@{}" + left_column(0.2) + left_column(0.1);
+  for (int i = 0; i < 3; ++i) paper.columns += right_column(0.18);
+  paper.columns += "@{}";
   paper.caption = benchmark_caption(comparison);
   paper.table = benchmark_text(comparison);
   return paper;
@@ -99,6 +106,7 @@ std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdi
     row.emplace_back(value);
   row.emplace_back(std::int64_t{verdict.n});
   row.emplace_back(verdict.reason);
+  row.emplace_back(verdict.hypothesis());
   return row;
 }
 
@@ -112,6 +120,11 @@ std::vector<PaperTable> paper_tables(const Content& content) {
     papers.push_back(effects(content, comparison));
     if (is_parameter_study(comparison)) papers.push_back(percent_of_benchmark(content, comparison));
   }
+  std::set<std::string> used;  // a slug is a file and a label
+  for (PaperTable& paper : papers) {
+    const std::string slug = paper.slug;
+    for (int i = 2; !used.insert(paper.slug).second; ++i) paper.slug = slug + "-" + std::to_string(i);
+  }
   return papers;
 }
 
@@ -119,7 +132,7 @@ Table verdict_numbers(const Content& content) {
   Table table;
   table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",
                    "unit",       "effect",      "low_95", "high_95", "low_90", "high_90",
-                   "margin_low", "margin_high", "p",      "n",       "reason"};
+                   "margin_low", "margin_high", "p",      "n",       "reason", "hypothesis"};
   for (const Comparison& comparison : content.comparisons) {
     for (const CellVerdicts& judged : comparison.cells) {
       for (const Verdict& verdict : judged.verdicts)

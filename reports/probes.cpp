@@ -129,7 +129,10 @@ std::string broken_by_probes(const ReportData& data, const Arm& arm) {
 
 std::vector<std::string> not_probed(const ReportData& data, const std::vector<Cell>& cells) {
   std::vector<std::string> names;
-  const auto probed = [&](const Observation& run) { return data.probes.contains(run.run->run_key); };
+  // a foreign program's probes are its own word: trainyard compared nothing
+  const auto probed = [&](const Observation& run) {
+    return run.run->kind != "foreign" && data.probes.contains(run.run->run_key);
+  };
   const auto look_at = [&](const Cell& cell, const Arm& arm) {
     if (!arm.runs.empty() && std::ranges::none_of(arm.runs, probed))
       names.push_back(cell.label + " " + arm.value);

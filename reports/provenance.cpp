@@ -71,6 +71,15 @@ std::string launched_with(const ReportData& data, std::string experiments::Circu
   return joined(texts);
 }
 
+// As the ranks recorded it: a foreign program may have another one or none.
+std::string libtorch_text(const ReportData& data) {
+  Texts texts;
+  for (const auto& [key, evidence] : data.evidence)
+    for (const db::RunEvidence::Rank& rank : evidence.ranks)
+      if (!rank.libtorch_version.empty()) texts.insert(rank.libtorch_version);
+  return joined(texts);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data) {
@@ -83,7 +92,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const ReportData& da
       {"Host", launched_with(data, &Circumstances::host)},
       {"Processor", launched_with(data, &Circumstances::processor)},
       {"Release", launched_with(data, &Circumstances::release)},
-      {"LibTorch", launched_with(data, &Circumstances::libtorch)},
+      {"LibTorch", libtorch_text(data)},
       {"Database", "schema " + std::to_string(data.schema_version)}};
   std::erase_if(result, [](const auto& entry) { return entry.second.empty(); });
   return result;

@@ -40,6 +40,15 @@ std::string useless_placement(const Launched& launched) {
   return ranks + " with " + models::counted_in_words(threads, "thread") + " each on " + devices;
 }
 
+bool asks_for(const ReportData& data, const experiments::Compare& compare, const std::string& run_key) {
+  for (std::size_t i = 0; i < data.compared_runs.size() && i < data.plan.compare.size(); ++i) {
+    const experiments::Compare& planned = data.plan.compare[i];
+    if (planned.axis == compare.axis && planned.baseline == compare.baseline)
+      return data.compared_runs[i].contains(run_key);
+  }
+  return true;
+}
+
 std::string last_record_time(const ReportData& data) {
   std::string last;
   for (const db::RunSummary& run : data.runs) last = std::max(last, run.updated);

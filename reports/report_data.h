@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct ReportData {
   std::vector<std::string> merged_from;  // the names of several; empty: one
   std::string selected;  // what was left out by wish: "model=mlp, since 2026-11-20"; empty: nothing
   db::Plan plan;         // the latest
+  // If several experiments make one report: by position in `plan.compare`, the keys of the runs whose own
+  // experiment asks for the comparison. Empty: all runs.
+  std::vector<std::set<std::string>> compared_runs;
   std::vector<db::PlanEntry> history;  // all plans, the latest last
   std::vector<db::RunSummary> runs;
   std::vector<db::FinalMetrics> finals;
@@ -45,6 +49,9 @@ struct ReportData {
   std::map<std::string, std::vector<db::Probe>> probes;  // by run key
   int schema_version = db::schema_version;
 };
+
+// Whether an experiment of this run asks for the comparison.
+bool asks_for(const ReportData& data, const experiments::Compare& compare, const std::string& run_key);
 
 // The time of the last record: what a report is dated by, so that the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);

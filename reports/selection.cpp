@@ -82,6 +82,20 @@ std::vector<std::string> differing_names(const std::vector<db::RunSummary>& runs
   return names;
 }
 
+// A comparison and the runs of all experiments that ask for it.
+struct Asked {
+  experiments::Compare compare;
+  std::set<std::string> keys;
+};
+
+void add_asked(std::vector<Asked>& asked, const ReportData& part) {
+  for (const experiments::Compare& compare : part.plan.compare) {
+    auto known = std::ranges::find_if(asked, [&](const Asked& one) { return is_same(one.compare, compare); });
+    if (known == asked.end()) known = asked.insert(asked.end(), {compare, {}});
+    for (const db::RunSummary& run : part.runs) known->keys.insert(run.run_key);
+  }
+}
+
 struct Condition {
   std::string name;
   std::vector<std::string> values;
@@ -147,6 +161,12 @@ void keep(std::vector<Row>& rows, const std::set<std::string>& keys) {
 }  // namespace
 
 ReportData merged(std::vector<ReportData> parts) {
+  std::vector<Asked> asked;
+  if (parts.size() > 1)
+    for (ReportData& part : parts) {
+      if (part.plan.compare.empty()) part.plan.compare.emplace_back();  // as in a report of its own
+      add_asked(asked, part);
+    }
   ReportData all = std::move(parts.front());
   if (parts.size() > 1) all.merged_from = {all.experiment};
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -167,6 +187,9 @@ ReportData merged(std::vector<ReportData> parts) {
     add_plan(all.plan, part.plan);
   }
   std::ranges::stable_sort(all.history, {}, &db::PlanEntry::time);
+  for (const experiments::Compare& compare : all.plan.compare)
+    for (const Asked& one : asked)
+      if (is_same(one.compare, compare)) all.compared_runs.push_back(one.keys);
   if (parts.size() > 1) append_missing(all.plan.varied, differing_names(all.runs));
   return all;
 }

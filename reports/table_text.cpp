@@ -60,8 +60,8 @@ std::string latex_body(const Table& table) {
   for (const std::vector<TableValue>& row : table.rows) {
     if (is_heading(row, table)) {
       text += std::string(&row == &table.rows.front() ? "" : "\\addlinespace\n") + "\\multicolumn{" +
-              std::to_string(table.columns.size()) + "}{l}{" + latex_escaped(shown(row.front())) +
-              "} \\\\*\n";
+              std::to_string(table.columns.size()) + "}{@{}" + left_column(1) + "@{}}{" +
+              latex_escaped(shown(row.front())) + "} \\\\*\n";
     } else {
       text += latex_row(row);
     }
@@ -74,7 +74,24 @@ std::string latex_head(const Table& table) {
   return "\\toprule\n" + latex_row(head) + "\\midrule\n";
 }
 
+std::string latex_column(double width, const char* alignment) {
+  return ">{\\" + std::string(alignment) + "\\arraybackslash}p{" + plain_number(width) + "\\linewidth}";
+}
+
 }  // namespace
+
+std::string left_column(double width) {
+  return latex_column(width, "raggedright");
+}
+
+std::string right_column(double width) {
+  return latex_column(width, "raggedleft");
+}
+
+std::string effects_columns() {
+  return "@{}" + left_column(0.17) + left_column(0.195) + right_column(0.112) + right_column(0.174) +
+         right_column(0.174) + right_column(0.094) + right_column(0.024) + "@{}";
+}
 
 std::string shown(const TableValue& value, int digits) {
   if (const auto* number = std::get_if<double>(&value)) return for_table(*number, digits);
@@ -161,14 +178,16 @@ std::string latex_escaped(std::string_view text) {
 std::string latex_table(const Table& table, const LatexOptions& options) {
   const std::string caption =
       "\\caption{" + latex_escaped(options.caption) + "}\\label{" + options.label + "}";
+  const std::string head = latex_head(table);
   const std::string rows = latex_body(table);
-  if (options.long_table)
-    return "% needs \\usepackage{booktabs,longtable}\n{\\scriptsize\\setlength{\\tabcolsep}{2pt}"
+  if (options.long_table)  // only the head of its first page has the caption: a label may stand only once
+    return "% needs \\usepackage{array,booktabs,longtable}\n{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}"
            "\\setlength{\\LTcapwidth}{\\linewidth}\n\\begin{longtable}{" +
-           options.columns + "}\n" + caption + " \\\\\n" + latex_head(table) +
+           options.columns + "}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" + head +
            "\\endhead\n\\bottomrule\n\\endfoot\n" + rows + "\\end{longtable}}\n";
-  return "% needs \\usepackage{booktabs}\n\\begin{table}\n\\centering\n" + caption + "\n\\begin{tabular}{" +
-         options.columns + "}\n" + latex_head(table) + rows + "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+  return "% needs \\usepackage{array,booktabs}\n\\begin{table}\n\\centering\n" + caption +
+         "\n\\small\n\\begin{tabular}{" + options.columns + "}\n" + head + rows +
+         "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
 }
 
 }  // namespace trainyard::reports

@@ -19,8 +19,15 @@ std::string csv_field(const std::string& text);
 
 std::string markdown_table(const Table& table);
 
+// LaTeX columns that break their text into lines, of this part of the line's width. All columns of a table
+// and the gaps between them must fit into the width of an 11 pt A4 article, 360 pt.
+std::string left_column(double width);
+std::string right_column(double width);
+// Of a long table of effects: metric, verdict, effect, two intervals, p with its hypothesis, n.
+std::string effects_columns();
+
 struct LatexOptions {
-  std::string columns;      // of the tabular: "llp{0.2\\linewidth}"
+  std::string columns;      // of the tabular: "ll" + left_column(0.2)
   std::string caption;      // plain text
   std::string label;        // "tab:verdicts"
   bool long_table = false;  // small print, over pages

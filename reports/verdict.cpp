@@ -76,7 +76,7 @@ std::string decided_at(const Verdict& standing) {
   const auto index = static_cast<std::size_t>(standing.look - 1);
   const std::string look = index < ordinals.size() ? std::string("the ") + ordinals[index] + " look"
                                                    : "look " + std::to_string(standing.look);
-  return "decided at " + look + ", n = " + std::to_string(standing.n);
+  return decided_at_look + look + ", n = " + std::to_string(standing.n);
 }
 
 bool is_decided(Word word) {
@@ -122,8 +122,6 @@ void refuse(Verdict& verdict, Word word, const std::string& why) {
 void apply(const Case& one, Verdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
-  if (!verdict.verified)
-    verdict.notes.push_back("NOT VERIFIED: not stated are " + models::joined(found.not_stated, {}, "; "));
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
     refuse(verdict, Word::broken, found.broken);
@@ -181,6 +179,13 @@ std::string Verdict::hypothesis() const {
   const Word smallest = smallest_word(p);
   if (smallest == Word::no_change) return "inside the margin";
   return smallest == Word::improves ? "better than the margin" : "worse than the margin";
+}
+
+std::string CellVerdicts::not_verified(const std::string& arm) const {
+  for (std::size_t i = 0; i < cell.arms.size(); ++i)
+    if (cell.arms[i].value == arm && !comparability[i].verified())
+      return "NOT VERIFIED: not stated are " + models::joined(comparability[i].not_stated, {}, "; ");
+  return "";
 }
 
 const Verdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {

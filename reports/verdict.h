@@ -59,10 +59,15 @@ struct Verdict {
   std::string hypothesis() const;
 };
 
+// Begins the note that says which of several looks decided: "decided at the first look, n = 3".
+inline constexpr const char* decided_at_look = "decided at ";
+
 struct CellVerdicts {
   Cell cell;
   std::vector<Verdict> verdicts;  // by arm, then metric; a metric that is not defined for an arm is missing
   std::vector<Comparability> comparability;  // of each arm, in the order of the cell
+  // "NOT VERIFIED: not stated are …", to be said once per arm; empty if the arm is verified.
+  std::string not_verified(const std::string& arm) const;
   const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
 };
 

@@ -96,6 +96,8 @@ Markup verdict_cell(const Verdict* verdict) {
   } else {
     out.leaf("i", {}, verdict->reason);
   }
+  for (const std::string& note : verdict->notes)
+    if (note.starts_with(decided_at_look)) out.leaf("i", {}, note);
   out.close().close();
   return out;
 }

@@ -1,7 +1,10 @@
 #include "reports/verdict_records.h"
 
 #include <algorithm>
+#include <map>
 
+#include "models/counted.h"
+#include "models/joined.h"
 #include "reports/differences.h"
 #include "reports/number_text.h"
 
@@ -49,6 +52,54 @@ std::vector<std::string> left_out(const Verdict& verdict) {
   return texts;
 }
 
+bool says_what_is_missing(Word word) {
+  return word == Word::not_timed || word == Word::no_data;
+}
+
+std::string with_reason(Word word, const std::vector<std::string>& remarks) {
+  std::string text = text_of(word);
+  if (says_what_is_missing(word)) text += ": " + remarks.front();
+  for (const std::string& remark : remarks)
+    if (remark.starts_with(decided_at_look)) text += ", " + remark;
+  return text;
+}
+
+std::string arm_of(const VerdictRecord& record) {
+  return record.label + " " + record.arm;
+}
+
+// One text, with the arms that have it and the metrics of each.
+struct Remark {
+  std::string text;
+  std::vector<std::pair<std::string, std::vector<std::string>>> metrics_by_arm;
+};
+
+void add_remark(std::vector<Remark>& remarks, const std::string& text, const VerdictRecord& record) {
+  auto remark = std::ranges::find(remarks, text, &Remark::text);
+  if (remark == remarks.end()) remark = remarks.insert(remarks.end(), {text, {}});
+  auto& arms = remark->metrics_by_arm;
+  if (arms.empty() || arms.back().first != arm_of(record)) arms.push_back({arm_of(record), {}});
+  arms.back().second.push_back(record.phase + " " + record.metric);
+}
+
+std::string and_others(const Remark& remark) {
+  const std::size_t others = remark.metrics_by_arm.size() - 1;
+  return others == 0 ? "" : " and " + models::counted(others, "other arm");
+}
+
+std::string arms_text(const Remark& remark) {
+  return remark.metrics_by_arm.front().first + and_others(remark);
+}
+
+// "MLP ddp: train loss, test loss", "MLP ddp: all 8 metrics, and 5 other arms".
+std::string places_text(const Remark& remark, const std::map<std::string, std::size_t>& metrics_of_arm) {
+  const auto& [arm, metrics] = remark.metrics_by_arm.front();
+  const bool all = metrics.size() > 1 && metrics.size() == metrics_of_arm.at(arm);
+  const std::string others = and_others(remark);
+  return arm + ": " + (all ? "all " + std::to_string(metrics.size()) + " metrics" : models::joined(metrics)) +
+         (others.empty() ? "" : "," + others);
+}
+
 }  // namespace
 
 const char* unit_name(const Verdict& verdict) {
@@ -65,13 +116,44 @@ const char* unit_name(const Verdict& verdict) {
   return "";
 }
 
+std::string word_with_reason(const Verdict& verdict) {
+  return with_reason(verdict.word, remark_parts(verdict));
+}
+
+std::string word_with_reason(const VerdictRecord& record) {
+  return with_reason(record.verdict, record.remarks);
+}
+
+std::vector<std::string> remark_parts(const Verdict& verdict) {
+  std::vector<std::string> parts;
+  if (!verdict.reason.empty()) parts.push_back(verdict.reason);
+  if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
+  parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());
+  for (const std::string& dropped : left_out(verdict)) parts.push_back("left out: " + dropped);
+  return parts;
+}
+
 std::string remarks_of(const Verdict& verdict) {
-  std::string text = verdict.reason;
-  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "; ") + more; };
-  if (verdict.scale == Scale::absolute) add("small loss: compared by differences");
-  for (const std::string& note : verdict.notes) add(note);
-  for (const std::string& dropped : left_out(verdict)) add("left out: " + dropped);
-  return text;
+  return models::joined(remark_parts(verdict), {}, "; ");
+}
+
+std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& records) {
+  std::map<std::string, std::size_t> metrics_of_arm;
+  for (const VerdictRecord& record : records) ++metrics_of_arm[arm_of(record)];
+  std::vector<Remark> arms;
+  std::vector<Remark> remarks;
+  for (const VerdictRecord& record : records) {
+    if (!record.not_verified.empty()) add_remark(arms, record.not_verified, record);
+    for (const std::string& part : record.remarks) {
+      const bool why = says_what_is_missing(record.verdict) && &part == &record.remarks.front();
+      add_remark(remarks, (why ? text_of(record.verdict) + ": " : "") + part, record);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Remark& remark : arms) lines.push_back(remark.text + " [" + arms_text(remark) + "]");
+  for (const Remark& remark : remarks)
+    lines.push_back(remark.text + " [" + places_text(remark, metrics_of_arm) + "]");
+  return lines;
 }
 
 std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
@@ -89,6 +171,8 @@ std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
       record.arm = verdict.arm;
       record.verdict = verdict.word;
       record.reason = remarks_of(verdict);
+      record.remarks = remark_parts(verdict);
+      record.not_verified = judged.not_verified(verdict.arm);
       record.verified = verdict.verified;
       add_numbers(verdict, record);
       records.push_back(std::move(record));

@@ -33,6 +33,8 @@ struct VerdictRecord {
   std::optional<int> seeds_needed;  // a planning value
   bool cannot_be_resolved = false;  // not even by a hundred seeds
   bool verified = true;
+  std::vector<std::string> remarks;  // the parts of `reason`
+  std::string not_verified;          // of the arm, as `CellVerdicts::not_verified`
 };
 
 // "percent", "percentage points" (of BLEU "points"), "dB", "units of loss".
@@ -40,7 +42,18 @@ const char* unit_name(const Verdict& verdict);
 
 std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
 
-// Reason, notes and what was left out, as one text.
+// "IMPROVES"; after a later look "IMPROVES, decided at the first look, n = 3"; with its reason "NOT TIMED:
+// four ranks on two devices", "NO DATA: all three runs of ddp failed".
+std::string word_with_reason(const Verdict& verdict);
+std::string word_with_reason(const VerdictRecord& record);
+
+// Reason, notes and what was left out: in parts, and as one text.
+std::vector<std::string> remark_parts(const Verdict& verdict);
 std::string remarks_of(const Verdict& verdict);
+
+// Remarks on the verdicts, one line per remark with its arms and metrics; equal remarks once:
+// "NO DATA: all three runs of ddp failed [MLP ddp: all 8 metrics, and 5 other arms]". NOT VERIFIED comes
+// first.
+std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& records);
 
 }  // namespace trainyard::reports

@@ -35,8 +35,7 @@ bool says(const ReportData& data, Bearing bearing, const std::string& part) {
 TEST_CASE("fairness says what the data say") {
   ReportData data = invented();
   CHECK(says(data, Bearing::fair, "global batch is the same"));
-  CHECK(says(data, Bearing::fair,
-             "same 5 values of seed: differences are taken pair by pair, on the same data"));
+  CHECK(says(data, Bearing::fair, "same 5 values of seed: differences are taken pair by pair."));
   CHECK(says(data, Bearing::fair, "had the host and its devices to itself"));
   CHECK(says(data, Bearing::fair, "pinned to 1 core for 1 thread;"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
@@ -114,11 +113,26 @@ TEST_CASE("a failed run is named with all that the matrix varies; one that is pl
   for (db::RunSummary& run : data.runs) run.axes["batch"] = std::int64_t{64};
   set_status(data, "mlp", "ddp", 1, "failed");
   run_of(data, "mlp", "ddp", 1).failure = "rank 1 was killed";
-  CHECK(says(data, Bearing::unfair, "Failed and left out: MLP ddp seed 1 batch=64 (rank 1 was killed)."));
+  CHECK(says(data, Bearing::unfair, "Failed and left out: rank 1 was killed: MLP ddp seed 1 batch=64."));
   for (db::RunSummary& run : data.runs)
     if (run.seed != 1) run.axes["epochs"] = std::int64_t{30};
   plan_again(data, keys_of_seeds(data, 2, 4));
   CHECK_FALSE(says(data, "Failed and left out"));
+}
+
+TEST_CASE("equal failures are one warning, the reason first, with a count and an example") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  for (const char* model : {"mlp", "cnn"})
+    for (int seed = 0; seed < 3; ++seed) {
+      set_status(data, model, "ddp", seed, "failed");
+      run_of(data, model, "ddp", seed).failure = "rank 0: exit code 1";
+    }
+  CHECK(says(data, Bearing::unfair,
+             "Failed and left out: rank 0: exit code 1: 6 runs, for example CNN ddp seed 0."));
+  const std::string terminal = terminal_table(compose(data));
+  const std::size_t first = terminal.find("Failed and left out");
+  CHECK(first != std::string::npos);
+  CHECK(terminal.find("Failed and left out", first + 1) == std::string::npos);
 }
 
 TEST_CASE("a report of a part of the runs says so wherever it is read") {
@@ -143,7 +157,7 @@ TEST_CASE("one axis against two baselines: each comparison has its own figures a
   const Content content = compose(data);
   std::vector<std::string> names;
   for (const Figure* figure : all_figures(content)) names.push_back(figure->slug);
-  for (const PaperTable& paper : paper_tables(content)) names.push_back(paper.slug);
+  for (const PaperTable& paper : paper_tables(content)) names.push_back(paper.slug);  // also the labels
   CHECK(std::ranges::find(names, "effects-strategy") != names.end());
   CHECK(std::ranges::find(names, "effects-strategy-against-ddp") != names.end());
   std::ranges::sort(names);

@@ -240,7 +240,8 @@ TEST_CASE("names cannot become LaTeX or Markdown") {
   const Table headed{{"a", "b"}, {{"50%"}, {"x", 0.25}}};
   CHECK(markdown_table(headed) == "| a | b |\n| --- | --- |\n| **50%** |  |\n| x | 0.2500 |\n");
   CHECK(latex_table(headed, {.columns = "lr", .caption = "c", .label = "tab:c"})
-            .find("\\multicolumn{2}{l}{50\\%} \\\\*\nx & 0.2500 \\\\\n") != std::string::npos);
+            .find("\\multicolumn{2}{@{}>{\\raggedright\\arraybackslash}p{1\\linewidth}@{}}{50\\%} \\\\*\nx & "
+                  "0.2500 \\\\\n") != std::string::npos);
   CHECK(markdown_table({{"a", ""}, {{"x|y", 0.25}}}) == "| a |  |\n| --- | --- |\n| x\\|y | 0.2500 |\n");
 }
 

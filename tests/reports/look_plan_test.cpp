@@ -5,7 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include "contains.h"
 #include "invented.h"
+#include "reports/content.h"
+#include "reports/markdown_report.h"
+#include "reports/page.h"
 #include "reports/verdict.h"
 
 namespace trainyard::reports {
@@ -106,6 +110,9 @@ TEST_CASE("a later look that decides otherwise is printed beside the verdict") {
   CHECK(verdict.word == Word::improves);
   CHECK(verdict.n == 3);
   CHECK(has_note(verdict, "decided at the first look, n = 3"));
+  const Content content = compose(data);  // each row says so
+  CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
+  CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3 |"));
   // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
   CHECK(has_note(verdict, "look 2 (n = 10) says NO CHANGE"));
 }

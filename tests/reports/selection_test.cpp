@@ -82,6 +82,52 @@ TEST_CASE("several experiments are one report; what tells their runs apart becom
   CHECK(labels == std::vector<std::string>{"MLP, batch 128", "MLP, batch 64", "CNN, batch 128"});
 }
 
+// Another experiment, of other runs: a study of the batch against 128.
+ReportData batch_study() {
+  ReportData data = invented({.models = {"cnn"}, .strategies = {"single"}, .seeds = 6});
+  data.experiment = "batches";
+  for (db::RunSummary& run : data.runs)
+    if (run.seed >= 3) {
+      run.seed -= 3;
+      run.axes["batch"] = std::int64_t{64};
+      run.axes["seed"] = run.seed;
+    }
+  data.plan.varied = {"batch", "seed"};
+  data.plan.compare.front().axis = "batch";
+  data.plan.compare.front().baseline = "128";
+  data.history.front().compare = data.plan.compare;
+  return data;
+}
+
+TEST_CASE("a comparison of one experiment is not applied to the runs of another in a joint report") {
+  const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), batch_study()});
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 2);
+  const auto cells_in = [&](std::size_t i) {
+    std::vector<std::string> models;
+    for (const CellVerdicts& judged : content.comparisons[i].cells) models.push_back(judged.cell.model);
+    return models;
+  };
+  CHECK(cells_in(0) == std::vector<std::string>{"mlp"});  // its strategies; the study has none
+  CHECK(cells_in(1) == std::vector<std::string>{"cnn"});  // its batches; the sweep has one
+  CHECK(content.comparisons[1].cells.front().cell.arms.front().value == "64");
+  std::vector<std::string> figures;
+  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.model);
+  CHECK(figures == std::vector<std::string>{"mlp", "cnn"});  // all runs are drawn
+  CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
+    return statement.text.starts_with("Against batch 128: ");
+  }));
+}
+
+TEST_CASE("a comparison that several experiments ask for has the runs of all that do") {
+  ReportData second = invented({.models = {"cnn"}, .seeds = 3});
+  second.experiment = "second sweep";
+  const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second, batch_study()});
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 2);
+  CHECK(content.comparisons[0].cells.size() == 2);
+}
+
 TEST_CASE(
     "a report of several experiments has the data and the published numbers of each, and asks for all") {
   ReportData first = invented({.models = {"mlp"}, .seeds = 3});

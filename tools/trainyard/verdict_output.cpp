@@ -25,28 +25,21 @@ std::string seeds(const VerdictRecord& record) {
   return record.seeds_needed ? "≈ " + std::to_string(*record.seeds_needed) : "–";
 }
 
-std::string verdict_text(const VerdictRecord& record) {
-  return text_of(record.verdict) + (record.verified ? "" : " (NOT VERIFIED)");
-}
-
 TextTable table_of(const std::vector<VerdictRecord>& records) {
   TextTable table{.columns = {"model", "arm", "metric", "verdict", "effect", "95 % interval", "90 % interval",
                               "p", "n", "seeds needed"},
                   .rows = {},
                   .right = {false, false, false, false, true, true, true, true, true, true}};
   for (const auto& record : records)
-    table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric, verdict_text(record),
-                          record.effect_text, record.ci95_text, record.ci90_text, reports::p_text(record.p),
-                          std::to_string(record.n), seeds(record)});
+    table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric,
+                          text_of(record.verdict), record.effect_text, record.ci95_text, record.ci90_text,
+                          reports::p_text(record.p), std::to_string(record.n), seeds(record)});
   return table;
 }
 
 std::string remark_lines(const std::vector<VerdictRecord>& records) {
   std::string lines;
-  for (const auto& record : records)
-    if (!record.reason.empty())
-      lines += record.label + " " + record.arm + " " + record.phase + " " + record.metric + ": " +
-               record.reason + "\n";
+  for (const std::string& remark : reports::grouped_remarks(records)) lines += remark + "\n";
   return lines;
 }
 
@@ -56,7 +49,10 @@ std::string as_table(const std::vector<VerdictRecord>& records) {
 }
 
 std::string as_markdown(const std::vector<VerdictRecord>& records) {
-  return markdown(table_of(records));
+  std::string text = markdown(table_of(records));
+  for (const std::string& remark : reports::grouped_remarks(records))
+    text += (text.ends_with("|\n") ? "\n- " : "- ") + reports::markdown_escaped(remark) + "\n";
+  return text;
 }
 
 std::string as_latex(const std::vector<VerdictRecord>& records) {
@@ -64,15 +60,16 @@ std::string as_latex(const std::vector<VerdictRecord>& records) {
   table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
   std::string heading;
   for (const auto& record : records) {
-    const std::string arm = record.label + ": " + record.arm + " against " + record.baseline;
+    const std::string arm = record.label + ": " + record.arm + " against " + record.baseline +
+                            (record.not_verified.empty() ? "" : ". " + record.not_verified + ".");
     if (arm != heading) table.rows.push_back({heading = arm});
-    table.rows.push_back({record.phase + " " + record.metric, verdict_text(record), record.effect_text,
-                          record.ci95_text, record.ci90_text, reports::p_text(record.p),
-                          std::int64_t{record.n}});
+    table.rows.push_back({record.phase + " " + record.metric, reports::word_with_reason(record),
+                          record.effect_text, record.ci95_text, record.ci90_text,
+                          reports::p_with_hypothesis(record.p, record.hypothesis), std::int64_t{record.n}});
   }
-  return reports::latex_table(table, {.columns = "@{}lllrrrr@{}",
+  return reports::latex_table(table, {.columns = reports::effects_columns(),
                                       .caption = "Effects with 95 % and 90 % intervals; p after Holm's "
-                                                 "correction; n: pairs.",
+                                                 "correction, with its hypothesis; n: pairs.",
                                       .label = "tab:compare",
                                       .long_table = true});
 }
