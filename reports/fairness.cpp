@@ -167,7 +167,8 @@ Statement marked_times(const std::vector<Cell>& cells) {
             "processes took was not recorded for " +
                 models::counted(known.not_recorded, "run") + "."};
   return {Bearing::fair,
-          "Every finished run had the host and its devices to itself: other processes took at most " +
+          "Every finished run was the only timed run on its host and had its devices to itself: other "
+          "processes took at most " +
               plain_number(std::round(1000 * known.most_taken) / 10) + " % of the leased cores."};
 }
 

@@ -144,7 +144,7 @@ TEST_CASE("a run beside processes that burn its cores has times that do not coun
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "did not have the host and its devices to itself"));
   CHECK(contains(page, reason));
-  CHECK_FALSE(contains(page, "Every finished run had the host"));
+  CHECK_FALSE(contains(page, "Every finished run was the only timed run"));
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
   const auto rows = db::select(database, "SELECT times_count, other_share > 0.02 FROM run_summary").rows;
   CHECK(rows == std::vector<std::vector<nlohmann::json>>{{0, 1}});
@@ -156,8 +156,10 @@ TEST_CASE("a run beside processes that burn its cores has times that do not coun
   CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), again.out);
   CHECK(db::select(database, "SELECT times_count FROM run_summary").rows ==
         std::vector<std::vector<nlohmann::json>>{{1}});
-  CHECK(contains(tests::read_text(scratch.path() / "yard/reports/small/index.html"),
-                 "Every finished run had the host and its devices to itself: other processes took at most "));
+  CHECK(contains(
+      tests::read_text(scratch.path() / "yard/reports/small/index.html"),
+      "Every finished run was the only timed run on its host and had its devices to itself: other processes "
+      "took at most "));
 }
 
 // What a release wrote that pinned two threads to one core, in a database of its schema.

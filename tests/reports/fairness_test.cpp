@@ -36,7 +36,7 @@ TEST_CASE("fairness says what the data say") {
   ReportData data = invented();
   CHECK(says(data, Bearing::fair, "global batch is the same"));
   CHECK(says(data, Bearing::fair, "same 5 values of seed: differences are taken pair by pair."));
-  CHECK(says(data, Bearing::fair, "had the host and its devices to itself"));
+  CHECK(says(data, Bearing::fair, "was the only timed run on its host and had its devices to itself"));
   CHECK(says(data, Bearing::fair, "pinned to 1 core for 1 thread;"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
   CHECK(says(data, Bearing::unfair,
@@ -64,7 +64,7 @@ TEST_CASE("the line on the host says what other processes took, and is not ticke
   final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
   CHECK(says(data, Bearing::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
   final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
-  CHECK_FALSE(says(data, Bearing::fair, "had the host and its devices to itself"));
+  CHECK_FALSE(says(data, Bearing::fair, "was the only timed run on its host"));
   CHECK(says(data, Bearing::note, "what other processes took was not recorded for 1 run."));
   for (const int seed : {2, 3}) {
     final_of(data, "mlp", "ddp", seed).times_count = false;
@@ -94,7 +94,7 @@ TEST_CASE("where nothing has finished nothing is said of times") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 1});
   for (const char* strategy : {"single", "ddp"}) set_status(data, "mlp", strategy, 0, "failed");
   CHECK(says(data, Bearing::note, "No times are known yet."));
-  CHECK_FALSE(says(data, "had the host and its devices to itself"));
+  CHECK_FALSE(says(data, "was the only timed run on its host"));
   data.launched.clear();
   CHECK(says(data, Bearing::note, "On what machines the runs were is not known."));
   CHECK_FALSE(says(data, "had the same machine"));
