@@ -20,6 +20,7 @@ namespace trainyard::experiments {
 struct ForeignFile {
   std::string name;
   std::string sha256;  // empty before `resolve_data`
+  bool found = false;  // by a pattern or in a folder: its name is part of the key too
   bool operator==(const ForeignFile&) const = default;
 };
 
@@ -38,7 +39,8 @@ struct Strategy {
   std::string split = "auto";  // where the boundaries are from: "auto" (counted cost), "given" (the file)
   std::vector<std::string> command = {};  // of a foreign arm: argv, with the run's values put in
   std::vector<ForeignFile> files = {};    // that it declares
-  std::string folder = {};                // where it starts: the experiment file's
+  std::map<std::string, std::string> environment = {};  // variables of its own, with the run's values put in
+  std::string folder = {};                              // where it starts: the experiment file's
   std::int64_t world_size() const { return replicas * stages; }
   bool independent() const { return kind == "independent"; }
   bool foreign() const { return !command.empty(); }

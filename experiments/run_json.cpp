@@ -72,8 +72,11 @@ void add_foreign(const Strategy& strategy, json& object) {
   object["command"] = strategy.command;
   object["folder"] = strategy.folder;
   object["files"] = json::array();
-  for (const ForeignFile& file : strategy.files)
+  for (const ForeignFile& file : strategy.files) {
     object["files"].push_back({{"name", file.name}, {"sha256", file.sha256}});
+    if (file.found) object["files"].back()["found"] = true;
+  }
+  if (!strategy.environment.empty()) object["env"] = strategy.environment;
 }
 
 json strategy_json(const Strategy& strategy) {
@@ -158,7 +161,9 @@ Strategy strategy_from_json(const json& object) {
   get_later(object, "folder", strategy.folder);
   if (object.contains("files"))
     for (const json& file : object.at("files"))
-      strategy.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>()});
+      strategy.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>(),
+                                file.value("found", false)});
+  get_later(object, "env", strategy.environment);
   return strategy;
 }
 

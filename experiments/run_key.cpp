@@ -125,12 +125,22 @@ std::string strategy_work(const Strategy& strategy) {
   if (strategy.micro_batches != 1) work["micro_batches"] = text_of(strategy.micro_batches);
   if (!strategy.schedule.empty()) work["schedule"] = text_of(strategy.schedule);
   if (!strategy.foreign()) return object_of(work);
-  // Of a program argv and what the declared files hold, not what they are called or where.
+  // The key has argv and what the declared files hold, not what they are called or where. Files that a
+  // pattern or a folder finds count with their names: a program may read them by these.
   work["command"] = text_of(strategy.command);
-  std::vector<std::string> files;
-  for (const ForeignFile& file : strategy.files) files.push_back(file.sha256);
+  std::vector<std::string> files, found;
+  for (const ForeignFile& file : strategy.files)
+    if (file.found)
+      found.push_back(file.name + ' ' + file.sha256);
+    else
+      files.push_back(file.sha256);
   std::ranges::sort(files);
+  std::ranges::sort(found);
   work["files"] = text_of(files);
+  if (!found.empty()) work["found_files"] = text_of(found);
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : strategy.environment) environment.push_back(name + '=' + value);
+  if (!environment.empty()) work["env"] = text_of(environment);
   return object_of(work);
 }
 

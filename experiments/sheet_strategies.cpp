@@ -77,7 +77,7 @@ void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
   if (!kind.empty()) sheet.own_kinds[member.name] = kind;
   if (foreign) sheet.foreign[member.name] = *foreign;
   std::vector<std::string> known = run_key_names(true);
-  const std::vector<std::string> of_tables{"kind", "command", "files"};
+  const std::vector<std::string> of_tables{"kind", "command", "files", "env"};
   known.insert(known.end(), of_tables.begin(), of_tables.end());
   Item::Table settings;
   std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const Member& each) {

@@ -47,6 +47,17 @@ replicas = 2                        # ranks, each with its part of the batch
 # schedule      = "gpipe"
 # micro_batches = 8
 
+# [strategy.mine]                   # a program of yours: docs/record-protocol.md
+# command = ["python3", "train.py", "--width", "{width}"]
+# files   = ["train.py", "pkg"]     # files, folders, patterns: a changed program is a new run
+# env     = { NAME = "value" }      # variables for its ranks
+# [model.char-gpt]                  # such a program can train a model and a data set of yours
+# title      = "Character GPT"
+# dataset    = "my-captions"
+# parameters = { width = 64 }
+# [dataset.my-captions]
+# title = "My captions"
+
 # [data]                            # where real data lies, if `dataset` is not generated; --data DIR overrides it
 # mnist = "data/mnist"              # or "synthetic": its generated stand-in
 

@@ -138,6 +138,8 @@ RankCommand Attempt::rank_command(int rank) const {
       .cores = devices_.at(static_cast<std::size_t>(rank)).cores,
       .log = log(rank),
       .folder = planned_.run.strategy.folder};
+  command.environment.insert(planned_.run.strategy.environment.begin(),
+                             planned_.run.strategy.environment.end());
   const std::string gpus = foreign() ? visible_gpus(devices_) : "";
   if (!gpus.empty()) command.environment["CUDA_VISIBLE_DEVICES"] = gpus;
   return command;

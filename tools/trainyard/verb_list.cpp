@@ -120,7 +120,11 @@ constexpr const char* strategies_note =
     "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n"
     "or has a command: then its ranks are a program of yours (docs/record-protocol.md):\n"
     "  [strategy.mine]\n  command = [\"python3\", \"train.py\", \"--lr\", \"{learning_rate}\"]\n"
-    "  files = [\"train.py\"]\n  replicas = 2\n";
+    "  files = [\"train.py\", \"pkg/*.py\"]  # files, folders and patterns, hashed into the run's key\n"
+    "  env = { NAME = \"value\" }          # variables for its ranks\n  replicas = 2\n"
+    "It can train a model and a data set of your own, which the file declares:\n"
+    "  [model.char-gpt]\n  title = \"Character GPT\"\n  parameters = { width = 64 }\n"
+    "  [dataset.my-captions]\n  title = \"My captions\"\n";
 
 // What a file may write; long lists of names have a page of their own.
 std::string allowed_of(const experiments::Key& key) {
@@ -176,6 +180,10 @@ void list_keys(const std::string& name) {
         << "\nThey stand in [defaults], [model.*], [strategy.*] or, as lists of alternatives, in [matrix]; "
            "those of\n"
            "strategies in [strategy.*] or [matrix]. `trainyard list models NAME` has each model's own.\n"
+           "\nOf programs of your own, in [strategy.NAME]: command, files, env. Of models and data sets of "
+           "your\n"
+           "own: title, task and parameters in [model.NAME], title in [dataset.NAME]; "
+           "docs/record-protocol.md.\n"
            "\nKeys of [machine]:\n";
   for (const auto& key : experiments::machine_keys())
     if (name.empty() || key.name == name) print_machine_key(key);
