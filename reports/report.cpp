@@ -1,5 +1,6 @@
 #include "reports/report.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 
@@ -141,6 +142,21 @@ std::vector<std::string> missed_expectations(const Content& content) {
   for (const CheckedExpectation& checked : content.expectations)
     for (const std::string& run : checked.missed)
       lines.push_back(run + "; expected of " + experiments::to_text(checked.expectation));
+  return lines;
+}
+
+std::vector<std::string> broken_arms(const db::Database& database, const std::string& experiment) {
+  const ReportData data = gather_results(database, experiment);
+  std::vector<experiments::Compare> compares = data.plan.compare;
+  if (compares.empty()) compares.emplace_back();
+  std::vector<std::string> lines;
+  for (const experiments::Compare& compare : compares)
+    for (const Cell& cell : make_cells(data, compare))
+      for (const Arm& arm : cell.arms) {
+        const std::string broken = comparability_of(data, compare, cell, arm).broken;
+        const std::string line = cell.label + " " + arm.value + ": " + broken;
+        if (!broken.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+      }
   return lines;
 }
 

@@ -34,6 +34,10 @@ std::vector<std::filesystem::path> write_report(const db::Database& database, co
 std::vector<std::string> missed_expectations(const Content& content);
 std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment);
 
+// "CNN ddp: the gradient of layer 0.weight …", one line for each arm that the parity gate found BROKEN; also
+// if no run has finished an epoch.
+std::vector<std::string> broken_arms(const db::Database& database, const std::string& experiment);
+
 // The improves / no change / deteriorates table for a terminal, in the published shape, with a line for each
 // warning.
 std::string verdict_table_text(const Content& content);

@@ -174,6 +174,7 @@ std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
       record.remarks = remark_parts(verdict);
       record.not_verified = judged.not_verified(verdict.arm);
       record.verified = verdict.verified;
+      record.left_out = static_cast<int>(verdict.dropped.size());
       add_numbers(verdict, record);
       records.push_back(std::move(record));
     }

@@ -35,6 +35,7 @@ struct VerdictRecord {
   bool verified = true;
   std::vector<std::string> remarks;  // the parts of `reason`
   std::string not_verified;          // of the arm, as `CellVerdicts::not_verified`
+  int left_out = 0;  // planned pairs (unpaired: runs) that are left out
 };
 
 // "percent", "percentage points" (of BLEU "points"), "dB", "units of loss".

@@ -6,6 +6,7 @@
 #include "contains.h"
 #include "program.h"
 #include "scratch_folder.h"
+#include "shell_arm.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -49,9 +50,23 @@ TEST_CASE(
   scratch.write("cnn.toml", cnn_file("unsynchronised", "[strategy.ddp]\nreplicas = 2\n"));
 
   const Output run = at({"run", "cnn.toml"});
-  CHECK_MESSAGE(run.code == 0, run.err);
+  CHECK_MESSAGE(run.code == 1, run.err);
   CHECK(contains(run.out, "4 runs finished"));  // the sweep goes on
   const std::string reason = "the gradient of layer 0.weight is not the reference's after step 1";
+  CHECK_MESSAGE(contains(run.err, "broken: CNN ddp: " + reason), run.err);
+  for (const char* option : {"--max-retries=0", "--no-report"}) {  // with nothing left to train
+    const Output again = at({"run", "cnn.toml", option});
+    CHECK_MESSAGE(again.code == 1, again.err);
+    CHECK(contains(again.out, "4 were finished before"));
+    CHECK_MESSAGE(contains(again.err, "broken: CNN ddp: " + reason), again.err);
+  }
+  CHECK(at({"resume"}).code == 1);
+  for (const char* words : {"deteriorates", "broken", "missing,broken"}) {
+    const Output gate = at({"compare", "--fail-on", words});
+    CHECK_MESSAGE(gate.code == 3, words);
+    CHECK_MESSAGE(contains(gate.err, "CNN ddp: BROKEN ("), gate.err);
+  }
+  CHECK(at({"compare", "--fail-on", "not-comparable,not-verified,undecided,missing"}).code == 0);
   CHECK(contains(run.out, "warning: BROKEN: CNN ddp: " + reason));
   CHECK(contains(tests::read_text(scratch.path() / "yard/reports/unsynchronised/index.html"), "BROKEN"));
   REQUIRE(at({"report", "--format", "markdown", "--out", "md"}).code == 0);
@@ -101,4 +116,39 @@ TEST_CASE(
   for (std::size_t i = 0; i < 3; ++i) CHECK(contains(run.out, "warning: " + said[i]));
   for (const auto& verdict : json_of(at({"compare", "--format", "json"})))
     CHECK(verdict.at("verdict") == "NOT COMPARABLE");
+  CHECK(at({"compare", "--fail-on", "deteriorates"}).code == 3);
+  CHECK(at({"compare", "--fail-on", "not-comparable"}).code == 3);
+  CHECK(at({"compare", "--fail-on", "broken,not-verified,undecided,missing"}).code == 0);
+}
+
+TEST_CASE("a gate on deteriorates fails if every run of the arm failed") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  scratch.write("arm.sh", shell_arm("case $2 in base) epoch 1; finish;; *) echo no luck; exit 7;; esac"));
+  scratch.write("arms.toml", R"(name = "arms"
+[matrix]
+model = ["mlp"]
+strategy = ["base", "mine"]
+seed = [0, 1, 2]
+[defaults]
+dataset = "synthetic-digits"
+epochs = 1
+[strategy.base]
+command = ["/bin/sh", "arm.sh", "{seed}", "base"]
+[strategy.mine]
+command = ["/bin/sh", "arm.sh", "{seed}", "mine"]
+[compare]
+baseline = "base"
+)");
+  const Output run = at({"run", "arms.toml"});
+  CHECK_MESSAGE(run.code == 1, run.err);
+  CHECK_MESSAGE(contains(run.out, "3 failed"), run.out);
+  CHECK(at({"compare"}).code == 0);
+  for (const char* words : {"deteriorates", "missing"}) {
+    const Output gate = at({"compare", "--fail-on", words});
+    CHECK_MESSAGE(gate.code == 3, gate.err);
+    CHECK_MESSAGE(contains(gate.err, "MLP mine"), gate.err);
+  }
 }

@@ -92,6 +92,38 @@ TEST_CASE("compare exits with 3 where a metric deteriorates and that is asked fo
   CHECK(Filled(0.5).asks("compare --fail-on deteriorates").code == 0);
 }
 
+TEST_CASE("a gate on deteriorates fails if runs of the arm are missing, and names the arm") {
+  const TemporaryFolder folder;
+  std::vector<experiments::Run> runs;
+  for (const std::int64_t replicas : {1, 2})
+    for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
+  {
+    db::Database database = db::Database::open_for_writing(folder / "results.db");
+    db::Ingest ingest(database);
+    ingest.journal_entry(run_entry("demo", runs, "2026-11-20T08:00:00.000Z"));
+    for (std::size_t i = 0; i < 3; ++i) finish(ingest, runs[i], make_launch(runs[i]), {2, 2, 2});
+  }
+  const auto asks = [&](const std::string& arguments) {
+    return trainyard_says(arguments + " --yard '" + folder.path().string() + "'");
+  };
+  CHECK(asks("compare").code == 0);
+  const Outcome gate = asks("compare --fail-on deteriorates");
+  CHECK(gate.code == 3);
+  CHECK_MESSAGE(contains(gate.out, "fails --fail-on deteriorates: MLP ddp: INTERIM ("), gate.out);
+  CHECK(asks("compare --fail-on missing").code == 3);
+  CHECK(asks("compare --fail-on broken,not-comparable").code == 0);
+}
+
+TEST_CASE("--fail-on takes a list, and an unknown word is refused with the nearest one") {
+  const Filled yard(1.5);
+  CHECK(yard.asks("compare --fail-on broken,deteriorates").code == 3);
+  CHECK(yard.asks("compare --fail-on broken --fail-on deteriorates").code == 3);
+  CHECK(yard.asks("compare --fail-on broken,missing").code == 0);
+  const Outcome wrong = yard.asks("compare --fail-on broken,detriorates");
+  CHECK(wrong.code == 2);
+  CHECK_MESSAGE(contains(wrong.out, "did you mean \"deteriorates\"?"), wrong.out);
+}
+
 TEST_CASE("two groups are named by values of the axis, by conditions or by keys") {
   const Filled yard(0.5);
   for (const std::string& groups : {std::string("single ddp"), std::string("strategy=single strategy=ddp")}) {

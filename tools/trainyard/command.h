@@ -14,10 +14,10 @@ class Option;
 
 namespace trainyard::tools {
 
-// Exit codes; a run that is not as its file expects has failed as well, and so has a verb whose output the
-// disk did not take; without a verb the help is printed, and that is `done`; 3 is what `compare --fail-on
-// deteriorates` asks for.
-enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, deteriorated = 3, interrupted = 130 };
+// Exit codes; a run that is not as its file expects or whose arm is BROKEN has failed as well, and so has a
+// verb whose output the disk did not take; without a verb the help is printed, and that is `done`; 3 is what
+// `compare --fail-on` asks for. See docs/comparing.md.
+enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, gate_failed = 3, interrupted = 130 };
 
 struct Invocation {
   std::function<int()> action;

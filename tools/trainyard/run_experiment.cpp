@@ -153,6 +153,13 @@ bool as_expected(const db::Database& database, const experiments::Experiment& ex
   return missed.empty();
 }
 
+// False if an arm does not train what it claims to train, whether this sweep found it or an earlier one.
+bool arms_are_sound(const db::Database& database, const experiments::Experiment& experiment) {
+  const auto broken = reports::broken_arms(database, experiment.name);
+  for (const auto& line : broken) std::cerr << "broken: " << line << '\n';
+  return broken.empty();
+}
+
 }  // namespace
 
 void add_sweep_options(CLI::App& command, SweepChoices& choices) {
@@ -216,7 +223,8 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   const bool anything = result.finished + result.skipped > 0;
   if (anything && !choices.no_report) make_report(database, asked.experiment, yard);
   const bool reached = !anything || as_expected(database, asked.experiment);
-  return result.failures.empty() && result.not_started == 0 && reached ? done : run_failed;
+  const bool sound = arms_are_sound(database, asked.experiment);
+  return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
 }
 
 }  // namespace trainyard::tools

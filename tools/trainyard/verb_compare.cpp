@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 
 #include "models/error.h"
+#include "models/joined.h"
 #include "reports/group_comparison.h"
 #include "tools/trainyard/command.h"
+#include "tools/trainyard/compare_gate.h"
 #include "tools/trainyard/open_yard.h"
 #include "tools/trainyard/verdict_output.h"
 
@@ -18,7 +20,7 @@ struct CompareOptions {
   std::string experiment;
   std::vector<std::string> differs;
   std::string format = "table";
-  std::string fail_on;
+  std::vector<std::string> fail_on;
   std::optional<std::filesystem::path> yard;
 };
 
@@ -36,14 +38,25 @@ std::vector<reports::Comparison> comparisons(reports::ReportData& data, const Co
   return all;
 }
 
+// What fails goes to standard error: standard output is the verdicts alone, whatever their format.
+int gate(const std::vector<reports::Comparison>& compared, const std::vector<FailOn>& fail_on,
+         const CompareOptions& options) {
+  const std::vector<std::string> failures = gate_failures(compared, fail_on);
+  for (const std::string& line : failures)
+    std::cerr << "fails --fail-on " << models::joined(options.fail_on, {}, ",") << ": " << line << '\n';
+  return failures.empty() ? done : gate_failed;
+}
+
 int compare(const CompareOptions& options) {
   if (options.groups.size() == 1)
     throw UserError("compare needs two groups of runs, or none for what the experiment's file compares");
+  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
   const auto database = open_yard(options.yard);
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
   reports::check_differs(data, options.differs);
+  const std::vector<reports::Comparison> compared = comparisons(data, options);
   std::vector<reports::VerdictRecord> records;
-  for (const auto& comparison : comparisons(data, options)) {
+  for (const auto& comparison : compared) {
     const auto more = reports::verdict_records(comparison);
     records.insert(records.end(), more.begin(), more.end());
   }
@@ -53,9 +66,13 @@ int compare(const CompareOptions& options) {
         "name two groups, as in `trainyard compare batch=64 batch=128`");
   const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
   std::cout << format->text(records);
-  const bool worse = std::ranges::any_of(
-      records, [](const auto& record) { return record.verdict == reports::Word::deteriorates; });
-  return worse && options.fail_on == "deteriorates" ? deteriorated : done;
+  return gate(compared, fail_on, options);
+}
+
+std::string about_fail_on() {
+  std::string text = "exit with 3 if any verdict is one of these (docs/comparing.md):";
+  for (const FailOnWord& word : fail_on_words()) text += "\n" + word.name + ": " + word.about;
+  return text;
 }
 
 std::vector<std::string> format_names() {
@@ -90,8 +107,7 @@ void add_compare(CLI::App& program, Invocation& invocation) {
   command->add_option("--format", options->format, "how to print it")
       ->check(CLI::IsMember(format_names()))
       ->capture_default_str();
-  command->add_option("--fail-on", options->fail_on, "exit with 3 where any metric has this verdict")
-      ->check(CLI::IsMember({"deteriorates"}));
+  command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
 }
