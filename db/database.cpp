@@ -4,6 +4,7 @@
 #include <SQLiteCpp/Savepoint.h>
 #include <sqlite3.h>
 
+#include "db/axis_views.h"
 #include "db/errors.h"
 #include "db/schema.h"
 #include "models/error.h"
@@ -113,6 +114,7 @@ Connection open_writable(const std::string& name, int flags, const std::filesyst
   connection->exec("PRAGMA synchronous = FULL");
   connection->exec("PRAGMA foreign_keys = ON");
   migrate(*connection);
+  refresh_axis_views(*connection);
   return connection;
 } catch (const SQLite::Exception& error) {
   refuse(file, error);

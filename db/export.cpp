@@ -4,6 +4,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "db/axis_views.h"
 #include "db/binding.h"
 #include "db/errors.h"
 
@@ -25,6 +26,19 @@ nlohmann::json value_of(const SQLite::Column& column) {
   return column.getString();
 }
 
+// Each axis that the experiment varies, behind a comma; task_final_metrics has them all itself.
+std::string axis_columns_of(const SQLite::Database& connection, const std::string& view,
+                            const std::string& experiment) {
+  if (view == "task_final_metrics") return "";
+  std::vector<std::string> taken;
+  const SQLite::Statement columns(connection, "SELECT * FROM " + view);
+  for (int i = 0; i < columns.getColumnCount(); ++i) taken.emplace_back(columns.getColumnName(i));
+  std::string text;
+  for (const AxisColumn& column : axis_columns(varying_axes(connection, experiment), taken))
+    text += ", " + axis_value_sql(column.axis) + " AS " + quoted_identifier(column.name);
+  return text;
+}
+
 }  // namespace
 
 std::span<const ExportedView> exported_views() {
@@ -36,7 +50,8 @@ void export_rows(const Database& database, const ExportedView& view, const std::
                  const std::function<void(const ExportRow&)>& row) {
   translated(database.connection(), [&] {
     SQLite::Statement statement(
-        database.connection(), "SELECT * FROM " + view.view + " WHERE experiment = ? ORDER BY " + view.order);
+        database.connection(), "SELECT v.*" + axis_columns_of(database.connection(), view.view, experiment) +
+                                   " FROM " + view.view + " v WHERE v.experiment = ? ORDER BY " + view.order);
     std::vector<std::string> names;
     for (int i = 0; i < statement.getColumnCount(); ++i) names.emplace_back(statement.getColumnName(i));
     columns(names);

@@ -1,6 +1,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "db/attempt_rows.h"
+#include "db/axis_views.h"
 #include "db/database.h"
 #include "db/errors.h"
 #include "db/journal_rows.h"
@@ -28,6 +29,7 @@ struct Ingest::Statements {
   RunStates states;
   RecordRows records;
   bool together = false;
+  bool journal_taken = false;  // since the views had a column per axis that varies
   SQLite::Statement begin;
   SQLite::Statement release;
   SQLite::Statement roll_back;
@@ -72,9 +74,12 @@ void Ingest::together(const std::function<void()>& work) {
     database_.transaction([&] {
       work();
       statements_->states.refresh();
+      if (statements_->journal_taken) refresh_axis_views(database_.connection());
+      statements_->journal_taken = false;
     });
   } catch (...) {
     statements_->together = false;
+    statements_->journal_taken = false;
     statements_->states.forget();
     throw;
   }
@@ -88,8 +93,15 @@ void Ingest::replayed() {
 }
 
 void Ingest::journal_entry(const nlohmann::json& entry) {
-  translated(database_.connection(),
-             [&] { statements_->atomically([&] { statements_->journal.take(entry); }); });
+  translated(database_.connection(), [&] {
+    statements_->atomically([&] {
+      statements_->journal.take(entry);
+      if (statements_->together)
+        statements_->journal_taken = true;
+      else
+        refresh_axis_views(database_.connection());
+    });
+  });
 }
 
 Accepted Ingest::run_file(const nlohmann::json& run_json) {

@@ -34,7 +34,7 @@ std::string columns(std::string_view formula, Phases phases) {
 std::string select_with_derived(const std::string& base, const std::string& first, Phases phases,
                                 const std::string& more_columns = "", const std::string& more_joins = "") {
   return "SELECT " + first + columns(perplexity, phases) + columns(psnr, phases) + more_columns + "\nFROM " +
-         base + " v JOIN run r ON r.run_key = v.run_key" + more_joins + "\n";
+         base + " v JOIN run r ON r.run_key = v.run_key" + more_joins;
 }
 
 std::string task_epoch_average() {
@@ -51,21 +51,22 @@ std::string task_epoch_replica() {
          select_with_derived("epoch_replica", "v.*", {"train", "validation"});
 }
 
-std::string task_final_metrics() {
+}  // namespace
+
+std::string task_final_metrics(const std::string& more_columns) {
   return "CREATE VIEW task_final_metrics AS\n" +
          select_with_derived(
              "final_metrics",
              "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.train_loss, v.train_accuracy, "
              "v.validation_loss, v.validation_accuracy, v.test_loss, v.test_accuracy, v.epoch_train_seconds, "
              "v.total_validation_seconds",
-             {"train", "validation", "test"}, ",\n  f.test_bleu, v.epoch_energy_joules, v.peak_device_bytes",
+             {"train", "validation", "test"},
+             ",\n  f.test_bleu, v.epoch_energy_joules, v.peak_device_bytes" + more_columns,
              " JOIN run_final f ON f.run_key = v.run_key");
 }
 
-}  // namespace
-
 std::vector<std::string> task_views() {
-  return {task_epoch_average(), task_epoch_replica(), task_final_metrics()};
+  return {task_epoch_average(), task_epoch_replica()};
 }
 
 }  // namespace trainyard::db

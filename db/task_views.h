@@ -9,7 +9,10 @@
 
 namespace trainyard::db {
 
-// task_epoch_average, task_epoch_replica and task_final_metrics, each as one CREATE VIEW statement.
+// task_epoch_average and task_epoch_replica, each as one CREATE VIEW statement.
 std::vector<std::string> task_views();
+
+// CREATE VIEW task_final_metrics. `more_columns`, each behind a comma, of the row `v` of final_metrics.
+std::string task_final_metrics(const std::string& more_columns);
 
 }  // namespace trainyard::db

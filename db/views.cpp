@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "db/axis_views.h"
 #include "db/schema.h"
 #include "db/task_views.h"
 
@@ -165,16 +166,6 @@ CREATE VIEW epoch_train_seconds AS
 SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS NOT NULL
 )sql";
 
-constexpr std::string_view final_metrics = R"sql(
-CREATE VIEW final_metrics AS
-SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, f.train_loss, f.train_accuracy, f.validation_loss,
-  f.validation_accuracy, f.test_loss, f.test_accuracy, s.epoch_train_seconds, f.total_validation_seconds,
-  s.epoch_energy_joules, s.peak_device_bytes
-FROM run_final f
-JOIN run_state s ON s.run_key = f.run_key
-JOIN run_in_experiment r ON r.run_key = f.run_key
-)sql";
-
 // +: without it SQLite reads all epochs of the attempt for each one, for they come in the order of the
 // groups.
 constexpr std::string_view time_parts = R"sql(
@@ -198,13 +189,14 @@ CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 constexpr std::array plain_views{attempt_status,      attempt_summary,   counted_attempt, run_chain,
                                  run_epoch,           run_in_experiment, run_summary,     epoch_mean,
                                  epoch_average,       epoch_rank,        epoch_replica,   timed_epoch,
-                                 epoch_train_seconds, final_metrics,     time_parts,      run_axis};
+                                 epoch_train_seconds, time_parts,        run_axis};
 
 }  // namespace
 
 std::vector<std::string> views() {
   std::vector<std::string> all(plain_views.begin(), plain_views.end());
   for (std::string& view : task_views()) all.push_back(std::move(view));
+  for (std::string& view : axis_views({})) all.push_back(std::move(view));
   return all;
 }
 

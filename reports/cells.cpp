@@ -94,6 +94,7 @@ class CellBuilder {
     std::erase_if(cells_, [](const Cell& cell) { return cell.baseline.runs.empty() && cell.arms.empty(); });
     std::set<std::string> used;
     for (Cell& cell : cells_) {
+      cell.label = label_of(cell.label, distinguishing(cell.further));
       keep_latest(cell);
       const std::string slug = slug_of(label_of(cell.model, cell.further));
       cell.slug = slug;
@@ -105,6 +106,15 @@ class CellBuilder {
  private:
   using Id = std::pair<std::string, Further>;
 
+  // The values that are not the same in all cells; all have the same names in the same order.
+  Further distinguishing(const Further& further) const {
+    Further differing;
+    for (std::size_t i = 0; i < further.size(); ++i)
+      if (std::ranges::any_of(cells_, [&](const Cell& cell) { return cell.further[i] != further[i]; }))
+        differing.push_back(further[i]);
+    return differing;
+  }
+
   Cell& cell_for(const db::RunSummary& run) {
     const Id id{compare_.axis == "model" ? "" : run.model, further_of(run, names_)};
     const auto [place, added] = places_.try_emplace(id, cells_.size());
@@ -112,7 +122,7 @@ class CellBuilder {
       Cell cell;
       cell.model = id.first;
       cell.further = id.second;
-      cell.label = label_of(id.first.empty() ? title_of(id.first) : title_of(run), id.second);
+      cell.label = id.first.empty() ? title_of(id.first) : title_of(run);  // what tells it apart follows
       cell.baseline.value = compare_.baseline;
       cells_.push_back(std::move(cell));
     }
@@ -208,6 +218,25 @@ std::string name_of(const db::RunSummary& run, const std::string& model,
     if (const std::string value = value_of(run, name); !value.empty()) text += " " + name + "=" + value;
   }
   return text;
+}
+
+std::vector<std::string> varying_axes(const ReportData& data) {
+  static const std::set<std::string> arm{"model", "strategy", "seed"};
+  std::vector<std::string> names;
+  for (const std::string& name : data.plan.varied)
+    if (!arm.contains(name)) names.push_back(name);
+  std::map<std::pair<std::string, std::string>, const db::RunSummary*> first;
+  std::set<std::string> found;
+  for (const db::RunSummary& run : data.runs) {
+    const db::RunSummary& other = *first.try_emplace({run.model, run.strategy}, &run).first->second;
+    for (const auto& [name, value] : run.axes)
+      if (const auto before = other.axes.find(name); before != other.axes.end() && before->second != value)
+        found.insert(name);
+  }
+  if (contains(names, "batch") || found.contains("batch")) found.erase("global_batch");
+  for (const std::string& name : found)
+    if (!arm.contains(name) && !contains(names, name)) names.push_back(name);
+  return names;
 }
 
 std::string baseline_text(const experiments::Compare& compare) {

@@ -30,8 +30,8 @@ struct Arm {
 struct Cell {
   std::string model;
   std::vector<std::pair<std::string, std::string>> further;  // other varied values, by name
-  std::string label;                                         // "MLP", "MLP, batch 64"
-  std::string slug;                                          // unique and safe as a file name and an anchor
+  std::string label;  // "MLP", "MLP, batch 64": the model and what is not the same in all cells
+  std::string slug;   // unique and safe as a file name and an anchor
   Arm baseline;
   std::vector<Arm> arms;
   std::vector<Arm>
@@ -41,6 +41,10 @@ struct Cell {
 std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare);
 
 bool is_open(const Observation& observation);  // planned, and neither finished nor failed
+
+// The axes beside model, strategy and seed that vary: those of the matrix, then what else differs between
+// runs of one model and strategy (`--set`, say), by name. Tables of runs have a column for each.
+std::vector<std::string> varying_axes(const ReportData& data);
 
 // "mlp ddp seed 3 batch=64": `model` (its name or title), strategy, seed and what else is `varied`.
 std::string name_of(const db::RunSummary& run, const std::string& model,

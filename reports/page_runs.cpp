@@ -1,4 +1,5 @@
 // The table of all runs; the script sorts and filters it, without it the order is that of the plan.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -17,21 +18,22 @@ struct Column {
 constexpr const char* task_column = "Task metric";  // left out where no run has one
 constexpr const char* energy_column = "J/epoch";    // likewise
 constexpr const char* memory_column = "Peak GiB";   // likewise
-constexpr std::array<Column, 15> columns{{{"Run", false},
-                                          {"Model", false},
-                                          {"Strategy", false},
-                                          {"Seed", true},
-                                          {"Epochs", true},
-                                          {"Val. acc. %", true},
-                                          {"Val. loss", true},
-                                          {"Test acc. %", true},
-                                          {task_column, false},
-                                          {"s/epoch", true},
-                                          {energy_column, true},
-                                          {memory_column, true},
-                                          {"Wall s", true},
-                                          {"Status", false},
-                                          {"Remarks", false}}};
+constexpr const char* seed_column = "Seed";         // the axes that vary follow it
+constexpr std::array<Column, 15> run_columns{{{"Run", false},
+                                              {"Model", false},
+                                              {"Strategy", false},
+                                              {seed_column, true},
+                                              {"Epochs", true},
+                                              {"Val. acc. %", true},
+                                              {"Val. loss", true},
+                                              {"Test acc. %", true},
+                                              {task_column, false},
+                                              {"s/epoch", true},
+                                              {energy_column, true},
+                                              {memory_column, true},
+                                              {"Wall s", true},
+                                              {"Status", false},
+                                              {"Remarks", false}}};
 
 void add_number(Markup& out, double value, const std::string& text) {
   out.leaf("td", {{"class", "n"}, {"data-value", std::isfinite(value) ? plain_number(value, 9) : ""}}, text);
@@ -69,21 +71,37 @@ struct Measured {
   }
 };
 
-std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final,
-                    const std::vector<std::string>& varied) {
+std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final) {
   std::string text;
-  for (const std::string& name : varied) {
-    if (name == "model" || name == "strategy" || name == "seed") continue;
-    text += (text.empty() ? "" : ", ") + name + " " + value_of(run, name);
-  }
   if (final != nullptr && !final->times_count) text += std::string(text.empty() ? "" : ", ") + "times marked";
   if (run.attempts > 1) text += (text.empty() ? "" : ", ") + std::to_string(run.attempts) + " attempts";
   if (!run.failure.empty() && run.status != "finished") text += (text.empty() ? "" : ", ") + run.failure;
   return text;
 }
 
+bool has_numbers(const ReportData& data, const std::string& axis) {
+  return std::ranges::all_of(data.runs, [&](const db::RunSummary& run) {
+    const auto value = run.axes.find(axis);
+    return value == run.axes.end() || std::holds_alternative<std::int64_t>(value->second) ||
+           std::holds_alternative<double>(value->second);
+  });
+}
+
+void add_axis(Markup& out, const db::RunSummary& run, const std::string& name) {
+  const auto value = run.axes.find(name);
+  const std::string text = value_of(run, name);
+  if (value == run.axes.end())
+    out.leaf("td", {}, text);
+  else if (const auto* integer = std::get_if<std::int64_t>(&value->second))
+    add_number(out, static_cast<double>(*integer), text);
+  else if (const auto* number = std::get_if<double>(&value->second))
+    add_number(out, *number, text);
+  else
+    out.leaf("td", {}, text);
+}
+
 void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
-             const std::vector<std::string>& varied, const Measured& measured) {
+             const std::vector<std::string>& axes, const Measured& measured) {
   const double nan = std::nan("");
   const auto value = [&](double db::FinalMetrics::*member) {
     return final == nullptr ? nan : final->*member;
@@ -91,6 +109,7 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
   out.open("tr", {{"class", run.status == "failed" ? "failed" : "run"}});
   out.leaf("td", {{"class", "name"}}, run.run_key).leaf("td", {}, title_of(run)).leaf("td", {}, run.strategy);
   add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
+  for (const std::string& axis : axes) add_axis(out, run, axis);
   add_number(out, static_cast<double>(run.epochs_done),
              std::to_string(run.epochs_done) +
                  (run.epochs_done == run.epochs ? "" : "/" + std::to_string(run.epochs)));
@@ -108,7 +127,7 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
   const double gibibytes = value(&db::FinalMetrics::peak_device_bytes) * 0x1p-30;
   if (measured.memory) add_number(out, gibibytes, for_table(gibibytes));
   add_number(out, run.total_seconds, for_table(run.total_seconds));
-  out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final, varied)).close().line();
+  out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final)).close().line();
 }
 
 }  // namespace
@@ -126,15 +145,21 @@ Markup page_runs(const Content& content) {
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "runs"}, {"id", "runs"}});
   out.leaf("caption", {{"class", "sr"}}, "All runs; the buttons of the columns sort");
   out.open("thead").open("tr");
-  for (const Column& column : columns) {
-    if (!measured.shows(column)) continue;
-    out.open("th", {{"scope", "col"}, {"class", column.number ? "n" : "t"}});
-    out.leaf("button", {{"type", "button"}}, column.title).close();
+  std::vector<std::string> axes = varying_axes(*content.data);
+  std::erase(axes, "epochs");  // has a column
+  const auto add_head = [&](const std::string& title, bool number) {
+    out.open("th", {{"scope", "col"}, {"class", number ? "n" : "t"}});
+    out.leaf("button", {{"type", "button"}}, title).close();
+  };
+  for (const Column& column : run_columns) {
+    if (measured.shows(column)) add_head(column.title, column.number);
+    if (column.title != seed_column) continue;
+    for (const std::string& axis : axes) add_head(axis, has_numbers(*content.data, axis));
   }
   out.close().close().open("tbody").line();
   for (const db::RunSummary& run : content.data->runs) {
     const auto final = finals.find(run.run_key);
-    add_row(out, run, final == finals.end() ? nullptr : final->second, content.data->plan.varied, measured);
+    add_row(out, run, final == finals.end() ? nullptr : final->second, axes, measured);
   }
   out.close().close().close().close();
   return out;

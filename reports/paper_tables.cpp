@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "reports/benchmark_table.h"
@@ -153,9 +154,17 @@ Table run_numbers(const Content& content) {
   Table table;
   table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
   for (const Metric* metric : columns) table.columns.push_back(metric->name);
+  std::vector<std::string> axes = varying_axes(*content.data);
+  std::erase(axes, "epochs");  // has a column
+  table.columns.insert(table.columns.end(), axes.begin(), axes.end());
+  std::map<std::string, const db::RunSummary*> runs;
+  for (const db::RunSummary& run : content.data->runs) runs[run.run_key] = &run;
   for (const db::FinalMetrics& final : content.data->finals) {
     std::vector<TableValue> row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
     for (const Metric* metric : columns) row.emplace_back(final.*metric->final_value);
+    const auto run = runs.find(final.run_key);
+    for (const std::string& axis : axes)
+      row.emplace_back(run == runs.end() ? std::string() : value_of(*run->second, axis));
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -33,7 +33,7 @@ TEST_CASE("the public views have their promised columns in their promised order"
   CHECK(columns(yard.database, "final_metrics") ==
         Names{"run_key", "experiment", "model", "strategy", "seed", "train_loss", "train_accuracy",
               "validation_loss", "validation_accuracy", "test_loss", "test_accuracy", "epoch_train_seconds",
-              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes"});
+              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes", "variant"});
   CHECK(columns(yard.database, "run_axis") == Names{"run_key", "name", "value"});
   Names summary = columns(yard.database, "run_summary");
   summary.resize(8);

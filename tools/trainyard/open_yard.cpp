@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "db/axis_views.h"
 #include "db/queries.h"
 #include "models/counted.h"
 #include "models/error.h"
@@ -21,9 +22,13 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
     throw UserError("no results in " + place.root().string(),
                     "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");
   try {
-    return db::Database::open_read_only(place.database());
+    auto database = db::Database::open_read_only(place.database());
+    if (db::has_axis_views(database) || !orchestrator::may_write(place) || orchestrator::in_use(place))
+      return database;
   } catch (const db::OlderSchemaError&) {
     if (!orchestrator::may_write(place)) throw;
+  }
+  {
     const orchestrator::YardLock lock(place, "trainyard, which brings the database up to date");
     db::Database::open_for_writing(place.database());
   }
