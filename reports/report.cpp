@@ -165,8 +165,8 @@ std::string verdict_table_text(const db::Database& database, const std::string& 
   return verdict_table_text(compose(data));
 }
 
-std::string verdict_table_text(const Content& content) {
-  return terminal_table(content);
+std::string verdict_table_text(const Content& content, std::size_t width) {
+  return terminal_table(content, width);
 }
 
 }  // namespace trainyard::reports

@@ -38,9 +38,9 @@ std::vector<std::string> missed_expectations(const db::Database& database, const
 // if no run has finished an epoch.
 std::vector<std::string> broken_arms(const db::Database& database, const std::string& experiment);
 
-// The improves / no change / deteriorates table for a terminal, in the published shape, with a line for each
-// warning.
-std::string verdict_table_text(const Content& content);
+// The verdicts, the improves / no change / deteriorates table in the published shape, and each warning, as
+// `terminal_table`: `width` columns, 0 without limit.
+std::string verdict_table_text(const Content& content, std::size_t width = 0);
 std::string verdict_table_text(const db::Database& database, const std::string& experiment);
 
 }  // namespace trainyard::reports

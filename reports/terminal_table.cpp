@@ -4,6 +4,7 @@
 
 #include "models/joined.h"
 #include "models/printable.h"
+#include "reports/aligned_text.h"
 #include "reports/benchmark_table.h"
 #include "reports/number_text.h"
 
@@ -11,38 +12,8 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr std::size_t terminal_width = 100;
-
-// Control characters of names do not reach the terminal.
-std::string shortened(const std::string& text, std::size_t width) {
-  return models::shortened(models::printable_line(text), width);
-}
-
-using Row = std::vector<std::string>;
-
-// Aligned, two spaces between columns; the columns in `right` are aligned right.
-std::string aligned(const std::vector<Row>& rows, const std::vector<bool>& right, std::size_t widest_text) {
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], models::columns(shortened(row[i], widest_text)));
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string cell = shortened(row[i], widest_text);
-      line += (i == 0 ? "" : "  ") +
-              (right[i] ? models::padded_left(cell, widths[i]) : models::padded(cell, widths[i]));
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
-std::string verdict_lines(const Comparison& comparison) {
-  std::vector<Row> rows{
+std::string verdict_lines(const Comparison& comparison, std::size_t width) {
+  std::vector<TextRow> rows{
       {"model", comparison.compare.axis, "metric", "verdict", "effect", "95 % interval", "n"}};
   for (const CellVerdicts& judged : comparison.cells) {
     for (const Verdict& verdict : judged.verdicts) {
@@ -52,53 +23,69 @@ std::string verdict_lines(const Comparison& comparison) {
                       interval_text(verdict), std::to_string(verdict.n)});
     }
   }
-  return aligned(rows, {false, false, false, false, true, true, true}, 22);
+  return aligned_rows(rows, {false, false, false, false, true, true, true}, width);
 }
 
 // Only of parameter studies; empty for others.
-std::string benchmark_lines(const Comparison& comparison) {
+std::string benchmark_lines(const Comparison& comparison, std::size_t width) {
   const Table table = benchmark_text(comparison);
   if (table.rows.empty()) return "";
-  std::vector<Row> rows{
+  std::vector<TextRow> rows{
       {"percent of benchmark", comparison.compare.axis, "time per epoch", "accuracy", "loss"}};
   for (const std::vector<TableValue>& cells : table.rows) {
-    Row& row = rows.emplace_back();
+    TextRow& row = rows.emplace_back();
     for (const TableValue& cell : cells) row.push_back(std::get<std::string>(cell));
   }
-  return aligned(rows, {false, false, true, true, true}, 30) + "\n";
+  return aligned_rows(rows, {false, false, true, true, true}, width) + "\n";
 }
 
-// Names of one field of the published table, broken into lines of a column.
-std::vector<std::string> wrapped(const std::vector<std::string>& names, std::size_t width) {
+constexpr std::size_t name_width = 14;  // of the rows of the published table
+constexpr std::size_t usual_field = 26;
+
+// Of each of the three fields: on a terminal a third of it, in a file as wide as the longest name.
+std::size_t field_width(const PublishedTable& table, std::size_t width) {
+  if (width > 0) return std::max((width - std::min(width, name_width)) / 3, std::size_t{6}) - 2;
+  std::size_t field = usual_field;
+  for (const auto& [name, row] : table.rows)
+    for (const auto& [kind, names] : row)
+      for (const std::string& each : names)
+        field = std::max(field, models::columns(models::printable_line(each)) + 1);
+  return field;
+}
+
+// Names of one field, broken into lines of a column; a name that is wider is wrapped.
+std::vector<std::string> field_lines(const std::vector<std::string>& names, std::size_t width) {
   std::vector<std::string> lines;
   for (const std::string& name : names) {
-    const std::string text = shortened(name, width - 1);
-    if (!lines.empty() && models::columns(lines.back()) + 2 + models::columns(text) <= width) {
+    const std::string text = models::printable_line(name);
+    if (!lines.empty() && models::columns(lines.back()) + 3 + models::columns(text) <= width) {
       lines.back() += "; " + text;
-    } else {
-      if (!lines.empty()) lines.back() += ";";
-      lines.push_back(text);
+      continue;
     }
+    if (!lines.empty()) lines.back() += ";";
+    for (std::string& line : wrapped(text, width - 1)) lines.push_back(std::move(line));
   }
   if (lines.empty()) lines.emplace_back("–");
   return lines;
 }
 
-std::string published_lines(const Comparison& comparison) {
+std::string published_lines(const Comparison& comparison, std::size_t width) {
   const PublishedTable table = published_table(comparison);
-  constexpr std::size_t field = (terminal_width - 14) / 3 - 2;
-  std::string text = models::padded("", 14) + models::padded("accuracy", field + 2) +
-                     models::padded("loss", field + 2) + "time\n";
+  const std::size_t field = field_width(table, width);
+  std::string text =
+      paragraph("Models by verdict: validation accuracy, validation loss, training time", width);
+  text += "\n" + models::padded("", name_width) + models::padded("accuracy", field + 2) +
+          models::padded("loss", field + 2) + "time\n";
   for (const auto& [name, row] : table.rows) {
     std::vector<std::vector<std::string>> fields;
     std::size_t height = 1;
     for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
       const auto found = row.find(kind);
-      fields.push_back(wrapped(found == row.end() ? std::vector<std::string>{} : found->second, field));
+      fields.push_back(field_lines(found == row.end() ? std::vector<std::string>{} : found->second, field));
       height = std::max(height, fields.back().size());
     }
     for (std::size_t i = 0; i < height; ++i) {
-      std::string line = models::padded(i == 0 ? name : "", 14);
+      std::string line = models::padded(i == 0 ? name : "", name_width);
       for (const std::vector<std::string>& lines : fields)
         line += models::padded(i < lines.size() ? lines[i] : "", field + 2);
       line.erase(line.find_last_not_of(' ') + 1);
@@ -111,20 +98,20 @@ std::string published_lines(const Comparison& comparison) {
 
 }  // namespace
 
-std::string terminal_table(const Content& content) {
+std::string terminal_table(const Content& content, std::size_t width) {
   std::vector<std::string> blocks;
   for (const Comparison& comparison : content.comparisons) {
     if (has_verdicts(comparison)) {
-      blocks.push_back("Verdicts against " + shortened(baseline_text(comparison.compare), 60) + "\n\n" +
-                       verdict_lines(comparison) + "\n" + benchmark_lines(comparison) +
-                       published_lines(comparison));
+      blocks.push_back(paragraph("Verdicts against " + baseline_text(comparison.compare), width) + "\n" +
+                       verdict_lines(comparison, width) + "\n" + benchmark_lines(comparison, width) +
+                       published_lines(comparison, width));
     } else {
-      blocks.push_back(shortened(no_verdicts_text(comparison), 160) + "\n");
+      blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }
   }
   std::string warnings;
   for (const Statement& statement : content.fairness)
-    if (statement.bearing == Bearing::unfair) warnings += "warning: " + shortened(statement.text, 400) + "\n";
+    if (statement.bearing == Bearing::unfair) warnings += paragraph("warning: " + statement.text, width);
   if (!warnings.empty()) blocks.push_back(warnings);
   return models::joined(blocks, {}, "\n");
 }

@@ -41,9 +41,12 @@ struct Verdict {
   std::optional<double> difference;  // of the only pair, where n = 1
   double baseline_mean = 0;          // of the metric itself over the n pairs; NaN where there are none
   double arm_mean = 0;
-  int look = 1;                     // from 1: the look that all numbers here are of …
-  int looks = 1;                    // … of so many
-  double level = 0;                 // the part of α that this look spends: adjusted_p is held against it
+  int look = 1;      // from 1: the look that all numbers here are of …
+  int looks = 1;     // … of so many
+  double level = 0;  // the part of α that this look spends: adjusted_p is held against it
+  double alpha = 0;  // of the cell's first plan
+  std::vector<std::string> baseline_runs;  // keys of the runs of this look, those left out among them
+  std::vector<std::string> arm_runs;
   ThreeSided p;                     // before Holm
   double adjusted_p = 1;            // after Holm
   bool tested = false;              // took part in its family's test

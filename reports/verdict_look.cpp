@@ -90,6 +90,12 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
   return verdict;
 }
 
+std::vector<std::string> keys_of(const Arm& arm) {
+  std::vector<std::string> keys;
+  for (const Observation& observation : arm.runs) keys.push_back(observation.run->run_key);
+  return keys;
+}
+
 }  // namespace
 
 std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric, const LookPlan& plan) {
@@ -102,6 +108,9 @@ std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& me
     verdict.look = static_cast<int>(looks.size()) + 1;
     verdict.looks = static_cast<int>(plan.looks.size());
     verdict.level = level_of_look(looks.size(), plan.rules.alpha, plan.rules.final_look);
+    verdict.alpha = plan.rules.alpha;
+    verdict.baseline_runs = keys_of(baseline);
+    verdict.arm_runs = keys_of(compared);
     const std::vector<std::string> alone = without_partner(cell.baseline, arm, plan.rules);
     verdict.dropped.insert(verdict.dropped.end(), alone.begin(), alone.end());
     looks.push_back(std::move(verdict));

@@ -1,6 +1,7 @@
 #include "reports/verdict_records.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "models/counted.h"
@@ -100,6 +101,22 @@ std::string places_text(const Remark& remark, const std::map<std::string, std::s
          (others.empty() ? "" : "," + others);
 }
 
+std::optional<double> known(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+void add_evidence(const Verdict& verdict, VerdictRecord& record) {
+  record.left_out = verdict.dropped;
+  record.baseline_mean = verdict.n > 0 ? known(verdict.baseline_mean) : std::nullopt;
+  record.arm_mean = verdict.n > 0 ? known(verdict.arm_mean) : std::nullopt;
+  if (verdict.margin > 0) record.margin = margin_as_change(verdict);
+  record.look = verdict.look;
+  record.looks = verdict.looks;
+  record.alpha = verdict.alpha;
+  record.baseline_runs = verdict.baseline_runs;
+  record.arm_runs = verdict.arm_runs;
+}
+
 }  // namespace
 
 const char* unit_name(const Verdict& verdict) {
@@ -174,7 +191,7 @@ std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
       record.remarks = remark_parts(verdict);
       record.not_verified = judged.not_verified(verdict.arm);
       record.verified = verdict.verified;
-      record.left_out = static_cast<int>(verdict.dropped.size());
+      add_evidence(verdict, record);
       add_numbers(verdict, record);
       records.push_back(std::move(record));
     }

@@ -33,9 +33,17 @@ struct VerdictRecord {
   std::optional<int> seeds_needed;  // a planning value
   bool cannot_be_resolved = false;  // not even by a hundred seeds
   bool verified = true;
-  std::vector<std::string> remarks;  // the parts of `reason`
-  std::string not_verified;          // of the arm, as `CellVerdicts::not_verified`
-  int left_out = 0;  // planned pairs (unpaired: runs) that are left out
+  std::vector<std::string> remarks;     // the parts of `reason`
+  std::string not_verified;             // of the arm, as `CellVerdicts::not_verified`
+  std::vector<std::string> left_out;    // planned pairs (unpaired: runs), each with its reason
+  std::optional<Interval> margin;       // as a change, in `unit`
+  std::optional<double> baseline_mean;  // of the metric itself over the n pairs: seconds, loss, fraction
+  std::optional<double> arm_mean;
+  int look = 1;   // that the verdict is of …
+  int looks = 1;  // … of so many
+  double alpha = 0;
+  std::vector<std::string> baseline_runs;  // keys of the runs of this look
+  std::vector<std::string> arm_runs;
 };
 
 // "percent", "percentage points" (of BLEU "points"), "dB", "units of loss".

@@ -1,7 +1,9 @@
 // One column per axis that varies, in final_metrics, in task_final_metrics and in every export.
 #include "db/axis_views.h"
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>

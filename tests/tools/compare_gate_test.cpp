@@ -53,6 +53,8 @@ std::map<std::string, GateCase> verdicts() {
           {"INCONCLUSIVE, tested", {Word::inconclusive, true}},
           {"INCONCLUSIVE, fewer than 3 seeds or not tested", {Word::inconclusive, false}},
           {"INTERIM", {Word::interim, false}},
+          {"NOT TIMED", {Word::not_timed, false}},
+          {"NO DATA", {Word::no_data, false}},
           {"NOT COMPARABLE", {Word::not_comparable, false}},
           {"BROKEN", {Word::broken, false}},
           {"IMPROVES, NOT VERIFIED", {Word::improves, true, false}},
@@ -113,7 +115,7 @@ TEST_CASE("an arm without any verdict fails the gates that ask for an answer") {
   for (const FailOn word : {FailOn::deteriorates, FailOn::undecided, FailOn::missing}) {
     const auto failures = gate_failures(comparisons, std::vector{word});
     REQUIRE(failures.size() == 1);
-    CHECK(contains(failures.front(), "MLP mp: no verdict"));
+    CHECK(contains(failures.front(), "MLP mp: NO DATA"));
   }
   for (const FailOn word : {FailOn::broken, FailOn::not_comparable, FailOn::not_verified})
     CHECK(gate_failures(comparisons, std::vector{word}).empty());

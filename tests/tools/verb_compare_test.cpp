@@ -1,5 +1,6 @@
 // `trainyard compare` and `export` as a user calls them, over a yard that was filled as a sweep fills it.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -41,8 +42,9 @@ struct Filled {
   }
 };
 
-nlohmann::json of_metric(const nlohmann::json& array, const std::string& phase, const std::string& metric) {
-  for (const nlohmann::json& record : array)
+// Of what `compare --format json` printed, in its first comparison.
+nlohmann::json of_metric(const nlohmann::json& said, const std::string& phase, const std::string& metric) {
+  for (const nlohmann::json& record : said.at("comparisons").at(0).at("verdicts"))
     if (record["phase"] == phase && record["metric"] == metric) return record;
   FAIL("no " << phase << " " << metric);
   return {};
@@ -65,6 +67,54 @@ TEST_CASE("compare prints what the experiment's file compares, as JSON with numb
   CHECK(time["ci95"][0].get<double>() < time["ci90"][0].get<double>());
   CHECK(time["p"].get<double>() < 0.04);
   CHECK(contains(time["reason"].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
+}
+
+TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all digits of p") {
+  const Filled yard(0.5);
+  const Outcome said = yard.asks("compare --format json");
+  REQUIRE_MESSAGE(said.code == 0, said.out);
+  const auto object = nlohmann::json::parse(said.out);
+  CHECK(object.at("schema_version") == 1);
+  CHECK(object.at("experiment") == "demo");
+  const auto& comparison = object.at("comparisons").at(0);
+  CHECK(comparison.at("axis") == "strategy");
+  CHECK(comparison.at("baseline") == "single");
+  CHECK(comparison.at("pair") == nlohmann::json::array({"seed"}));
+  CHECK(comparison.at("planned") == true);
+  CHECK(comparison.at("procedure").at("alpha") == 0.05);
+  CHECK(comparison.at("procedure").at("test") == "three-sided paired t test against the margin");
+  CHECK(comparison.at("procedure").at("correction") == "Holm over the cells of one metric and one arm");
+  CHECK(comparison.at("margins").at("time_ratio") == 1.05);
+  CHECK(comparison.at("margins").at("accuracy_points") == 0.5);
+  const auto time = of_metric(object, "train", "seconds");
+  // single takes 2, 2.01, 2.02 seconds, ddp 1, 1.01, 1.02
+  CHECK(time.at("means").at("baseline").get<double>() == doctest::Approx(2.01).epsilon(1e-12));
+  CHECK(time.at("means").at("arm").get<double>() == doctest::Approx(1.01).epsilon(1e-12));
+  CHECK(time.at("look").at("number") == 1);
+  CHECK(time.at("look").at("of") == 1);
+  CHECK(time.at("look").at("alpha") == 0.05);
+  CHECK(time.at("look").at("level").get<double>() == doctest::Approx(0.04).epsilon(1e-12));
+  nlohmann::json keys = nlohmann::json::array();
+  for (std::size_t i = 0; i < 3; ++i) keys.push_back(experiments::run_key(yard.runs[i]));
+  CHECK(time.at("runs").at("baseline") == keys);
+  CHECK(time.at("runs").at("arm").size() == 3);
+  CHECK(time.at("runs").at("arm").at(0) == experiments::run_key(yard.runs[3]));
+
+  // Student's t with two degrees of freedom has a closed form: P(T >= t) = 1/2 - t / (2 sqrt(2 + t^2)). Twice
+  // that, without the difference of nearly equal numbers, is 2 / (r (r + t)) with r = sqrt(2 + t^2).
+  std::vector<double> differences;
+  for (const double seed : {0.0, 1.0, 2.0})
+    differences.push_back(std::log((2 + 0.01 * seed) / (1 + 0.01 * seed)));
+  const double mean = (differences[0] + differences[1] + differences[2]) / 3;
+  double squares = 0;
+  for (const double difference : differences) squares += (difference - mean) * (difference - mean);
+  const double t = (mean - std::log(1.05)) / std::sqrt(squares / 2 / 3);
+  const double r = std::sqrt(2 + t * t);
+  CHECK(time.at("hypothesis") == "better than the margin");
+  CHECK(time.at("p").get<double>() == doctest::Approx(2 / (r * (r + t))).epsilon(1e-9));
+
+  const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
+  CHECK(nlohmann::json::parse(back.out).at("comparisons").at(0).at("planned") == false);
 }
 
 TEST_CASE("a yard of an earlier release is read as one of today") {

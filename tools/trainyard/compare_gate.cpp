@@ -28,9 +28,14 @@ bool is_answer(const GateCase& verdict) {
       return true;
     case Word::inconclusive:
       return verdict.tested;
-    default:
-      return false;
+    case Word::interim:
+    case Word::not_timed:
+    case Word::no_data:
+    case Word::not_comparable:
+    case Word::broken:
+      break;
   }
+  return false;
 }
 
 bool is_decided(Word word) {
@@ -67,7 +72,7 @@ class ArmFailures {
 
 std::string shown_word(const reports::VerdictRecord& record) {
   return text_of(record.verdict) + (record.verified ? "" : ", NOT VERIFIED") +
-         (record.left_out > 0 ? ", runs left out" : "");
+         (!record.left_out.empty() ? ", runs left out" : "");
 }
 
 bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {
@@ -85,8 +90,8 @@ void add_failures(std::span<const reports::VerdictRecord> records, const std::st
     if (fails_any(gate_case(record), asked))
       failures.add(shown_word(record), record.phase + " " + record.metric);
   }
-  if (!any && fails_any({Word::interim, false, true, true}, asked))
-    failures.add("no verdict", "no run has recorded a metric");
+  if (!any && fails_any({Word::no_data, false, true, true}, asked))
+    failures.add("NO DATA", "no run has recorded a metric");
   failures.append_to(lines);
 }
 
@@ -110,7 +115,9 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
 }
 
 GateCase gate_case(const reports::VerdictRecord& record) {
-  return {record.verdict, record.level.has_value(), record.verified, record.left_out > 0};
+  // times that do not count are there
+  const bool missing = !record.left_out.empty() && record.verdict != Word::not_timed;
+  return {record.verdict, record.level.has_value(), record.verified, missing};
 }
 
 bool fails(const GateCase& verdict, FailOn word) {
@@ -126,7 +133,7 @@ bool fails(const GateCase& verdict, FailOn word) {
     case FailOn::undecided:
       return !is_decided(verdict.word) && !has_word_of_its_own(verdict.word);
     case FailOn::missing:
-      return verdict.left_out || verdict.word == Word::interim;
+      return verdict.left_out || verdict.word == Word::interim || verdict.word == Word::no_data;
   }
   return true;
 }

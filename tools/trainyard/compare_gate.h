@@ -25,7 +25,7 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& words);
 // The part of a verdict that the gate looks at.
 struct GateCase {
   reports::Word word = reports::Word::inconclusive;
-  bool tested = true;     // took part in a test; false, for instance, for fewer than 3 pairs
+  bool tested = true;  // took part in a test; false, for instance, for fewer than 3 pairs
   bool verified = true;
   bool left_out = false;  // a planned pair was left out, for instance because its run failed
 };

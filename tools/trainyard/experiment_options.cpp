@@ -183,7 +183,7 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
                               ? std::string()
                               : orchestrator::duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
-  return aligned(table) + stages_lines(plan) + gpu_lines(plan) +
+  return aligned(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
                      models::counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(),
                      plan.to_run(),

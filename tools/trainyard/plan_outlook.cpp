@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "models/catalogue.h"
+#include "reports/aligned_text.h"
 #include "reports/outlook.h"
 #include "reports/procedure.h"
 #include "tools/trainyard/text_table.h"
@@ -36,7 +37,20 @@ struct Places {
   std::string arm;
 };
 
-Places places_of(const Run& run, const Experiment& experiment, const Compare& compare) {
+// Names that do not have the same value in all runs: `--where` may leave one value of an axis.
+std::set<std::string> differing_names(const Experiment& experiment) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Run& run : experiment.runs)
+    for (const auto& [name, value] : experiments::values_by_name(run))
+      values[name].insert(experiments::plain_text(value));
+  std::set<std::string> names;
+  for (const auto& [name, texts] : values)
+    if (texts.size() > 1) names.insert(name);
+  return names;
+}
+
+Places places_of(const Run& run, const Experiment& experiment, const Compare& compare,
+                 const std::set<std::string>& differs) {
   const auto values = experiments::values_by_name(run);
   Places places;
   places.cell = compare.axis == "model" ? "all models" : run.model;
@@ -45,7 +59,8 @@ Places places_of(const Run& run, const Experiment& experiment, const Compare& co
     if (value == values.end() || name == compare.axis || name == "model") continue;
     const bool paired = std::ranges::find(compare.pair, name) != compare.pair.end();
     if (paired) places.pair += ' ' + experiments::plain_text(value->second);
-    if (!paired && name != "seed") places.cell += ", " + name + " " + experiments::plain_text(value->second);
+    if (!paired && name != "seed" && differs.contains(name))
+      places.cell += ", " + name + " " + experiments::plain_text(value->second);
   }
   if (compare.pair.empty()) places.pair = std::to_string(run.seed);
   if (const auto axis = values.find(compare.axis); axis != values.end())
@@ -56,8 +71,9 @@ Places places_of(const Run& run, const Experiment& experiment, const Compare& co
 std::vector<PlannedArm> planned_arms(const Experiment& experiment, const Compare& compare) {
   std::map<std::string, std::set<std::string>> baselines;
   std::vector<PlannedArm> arms;
+  const std::set<std::string> differs = differing_names(experiment);
   for (const Run& run : experiment.runs) {
-    const Places places = places_of(run, experiment, compare);
+    const Places places = places_of(run, experiment, compare, differs);
     if (places.arm == compare.baseline) baselines[places.cell].insert(places.pair);
     if (places.arm.empty() || places.arm == compare.baseline) continue;
     if (compare.axis == "strategy" && run.strategy.independent()) continue;  // no verdict judges it
@@ -186,11 +202,14 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
     const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
     if (arms.empty()) continue;
     outlook.text +=
-        fmt::format(
-            "\nAgainst {} {}: NO CHANGE is found up to this spread of the differences, and at that "
-            "spread effects from this size\n(power 0.8 at the first look; planning values)\n",
-            compare.axis, compare.baseline) +
-        aligned(outlook_table(compare, arms, outlooks));
+        "\n" +
+        reports::paragraph(
+            fmt::format("Against {} {}: NO CHANGE is found up to this spread of the differences, and at that "
+                        "spread effects from this size",
+                        compare.axis, compare.baseline),
+            output_width()) +
+        "(power 0.8 at the first look; planning values)\n" +
+        aligned(outlook_table(compare, arms, outlooks), output_width());
     add_warnings(compare, arms, outlooks, counts, outlook.warnings);
   }
   return outlook;

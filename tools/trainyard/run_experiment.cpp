@@ -18,6 +18,7 @@
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
 #include "tools/trainyard/stop_signal.h"
+#include "tools/trainyard/text_table.h"
 
 namespace trainyard::tools {
 namespace {
@@ -132,7 +133,8 @@ void make_report(const db::Database& database, const experiments::Experiment& ex
   const auto content = reports::compose(data);
   const auto written = reports::write_report(content, yard.report(experiment.name));
   std::cout << '\n'
-            << reports::verdict_table_text(content) << "\nreport: " << written.front().string() << '\n';
+            << reports::verdict_table_text(content, output_width())
+            << "\nreport: " << written.front().string() << '\n';
 }
 
 // CLI's own range lets NaN through.

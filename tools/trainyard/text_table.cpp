@@ -1,11 +1,12 @@
 #include "tools/trainyard/text_table.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "models/printable.h"
+#include "reports/aligned_text.h"
 #include "reports/table_text.h"
 
 namespace trainyard::tools {
@@ -13,27 +14,6 @@ namespace {
 
 bool aligned_right(const TextTable& table, std::size_t column) {
   return column < table.right.size() && table.right[column];
-}
-
-std::vector<std::size_t> column_widths(const TextTable& table) {
-  std::vector<std::size_t> widths;
-  for (const auto& name : table.columns) widths.push_back(models::columns(models::printable_line(name)));
-  for (const auto& row : table.rows)
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], models::columns(models::printable_line(row[i])));
-  return widths;
-}
-
-std::string aligned_row(const TextTable& table, const std::vector<std::string>& cells,
-                        const std::vector<std::size_t>& widths) {
-  std::string line;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string cell = models::printable_line(cells[i]);
-    if (i > 0) line += "  ";
-    line += aligned_right(table, i) ? models::padded_left(cell, widths[i]) : models::padded(cell, widths[i]);
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + '\n';
 }
 
 std::string markdown_row(const std::vector<std::string>& cells) {
@@ -68,11 +48,19 @@ std::string csv_row(const Cells& cells) {
 
 }  // namespace
 
-std::string aligned(const TextTable& table) {
-  const auto widths = column_widths(table);
-  std::string text = aligned_row(table, table.columns, widths);
-  for (const auto& row : table.rows) text += aligned_row(table, row, widths);
-  return text;
+std::string aligned(const TextTable& table, std::size_t width) {
+  std::vector<reports::TextRow> rows{table.columns};
+  rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+  std::vector<bool> right = table.right;
+  if (!right.empty()) right.resize(table.columns.size());
+  return reports::aligned_rows(rows, right, width);
+}
+
+std::size_t output_width(int descriptor) {
+  constexpr std::size_t usual = 80;
+  if (::isatty(descriptor) == 0) return 0;
+  winsize size{};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
 }
 
 std::string markdown(const TextTable& table) {

@@ -2,6 +2,7 @@
 // typed rows) CSV, JSON and JSON Lines. Used by every verb that lists something.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,12 @@ struct TextTable {
   std::vector<bool> right;                     // per column: align right; empty = none
 };
 
-// Columns padded to their widest cell (counted in code points), two spaces between, no trailing blanks.
-std::string aligned(const TextTable& table);
+// Columns padded to their widest cell, two spaces between, no trailing blanks. `width`: columns of the
+// terminal, to which rows are wrapped; 0: no limit. See reports/aligned_text.h.
+std::string aligned(const TextTable& table, std::size_t width = 0);
+// Columns of the terminal that standard output (1) or standard error (2) is, 80 if they are unknown; 0 for a
+// file or a pipe.
+std::size_t output_width(int descriptor = 1);
 std::string markdown(const TextTable& table);  // pipes in cells escaped
 
 // RFC 4180, but lines end as shells expect (\n). A text cell that a spreadsheet would run as a formula

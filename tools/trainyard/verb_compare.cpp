@@ -6,10 +6,12 @@
 
 #include "models/error.h"
 #include "models/joined.h"
+#include "reports/aligned_text.h"
 #include "reports/group_comparison.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/compare_gate.h"
 #include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/text_table.h"
 #include "tools/trainyard/verdict_output.h"
 
 namespace trainyard::tools {
@@ -38,12 +40,19 @@ std::vector<reports::Comparison> comparisons(reports::ReportData& data, const Co
   return all;
 }
 
+bool is_planned(const experiments::Compare& compare, const std::vector<experiments::Compare>& planned) {
+  return std::ranges::any_of(planned, [&](const experiments::Compare& one) {
+    return one.axis == compare.axis && one.baseline == compare.baseline;
+  });
+}
+
 // What fails goes to standard error: standard output is the verdicts alone, whatever their format.
 int gate(const std::vector<reports::Comparison>& compared, const std::vector<FailOn>& fail_on,
          const CompareOptions& options) {
   const std::vector<std::string> failures = gate_failures(compared, fail_on);
   for (const std::string& line : failures)
-    std::cerr << "fails --fail-on " << models::joined(options.fail_on, {}, ",") << ": " << line << '\n';
+    std::cerr << reports::paragraph(
+        "fails --fail-on " + models::joined(options.fail_on, {}, ",") + ": " + line, output_width(2));
   return failures.empty() ? done : gate_failed;
 }
 
@@ -54,19 +63,20 @@ int compare(const CompareOptions& options) {
   const auto database = open_yard(options.yard);
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
   reports::check_differs(data, options.differs);
-  const std::vector<reports::Comparison> compared = comparisons(data, options);
-  std::vector<reports::VerdictRecord> records;
-  for (const auto& comparison : compared) {
+  const std::vector<experiments::Compare> planned = data.plan.compare;
+  Compared compared{data.experiment, comparisons(data, options), {}, true, output_width()};
+  for (const auto& comparison : compared.comparisons) {
     const auto more = reports::verdict_records(comparison);
-    records.insert(records.end(), more.begin(), more.end());
+    compared.records.insert(compared.records.end(), more.begin(), more.end());
+    compared.planned = compared.planned && is_planned(comparison.compare, planned);
   }
-  if (records.empty())  // no pass for `--fail-on`
+  if (compared.records.empty())  // no pass for `--fail-on`
     throw UserError(
         "nothing to compare: experiment \"" + data.experiment + "\" has no arm beside its baseline",
         "name two groups, as in `trainyard compare batch=64 batch=128`");
   const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
-  std::cout << format->text(records);
-  return gate(compared, fail_on, options);
+  std::cout << format->text(compared);
+  return gate(compared.comparisons, fail_on, options);
 }
 
 std::string about_fail_on() {

@@ -3,11 +3,14 @@
 #include <iostream>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
+#include "reports/aligned_text.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/experiment_options.h"
 #include "tools/trainyard/plan_experiment.h"
 #include "tools/trainyard/plan_outlook.h"
+#include "tools/trainyard/text_table.h"
 
 namespace trainyard::tools {
 
@@ -22,7 +25,8 @@ int plan_experiment(const ExperimentOptions& options) {
                                             database ? &*database : nullptr, options.plan);
   const PlanOutlook outlook = plan_outlook(*experiment);
   std::cout << plan_text(*experiment, plan, yard) << outlook.text;
-  for (const auto& warning : outlook.warnings) std::cerr << "warning: " << warning << '\n';
+  for (const auto& warning : outlook.warnings)
+    std::cerr << reports::paragraph("warning: " + warning, output_width(STDERR_FILENO));
   return done;
 }
 

@@ -10,6 +10,7 @@
 #include "reports/selection.h"
 #include "tools/trainyard/command.h"
 #include "tools/trainyard/open_yard.h"
+#include "tools/trainyard/text_table.h"
 
 namespace trainyard::tools {
 namespace {
@@ -54,7 +55,7 @@ int report(ReportOptions options) {
                           : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments));
   const auto written =
       reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
-  std::cout << reports::verdict_table_text(content) << '\n'
+  std::cout << reports::verdict_table_text(content, output_width()) << '\n'
             << written.size() << " files, the first " << written.front().string() << '\n';
   const auto missed = reports::missed_expectations(content);
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
