@@ -1,6 +1,6 @@
 """A sweep of trivial foreign runs: what the soak and the bench of orchestration have in common.
 
-Each run is a shell that writes one record and ends: all that takes time is starting it and looking after it.
+Each run is a shell that writes two records and ends: all that takes time is starting it and looking after it.
 """
 
 import os
@@ -9,7 +9,9 @@ from pathlib import Path
 
 PROGRAM = r"""dir=${TRAINYARD_RUN%/*}; attempt=${dir##*-}; run=${dir%/*}; run=${run##*/}
 sleep "$1"
-printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
+printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"epoch","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"epoch":1}\n' \
+  "$run" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
+printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":1,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
   "$run" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
 """
 
@@ -27,6 +29,7 @@ strategy = ["trivial"]
 seed = {{ count = {runs} }}
 [defaults]
 dataset = "synthetic-digits"
+epochs = 1
 [strategy.trivial]
 command = ["/bin/sh", "program.sh", "{seconds}"]
 files = ["program.sh"]

@@ -30,12 +30,12 @@ with open(f"{launch['records']}/rank-{rank}.records.jsonl", "a") as spool:
         sequence += 1
     record("start", world_size=2, replica=rank, stage=0)
     for epoch in range(1, launch["epochs"] + 1):
-        record("epoch", epoch=epoch, train_seconds=1.25, validation_seconds=0.25,
-               seconds={"data": 0.25, "forward": 0.25, "backward": 0.5, "optimizer": 0.25},
-               metrics=[{"phase": phase, "name": name, "sum": 1000.5 / epoch, "weight": 1000}
+        record("epoch", epoch=epoch, train_seconds=1.25e-6, validation_seconds=0.25e-6,
+               seconds={"data": 0.25e-6, "forward": 0.25e-6, "backward": 0.5e-6, "optimizer": 0.25e-6},
+               metrics=[{"phase": phase, "name": name, "sum": 999.5 / epoch, "weight": 1000}
                         for phase in ("train", "validation") for name in ("loss", "correct")])
-    record("test", seconds=0.5, metrics=[{"phase": "test", "name": "loss", "sum": 1, "weight": 1000}])
-    record("end", status="finished", setup_seconds=0.1, total_seconds=1)
+    record("test", seconds=0, metrics=[{"phase": "test", "name": "loss", "sum": 1, "weight": 1000}])
+    record("end", status="finished", setup_seconds=0.001, total_seconds=0.01)
 """
 
 EXPERIMENT = """name = "rows"

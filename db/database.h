@@ -21,7 +21,7 @@ class Database;
 
 namespace trainyard::db {
 
-inline constexpr int schema_version = 9;
+inline constexpr int schema_version = 10;
 
 // The database cannot be written or read any more: the disk is full, cannot be written, or fails. What was
 // committed is intact.

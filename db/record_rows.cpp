@@ -126,7 +126,7 @@ Accepted RecordRows::take(const Record& record) {
   }
   store(record);
   execute(advance_, record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
-  states_.changed(record.run);
+  states_.changed(record.run, record.attempt);
   return Accepted::taken;
 }
 

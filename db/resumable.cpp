@@ -15,6 +15,7 @@ constexpr const char* attempts_after_the_last_finished = R"sql(
 SELECT attempt, circumstances FROM attempt
 WHERE run_key = ?1 AND attempt > COALESCE(
   (SELECT MAX(attempt) FROM attempt_status WHERE run_key = ?1 AND status = 'finished'), 0)
+AND attempt > COALESCE((SELECT MAX(attempt) FROM attempt_fault WHERE run_key = ?1), 0)
 ORDER BY attempt)sql";
 
 // Of attempt ?2 and what it resumes, each epoch that all ranks have written.

@@ -18,7 +18,8 @@ struct ResumableAttempt {
   experiments::Circumstances circumstances;
 };
 
-// The attempts of a run after its last finished one, oldest first.
+// The attempts of a run after its last finished one, oldest first. What ended with impossible records is not
+// gone on from, nor what it had gone on from itself: nobody knows which of them is at fault.
 std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key);
 
 // Runs whose last attempt has finished.

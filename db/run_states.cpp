@@ -147,6 +147,7 @@ std::string put_final() {
 RunStates::RunStates(SQLite::Database& connection)
     : epochs_(connection),
       put_times_problem_(connection, put_times_problem),
+      faults_(connection),
       clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
       clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
       clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
@@ -156,8 +157,9 @@ RunStates::RunStates(SQLite::Database& connection)
       put_final_(connection, put_final()) {}
 
 void RunStates::refresh() {
-  for (const auto& [run_key, epochs] : changed_) {
-    for (const auto& [attempt, epoch] : epochs) epochs_.put(run_key, attempt, epoch);
+  for (const auto& [run_key, changes] : changed_) {
+    for (const auto& [attempt, epoch] : changes.epochs) epochs_.put(run_key, attempt, epoch);
+    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
     refresh(run_key);
   }
   changed_.clear();
@@ -193,6 +195,9 @@ void make_run_states(SQLite::Database& connection) {
   mark_overlaps(connection, states);
   SQLite::Statement keys(connection, "SELECT run_key FROM run");
   while (keys.executeStep()) states.changed(keys.getColumn(0).getString());
+  SQLite::Statement attempts(connection, "SELECT run_key, attempt FROM attempt");
+  while (attempts.executeStep())
+    states.changed(attempts.getColumn(0).getString(), attempts.getColumn(1).getInt());
   states.refresh();
 }
 

@@ -1,6 +1,8 @@
 // What the writer keeps so that a question about a run need not look at all its records: how each run stands
 // (`run_state`), the attempts that make it up (`attempt_chain`), what its epochs come to over all ranks
-// (`attempt_epoch`), and what a finished run ended with (`run_final`). All of it follows from the other
+// (`attempt_epoch`), which attempts claim what cannot be (`attempt_fault`), and what a finished run ended
+// with
+// (`run_final`). All of it follows from the other
 // tables: it can be made again at any time, and a replay gives equal rows.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include <SQLiteCpp/Statement.h>
 
 #include "db/attempt_epochs.h"
+#include "db/record_faults.h"
 
 namespace trainyard::db {
 
@@ -21,10 +24,11 @@ class RunStates {
  public:
   explicit RunStates(SQLite::Database& connection);
 
-  // The run's rows, or also those of this epoch of it, are out of date from now on.
+  // The run's rows, or also those of this attempt or epoch of it, are out of date from now on.
   void changed(const std::string& run_key) { changed_.try_emplace(run_key); }
+  void changed(const std::string& run_key, int attempt) { changed_[run_key].attempts.insert(attempt); }
   void changed(const std::string& run_key, int attempt, std::int64_t epoch) {
-    changed_[run_key].emplace(attempt, epoch);
+    changed_[run_key].epochs.emplace(attempt, epoch);
   }
   // Makes the rows of all changed runs again.
   void refresh();
@@ -32,11 +36,16 @@ class RunStates {
   void forget() { changed_.clear(); }
 
  private:
+  struct Changes {
+    std::set<int> attempts;
+    std::set<std::pair<int, std::int64_t>> epochs;  // each with its attempt
+  };
   void refresh(const std::string& run_key);
 
-  std::map<std::string, std::set<std::pair<int, std::int64_t>>> changed_;  // by run: (attempt, epoch)
+  std::map<std::string, Changes> changed_;  // by run
   AttemptEpochs epochs_;
   SQLite::Statement put_times_problem_;
+  RecordFaults faults_;
   SQLite::Statement clear_chain_;
   SQLite::Statement clear_state_;
   SQLite::Statement clear_final_;

@@ -12,11 +12,13 @@ namespace trainyard::db {
 
 namespace {
 
-// Finished when the `end` of every rank says so, whatever else happened; else what the first `cause` says.
+// Finished when the `end` of every rank says so, whatever else happened, unless its records claim what cannot
+// be (db/record_faults.h); else what the first `cause` says.
 constexpr std::string_view attempt_status = R"sql(
 CREATE VIEW attempt_status AS
 SELECT run_key, attempt,
   CASE
+    WHEN EXISTS (SELECT 1 FROM attempt_fault f WHERE f.run_key = a.run_key AND f.attempt = a.attempt) THEN 'failed'
     WHEN (SELECT COUNT(*) FROM process p
           WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.status = 'finished') = a.world_size
       THEN 'finished'
@@ -36,6 +38,7 @@ SELECT a.run_key, a.attempt, s.status, a.created,
   CASE WHEN s.status IN ('failed', 'interrupted') THEN COALESCE(
     (SELECT NULLIF(e.error, '') FROM event e
      WHERE e.run_key = a.run_key AND e.attempt = a.attempt AND e.type = 'cause' ORDER BY e.seq LIMIT 1),
+    (SELECT f.error FROM attempt_fault f WHERE f.run_key = a.run_key AND f.attempt = a.attempt),
     (SELECT p.error FROM process p
      WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.error <> '' ORDER BY p.ended, p.rank LIMIT 1))
   END AS failure,

@@ -98,6 +98,39 @@ Record to_record(json object, std::string time) {
   return record;
 }
 
+// `line` with null for NaN, Infinity and -Infinity, which Python's json writes and JSON does not have; texts
+// stay as they are. Nothing if there is none.
+std::optional<std::string> without_nan(std::string_view line) {
+  std::string text;
+  bool in_text = false, replaced = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const std::string_view rest = line.substr(i);
+    if (in_text && line[i] == '\\' && rest.size() > 1)
+      text += line[i++];
+    else if (line[i] == '"')
+      in_text = !in_text;
+    std::size_t length = 0;
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+      if (!in_text && rest.starts_with(word)) length = word.size();
+    if (length == 0) {
+      text += line[i];
+      continue;
+    }
+    text += "null";
+    i += length - 1;
+    replaced = true;
+  }
+  return replaced ? std::optional(text) : std::nullopt;
+}
+
+// json::exception if it is none.
+json parsed(std::string_view line) {
+  json object = json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!object.is_discarded()) return object;
+  const auto text = without_nan(line);
+  return text ? json::parse(*text) : json::parse(line.begin(), line.end());
+}
+
 }  // namespace
 
 std::string sealed_line(const nlohmann::ordered_json& object) {
@@ -111,7 +144,7 @@ std::string sealed_line(const nlohmann::ordered_json& object) {
 ParsedLine parse_line(std::string_view line) {
   json object;
   try {
-    object = json::parse(line.begin(), line.end());
+    object = parsed(line);
   } catch (const json::parse_error& error) {
     return {std::nullopt, "not JSON at byte " + std::to_string(error.byte)};
   } catch (const json::exception& error) {  // a number out of range

@@ -106,7 +106,7 @@ void Attempt::poll_ranks() {
     ended_[rank] = gang_->poll(static_cast<int>(rank));
     if (!ended_[rank]) continue;
     const ExitStatus& status = *ended_[rank];
-    if (!status.lost) record("exited", {{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}});
+    if (!status.lost) note_exit(rank, status);
     ended.push_back({static_cast<int>(rank), status});
   }
   if (!ended.empty()) collector_.collect();
@@ -122,6 +122,14 @@ void Attempt::poll_ranks() {
     note_death(each.death.rank, each.death.status);
     return true;
   });
+}
+
+// With the time since before the launch, in which all that the rank has measured must fit. An attempt that
+// was adopted began before this program.
+void Attempt::note_exit(std::size_t rank, const ExitStatus& status) {
+  nlohmann::ordered_json body{{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}};
+  if (!adopted_) body["seconds"] = seconds();
+  record("exited", body);
 }
 
 void Attempt::note_death(int rank, const ExitStatus& status) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "db/attempt_fault.h"
 #include "experiments/record_writer.h"
 #include "orchestrator/collector.h"
 #include "orchestrator/launcher.h"
@@ -90,6 +91,7 @@ class Attempt {
   void open_records();
   void record(const std::string& type, const nlohmann::ordered_json& body);
   void poll_ranks();
+  void note_exit(std::size_t rank, const ExitStatus& status);
   void note_death(int rank, const ExitStatus& status);
   void follow();
   void look_for_life();
@@ -106,6 +108,7 @@ class Attempt {
   void run_out_of_time(const std::string& why);
   void fail(std::optional<int> rank, const std::string& error);
   void fail_by(const Death& death);
+  void fail_by_record(const db::AttemptFault& fault);
   std::optional<int> first_dead() const;
   void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;
@@ -134,6 +137,7 @@ class Attempt {
   LifeSigns life_;
   std::optional<Clock::time_point> terminate_at_, kill_at_;
   std::string ending_why_;
+  bool adopted_ = false;  // an earlier orchestrator launched it
   bool terminated_ = false, killed_ = false, stopped_ = false, over_ = false;
   std::string job_;  // its number, once it is known
   Clock::time_point next_follow_, next_progress_, next_look_;

@@ -1,5 +1,6 @@
 // How an attempt went: finished, failed and by whose fault, or interrupted.
 #include <algorithm>
+#include <fstream>
 #include <set>
 #include <tuple>
 
@@ -18,6 +19,20 @@ bool blames_a_peer(const std::string& error) {
   return false;
 }
 
+// "rank-1.records.jsonl:4": the last record of that type and epoch; without a line if there is none.
+std::string place_of_record(const std::filesystem::path& file, const db::AttemptFault& fault) {
+  std::ifstream in(file, std::ios::binary);
+  int found = 0;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    const auto parsed = experiments::parse_line(line);
+    if (!parsed.record || parsed.record->type != fault.type) continue;
+    const auto epoch = parsed.record->body.find("epoch");
+    if (fault.epoch == 0 || (epoch != parsed.record->body.end() && *epoch == fault.epoch)) found = number;
+  }
+  return file.filename().string() + (found > 0 ? ":" + std::to_string(found) : "");
+}
+
 }  // namespace
 
 // All ranks are gone: nothing of the attempt may stay, then how it went.
@@ -30,7 +45,11 @@ void Attempt::finish(const GangEnd& end) {
   collector_.collect();
   record_other_use();
   outcome_.taken_away = end.kind == GangEnd::Kind::taken_away && !collector_.finished() && !stopped_;
-  if (collector_.finished())
+  if (const auto fault = collector_.finished()
+                             ? db::attempt_fault(workplace_.database, place_.key, place_.attempt)
+                             : std::nullopt)
+    fail_by_record(*fault);
+  else if (collector_.finished())
     succeed();
   else if (end.kind == GangEnd::Kind::not_started)
     fail(std::nullopt, end.why);
@@ -114,6 +133,14 @@ void Attempt::fail(std::optional<int> rank, const std::string& error) {
   records_->sync();
 }
 
+// Its ranks say that they have finished, and what they have recorded cannot be.
+void Attempt::fail_by_record(const db::AttemptFault& fault) {
+  const auto folder = workplace_.yard.attempt(place_.key, fault.attempt);
+  const std::string line = place_of_record(folder / experiments::rank_records_name(fault.rank), fault);
+  const auto left_out = fault.type == "end" ? collector_.left_out(fault.rank) : std::nullopt;
+  fail(fault.rank, fault.error + (left_out ? "; of its records " + *left_out : "") + " (" + line + ")");
+}
+
 // Whose log may say more.
 std::optional<int> Attempt::first_dead() const {
   return deaths_.empty() ? std::nullopt : std::optional(cause().rank);
@@ -136,11 +163,14 @@ std::string Attempt::first_error(const Death& death) const {
   if (const auto line = last_error_line(log(death.rank))) return *line + by_signal;
   const std::string rank = "rank " + std::to_string(death.rank);
   if (death.status.clean()) {
-    const auto left_out = collector_.left_out(death.rank);  // its word to have finished may have been there
-    return rank + " ended without saying that it has finished" +
-           (left_out ? "; of its records " + *left_out : "");
+    const auto left_out = collector_.left_out(death.rank);
+    const std::string records = left_out ? "; of its records " + *left_out : "";
+    return collector_.said_finished(death.rank)
+               ? rank + " said that it has finished, but that record does not count" + records
+               : rank + " ended without saying that it has finished" + records;
   }
-  return rank + ": " + to_text(death.status);
+  const auto line = death.status.signal == 0 ? last_line(log(death.rank)) : std::nullopt;
+  return line ? *line + " (" + to_text(death.status) + ")" : rank + ": " + to_text(death.status);
 }
 
 // Of the ranks that died, the one that did not die of another's death: a signal before an exit code, an error

@@ -104,6 +104,7 @@ nlohmann::json Attempt::old_run_file() const {
 
 // What the earlier orchestrator wrote is ingested again with the rest: replaying changes nothing.
 void Attempt::adopt_ranks() {
+  adopted_ = true;
   open_records();
   workplace_.status.run_started(planned_, place_.attempt);
   workplace_.status.message(experiments::label(planned_.run) + ": attempt " + std::to_string(place_.attempt) +

@@ -81,6 +81,8 @@ std::optional<std::string> Collector::left_out(int rank) const {
 // Only what the database has counts, so that both always agree on how a run stands.
 void Collector::note(const experiments::Record& record, db::Accepted accepted) {
   if (accepted == db::Accepted::gap || accepted == db::Accepted::refused) {
+    if (record.type == "end" && record.rank && text_member(record.body, "status") == "finished")
+      unheard_ends_.insert(*record.rank);
     if (incomplete_.insert(record.rank).second)
       leave_out(record.rank, "records from number " + std::to_string(record.seq) +
                                  " on were left out: one before them is missing");

@@ -43,6 +43,9 @@ class Collector {
   std::optional<std::string> error(int rank) const;  // of its `end` record
   std::optional<std::string> left_out(
       int rank) const;  // the first of its records that did not count, and why
+  bool said_finished(int rank) const {
+    return unheard_ends_.contains(rank);
+  }  // by an `end` that did not count
   std::optional<double> test_accuracy() const;
   std::optional<double> test_loss() const;
 
@@ -82,6 +85,7 @@ class Collector {
   bool has_cause_ = false;
   std::set<std::optional<int>> incomplete_;  // spools of which records were left out
   std::map<std::optional<int>, std::string> left_out_;
+  std::set<int> unheard_ends_;  // ranks that wrote an `end` behind a record that is missing
   std::vector<std::string> messages_;
 };
 
@@ -91,5 +95,9 @@ std::string text_member(const nlohmann::json& object, const char* member);
 
 // The last line of a log that looks like an error, trimmed; nothing where none does. Reads the last 64 KiB.
 std::optional<std::string> last_error_line(const std::filesystem::path& log);
+
+// The last line of a log with anything to read in it, trimmed; of a progress bar what it was overwritten
+// with.
+std::optional<std::string> last_line(const std::filesystem::path& log);
 
 }  // namespace trainyard::orchestrator

@@ -33,14 +33,28 @@ bool looks_like_an_error(const std::string& line) {
 
 }  // namespace
 
-std::optional<std::string> last_error_line(const std::filesystem::path& log) {
+// The last line of `log` that is wanted.
+template <typename Wanted>
+static std::optional<std::string> last_of(const std::filesystem::path& log, Wanted&& wanted) {
   std::ifstream stream(log, std::ios::binary | std::ios::ate);
   if (!stream) return std::nullopt;
   stream.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(stream.tellg()) - tail_bytes));
   std::optional<std::string> last;
   for (std::string line; std::getline(stream, line);)
-    if (looks_like_an_error(line)) last = trimmed(line);
+    if (wanted(line)) last = trimmed(line);
   return last;
+}
+
+std::optional<std::string> last_error_line(const std::filesystem::path& log) {
+  return last_of(log, looks_like_an_error);
+}
+
+std::optional<std::string> last_line(const std::filesystem::path& log) {
+  auto line = last_of(log, [](const std::string& each) {
+    return std::any_of(each.begin(), each.end(), [](unsigned char c) { return c > 0x7f || std::isgraph(c); });
+  });
+  if (line) line = trimmed(line->substr(line->rfind('\r') + 1));  // npos + 1 is 0
+  return line;
 }
 
 }  // namespace trainyard::orchestrator

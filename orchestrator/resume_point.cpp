@@ -33,7 +33,7 @@ std::string problem_with(const fs::path& folder, const experiments::Checkpoint& 
   const auto attempt = attempts.find(checkpoint.attempt);
   if (attempt == attempts.end())
     return "is of attempt " + std::to_string(checkpoint.attempt) +
-           ", which is not there, has finished, or was of another release";
+           ", which is not there, has finished, has impossible records, or was of another release";
   if (attempt->second.whole_epochs < checkpoint.epoch) return "has no records of all ranks up to its epoch";
   if (!checkpoint.weights) return "";
   const fs::path weights = experiments::kept_weights_file(folder, checkpoint.epoch);

@@ -67,13 +67,26 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
 
-// What its first rank's `start` says; two members of it have columns of their own.
+// What the `start` of its ranks says. They agree, or the run has failed (db/record_faults.h), but for what is
+// a rank's own: the layers of its stage, and two members that have columns of their own.
 StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
-  if (evidence.ranks.empty()) return {};
-  const db::RunEvidence::Rank& rank = evidence.ranks.front();
-  StatedTerms terms = experiments::stated_by_start(rank.start);
-  if (rank.threads > 0) terms["threads"] = std::to_string(rank.threads);
-  if (!rank.device.empty()) terms["device"] = device_kind(evidence, rank);
+  StatedTerms terms;
+  std::set<std::string> threads;
+  std::set<std::string> devices;
+  std::map<std::string, std::string> weights;
+  for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+    for (const auto& [name, text] : experiments::stated_by_start(rank.start)) terms.emplace(name, text);
+    if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
+    if (!rank.device.empty()) devices.insert(device_kind(evidence, rank));
+    if (!rank.start.is_object()) continue;
+    const auto own = rank.start.find("initial_weights");
+    if (own == rank.start.end() || !own->is_object()) continue;
+    for (const auto& [path, hash] : own->items())
+      weights.emplace(path, hash.is_string() ? hash.get<std::string>() : hash.dump());
+  }
+  if (!threads.empty()) terms["threads"] = models::joined(threads);
+  if (!devices.empty()) terms["device"] = models::joined(devices);
+  if (!weights.empty()) terms["initial_weights"] = experiments::weights_text(weights);
   if (!evidence.batches.empty()) terms["batches"] = experiments::batches_text(evidence.batches);
   return terms;
 }

@@ -16,7 +16,9 @@ dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${
 echo "$key $attempt $RANK" >> starts
 )sh" + waits +
          R"sh(
-printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
+printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"epoch","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"epoch":1}\n' \
+  "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
+printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":1,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
   "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
 )sh";
 }

@@ -108,6 +108,7 @@ TEST_CASE(
     UPDATE epoch SET extra = json_object('energy_joules', energy_joules, 'energy_device', energy_device,
                                          'peak_device_bytes', peak_device_bytes)
     WHERE energy_joules IS NOT NULL;
+    DROP TABLE attempt_fault;
     ALTER TABLE epoch DROP COLUMN batches;
     ALTER TABLE attempt DROP COLUMN times_count;
     ALTER TABLE attempt DROP COLUMN times_problem;

@@ -75,6 +75,7 @@ TEST_CASE("a run is planned, then running, then finished when every rank's end s
   ingest.run_file(experiments::to_json(make_launch(run)));
   CHECK(status() == "running");
   Spool zero(run, 1, 0), one(run, 1, 1);
+  for (Spool* spool : {&zero, &one}) record_epochs(ingest, *spool, 3);
   ingest.record(zero.next("end", end_body("finished", 3)));
   CHECK(status() == "running");
   ingest.record(one.next("end", end_body("finished", 4)));
@@ -116,8 +117,10 @@ TEST_CASE("a cause without an error leaves the word to the rank that ended first
 TEST_CASE("a run that all ranks finished is finished, even where a cause came after") {
   Launched yard;
   Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
-  yard.ingest.record(zero.next("end", end_body("finished", 3)));
-  yard.ingest.record(one.next("end", end_body("finished", 3)));
+  for (Spool* spool : {&zero, &one}) {
+    record_epochs(yard.ingest, *spool, 3);
+    yard.ingest.record(spool->next("end", end_body("finished", 3)));
+  }
   yard.ingest.record(orchestrator.next("cause", {{"outcome", "interrupted"}, {"error", "Ctrl-C"}}));
   CHECK(yard.status() == "finished");
   CHECK(run_summaries(yard.database).at(0).failure.empty());

@@ -186,7 +186,7 @@ TEST_CASE("how runs stand is made from the records when a database of schema 2 i
   for (const std::string& view : names_of(yard.live, "view")) yard.sql("DROP VIEW " + view);
   yard.sql("DROP TABLE run_state; DROP TABLE attempt_chain; ALTER TABLE removed DROP COLUMN up_to_attempt");
   yard.sql("DROP TABLE probe_layer; DROP TABLE probe; DROP TABLE attempt_epoch; DROP TABLE run_final");
-  yard.sql("DROP INDEX run_of_model");
+  yard.sql("DROP INDEX run_of_model; DROP TABLE attempt_fault");
   yard.sql(without_times_problems);
   for (const std::string column : {"energy_joules", "energy_device", "peak_device_bytes", "batches"})
     yard.sql("ALTER TABLE epoch DROP COLUMN " + column);

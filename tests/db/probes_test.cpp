@@ -119,7 +119,10 @@ TEST_CASE("a run that goes on after an interruption keeps the probes of before")
   yard.ingest.run_file(experiments::to_json(yard.launch));
   Spool first{yard.run, 2, 0}, second{yard.run, 2, 1};
   yard.ingest.record(first.next("probe", probe_body(1, 4, 4)));  // the other rank's is missing
-  for (Spool* spool : {&first, &second}) yard.ingest.record(spool->next("end", end_body("finished", 6)));
+  for (Spool* spool : {&first, &second}) {
+    record_epochs(yard.ingest, *spool, 3);
+    yard.ingest.record(spool->next("end", end_body("finished", 6)));
+  }
   const std::vector<Probe> found = probes(yard.database, "sweep");
   REQUIRE(found.size() == 2);
   CHECK(found[0].body.at("loss") == 2.25);

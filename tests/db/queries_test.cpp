@@ -17,12 +17,12 @@ TEST_CASE("a run is finished here under the same circumstances, elsewhere under 
              running = make_run("mlp", 1, 3), failed = make_run("mlp", 1, 4);
   auto other = make_launch(elsewhere);
   other.circumstances.host = "another host";
-  finish(yard.ingest, here, make_launch(here), {1});
-  finish(yard.ingest, elsewhere, other, {1});
-  finish(yard.ingest, both, make_launch(both, 1), {1});
+  finish(yard.ingest, here, make_launch(here), {1, 1, 1});
+  finish(yard.ingest, elsewhere, other, {1, 1, 1});
+  finish(yard.ingest, both, make_launch(both, 1), {1, 1, 1});
   other = make_launch(both, 2);
   other.circumstances.host = "another host";
-  finish(yard.ingest, both, other, {1});
+  finish(yard.ingest, both, other, {1, 1, 1});
   yard.ingest.run_file(experiments::to_json(make_launch(running)));
   yard.ingest.run_file(experiments::to_json(make_launch(failed)));
   Spool orchestrator(failed, 1, std::nullopt);
@@ -45,9 +45,9 @@ TEST_CASE("a prefix finds all keys that begin with it, and last the run with the
   CHECK(keys_with_prefix(yard.database, "last").empty());
   yard.ingest.run_file(experiments::to_json(make_launch(second, 1)));
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(second)});
-  finish(yard.ingest, first, make_launch(first, 1), {1});
+  finish(yard.ingest, first, make_launch(first, 1), {1, 1, 1});
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(first)});
-  finish(yard.ingest, second, make_launch(second, 2), {1});  // an hour later
+  finish(yard.ingest, second, make_launch(second, 2), {1, 1, 1});  // an hour later
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(second)});
 
   CHECK(keys_with_prefix(yard.database, key(planned)) == std::vector<std::string>{key(planned)});
@@ -88,15 +88,18 @@ TEST_CASE("the seconds a run takes are the median of its kind's finished attempt
     const auto run = make_run("mlp", 1, seed, 5);
     yard.ingest.run_file(experiments::to_json(make_launch(run)));
     Spool zero(run, 1, 0);
+    record_epochs(yard.ingest, zero, 5);
     yard.ingest.record(zero.next("end", end_body("finished", totals[seed])));
   }
   const auto longer = make_run("mlp", 2, 0, 20), running = make_run("cnn", 1, 0, 5);
-  finish(yard.ingest, longer, make_launch(longer), {1});
+  finish(yard.ingest, longer, make_launch(longer), std::vector<double>(20, 0.5));
   yard.ingest.run_file(experiments::to_json(make_launch(running)));
   auto tried_out = make_run("mlp", 1, 9, 5);  // no guide to how long a whole run takes
   tried_out.data.train_samples = 100;
   yard.ingest.run_file(experiments::to_json(make_launch(tried_out)));
-  yard.ingest.record(Spool(tried_out, 1, 0).next("end", end_body("finished", 0.2)));
+  Spool zero(tried_out, 1, 0);
+  record_epochs(yard.ingest, zero, 5);
+  yard.ingest.record(zero.next("end", end_body("finished", 0.2)));
   CHECK(median_run_seconds(yard.database) == std::map<std::string, double>{{"mlp single 5 mnist all", 6},
                                                                            {"mlp ddp 20 mnist all", 13.5},
                                                                            {"mlp single 5 mnist 100", 0.2}});

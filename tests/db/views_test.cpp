@@ -158,7 +158,7 @@ TEST_CASE("seconds per epoch are the median after the first; of fewer than 3 non
 
 TEST_CASE("each run has its own median") {
   CheckedYard yard;
-  const auto fast = make_run("mlp", 1, 0), slow = make_run("mlp", 1, 1);
+  const auto fast = make_run("mlp", 1, 0, 4), slow = make_run("mlp", 1, 1, 4);
   yard.plan({fast, slow});
   finish(yard.ingest, fast, make_launch(fast), {9, 1, 2, 3});
   finish(yard.ingest, slow, make_launch(slow), {9, 10, 30, 20});

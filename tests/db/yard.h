@@ -54,6 +54,8 @@ nlohmann::json metric(const std::string& phase, const std::string& name, const n
                       double weight);
 nlohmann::json epoch_body(std::int64_t epoch, double train_seconds, double validation_seconds,
                           const std::vector<nlohmann::json>& metrics = {});
+// The next records of `spool`: epochs 1 … `epochs`, each in a second and without metrics.
+void record_epochs(Ingest& ingest, Spool& spool, std::int64_t epochs);
 nlohmann::json end_body(const std::string& status, double total_seconds, const std::string& error = "");
 
 // A whole attempt that went well: start, `train_seconds.size()` epochs, test, end, on every rank. In epoch e

@@ -16,7 +16,7 @@ record() {
   seq=$((seq + 1))
 }
 epoch() {
-  record epoch "\"epoch\":$1,\"train_seconds\":0.5,\"validation_seconds\":0,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":5,\"weight\":10}]"
+  record epoch "\"epoch\":$1,\"train_seconds\":0.001,\"validation_seconds\":0,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":5,\"weight\":10}]"
 }
 finish() { record end '"status":"finished"'; }
 until_there() { while [ ! -e "$1" ]; do sleep 0.02; done; }

@@ -7,6 +7,7 @@
 #include "db/database.h"
 #include "db/queries.h"
 #include "program.h"
+#include "shell_arm.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -33,24 +34,12 @@ std::string killed_after_a_checkpoint(std::string program) {
       "            os.kill(os.getpid(), 9)\n");
 }
 
-// A shell script that trains nothing and says that it has finished.
-constexpr const char* trivial = R"sh(#!/bin/sh
-echo "arguments: $*"
-dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}
-printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":0,"type":"end","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"status":"finished"}\n' \
-  "$key" "$attempt" "$RANK" >> "$dir/rank-$RANK.records.jsonl"
-)sh";
-
-// The same, of which rank 1 warns before.
-std::string warning_before_it_ends(std::string script) {
-  script.replace(script.find("\"seq\":0"), 7, "\"seq\":%s");
-  script.replace(script.find("\"$RANK\" >>"), 7, "\"$RANK\" \"$RANK\"");
-  const std::string warns =
-      R"sh([ "$RANK" = 0 ] || printf '{"v":1,"run":"%s","attempt":%s,"rank":1,"seq":0,"type":"message","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":0,"level":"warning","text":"the loss rises"}\n' \
-  "$key" "$attempt" >> "$dir/rank-$RANK.records.jsonl"
-)sh";
-  return script.insert(script.rfind("printf"), warns);
-}
+// A shell script that trains nothing, records the epochs asked for and says that it has finished.
+const std::string every_epoch =  // NOLINT(cert-err58-cpp)
+    "echo \"arguments: $*\"\n"
+    "asked=$(grep -o '\"epochs\": *[0-9]*' \"$TRAINYARD_RUN\" | head -n 1 | grep -o '[0-9]*$')\n"
+    "for number in $(seq 1 $asked); do epoch $number; done\n";
+const std::string trivial = "#!/bin/sh\n" + shell_arm(every_epoch + "finish");  // NOLINT(cert-err58-cpp)
 
 void run_trivial(const Scratch& scratch, int replicas) {
   scratch.write("program.sh", trivial);
@@ -62,7 +51,9 @@ void run_trivial(const Scratch& scratch, int replicas) {
 
 TEST_CASE("what a rank warns of stands in `show`, beneath its attempt") {
   const Scratch scratch;
-  scratch.write("program.sh", warning_before_it_ends(trivial));
+  const std::string warns =
+      R"([ "$RANK" = 0 ] || record message '"level":"warning","text":"the loss rises"')";
+  scratch.write("program.sh", shell_arm(every_epoch + warns + "\nfinish"));
   scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 2));
   const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
   REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
@@ -153,7 +144,8 @@ TEST_CASE("a database is checked, copied and made again from the files") {
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code != 0);
   const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
   CHECK_MESSAGE(rebuilt.code == 0, rebuilt.err);
-  CHECK(contains(rebuilt.out, "from 6 records"));  // leased, launched, two exited and two ends
+  CHECK(contains(rebuilt.out,
+                 "from 12 records"));  // leased, launched, two exited; of each rank 3 epochs and an end
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
 
@@ -252,15 +244,39 @@ TEST_CASE("a host may have a name of any bytes: it is kept as text") {
   CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
 }
 
-TEST_CASE("of records that did not count the failure says why, and not only that the end is missing") {
+TEST_CASE("of records that did not count the failure says why, and not that the end is missing") {
   const Scratch scratch;
-  std::string script = trivial;  // a NaN, which is no JSON, before the end
-  script.replace(script.find("\"seq\":0"), 7, "\"seq\":1");
-  script.insert(script.rfind("printf"), R"sh(echo '{"v":1,"loss":NaN}' >> "$dir/rank-$RANK.records.jsonl"
-)sh");
-  scratch.write("program.sh", script);
+  scratch.write("program.sh", shell_arm(every_epoch + R"(echo '{"v":1,' >> "$dir/rank-$RANK.records.jsonl")" +
+                                        "\nseq=$((seq + 1))\nfinish"));
   scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
   const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
   CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err, "of its records a line was left out: not JSON"), output.err);
+  CHECK_MESSAGE(contains(output.err,
+                         "rank 0 said that it has finished, but that record does not count; "
+                         "of its records a line was left out: not JSON"),
+                output.err);
+  CHECK_FALSE(contains(output.err, "without saying"));
+}
+
+TEST_CASE("NaN as Python's json writes it is a loss that is not a number, and the run goes on") {
+  const Scratch scratch;
+  scratch.write("program.sh", shell_arm(R"(for number in 1 2 3; do
+  record epoch "\"epoch\":$number,\"train_seconds\":0.001,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":NaN,\"weight\":10}]"
+done
+finish)"));
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto losses = run_trainyard(
+      scratch.path(), {"sql", "SELECT COUNT(*) AS n, COUNT(sum) AS known FROM metric", "--format", "csv"});
+  CHECK_MESSAGE(contains(losses.out, "3,0"), losses.out);
+}
+
+TEST_CASE("a program that ends with a text and no word for an error fails with the last line of its log") {
+  const Scratch scratch;
+  scratch.write("train.py", "import sys\nprint('step 3')\nsys.exit('out of cheese at line 7')\n");
+  scratch.write("foreign.toml", foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err, "out of cheese at line 7 (exit code 1)"), output.err);
 }

@@ -51,7 +51,7 @@ class Arms {
 using Texts = std::vector<std::string>;
 
 constexpr const char* seed_1_fails =
-    "[ $seed = 1 ] && [ ! -e mended ] && { echo 'error: no luck' >&2; exit 3; }\nfinish";
+    "[ $seed = 1 ] && [ ! -e mended ] && { echo 'error: no luck' >&2; exit 3; }\nepoch 1\nfinish";
 
 double seconds_of(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -62,7 +62,7 @@ double seconds_of(const std::function<void()>& work) {
 }  // namespace
 
 TEST_CASE("--where and --exclude-where pick runs, and what was not picked is left to the next sweep") {
-  const Arms arms("{ count = 4 }", "finish");
+  const Arms arms("{ count = 4 }", "epoch 1\nfinish");
   CHECK(contains(arms.run({"--where", "seed=0", "--where", "seed=2"}).out,
                  "2 runs finished, 0 were finished before"));
   CHECK(arms.states() == Texts{"0 finished", "2 finished"});
@@ -158,7 +158,7 @@ TEST_CASE("what was done under other circumstances is run again, unless --reuse 
 
 TEST_CASE(
     "check, plan and run refuse more threads per rank than there are cores, and name the two ways out") {
-  const Arms arms("{ count = 2 }", "finish");
+  const Arms arms("{ count = 2 }", "epoch 1\nfinish");
   for (const char* verb : {"check", "plan", "run"}) {
     CAPTURE(verb);
     const auto at = [&](const Texts& threads) {
@@ -183,9 +183,10 @@ TEST_CASE(
   CHECK(run_trainyard(arms.scratch().path(), {"check", "study.toml", "--where", "threads=1"}).code == 0);
 }
 
-TEST_CASE("a sweep whose programs record no epoch is done, and says why it has no report") {
+TEST_CASE("a sweep whose programs record no epoch has failed, and says why it has no report") {
   const Arms arms("[1]", "finish");
   const auto output = run_trainyard(arms.scratch().path(), {"run", "arms.toml"});
-  CHECK_MESSAGE(output.code == 0, output.err);
+  CHECK_MESSAGE(output.code == 1, output.err);
+  CHECK(contains(output.out + output.err, "it has recorded none of epoch 1 (rank-0.records.jsonl:1)"));
   CHECK(contains(output.out, "no report: no run has recorded an epoch"));
 }

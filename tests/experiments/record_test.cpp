@@ -132,6 +132,22 @@ TEST_CASE("what is no record says why") {
   CHECK(problem(R"({"v":1,"crc":5})").starts_with("crc is not the last member"));
 }
 
+// As json.dumps({"sum": math.nan, …}) writes it in Python 3.11.
+TEST_CASE("NaN and infinities as Python writes them are null, and texts that name them stay") {
+  const std::string head =
+      R"({"v":1,"run":"a","attempt":1,"seq":0,"type":"message","time":"2026-11-20T09:30:12Z","elapsed_seconds":1,)";
+  const auto parsed = parse_line(
+      head + R"("loss": NaN, "all": [Infinity, -Infinity, 1.5], "text": "a \"NaN\" \\", "more": NaN})");
+  REQUIRE_MESSAGE(parsed.record.has_value(), parsed.problem);
+  const auto& body = parsed.record->body;
+  CHECK(body.at("loss").is_null());
+  CHECK(body.at("all").dump() == "[null,null,1.5]");
+  CHECK(body.at("text") == "a \"NaN\" \\");
+  CHECK(body.at("more").is_null());
+  CHECK(problem(head + R"("loss": NaN)").starts_with("not JSON"));
+  CHECK(problem(R"({"v":1,"run":"a","attempt":NaN})") == "attempt is not an integer from 1 to 2147483647");
+}
+
 TEST_CASE("deep nesting and bytes that are not UTF-8 are problems, not crashes") {
   CHECK_FALSE(parse_line(std::string(200'000, '[')).record.has_value());
   CHECK_FALSE(parse_line(std::string(100'000, '[') + std::string(100'000, ']')).record.has_value());

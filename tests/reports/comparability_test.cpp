@@ -162,13 +162,39 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).batches.clear();
   CHECK(contains(said(), "data order"));
   for (int seed = 0; seed < 5; ++seed) {
-    evidence_of(data, "ddp", seed).ranks.front().threads = 0;
-    evidence_of(data, "ddp", seed).ranks.front().device = "";
+    for (auto& rank : evidence_of(data, "ddp", seed).ranks) {
+      rank.threads = 0;
+      rank.device = "";
+    }
   }
   CHECK(contains(said(), "threads per rank; kind of device"));
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "single", seed).strategy_kind = "single";
   for (db::RunSummary& run : data.runs) run.axes["epochs"] = std::int64_t{8};
   CHECK(verdict_on(data, "train-seconds").reason == "epochs 6 against 8");
+}
+
+TEST_CASE("of a foreign arm every rank is asked: threads, devices, and the layers of each stage") {
+  struct Case {
+    const char* named;
+    void (*change)(db::RunEvidence::Rank&);
+  };
+  const std::vector<Case> cases{
+      {"threads per rank 1, 4 against 1", [](db::RunEvidence::Rank& rank) { rank.threads = 4; }},
+      {"kind of device cpu, cuda Xeon against cpu",
+       [](db::RunEvidence::Rank& rank) { rank.device = "cuda:0"; }},
+      {"initial weights 2.weight bb against 2.weight aa", [](db::RunEvidence::Rank& rank) {
+         rank.start["initial_weights"] = {{"2.weight", "bb"}};
+       }}};
+  for (const Case& one : cases) {
+    ReportData data = with_evidence();
+    evidence_of(data, "single", 2).ranks.front().start["initial_weights"]["2.weight"] = "aa";
+    db::RunEvidence& evidence = evidence_of(data, "ddp", 2);
+    evidence.strategy_kind = "foreign";
+    one.change(evidence.ranks.back());
+    const Verdict verdict = verdict_on(data, "validation-loss");
+    CHECK(verdict.word == Word::not_comparable);
+    CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
+  }
 }
 
 nlohmann::json layer(const std::string& path, double difference, const std::string& hash) {
