@@ -10,8 +10,8 @@ using namespace trainyard::tests;
 
 namespace {
 
-constexpr ImageShape grey28{.channels = 1, .height = 28, .width = 28};
-constexpr std::uint32_t count = 3;
+constexpr ImageShape idx_shape{.channels = 1, .height = 28, .width = 28};
+constexpr std::uint32_t written_samples = 3;
 const std::string images_name = "t10k-images-idx3-ubyte";
 const std::string labels_name = "t10k-labels-idx1-ubyte";
 
@@ -21,7 +21,7 @@ std::string error_of(const std::string& images, const std::string& labels, const
   folder.write(images_name + ending, images);
   folder.write(labels_name + ending, labels);
   return user_error_of(
-      [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), grey28, 10, nullptr, nullptr); });
+      [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), idx_shape, 10, nullptr, nullptr); });
 }
 
 std::string with_byte(std::string bytes, std::size_t at, int value) {
@@ -38,7 +38,7 @@ TEST_CASE("images and labels are read as written, in every spelling of the names
       folder.write("train-images" + separator + "idx3-ubyte" + packed, idx_images(300));
       folder.write("train-labels" + separator + "idx1-ubyte" + packed, idx_labels(300));
       Images images;
-      CHECK(read_idx_part(*find_idx_part(folder.path(), "train"), grey28, 10, &images, nullptr) == 300);
+      CHECK(read_idx_part(*find_idx_part(folder.path(), "train"), idx_shape, 10, &images, nullptr) == 300);
       REQUIRE(images.pixels.size() == 300 * 784);
       REQUIRE(images.size() == 300);
       const std::vector<int> numbers = sample_numbers(images);
@@ -52,8 +52,8 @@ TEST_CASE("images and labels are read as written, in every spelling of the names
 }
 
 TEST_CASE("a truncated file is an error that names file and byte, wherever it was cut") {
-  const std::string images = idx_images(count);
-  const std::string labels = idx_labels(count);
+  const std::string images = idx_images(written_samples);
+  const std::string labels = idx_labels(written_samples);
   for (std::size_t cut = 0; cut < images.size(); cut += cut < 40 ? 1 : 97) {
     CAPTURE(cut);
     const std::string error = error_of(images.substr(0, cut), labels);
@@ -89,7 +89,7 @@ TEST_CASE("a corrupt gzip stream is an error or still holds the same samples") {
     folder.write(labels_name, with_byte(packed, at, static_cast<unsigned char>(packed[at]) ^ 0x10));
     Images images;
     const std::string error = user_error_of(
-        [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), grey28, 10, &images, nullptr); });
+        [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), idx_shape, 10, &images, nullptr); });
     if (error.empty()) {
       for (int i = 0; i < 50; ++i) REQUIRE(images.labels[static_cast<std::size_t>(i)] == i % 10);
     } else {
@@ -101,24 +101,26 @@ TEST_CASE("a corrupt gzip stream is an error or still holds the same samples") {
 }
 
 TEST_CASE("a wrong magic number is an error at byte 0 that says both numbers") {
-  CHECK(contains(error_of(idx_labels(count), idx_labels(count)),
+  CHECK(contains(error_of(idx_labels(written_samples), idx_labels(written_samples)),
                  images_name + ": byte 0: the magic number is 0x00000801, that of images is 0x00000803"));
-  CHECK(contains(error_of(idx_images(count), idx_images(count)),
+  CHECK(contains(error_of(idx_images(written_samples), idx_images(written_samples)),
                  labels_name + ": byte 0: the magic number is 0x00000803, that of labels is 0x00000801"));
-  CHECK(contains(error_of("<!DOCTYPE html>", idx_labels(count)), "byte 0: the magic number is 0x3c21444f"));
+  CHECK(contains(error_of("<!DOCTYPE html>", idx_labels(written_samples)),
+                 "byte 0: the magic number is 0x3c21444f"));
 }
 
 TEST_CASE("bytes after the end are an error at the first of them") {
-  CHECK(contains(error_of(idx_images(count) + "x", idx_labels(count)),
+  CHECK(contains(error_of(idx_images(written_samples) + "x", idx_labels(written_samples)),
                  images_name + ": byte 2368: more bytes follow 3 images"));
-  CHECK(contains(error_of(idx_images(count), idx_labels(count) + "x"),
+  CHECK(contains(error_of(idx_images(written_samples), idx_labels(written_samples) + "x"),
                  labels_name + ": byte 11: more bytes follow 3 labels"));
 }
 
 TEST_CASE("a label out of range is an error at its byte, in a gzip file as well") {
-  const std::string labels = with_byte(idx_labels(count), 9, 10);
-  CHECK(contains(error_of(idx_images(count), labels), labels_name + ": byte 9: label 10, should be 0 to 9"));
-  CHECK(contains(error_of(idx_images(count), labels, ".gz"),
+  const std::string labels = with_byte(idx_labels(written_samples), 9, 10);
+  CHECK(contains(error_of(idx_images(written_samples), labels),
+                 labels_name + ": byte 9: label 10, should be 0 to 9"));
+  CHECK(contains(error_of(idx_images(written_samples), labels, ".gz"),
                  labels_name + ".gz: byte 9 (unpacked): label 10, should be 0 to 9"));
 }
 
@@ -138,12 +140,12 @@ TEST_CASE("a header that promises billions of images costs no memory before the 
 
 TEST_CASE("images without labels, and labels without images, say what is missing and what was looked for") {
   const DataFolder folder;
-  const auto images = folder.write(images_name + ".gz", idx_images(count));
+  const auto images = folder.write(images_name + ".gz", idx_images(written_samples));
   std::string error = user_error_of([&] { find_idx_part(folder.path(), "t10k"); });
   CHECK(contains(error, labels_name + " is missing beside " + images.string()));
   CHECK(contains(error, "t10k-labels-idx1-ubyte, t10k-labels-idx1-ubyte.gz, t10k-labels.idx1-ubyte"));
   std::filesystem::remove(images);
-  folder.write(labels_name, idx_labels(count));
+  folder.write(labels_name, idx_labels(written_samples));
   error = user_error_of([&] { find_idx_part(folder.path(), "t10k"); });
   CHECK(contains(error, images_name + " is missing beside "));
 }
@@ -151,8 +153,8 @@ TEST_CASE("images without labels, and labels without images, say what is missing
 TEST_CASE("a folder in a file's place is an error, not an empty data set") {
   const DataFolder folder;
   std::filesystem::create_directories(folder.path() / images_name);
-  folder.write(labels_name, idx_labels(count));
+  folder.write(labels_name, idx_labels(written_samples));
   const std::string error = user_error_of(
-      [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), grey28, 10, nullptr, nullptr); });
+      [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), idx_shape, 10, nullptr, nullptr); });
   CHECK(contains(error, images_name + ": cannot be read: "));
 }
