@@ -344,6 +344,11 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
       if (!found.broken.empty()) add(Bearing::unfair, "BROKEN", {found.broken});
       add(Bearing::unfair, "NOT COMPARABLE", found.refused);
       add(Bearing::unfair, "Times NOT COMPARABLE", found.times_refused);
+      for (const Verdict& verdict : judged.verdicts)
+        if (verdict.arm == judged.cell.arms[i].value && verdict.word == Word::not_timed) {
+          add(Bearing::unfair, "NOT TIMED", {verdict.reason});
+          break;  // its other times have the same placement
+        }
       add(Bearing::unfair, "NOT VERIFIED", found.not_stated);
       add(Bearing::note, "Declared", found.declared);
     }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "models/catalogue.h"
+#include "models/counted.h"
 #include "reports/metrics.h"
 #include "reports/number_text.h"
 
@@ -104,13 +105,27 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
     ++group->second.having[symptom_of(run, found->second)];
     group->second.classes = classes_of(run);
   }
-  std::vector<std::string> lines;
+  std::vector<std::pair<std::string, std::vector<std::string>>> names_by_text;  // equal texts once
   for (const auto& [name, group] : groups)
-    for (const auto& [symptom, count] : group.having)
-      if (symptom != Symptom::none)
-        lines.push_back(name + ": " + std::to_string(count) + " of " + std::to_string(group.runs) +
-                        (group.runs == 1 ? " run" : " runs") + verb_of(symptom, count) +
-                        text_of(symptom, group.classes) + ".");
+    for (const auto& [symptom, count] : group.having) {
+      if (symptom == Symptom::none) continue;
+      const std::string text = std::to_string(count) + " of " + std::to_string(group.runs) +
+                               (group.runs == 1 ? " run" : " runs") + verb_of(symptom, count) +
+                               text_of(symptom, group.classes) + ".";
+      const auto known =
+          std::ranges::find_if(names_by_text, [&](const auto& one) { return one.first == text; });
+      if (known == names_by_text.end()) {
+        names_by_text.push_back({text, {name}});
+      } else {
+        known->second.push_back(name);
+      }
+    }
+  std::vector<std::string> lines;
+  for (const auto& [text, names] : names_by_text) {
+    const std::string more =
+        names.size() == 1 ? "" : " and " + models::counted(names.size() - 1, "other arm");
+    lines.push_back(names.front() + more + ": " + text);
+  }
   return lines;
 }
 

@@ -81,6 +81,8 @@ TEST_CASE("programs that state nothing are not called fair, and what is missing 
   CHECK(times_in("warning: Failed and left out: ", sweep.run.out) == 1);
   CHECK(contains(sweep.run.out, "exit code 1: 3 runs, for example MLP failing seed 0."));
   CHECK(times_in("NOT VERIFIED", sweep.run.out) == 1);
+  CHECK(times_in("are constant", sweep.run.out) == 1);
+  CHECK(times_in("warning: NOT TIMED: MLP crowded: four ranks on two devices.", sweep.run.out) == 1);
 
   const Output compared = sweep.at({"compare"});
   CHECK(contains(compared.out, "NOT TIMED: four ranks on two devices [MLP crowded: "));

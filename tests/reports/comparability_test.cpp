@@ -293,6 +293,16 @@ TEST_CASE("training that stays at ln 10 and one in ten is pointed out") {
                             [&](const Statement& statement) { return statement.text == lines[0]; }));
 }
 
+TEST_CASE("arms with the same symptom are one line, with a count and an example") {
+  ReportData data = invented({.models = {"cnn", "mlp"}});
+  for (const char* strategy : {"single", "ddp"}) set_losses(data, strategy, 1.5, 0.6, 0);
+  const std::vector<std::string> lines = training_symptoms(data);
+  REQUIRE(lines.size() == 1);
+  CHECK(
+      lines[0] ==
+      "CNN single and 3 other arms: 5 of 5 runs are constant: the training loss is the same in every epoch.");
+}
+
 TEST_CASE("a loss that never changes and a loss that is no number are pointed out") {
   ReportData data = invented({.models = {"cnn"}});
   set_losses(data, "ddp", 1.5, 0.6, 0);

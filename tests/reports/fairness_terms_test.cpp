@@ -193,6 +193,8 @@ TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaT
   const std::vector<std::string> lines = grouped_remarks(verdict_records(content.comparisons.front()));
   CHECK(std::ranges::find(lines, said + " [MLP ddp: train seconds, validation seconds]") != lines.end());
   CHECK(occurrences(said, markdown_report(content, {})) == 2);
+  CHECK(prints(data, Bearing::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
+  CHECK(occurrences("warning: NOT TIMED", terminal_table(content)) == 1);
   CHECK(contains(page_html(content, {}), "<b>– Not timed</b><i>four ranks on two devices</i>"));
   for (const PaperTable& paper : paper_tables(content))
     if (paper.slug == "effects")
