@@ -32,7 +32,7 @@ std::string too_few(const Verdict& verdict, bool paired) {
 }
 
 // Effect and spread, where there are numbers enough; a reason where there are not.
-void estimate(Verdict& verdict, const Differences& differences, bool paired) {
+void estimate(Verdict& verdict, const Differences& differences, const Measure& measure, bool paired) {
   const std::size_t a = differences.baseline.size();
   const std::size_t b = differences.arm.size();
   verdict.n = static_cast<int>(std::min(a, b));
@@ -48,7 +48,6 @@ void estimate(Verdict& verdict, const Differences& differences, bool paired) {
     verdict.n = 0;
     return;
   }
-  const Measure measure{verdict.scale, verdict.margin};
   if (verdict.n == 1) {
     verdict.difference = mean_difference(differences, measure);
   } else {
@@ -72,7 +71,7 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
   const Measure measure = measure_for(differences, metric, rules.margins);
   verdict.scale = measure.scale;
   verdict.margin = measure.margin;
-  estimate(verdict, differences, !rules.pair.empty());
+  estimate(verdict, differences, measure, !rules.pair.empty());
   if (differences.open_runs > 0) {
     verdict.word = Word::interim;
     verdict.reason = models::counted(differences.open_runs, "planned run") + " not finished yet";

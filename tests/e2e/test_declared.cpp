@@ -28,7 +28,7 @@ std::string own_file() {
          "[compare]\naxis = \"strategy\"\nbaseline = \"one\"\n";
 }
 
-std::string text_of(const std::filesystem::path& file) {
+std::string content_of(const std::filesystem::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -61,7 +61,7 @@ TEST_CASE("a model and a data set of the user's own go from check to the report 
   const auto compared = at({"compare"});
   CHECK_MESSAGE(contains(compared.out, "Character GPT"), (compared.out + compared.err));
   REQUIRE(at({"report"}).code == 0);
-  CHECK(contains(text_of(scratch.path() / "yard/reports/own/index.html"), "Character GPT"));
+  CHECK(contains(content_of(scratch.path() / "yard/reports/own/index.html"), "Character GPT"));
   const auto exported = at({"export"});
   CHECK_MESSAGE(contains(exported.out, "char-gpt"), (exported.out + exported.err));
   const auto values = at({"sql", "SELECT DISTINCT model, dataset FROM run", "--format", "csv"});

@@ -38,6 +38,7 @@ TEST_CASE("expectations that cannot be have their place and their reason") {
   CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 120") ==
         "f.toml:5:13: error: a threshold must be a number in [0, 100], is 120");
   CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 0.07") ==
+        "f.toml:5:1: warning: nothing is held against this: no run has the model \"seq2seq\"\n"
         "f.toml:5:13: error: bleu is a score from 0 to 100, and this is less than 1: for the fraction 0.07 "
         "write 7.0");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = {}") ==

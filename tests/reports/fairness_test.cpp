@@ -192,7 +192,7 @@ TEST_CASE("on a terminal blocks are one blank line apart, and the last line is n
   CHECK_FALSE(verdicts.ends_with("\n\n"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
   const std::string warned = terminal_table(compose(data));
-  CHECK(contains(warned, "\n\nwarning: 1 run of 10 shared"));
+  CHECK(contains(warned, "\n\nwarning: 1 run of 10 did not have the host"));
   CHECK_FALSE(contains(warned, "\n\n\n"));
   CHECK_FALSE(warned.ends_with("\n\n"));
 }

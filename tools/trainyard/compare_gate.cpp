@@ -12,7 +12,7 @@ namespace {
 
 using reports::Word;
 
-const std::array<FailOnWord, 6> words{
+const std::array<FailOnWord, 6> all_words{
     {{"deteriorates", FailOn::deteriorates, "a metric is worse, or the question cannot be answered"},
      {"broken", FailOn::broken, "an arm trains something else"},
      {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
@@ -98,16 +98,16 @@ void add_failures(std::span<const reports::VerdictRecord> records, const std::st
 }  // namespace
 
 std::span<const FailOnWord> fail_on_words() {
-  return words;
+  return all_words;
 }
 
 std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
   std::vector<std::string> known;
-  for (const FailOnWord& word : words) known.push_back(word.name);
+  for (const FailOnWord& word : all_words) known.push_back(word.name);
   std::vector<FailOn> parsed;
   for (const std::string& text : asked) {
-    const auto found = std::ranges::find(words, text, &FailOnWord::name);
-    if (found == words.end())
+    const auto found = std::ranges::find(all_words, text, &FailOnWord::name);
+    if (found == all_words.end())
       throw UserError("--fail-on: there is no word \"" + text + "\"" + models::name_advice(text, known));
     parsed.push_back(found->value);
   }
