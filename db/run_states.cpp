@@ -44,7 +44,7 @@ WITH timed AS (
   SELECT run_key, attempt, host, created, overlapped,
     (SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS ended
   FROM attempt a
-  WHERE host_exclusive AND NOT COALESCE(launch ->> '$.host_locked', 0)
+  WHERE host_exclusive AND launch ->> '$.host_locked' IS NULL
     AND json_array_length(launch, '$.cores') > 0
 )
 SELECT run_key, attempt FROM (

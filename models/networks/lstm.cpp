@@ -29,13 +29,23 @@ std::vector<NamedParameter> lstm_weights(const models::Layer& row, const Initial
   return all;
 }
 
-// On a CPU LibTorch has LSTM layers in float32 and bfloat16 only: under autocast to float16 they stay
-// float32.
+// oneDNN computes LSTM layers in bfloat16 only with AVX-512 on x86; without it, it throws.
+bool has_bfloat16_layers() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+#else
+  return true;
+#endif
+}
+
+// On a CPU LibTorch has LSTM layers in float32, and on some in bfloat16. Under autocast to a precision that
+// the CPU has no layers in, they stay float32.
 class SupportedOn {
  public:
   explicit SupportedOn(const at::Tensor& x)
       : widens_(x.is_cpu() && at::autocast::is_autocast_enabled(at::kCPU) &&
-                at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf) {
+                (at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf || !has_bfloat16_layers())) {
     if (widens_) no_autocast_.emplace(c10::DispatchKey::AutocastCPU);
   }
   at::Tensor wide(const at::Tensor& x) const { return widens_ ? x.to(at::kFloat) : x; }

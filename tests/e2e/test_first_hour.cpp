@@ -166,7 +166,6 @@ TEST_CASE("wrong input ends with code 2 and says where") {
   CHECK(contains(checked.err, "did you mean \"mlp\""));
   CHECK(at({"run", "missing.toml"}).code == 2);
   CHECK(at({"rnu"}).code == 2);
-  CHECK(at({}).code == 2);
   const auto nothing = at({"status"});
   CHECK(nothing.code == 2);
   CHECK(contains(nothing.err, "no results in"));

@@ -185,8 +185,8 @@ TEST_CASE("logs --follow ends where the sweep has been killed, and says so") {
 // and the third waits.
 TEST_CASE("status and status --watch estimate the time left from finished runs of the same kind") {
   const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("epoch 1\n[ $seed = 1 ] && sleep 1.2 || until_there go\n"
-                                    "record end '\"status\":\"finished\",\"total_seconds\":1'"));
+  scratch.write("arm.sh", shell_arm("epoch 1\n[ $seed = 1 ] || { until_there go; finish; exit; }\n"
+                                    "sleep 1.2\nrecord end '\"status\":\"finished\",\"total_seconds\":1'"));
   scratch.write("arms.toml", shell_arm_file("[1, 2, 3]"));
   Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
   const auto folder = [&](const char* name) {

@@ -110,6 +110,7 @@ TEST_CASE("an arm without any verdict fails the gates that ask for an answer") {
   reports::CellVerdicts judged;
   judged.cell.label = "MLP";
   judged.cell.arms = {{"ddp", {}}, {"mp", {}}};
+  judged.comparability.resize(judged.cell.arms.size());
   judged.verdicts = {verdict_of("ddp", "train-loss", Word::improves, true)};
   const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
   for (const FailOn word : {FailOn::deteriorates, FailOn::undecided, FailOn::missing}) {
@@ -125,6 +126,7 @@ TEST_CASE("the gate names each arm once per verdict, with the metrics that fail"
   reports::CellVerdicts judged;
   judged.cell.label = "MLP";
   judged.cell.arms = {{"ddp", {}}};
+  judged.comparability.resize(judged.cell.arms.size());
   judged.verdicts = {verdict_of("ddp", "train-loss", Word::broken, false),
                      verdict_of("ddp", "train-seconds", Word::broken, false)};
   const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
