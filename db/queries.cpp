@@ -256,7 +256,11 @@ std::set<std::pair<std::string, int>> settled_attempts(const Database& database)
       FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
       WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
         (SELECT COUNT(*) FROM event e
-         WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')))sql");
+         WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')
+        AND (NOT a.host_exclusive OR a.launch ->> '$.host_locked' IS NULL
+             OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
+             OR EXISTS (SELECT 1 FROM event e WHERE e.run_key = s.run_key AND e.attempt = s.attempt
+                        AND e.type = 'processor_use'))))sql");
     Bound rows(statement);
     std::set<std::pair<std::string, int>> found;
     while (rows.next()) {

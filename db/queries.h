@@ -198,8 +198,8 @@ std::vector<Attempt> attempts_of_run(const Database& database, const std::string
 // Keys of runs by how they stand: running | finished | failed | interrupted.
 std::set<std::string> keys_with_status(const Database& database, const std::string& status);
 
-// The attempts of which nothing more will come: failed or interrupted, or finished and all ranks seen to
-// exit. (run key, attempt)
+// The attempts of which nothing more will come: failed or interrupted, or finished, all ranks seen to exit,
+// and for timed runs on this host what other processes took written down. (run key, attempt)
 std::set<std::pair<std::string, int>> settled_attempts(const Database& database);
 
 // Median seconds of one run's finished attempts, by "model strategy epochs dataset train_samples" ("all"
