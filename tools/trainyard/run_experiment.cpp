@@ -123,10 +123,9 @@ void print_result(const orchestrator::SweepResult& result) {
 }
 
 void make_report(const db::Database& database, const experiments::Experiment& experiment,
-                 const orchestrator::Yard& yard) {
-  const auto runs = db::run_summaries(database, experiment.name);
-  if (std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.epochs_done > 0; })) {
-    std::cout << "\nno report: no run has recorded an epoch\n";
+                 const orchestrator::Yard& yard, bool any_finished) {
+  if (!any_finished) {
+    std::cout << "\nno report: no run has finished\n";
     return;
   }
   const auto data = reports::gather(database, experiment.name);
@@ -223,7 +222,7 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   if (!result.stopped_by.empty()) return run_failed;
   if (result.interrupted) return interrupted;
   const bool anything = result.finished + result.skipped > 0;
-  if (anything && !choices.no_report) make_report(database, asked.experiment, yard);
+  if (!choices.no_report) make_report(database, asked.experiment, yard, anything);
   const bool reached = !anything || as_expected(database, asked.experiment);
   const bool sound = arms_are_sound(database, asked.experiment);
   return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
