@@ -10,9 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "experiments/launch.h"
+#include "experiments/protocol/launch.h"
 #include "models/catalogue.h"
-#include "models/datasets.h"
+#include "models/datasets/datasets.h"
 
 namespace {
 

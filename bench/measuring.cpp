@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "experiments/progress.h"
-#include "runner/time_parts.h"
+#include "experiments/protocol/progress.h"
+#include "runner/device/time_parts.h"
 
 using namespace trainyard;
 using runner::TimeParts;

@@ -1,4 +1,4 @@
-#include "scaling_rank.h"
+#include "bench/scaling_rank.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "runner/process.h"
-#include "runner/trainer.h"
+#include "runner/device/process.h"
+#include "runner/trainer/trainer.h"
 
 namespace trainyard::bench {
 

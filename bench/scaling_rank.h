@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "experiments/run.h"
+#include "experiments/run/run.h"
 
 namespace trainyard::bench {
 

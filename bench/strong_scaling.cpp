@@ -19,10 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "experiments/file.h"
-#include "reports/statistics.h"
-#include "runner/process.h"
-#include "scaling_rank.h"
+#include "bench/scaling_rank.h"
+#include "experiments/file/file.h"
+#include "reports/statistics/statistics.h"
+#include "runner/device/process.h"
 
 namespace {
 

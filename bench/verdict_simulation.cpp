@@ -1,10 +1,10 @@
-#include "verdict_simulation.h"
+#include "bench/verdict_simulation.h"
 
 #include <cmath>
 #include <random>
 
-#include "reports/procedure.h"
-#include "reports/statistics.h"
+#include "reports/statistics/procedure.h"
+#include "reports/statistics/statistics.h"
 
 namespace trainyard::bench {
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "reports/number_text.h"
-#include "verdict_simulation.h"
+#include "bench/verdict_simulation.h"
+#include "reports/format/number_text.h"
 
 namespace {
 

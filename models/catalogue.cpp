@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "models/named_row.h"
+#include "base/named_row.h"
 
 namespace trainyard::models {
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/datasets.h"
-#include "models/parameter.h"
+#include "base/parameter.h"
+#include "models/datasets/datasets.h"
 
 namespace trainyard::models {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace trainyard::models {
 

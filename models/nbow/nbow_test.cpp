@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
+#include "base/error.h"
 #include "models/catalogue.h"
-#include "models/error.h"
 #include "tests/models/chains.h"
 
 using namespace trainyard::models;

@@ -5,10 +5,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "models/networks/layer_kinds.h"
 #include "models/networks/random_stream.h"
-#include "models/random.h"
+#include "models/samples/random.h"
 
 namespace trainyard::networks {
 

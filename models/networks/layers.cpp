@@ -3,8 +3,8 @@
 #include <array>
 #include <string_view>
 
-#include "models/error.h"
-#include "models/named_row.h"
+#include "base/error.h"
+#include "base/named_row.h"
 #include "models/networks/layer_kinds.h"
 
 namespace trainyard::networks {

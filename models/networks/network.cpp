@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace trainyard::networks {
 

@@ -2,7 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "models/sha256.h"
+#include "base/sha256.h"
 
 namespace trainyard::networks {
 

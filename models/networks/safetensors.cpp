@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "models/error.h"
-#include "models/named_row.h"
+#include "base/error.h"
+#include "base/named_row.h"
 
 namespace trainyard::networks {
 

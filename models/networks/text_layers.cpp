@@ -3,7 +3,7 @@
 #include "models/networks/initial_weights.h"
 #include "models/networks/layer_kinds.h"
 #include "models/networks/mean_of_rows.h"
-#include "models/vocabulary.h"
+#include "models/samples/vocabulary.h"
 
 namespace trainyard::networks {
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "tests/models/chains.h"
 
 using namespace trainyard::models;

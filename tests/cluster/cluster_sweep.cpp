@@ -1,10 +1,10 @@
-#include "cluster_sweep.h"
+#include "tests/cluster/cluster_sweep.h"
 
 #include <algorithm>
 #include <fstream>
 #include <stdexcept>
 
-#include "result_rows.h"
+#include "tests/support/result_rows.h"
 
 namespace trainyard::cluster {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "program.h"
+#include "tests/e2e/support/program.h"
 
 namespace trainyard::cluster {
 

@@ -1,4 +1,4 @@
-#include "real_slurm.h"
+#include "tests/cluster/real_slurm.h"
 
 #include <array>
 #include <csignal>
@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "orchestrator/client_command.h"
-#include "orchestrator/whole_file.h"
+#include "base/whole_file.h"
+#include "orchestrator/rank/client_command.h"
 
 namespace trainyard::cluster {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/leftovers.h"
-#include "orchestrator/process.h"
-#include "program.h"
+#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/process.h"
+#include "tests/e2e/support/program.h"
 
 namespace trainyard::cluster {
 

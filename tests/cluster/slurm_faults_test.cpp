@@ -6,12 +6,12 @@
 
 #include <doctest/doctest.h>
 
-#include "cluster_sweep.h"
-#include "contains.h"
-#include "orchestrator/client_command.h"
-#include "orchestrator/whole_file.h"
-#include "real_slurm.h"
-#include "result_rows.h"
+#include "base/whole_file.h"
+#include "orchestrator/rank/client_command.h"
+#include "tests/cluster/cluster_sweep.h"
+#include "tests/cluster/real_slurm.h"
+#include "tests/support/contains.h"
+#include "tests/support/result_rows.h"
 
 using namespace trainyard;
 using namespace trainyard::cluster;

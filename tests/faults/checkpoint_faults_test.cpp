@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/checkpoint.h"
-#include "faulty_sweep.h"
+#include "experiments/protocol/checkpoint.h"
+#include "tests/faults/faulty_sweep.h"
 
 using namespace trainyard;
 using namespace trainyard::faults;

@@ -1,4 +1,4 @@
-#include "fault_layer.h"
+#include "tests/faults/fault_layer.h"
 
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "faulty_sweep.h"
+#include "tests/faults/faulty_sweep.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,12 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "db/maintenance.h"
-#include "models/error.h"
-#include "orchestrator/journal.h"
-#include "orchestrator/recovery.h"
-#include "patience.h"
-#include "result_rows.h"
+#include "base/error.h"
+#include "db/ingest/ingest.h"
+#include "db/ingest/maintenance.h"
+#include "orchestrator/sweep/recovery.h"
+#include "orchestrator/yard/journal.h"
+#include "tests/support/patience.h"
+#include "tests/support/result_rows.h"
 
 namespace trainyard::faults {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "fault_layer.h"
-#include "sweep_bench.h"
+#include "tests/faults/fault_layer.h"
+#include "tests/orchestrator/support/sweep_bench.h"
 
 namespace trainyard::faults {
 

@@ -7,9 +7,10 @@
 
 #include <doctest/doctest.h>
 
-#include "db/maintenance.h"
-#include "experiments/record_writer.h"
-#include "faulty_sweep.h"
+#include "db/ingest/maintenance.h"
+#include "db/ingest/replay.h"
+#include "experiments/protocol/record_writer.h"
+#include "tests/faults/faulty_sweep.h"
 
 using namespace trainyard;
 using namespace trainyard::faults;

@@ -1,7 +1,7 @@
 // Any bytes as an archive of reviews, plain tar or gzip.
-#include "memory_file.h"
-#include "models/error.h"
-#include "models/raw_texts.h"
+#include "base/error.h"
+#include "models/readers/imdb_reader.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

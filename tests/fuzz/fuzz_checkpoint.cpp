@@ -1,9 +1,9 @@
 // Any bytes as a checkpoint. Behind a first byte 's' they get the seal that belongs to them, so that what is
 // inside is tried, too. Checking and reading agree.
-#include "experiments/checkpoint.h"
-#include "experiments/crc32c.h"
-#include "memory_file.h"
-#include "models/error.h"
+#include "base/error.h"
+#include "experiments/protocol/checkpoint.h"
+#include "experiments/protocol/crc32c.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

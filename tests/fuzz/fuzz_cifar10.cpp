@@ -1,7 +1,7 @@
 // Any bytes as a file of CIFAR-10's binary format.
-#include "memory_file.h"
-#include "models/cifar10_reader.h"
-#include "models/error.h"
+#include "base/error.h"
+#include "models/readers/cifar10_reader.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

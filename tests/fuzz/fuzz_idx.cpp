@@ -1,8 +1,8 @@
 // Any bytes as a file of images and one of labels in the IDX format: as many labels as images, or one line
 // that says what is wrong.
-#include "memory_file.h"
-#include "models/error.h"
-#include "models/idx_reader.h"
+#include "base/error.h"
+#include "models/readers/idx_reader.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

@@ -1,7 +1,7 @@
 // Any bytes as run.json: a launch that is written as it was read, or one line that says what is wrong.
-#include "experiments/launch.h"
-#include "memory_file.h"
-#include "models/error.h"
+#include "base/error.h"
+#include "experiments/protocol/launch.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

@@ -1,7 +1,7 @@
 // Any bytes as a NumPy array: as many bytes as its shape says, or one line that says what is wrong.
-#include "memory_file.h"
-#include "models/error.h"
-#include "models/npy_reader.h"
+#include "base/error.h"
+#include "models/readers/npy_reader.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

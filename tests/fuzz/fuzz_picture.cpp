@@ -1,7 +1,7 @@
 // Any bytes as a PNG or JPEG, and the square that is made of it.
-#include "memory_file.h"
-#include "models/error.h"
-#include "models/picture.h"
+#include "base/error.h"
+#include "models/readers/picture.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

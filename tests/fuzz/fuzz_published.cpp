@@ -2,9 +2,9 @@
 // again.
 #include <nlohmann/json.hpp>
 
-#include "experiments/problems.h"
-#include "experiments/read_published.h"
-#include "memory_file.h"
+#include "experiments/config/problems.h"
+#include "experiments/file/read_published.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard::experiments;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "experiments/record.h"
+#include "experiments/protocol/record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard::experiments;

@@ -1,9 +1,9 @@
 // Any bytes as a text file, plain or gzip: UTF-8 that can be cut into tokens, or one line that says what is
 // wrong.
-#include "memory_file.h"
-#include "models/error.h"
-#include "models/text_file.h"
-#include "models/tokens.h"
+#include "base/error.h"
+#include "models/readers/text_file.h"
+#include "models/samples/tokens.h"
+#include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "experiments/contract.h"
-#include "experiments/file.h"
-#include "experiments/stage_split.h"
+#include "experiments/design/contract.h"
+#include "experiments/file/file.h"
+#include "experiments/matrix/stage_split.h"
 
 namespace {
 

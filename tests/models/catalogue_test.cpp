@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include "data_folder.h"
-#include "models/error.h"
+#include "base/error.h"
 #include "tests/models/chains.h"
+#include "tests/support/data_folder.h"
 
 using namespace trainyard::models;
 using namespace trainyard::tests;

@@ -1,4 +1,4 @@
-#include "browser.h"
+#include "tests/support/browser.h"
 
 #include <array>
 #include <csignal>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "experiments/program_path.h"
-#include "patience.h"
+#include "base/program_path.h"
+#include "tests/support/patience.h"
 
 namespace trainyard::tests {
 

@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "db/database.h"
-#include "db/queries.h"
+#include "db/database/database.h"
+#include "db/queries/queries.h"
 
 namespace trainyard::tests {
 

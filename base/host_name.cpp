@@ -1,0 +1,17 @@
+#include "base/host_name.h"
+
+#include <array>
+
+#include <unistd.h>
+
+#include "base/printable.h"
+
+namespace trainyard::models {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return printable_line(name.data());
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,232 @@
+#include "base/parameter.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/joined.h"
+
+namespace trainyard::models {
+
+namespace {
+
+// "1e-04" → "1e-4", "1e+20" → "1e20".
+std::string without_exponent_padding(std::string text) {
+  const std::size_t e = text.find('e');
+  if (e == std::string::npos) return text;
+  const bool negative = text[e + 1] == '-';
+  const std::size_t digits = text.find_first_not_of("+-0", e + 1);
+  return text.substr(0, e) + (negative ? "e-" : "e") + text.substr(digits);
+}
+
+// As people write it: 1, 0.05, 1e-4.
+std::string number_text(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
+  return without_exponent_padding(std::string(buffer.data(), end));
+}
+
+std::string element_text(std::int64_t element) {
+  return std::to_string(element);
+}
+
+// As a TOML float, which has a point or an exponent.
+std::string element_text(double element) {
+  const std::string text = number_text(element);
+  return text.find_first_of(".einf") == std::string::npos ? text + ".0" : text;
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char character : text) {
+    const auto code = static_cast<unsigned char>(character);
+    if (character == '"' || character == '\\') {
+      result += '\\';
+      result += character;
+    } else if (character == '\n') {
+      result += "\\n";
+    } else if (character == '\t') {
+      result += "\\t";
+    } else if (code < 0x20 || code == 0x7f) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\u%04X", static_cast<unsigned>(code));
+      result += escape.data();
+    } else {
+      result += character;
+    }
+  }
+  return result + "\"";
+}
+
+template <class Element>
+std::string list_text(const std::vector<Element>& elements) {
+  std::string text = "[";
+  for (const Element element : elements) text += (text.size() > 1 ? ", " : "") + element_text(element);
+  return text + "]";
+}
+
+bool is_list(ValueType type) {
+  return type == ValueType::integers || type == ValueType::numbers;
+}
+
+// A bound of integers as one: 1000000, not 1e6.
+std::string bound_text(const Parameter& parameter, double bound) {
+  const bool integers = parameter.type == ValueType::integer || parameter.type == ValueType::integers;
+  constexpr double exact = 0x1p53;
+  if (!integers || std::abs(bound) > exact || bound != std::floor(bound)) return number_text(bound);
+  return std::to_string(static_cast<std::int64_t>(bound));
+}
+
+// " >= 1", " > 0", " in [0, 1)", or nothing.
+std::string bounds_text(const Parameter& parameter) {
+  const auto& low = parameter.minimum;
+  const auto& high = parameter.maximum;
+  if (low && high) {
+    return std::string(" in ") + (low->included ? "[" : "(") + bound_text(parameter, low->value) + ", " +
+           bound_text(parameter, high->value) + (high->included ? "]" : ")");
+  }
+  if (low) return (low->included ? " >= " : " > ") + bound_text(parameter, low->value);
+  if (high) return (high->included ? " <= " : " < ") + bound_text(parameter, high->value);
+  return "";
+}
+
+// "integers", "2 integers", "at most 16 integers", …
+std::string elements_text(const Parameter& parameter) {
+  const std::string noun = parameter.type == ValueType::integers ? "integer" : "number";
+  const std::size_t low = parameter.minimum_length.value_or(0);
+  const auto& high = parameter.maximum_length;
+  if (low == 0 && !high) return noun + "s";
+  const std::size_t last = high ? *high : low;
+  std::string text;
+  if (!high) {
+    text = "at least ";
+  } else if (low == 0) {
+    text = "at most ";
+  } else if (low != *high) {
+    text = std::to_string(low) + " to ";
+  }
+  return text + std::to_string(last) + " " + noun + (last == 1 ? "" : "s");
+}
+
+std::string choices_text(const std::vector<std::string>& choices) {
+  if (choices.empty()) return "a text";
+  return (choices.size() == 1 ? "" : "one of ") + joined(choices, quoted);
+}
+
+template <class Number>
+bool in_bounds(const Parameter& parameter, Number number) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (!std::isfinite(number)) return false;
+  }
+  const auto exact = static_cast<long double>(number);
+  const auto& low = parameter.minimum;
+  const auto& high = parameter.maximum;
+  if (low && (low->included ? exact < low->value : exact <= low->value)) return false;
+  return !(high && (high->included ? exact > high->value : exact >= high->value));
+}
+
+template <class Element>
+bool list_fits(const Parameter& parameter, const std::vector<Element>& list) {
+  if (parameter.minimum_length && list.size() < *parameter.minimum_length) return false;
+  if (parameter.maximum_length && list.size() > *parameter.maximum_length) return false;
+  return std::all_of(list.begin(), list.end(),
+                     [&](Element element) { return in_bounds(parameter, element); });
+}
+
+// One overload a type that a value can have.
+struct Fits {
+  const Parameter& parameter;
+
+  bool operator()(bool) const { return parameter.type == ValueType::boolean; }
+  bool operator()(std::int64_t number) const {
+    const bool wanted = parameter.type == ValueType::integer || parameter.type == ValueType::number;
+    return wanted && in_bounds(parameter, number);
+  }
+  bool operator()(double number) const {
+    return parameter.type == ValueType::number && in_bounds(parameter, number);
+  }
+  bool operator()(const std::string& text) const {
+    const auto& choices = parameter.choices;
+    return parameter.type == ValueType::text &&
+           (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end());
+  }
+  bool operator()(const std::vector<std::int64_t>& list) const {
+    return is_list(parameter.type) && list_fits(parameter, list);
+  }
+  bool operator()(const std::vector<double>& list) const {
+    const bool wanted = parameter.type == ValueType::numbers || (is_list(parameter.type) && list.empty());
+    return wanted && list_fits(parameter, list);
+  }
+};
+
+}  // namespace
+
+std::string allowed_text(const Parameter& parameter) {
+  switch (parameter.type) {
+    case ValueType::boolean:
+      return "true or false";
+    case ValueType::integer:
+      return "an integer" + bounds_text(parameter);
+    case ValueType::number:
+      return "a number" + bounds_text(parameter);
+    case ValueType::text:
+      return choices_text(parameter.choices);
+    case ValueType::integers:
+    case ValueType::numbers:
+      return "a list of " + elements_text(parameter) + bounds_text(parameter);
+  }
+  throw InternalError("parameter " + parameter.name + " has no type");
+}
+
+std::string default_text(const Parameter& parameter) {
+  return parameter.fallback ? to_text(*parameter.fallback) : parameter.fallback_text;
+}
+
+std::optional<std::string> problem_with(const Parameter& parameter, const Value& value) {
+  if (std::visit(Fits{parameter}, value)) return std::nullopt;
+  return "must be " + allowed_text(parameter) + ", is " + to_text(value);
+}
+
+Value coerced(const Parameter& parameter, const Value& value) {
+  if (const auto problem = problem_with(parameter, value)) {
+    throw InternalError(parameter.name + " " + *problem);
+  }
+  if (parameter.type == ValueType::number) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  }
+  if (parameter.type == ValueType::numbers) {
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
+      return std::vector<double>(integers->begin(), integers->end());
+    }
+  }
+  if (parameter.type == ValueType::integers && std::holds_alternative<std::vector<double>>(value)) {
+    return std::vector<std::int64_t>();
+  }
+  return value;
+}
+
+std::string to_text(const Value& value) {
+  return std::visit(
+      [](const auto& held) -> std::string {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, bool>) {
+          return held ? "true" : "false";
+        } else if constexpr (std::is_same_v<Held, std::string>) {
+          return quoted(held);
+        } else if constexpr (std::is_arithmetic_v<Held>) {
+          return element_text(held);
+        } else {
+          return list_text(held);
+        }
+      },
+      value);
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,54 @@
+#include "base/sha256.h"
+
+#include <array>
+
+#include <openssl/evp.h>
+
+#include "base/error.h"
+
+namespace trainyard::models {
+
+struct Sha256::State {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1) {
+    throw InternalError("OpenSSL offers no SHA-256");
+  }
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::update(std::span<const unsigned char> bytes) {
+  if (EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()) != 1) {
+    throw InternalError("SHA-256 was already ended");
+  }
+}
+
+void Sha256::update(std::string_view bytes) {
+  update(std::span(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, 32> digest{};
+  unsigned int size = 0;
+  if (EVP_DigestFinal_ex(state_->context.get(), digest.data(), &size) != 1 || size != digest.size()) {
+    throw InternalError("SHA-256 was already ended");
+  }
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : digest) {
+    text += digits[byte >> 4U];
+    text += digits[byte & 15U];
+  }
+  return text;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.hex();
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,193 @@
+#include "db/database/database.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <SQLiteCpp/Savepoint.h>
+#include <sqlite3.h>
+
+#include "base/error.h"
+#include "db/database/axis_views.h"
+#include "db/database/errors.h"
+#include "db/database/schema.h"
+
+namespace trainyard::db {
+
+namespace {
+
+using Connection = std::unique_ptr<SQLite::Database>;
+
+constexpr int busy_milliseconds = 10'000;
+
+// SQLite's URI for `file` as a database that nobody writes: no lock, no -wal, no -shm.
+std::string immutable_uri(const std::filesystem::path& file) {
+  static constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~";
+  static constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(file).string()) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (plain.find(c) != std::string_view::npos)
+      uri += c;
+    else
+      uri.append({'%', digits[byte >> 4U], digits[byte & 15U]});
+  }
+  return uri + "?immutable=1";
+}
+
+// Opens and touches the file: SQLite reports most of what is wrong with it only at the first read.
+Connection open_and_read(const std::string& name, int flags) {
+  auto connection = std::make_unique<SQLite::Database>(name, flags, busy_milliseconds);
+  connection->exec("PRAGMA trusted_schema = OFF");
+  connection->execAndGet("SELECT COUNT(*) FROM sqlite_schema");
+  return connection;
+}
+
+// True where what SQLite wants to write beside the database (-shm) does not matter: all is in the file
+// itself.
+bool needs_no_wal(const std::filesystem::path& file) {
+  std::filesystem::path wal = file;
+  wal += "-wal";
+  std::error_code error;
+  const auto size = std::filesystem::file_size(wal, error);
+  return error || size == 0;
+}
+
+// A folder that takes no -shm, or a disk that has no room for one.
+bool is_unwritable(const SQLite::Exception& error) {
+  const int code = error.getErrorCode();
+  return code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_FULL ||
+         error.getExtendedErrorCode() == SQLITE_IOERR_SHMSIZE;
+}
+
+Connection open_for_reading(const std::filesystem::path& file) try {
+  return open_and_read(file.string(), SQLite::OPEN_READONLY);
+} catch (const SQLite::Exception& error) {
+  if (!is_unwritable(error)) throw;
+  if (!needs_no_wal(file))
+    throw UserError(
+        "its folder or disk takes nothing more, and a writer has left changes in the -wal file beside it",
+        "copy the folder to a place that can be written and open it there", {.file = file.string()});
+  return open_and_read(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const SQLite::Exception& error) {
+  if (error.getErrorCode() == SQLITE_NOTADB)
+    throw UserError("is not a database", "name the yard with --yard, or move this file away",
+                    {.file = file.string()});
+  if (error.getErrorCode() == SQLITE_CORRUPT)
+    throw UserError(std::string("is damaged: ") + error.what(), advice_for(SQLITE_CORRUPT),
+                    {.file = file.string()});
+  const bool held = error.getErrorCode() == SQLITE_BUSY || error.getErrorCode() == SQLITE_LOCKED;
+  throw UserError(std::string("cannot open the database: ") + error.what(),
+                  held
+                      ? advice_for(SQLITE_BUSY)
+                      : "check that the file and its folder can be read and written and the disk is not full",
+                  {.file = file.string()});
+}
+
+// UserError where the file is another program's or a later release's.
+void check_version(SQLite::Database& connection, const std::filesystem::path& file) {
+  const int version = connection.execAndGet("PRAGMA user_version").getInt();
+  const int owner = connection.execAndGet("PRAGMA application_id").getInt();
+  const bool empty = connection.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 0;
+  if (owner != application_id && !empty)
+    throw UserError("is a database, but not one of trainyard",
+                    "name the yard with --yard, or move this file away", {.file = file.string()});
+  if (version > schema_version)
+    throw UserError("was written by a later trainyard (schema " + std::to_string(version) +
+                        ", this program knows " + std::to_string(schema_version) + ")",
+                    "use that release, or another yard", {.file = file.string()});
+}
+
+void check_up_to_date(SQLite::Database& connection, const std::filesystem::path& file) {
+  const int version = connection.execAndGet("PRAGMA user_version").getInt();
+  if (version == schema_version) return;
+  throw OlderSchemaError(
+      version == 0 ? std::string("is empty") : "has the older schema " + std::to_string(version),
+      "the next `trainyard run` in this yard brings it up to date", {.file = file.string()});
+}
+
+// `name` is what SQLite opens, `file` what a person is told.
+Connection open_writable(const std::string& name, int flags, const std::filesystem::path& file) try {
+  Connection connection = open_and_read(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | flags);
+  check_version(*connection, file);
+  connection->execAndGet("PRAGMA journal_mode = WAL");
+  connection->exec("PRAGMA synchronous = FULL");
+  connection->exec("PRAGMA foreign_keys = ON");
+  migrate(*connection);
+  refresh_axis_views(*connection);
+  return connection;
+} catch (const SQLite::Exception& error) {
+  refuse(file, error);
+}
+
+// What is killed meanwhile is thrown away.
+void write_carelessly(SQLite::Database& connection) {
+  translated(connection, [&] {
+    connection.execAndGet("PRAGMA journal_mode = MEMORY");
+    connection.exec("PRAGMA synchronous = OFF");
+    connection.exec("PRAGMA cache_size = -200000");  // KiB
+  });
+}
+
+void check_exists(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error)) return;
+  throw UserError("there is no database here",
+                  "`trainyard run FILE` makes one; --yard names the yard to look in",
+                  {.file = file.string()});
+}
+
+}  // namespace
+
+Database::Database(std::unique_ptr<SQLite::Database> connection) : connection_(std::move(connection)) {}
+Database::~Database() = default;
+Database::Database(Database&&) noexcept = default;
+Database& Database::operator=(Database&&) noexcept = default;
+
+SQLite::Database& Database::connection() const {
+  return *connection_;
+}
+
+Database Database::open_read_only(const std::filesystem::path& file) try {
+  check_exists(file);
+  Connection connection = open_for_reading(file);
+  connection->exec("PRAGMA query_only = ON");
+  check_version(*connection, file);
+  check_up_to_date(*connection, file);
+  return Database(std::move(connection));
+} catch (const SQLite::Exception& error) {
+  refuse(file, error);
+}
+
+Database Database::open_for_writing(const std::filesystem::path& file) {
+  return Database(open_writable(file.string(), 0, file));
+}
+
+Database Database::open_new(const std::filesystem::path& file) {
+  Database database = open_for_writing(file);
+  write_carelessly(database.connection());
+  return database;
+}
+
+Database Database::open_temporary() {
+  Database database(open_writable("", SQLite::OPEN_URI, "a temporary database"));
+  write_carelessly(database.connection());
+  return database;
+}
+
+void Database::transaction(const std::function<void()>& work) {
+  translated(*connection_, [&] {
+    if (sqlite3_get_autocommit(connection_->getHandle()) == 0) {
+      SQLite::Savepoint inner(*connection_, "inner_transaction");
+      work();
+      return inner.release();
+    }
+    const bool reads = sqlite3_db_readonly(connection_->getHandle(), "main") == 1;
+    SQLite::Transaction outer(
+        *connection_, reads ? SQLite::TransactionBehavior::DEFERRED : SQLite::TransactionBehavior::IMMEDIATE);
+    work();
+    outer.commit();
+  });
+}
+
+}  // namespace trainyard::db

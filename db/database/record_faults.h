@@ -1,0 +1,54 @@
+// What the records of an attempt claim although it cannot be: epochs that are missing or were not asked for,
+// metrics and times that are impossible, ranks that state different terms. An attempt whose ranks all say
+// that they have finished has failed if there is such a fault (`attempt_status`).
+//
+// The writer keeps the first fault of each attempt in `attempt_fault`. It follows from the other tables: a
+// replay, and the migration of an older database, give the same rows. Used by `RunStates`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+
+#include "db/database/database.h"
+
+namespace trainyard::db {
+
+class RecordFaults {
+ public:
+  explicit RecordFaults(SQLite::Database& connection);
+
+  // Makes the row of this attempt again. It has none while a rank has not said that it has finished.
+  void put(const std::string& run_key, int attempt);
+
+ private:
+  struct Fault;
+  struct Link;   // an attempt of the chain and the epochs that it contributes
+  struct Asked;  // what the run asks for
+  using Found = std::optional<Fault>;
+
+  std::optional<Asked> asked(const std::string& run_key, int attempt);
+  std::vector<Link> chain(const std::string& run_key, int attempt);
+  Found find(const std::string& run_key, int attempt);
+  Found in_epochs(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
+  Found in_times_after_training(const std::string& run_key, const Link& last);
+  Found in_metrics(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
+  Found of_weights(const std::string& run_key, const Link& first, std::int64_t first_epoch, const Link& link,
+                   std::int64_t epoch, const std::string& phase, const std::string& name);
+  Found in_metric(const std::string& run_key, const Link& link, std::int64_t epoch);
+  Found in_terms(const std::string& run_key, int attempt, const Asked& asked);
+  Found unreadable(const std::string& run_key, int attempt, const std::string& type);
+  std::string why_left_out(const std::string& run_key, int attempt, std::int64_t rank,
+                           const std::string& type);
+  double wall_seconds(const std::string& run_key, int attempt);
+
+  SQLite::Statement clear_, put_, asked_, chain_, epochs_, after_training_, metrics_, wrong_metric_, weights_,
+      starts_, unreadable_, wall_;
+};
+
+}  // namespace trainyard::db

@@ -1,0 +1,204 @@
+#include "db/database/run_states.h"
+
+#include <utility>
+#include <vector>
+
+#include "db/database/attempt_chain.h"
+#include "db/database/binding.h"
+#include "db/database/mean_over_ranks.h"
+
+namespace trainyard::db {
+
+namespace {
+
+// The attempt that counts: the latest finished one, else the latest.
+constexpr const char* find_counted = R"sql(
+SELECT attempt, status FROM attempt_status WHERE run_key = ? ORDER BY status = 'finished' DESC, attempt DESC LIMIT 1
+)sql";
+
+// The first reason why the times of an attempt do not count. Cores: releases before the lock of the host
+// pinned a rank of two threads to one core.
+constexpr const char* put_times_problem = R"sql(
+UPDATE attempt SET
+  other_share = (SELECT e.extra ->> '$.other_share' FROM event e
+                 WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+                 ORDER BY e.seq DESC LIMIT 1),
+  times_problem = COALESCE(
+    IIF(host_exclusive, NULL, 'other runs shared the host'),
+    IIF(devices_shared, 'its ranks shared devices', NULL),
+    (SELECT 'a rank had ' || MIN(n) || IIF(MIN(n) = 1, ' core', ' cores') || ' for ' ||
+            (launch ->> '$.circumstances.threads_per_rank') || ' threads'
+     FROM (SELECT json_array_length(value) AS n FROM json_each(launch, '$.cores'))
+     WHERE n > 0 AND n < launch ->> '$.circumstances.threads_per_rank'),
+    IIF(overlapped, 'another timed run of this yard trained on the host at the same time', NULL),
+    (SELECT e.why FROM event e
+     WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+     ORDER BY e.seq DESC LIMIT 1))
+WHERE run_key = ?1
+)sql";
+
+// An attempt lasts from its launch to its last record. Ordered by launch, it overlaps an earlier one if one
+// of those lasts beyond its launch, and a later one if the next begins before its end.
+constexpr const char* overlapping = R"sql(
+WITH timed AS (
+  SELECT run_key, attempt, host, created, overlapped,
+    (SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS ended
+  FROM attempt a
+  WHERE host_exclusive AND launch ->> '$.host_locked' IS NULL
+    AND json_array_length(launch, '$.cores') > 0
+)
+SELECT run_key, attempt FROM (
+  SELECT run_key, attempt, overlapped,
+    COALESCE(MAX(ended) OVER (in_order ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) > created, 0)
+      OR COALESCE(LEAD(created) OVER in_order < ended, 0) AS overlaps
+  FROM timed WINDOW in_order AS (PARTITION BY host ORDER BY created, run_key, attempt)
+) WHERE overlaps AND NOT overlapped
+)sql";
+
+// The parameters of what follows: ?1 the run, ?2 the attempt that counts for it, ?3 its status.
+std::string put_chain() {
+  return "INSERT INTO attempt_chain (run_key, attempt, after_epoch, up_to_epoch) WITH RECURSIVE " +
+         attempt_chain_from_last() + " SELECT ?1, attempt, after_epoch, up_to_epoch FROM chain";
+}
+
+constexpr const char* test_metrics = "x.run_key = ?1 AND x.attempt = ?2 AND x.epoch = 0";
+
+// The epochs of the run, each once. While it is not finished, an epoch counts only when all ranks have
+// written it.
+constexpr const char* with_epochs = R"sql(
+WITH done AS (
+  SELECT e.*, e.epoch = k.after_epoch + 1 AS first_of_attempt
+  FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt
+  JOIN attempt_epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch > k.after_epoch
+    AND e.epoch <= k.up_to_epoch
+  WHERE k.run_key = ?1 AND (?3 = 'finished' OR e.ranks >= a.world_size)
+))sql";
+
+// Whose times are compared: all epochs but the first of each attempt, which warms up; of fewer than 3 none is
+// dropped, nor where each attempt has trained one only. An attempt that was resumed took the time until the
+// epoch from which it was (`before`). Times count where those of all attempts of the chain do, under the same
+// circumstances.
+std::string put_state() {
+  return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
+         "first_epochs_timed, epoch_train_seconds, energy_joules, epoch_energy_joules, peak_device_bytes, "
+         "total_seconds, test_accuracy, failure, updated, times_problem, times_count, other_share)" +
+         std::string(with_epochs) + R"sql(, timed AS (
+  SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
+  FROM done WHERE train_seconds IS NOT NULL
+), places AS (
+  SELECT train_seconds, ROW_NUMBER() OVER (ORDER BY train_seconds) AS place, COUNT(*) OVER () AS epochs
+  FROM done JOIN timed WHERE train_seconds IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
+), energies AS (
+  SELECT energy_joules, ROW_NUMBER() OVER (ORDER BY energy_joules) AS place, COUNT(*) OVER () AS epochs
+  FROM done JOIN timed WHERE energy_joules IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
+), before AS (
+  SELECT MAX(e.elapsed_seconds) AS seconds
+  FROM attempt_chain k JOIN epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch = k.up_to_epoch
+  WHERE k.run_key = ?1
+  GROUP BY e.attempt
+)
+SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
+  (SELECT COUNT(*) FROM done), (SELECT SUM(train_seconds) FROM done),
+  (SELECT first_epochs_timed FROM timed),
+  (SELECT AVG(train_seconds) FROM places WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
+  (SELECT IIF(COUNT(energy_joules) = COUNT(*), SUM(energy_joules), NULL) FROM done),
+  (SELECT AVG(energy_joules) FROM energies WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
+  (SELECT MAX(peak_device_bytes) FROM done),
+  s.total_seconds + COALESCE((SELECT SUM(seconds) FROM before), 0),
+  )sql" + mean_over_ranks(test_metrics, "test", "correct") +
+         R"sql(,
+  s.failure,
+  COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = ?1),
+           (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
+  t.problem, t.problem IS NULL, t.other_share
+FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_hash) = 1, NULL,
+               'its attempts ran under different circumstances')) AS problem,
+        IIF(COUNT(a.other_share) = COUNT(*), MAX(a.other_share), NULL) AS other_share
+      FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt WHERE k.run_key = ?1) t,
+  attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
+}
+
+// Of the corpus, from the sums of all ranks: 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where
+// p_n is matched / candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n
+// is.
+constexpr const char* bleu = R"sql((
+  SELECT CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0
+    ELSE 100 * exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), ln(sum / weight) / 4))) END
+  FROM (SELECT name, IIF(COUNT(sum) = COUNT(*), SUM(sum), NULL) AS sum, SUM(weight) AS weight
+        FROM metric
+        WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND phase = 'test'
+          AND name IN ('bleu_1', 'bleu_2', 'bleu_3', 'bleu_4', 'bleu_length')
+        GROUP BY name)))sql";
+
+// What a finished run ended with: metrics of its last epoch, and those after training.
+std::string put_final() {
+  return "INSERT INTO run_final (run_key, train_loss, train_accuracy, validation_loss, validation_accuracy, "
+         "test_loss, test_accuracy, test_bleu, total_validation_seconds)" +
+         std::string(with_epochs) +
+         " SELECT ?1, e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy, " +
+         mean_over_ranks(test_metrics, "test", "loss") + ", " +
+         mean_over_ranks(test_metrics, "test", "correct") + ", " + bleu +
+         ", (SELECT SUM(validation_seconds) FROM done) "
+         "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
+}
+
+}  // namespace
+
+RunStates::RunStates(SQLite::Database& connection)
+    : epochs_(connection),
+      put_times_problem_(connection, put_times_problem),
+      faults_(connection),
+      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
+      clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
+      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
+      find_counted_(connection, find_counted),
+      put_chain_(connection, put_chain()),
+      put_state_(connection, put_state()),
+      put_final_(connection, put_final()) {}
+
+void RunStates::refresh() {
+  for (const auto& [run_key, changes] : changed_) {
+    for (const auto& [attempt, epoch] : changes.epochs) epochs_.put(run_key, attempt, epoch);
+    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
+    refresh(run_key);
+  }
+  changed_.clear();
+}
+
+void RunStates::refresh(const std::string& run_key) {
+  execute(put_times_problem_, run_key);
+  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
+  Bound counted(find_counted_, run_key);
+  if (!counted.next()) return;
+  const std::int64_t attempt = counted.row().getColumn(0).getInt64();
+  const std::string status = counted.row().getColumn(1).getString();
+  execute(put_chain_, run_key, attempt);
+  execute(put_state_, run_key, attempt, status);
+  if (status == "finished") execute(put_final_, run_key, attempt, status);
+}
+
+void mark_overlaps(SQLite::Database& connection, RunStates& states) {
+  std::vector<std::pair<std::string, int>> found;
+  SQLite::Statement rows(connection, overlapping);
+  while (rows.executeStep()) found.emplace_back(rows.getColumn(0).getString(), rows.getColumn(1).getInt());
+  rows.reset();
+  SQLite::Statement mark(connection, "UPDATE attempt SET overlapped = 1 WHERE run_key = ? AND attempt = ?");
+  for (const auto& [run_key, attempt] : found) {
+    execute(mark, run_key, attempt);
+    states.changed(run_key);
+  }
+}
+
+void make_run_states(SQLite::Database& connection) {
+  make_attempt_epochs(connection);
+  RunStates states(connection);
+  mark_overlaps(connection, states);
+  SQLite::Statement keys(connection, "SELECT run_key FROM run");
+  while (keys.executeStep()) states.changed(keys.getColumn(0).getString());
+  SQLite::Statement attempts(connection, "SELECT run_key, attempt FROM attempt");
+  while (attempts.executeStep())
+    states.changed(attempts.getColumn(0).getString(), attempts.getColumn(1).getInt());
+  states.refresh();
+}
+
+}  // namespace trainyard::db

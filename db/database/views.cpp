@@ -1,0 +1,206 @@
+// The views of results.db. Names and column order are a contract (db/README.md); what each means is said
+// there.
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "db/database/axis_views.h"
+#include "db/database/schema.h"
+#include "db/database/task_views.h"
+
+namespace trainyard::db {
+
+namespace {
+
+// Finished when the `end` of every rank says so, whatever else happened, unless its records claim what cannot
+// be (db/database/record_faults.h); else what the first `cause` says.
+constexpr std::string_view attempt_status = R"sql(
+CREATE VIEW attempt_status AS
+SELECT run_key, attempt,
+  CASE
+    WHEN EXISTS (SELECT 1 FROM attempt_fault f WHERE f.run_key = a.run_key AND f.attempt = a.attempt) THEN 'failed'
+    WHEN (SELECT COUNT(*) FROM process p
+          WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.status = 'finished') = a.world_size
+      THEN 'finished'
+    ELSE COALESCE(
+      (SELECT IIF(e.outcome = 'interrupted', 'interrupted', 'failed') FROM event e
+       WHERE e.run_key = a.run_key AND e.attempt = a.attempt AND e.type = 'cause' ORDER BY e.seq LIMIT 1),
+      'running')
+  END AS status
+FROM attempt a
+)sql";
+
+constexpr std::string_view attempt_summary = R"sql(
+CREATE VIEW attempt_summary AS
+SELECT a.run_key, a.attempt, s.status, a.created,
+  (SELECT MAX(p.total_seconds) FROM process p
+   WHERE p.run_key = a.run_key AND p.attempt = a.attempt) AS total_seconds,
+  CASE WHEN s.status IN ('failed', 'interrupted') THEN COALESCE(
+    (SELECT NULLIF(e.error, '') FROM event e
+     WHERE e.run_key = a.run_key AND e.attempt = a.attempt AND e.type = 'cause' ORDER BY e.seq LIMIT 1),
+    (SELECT f.error FROM attempt_fault f WHERE f.run_key = a.run_key AND f.attempt = a.attempt),
+    (SELECT p.error FROM process p
+     WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.error <> '' ORDER BY p.ended, p.rank LIMIT 1))
+  END AS failure,
+  (SELECT MAX(o.last_time) FROM spool o
+   WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS last_record,
+  a.host, a.processor, a.world_size, a.times_count, a.circumstances_hash, a.directory, a.times_problem,
+  a.other_share
+FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.attempt
+)sql";
+
+// The attempt that counts: the latest finished one, else the latest.
+constexpr std::string_view counted_attempt = R"sql(
+CREATE VIEW counted_attempt AS SELECT run_key, attempt, status FROM run_state
+)sql";
+
+// The chain of attempts that the counted one resumes, each with the epochs after_epoch + 1 … up_to_epoch that
+// it contributes.
+constexpr std::string_view run_chain = R"sql(
+CREATE VIEW run_chain AS
+SELECT k.run_key, s.status, k.attempt, a.world_size, k.after_epoch, k.up_to_epoch
+FROM run_state s
+JOIN attempt_chain k ON k.run_key = s.run_key
+JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
+)sql";
+
+// While a run is not finished, an epoch is there only when all ranks have written it. Without statistics
+// SQLite would begin with the epochs: CROSS JOIN says to begin with the runs.
+constexpr std::string_view run_epoch = R"sql(
+CREATE VIEW run_epoch AS
+SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds,
+  e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy, e.energy_joules, e.peak_device_bytes
+FROM run_state s
+CROSS JOIN attempt_chain k ON k.run_key = s.run_key
+CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
+CROSS JOIN attempt_epoch e
+  ON e.run_key = k.run_key AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
+WHERE s.status = 'finished' OR e.ranks >= a.world_size
+)sql";
+
+constexpr std::string_view run_in_experiment = R"sql(
+CREATE VIEW run_in_experiment AS
+SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed
+FROM run r LEFT JOIN experiment_run m ON m.run_key = r.run_key
+)sql";
+
+constexpr std::string_view run_summary = R"sql(
+CREATE VIEW run_summary AS
+SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed,
+  COALESCE(s.status, 'planned') AS status, r.epochs, s.total_train_seconds,
+  COALESCE(s.epochs_done, 0) AS epochs_done, COALESCE(s.attempts, 0) AS attempts,
+  r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds, s.test_accuracy,
+  s.times_count, a.circumstances_hash, s.failure,
+  COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
+  m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes, s.times_problem,
+  s.other_share
+FROM run r
+LEFT JOIN experiment_run m ON m.run_key = r.run_key
+LEFT JOIN experiment n ON n.name = m.experiment
+LEFT JOIN run_state s ON s.run_key = r.run_key
+LEFT JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+)sql";
+
+// Σ sum / Σ weight over ranks; nothing where a rank's sum is not a number.
+constexpr std::string_view epoch_mean = R"sql(
+CREATE VIEW epoch_mean AS
+SELECT e.run_key, e.epoch, e.attempt, m.phase, m.name,
+  IIF(COUNT(m.sum) = COUNT(*), SUM(m.sum) / NULLIF(SUM(m.weight), 0), NULL) AS value, SUM(m.weight) AS weight
+FROM run_epoch e JOIN metric m ON m.run_key = e.run_key AND m.attempt = e.attempt AND m.epoch = e.epoch
+GROUP BY e.run_key, e.epoch, e.attempt, m.phase, m.name
+)sql";
+
+constexpr std::string_view epoch_average = R"sql(
+CREATE VIEW epoch_average AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch, e.train_loss, e.train_accuracy,
+  e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds, e.energy_joules,
+  e.peak_device_bytes
+FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key
+)sql";
+
+constexpr std::string_view epoch_rank = R"sql(
+CREATE VIEW epoch_rank AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'train' AND m.name = 'loss' AND m.rank = e.rank) AS train_loss,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'train' AND m.name = 'correct' AND m.rank = e.rank) AS train_accuracy,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'loss' AND m.rank = e.rank)
+    AS validation_loss,
+  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
+     AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'correct' AND m.rank = e.rank)
+    AS validation_accuracy,
+  e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes
+FROM run_in_experiment r
+CROSS JOIN run_chain c ON c.run_key = r.run_key
+CROSS JOIN epoch e
+  ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+)sql";
+
+// A replica is `stages` consecutive ranks: its metrics are those of its last stage, the only one that writes
+// any, its times those of the slowest.
+constexpr std::string_view epoch_replica = R"sql(
+CREATE VIEW epoch_replica AS
+SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, e.epoch,
+  MAX(e.train_loss) AS train_loss, MAX(e.train_accuracy) AS train_accuracy,
+  MAX(e.validation_loss) AS validation_loss, MAX(e.validation_accuracy) AS validation_accuracy,
+  MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
+FROM epoch_rank e JOIN run r ON r.run_key = e.run_key
+GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
+HAVING COUNT(*) = r.stages
+)sql";
+
+// Epochs whose times are compared: db/database/run_states.cpp says which.
+constexpr std::string_view timed_epoch = R"sql(
+CREATE VIEW timed_epoch AS
+SELECT e.run_key, e.epoch, e.attempt, e.train_seconds
+FROM run_state s
+CROSS JOIN attempt_chain k ON k.run_key = s.run_key
+CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
+CROSS JOIN attempt_epoch e
+  ON e.run_key = k.run_key AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
+WHERE (s.status = 'finished' OR e.ranks >= a.world_size) AND e.train_seconds IS NOT NULL
+  AND (s.first_epochs_timed OR e.epoch <> k.after_epoch + 1)
+)sql";
+
+constexpr std::string_view epoch_train_seconds = R"sql(
+CREATE VIEW epoch_train_seconds AS
+SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS NOT NULL
+)sql";
+
+// +: without it SQLite reads all epochs of the attempt for each one, for they come in the order of the
+// groups.
+constexpr std::string_view time_parts = R"sql(
+CREATE VIEW time_parts AS
+SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
+  AVG(e.data_seconds) AS data_seconds, AVG(e.forward_seconds) AS forward_seconds,
+  AVG(e.backward_seconds) AS backward_seconds,
+  AVG(e.exposed_communication_seconds) AS exposed_communication_seconds,
+  AVG(e.bubble_seconds) AS bubble_seconds, AVG(e.optimizer_seconds) AS optimizer_seconds,
+  AVG(e.other_seconds) AS other_seconds
+FROM run_in_experiment r
+CROSS JOIN timed_epoch t ON t.run_key = r.run_key
+CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch
+GROUP BY r.run_key, r.experiment
+)sql";
+
+constexpr std::string_view run_axis = R"sql(
+CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
+)sql";
+
+constexpr std::array plain_views{attempt_status,      attempt_summary,   counted_attempt, run_chain,
+                                 run_epoch,           run_in_experiment, run_summary,     epoch_mean,
+                                 epoch_average,       epoch_rank,        epoch_replica,   timed_epoch,
+                                 epoch_train_seconds, time_parts,        run_axis};
+
+}  // namespace
+
+std::vector<std::string> views() {
+  std::vector<std::string> all(plain_views.begin(), plain_views.end());
+  for (std::string& view : task_views()) all.push_back(std::move(view));
+  for (std::string& view : axis_views({})) all.push_back(std::move(view));
+  return all;
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,128 @@
+#include "db/ingest/ingest.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "db/database/axis_views.h"
+#include "db/database/database.h"
+#include "db/database/errors.h"
+#include "db/database/run_states.h"
+#include "db/ingest/attempt_rows.h"
+#include "db/ingest/journal_rows.h"
+#include "db/ingest/record_rows.h"
+#include "db/ingest/run_rows.h"
+
+namespace trainyard::db {
+
+// Prepared once, kept as long as the `Ingest` lives.
+struct Ingest::Statements {
+  explicit Statements(SQLite::Database& connection)
+      : runs(connection),
+        journal(connection, runs),
+        attempts(connection, runs),
+        states(connection),
+        records(connection, states),
+        begin(connection, "SAVEPOINT one_call"),
+        release(connection, "RELEASE one_call"),
+        roll_back(connection, "ROLLBACK TO one_call") {}
+
+  RunRows runs;
+  JournalRows journal;
+  AttemptRows attempts;
+  RunStates states;
+  RecordRows records;
+  bool together = false;
+  bool journal_taken = false;  // since the views had a column per axis that varies
+  SQLite::Statement begin;
+  SQLite::Statement release;
+  SQLite::Statement roll_back;
+
+  // All of `work` or nothing of it, within a transaction or without one.
+  template <typename Work>
+  void atomically(Work&& work) {
+    run(begin);
+    try {
+      work();
+      if (!together) states.refresh();
+      run(release);
+    } catch (...) {
+      roll_back.tryReset();
+      roll_back.tryExecuteStep();
+      roll_back.tryReset();
+      release.tryReset();
+      release.tryExecuteStep();
+      release.tryReset();
+      throw;
+    }
+  }
+
+  static void run(SQLite::Statement& statement) {
+    statement.tryReset();
+    statement.exec();
+    statement.tryReset();
+  }
+};
+
+Ingest::Ingest(Database& database)
+    : database_(database), statements_(translated(database.connection(), [&] {
+        return std::make_unique<Statements>(database.connection());
+      })) {}
+
+Ingest::~Ingest() = default;
+
+void Ingest::together(const std::function<void()>& work) {
+  if (statements_->together) return work();
+  statements_->together = true;
+  try {
+    database_.transaction([&] {
+      work();
+      statements_->states.refresh();
+      if (statements_->journal_taken) refresh_axis_views(database_.connection());
+      statements_->journal_taken = false;
+    });
+  } catch (...) {
+    statements_->together = false;
+    statements_->journal_taken = false;
+    statements_->states.forget();
+    throw;
+  }
+  statements_->together = false;
+}
+
+void Ingest::replayed() {
+  translated(database_.connection(), [&] {
+    statements_->atomically([&] { mark_overlaps(database_.connection(), statements_->states); });
+  });
+}
+
+void Ingest::journal_entry(const nlohmann::json& entry) {
+  translated(database_.connection(), [&] {
+    statements_->atomically([&] {
+      statements_->journal.take(entry);
+      if (statements_->together)
+        statements_->journal_taken = true;
+      else
+        refresh_axis_views(database_.connection());
+    });
+  });
+}
+
+Accepted Ingest::run_file(const nlohmann::json& run_json) {
+  return translated(database_.connection(), [&] {
+    Accepted accepted = Accepted::refused;
+    statements_->atomically([&] {
+      accepted = statements_->attempts.take(run_json);
+      if (accepted == Accepted::taken) statements_->states.changed(run_json.at("run").get<std::string>());
+    });
+    return accepted;
+  });
+}
+
+Accepted Ingest::record(const experiments::Record& record) {
+  return translated(database_.connection(), [&] {
+    Accepted accepted = Accepted::refused;
+    statements_->atomically([&] { accepted = statements_->records.take(record); });
+    return accepted;
+  });
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,47 @@
+// Looking after a yard's database: is it sound, does it say what the files beside it say, a copy of it, and
+// all of it again from those files. Used by `trainyard db` and before a sweep.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "db/database/database.h"
+#include "db/ingest/replay.h"
+
+namespace trainyard::db {
+
+// What is wrong with the database: pages, indices and references as SQLite sees them. Empty where it is
+// sound.
+std::vector<std::string> damage(const Database& database);
+
+// What comes to light when the yard's files are read again.
+struct FileCheck {
+  // Tables in which the database and one made again from the files differ, with the numbers of rows that only
+  // one of them has. Empty where they say the same, and where nothing was compared.
+  std::vector<std::string> differences;
+  // "file:line: what is wrong" of all that a rebuild leaves out.
+  std::vector<std::string> unreadable;
+};
+// Where the database made again lies meanwhile: one that may only read the yard needs no place in it.
+enum class Workplace { yard, temporary_files };
+// Nothing may write to the yard meanwhile. Without a database (null) nothing is compared. UserError where a
+// file or folder cannot be read.
+FileCheck check_files(const std::filesystem::path& yard, const Database* database,
+                      Workplace workplace = Workplace::yard);
+
+// A consistent copy of one moment, also while a sweep writes: whole, or not there. UserError where `to` is
+// there already, or is just being written by another copy.
+void back_up(const Database& database, const std::filesystem::path& to);
+
+// Makes the database of the yard again from journal and spools, beside the old one, and puts it in its place
+// when it is whole; the old file is kept as results.db.before-rebuild. The yard must be locked.
+Replay rebuild(const std::filesystem::path& yard);
+
+// Opens the yard's database for writing. One without a journal entry (it was moved away, or its writer was
+// killed at the very beginning) gets all that the files hold; where it lacks entries of the journal (its
+// writer was killed between the two), it gets those. The yard must be locked. UserError on a network file
+// system.
+Database open_yard_for_writing(const std::filesystem::path& yard);
+
+}  // namespace trainyard::db

@@ -1,0 +1,275 @@
+#include "db/ingest/record_rows.h"
+
+#include <array>
+#include <string_view>
+
+#include "db/database/binding.h"
+#include "db/ingest/ingest.h"
+
+namespace trainyard::db {
+
+using experiments::Record;
+using nlohmann::json;
+
+namespace {
+
+constexpr int orchestrator_rank = -1;
+constexpr std::int64_t after_training = 0;  // the epoch of test metrics
+
+int rank_of(const Record& record) {
+  return record.rank.value_or(orchestrator_rank);
+}
+
+Members own_members(const Record& record) {
+  Members members(record.body);
+  for (const char* common : {"v", "run", "attempt", "rank", "seq", "type", "time", "elapsed_seconds"})
+    members.any(common);
+  return members;
+}
+
+}  // namespace
+
+struct RecordRows::Kind {
+  enum class Writer { rank, orchestrator, both };
+  std::string_view type;
+  Writer writer;
+  void (RecordRows::*store)(const Record&, Members&);
+};
+
+const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
+  static constexpr std::array<Kind, 13> kinds{{
+      {"start", Kind::Writer::rank, &RecordRows::start},
+      {"epoch", Kind::Writer::rank, &RecordRows::epoch},
+      {"test", Kind::Writer::rank, &RecordRows::test},
+      {"probe", Kind::Writer::rank, &RecordRows::probe},
+      {"end", Kind::Writer::rank, &RecordRows::end},
+      {"message", Kind::Writer::both, &RecordRows::message},
+      {"leased", Kind::Writer::orchestrator, &RecordRows::event},
+      {"launched", Kind::Writer::orchestrator, &RecordRows::event},
+      {"submitted", Kind::Writer::orchestrator, &RecordRows::event},
+      {"signalled", Kind::Writer::orchestrator, &RecordRows::event},
+      {"exited", Kind::Writer::orchestrator, &RecordRows::event},
+      {"processor_use", Kind::Writer::orchestrator, &RecordRows::event},
+      {"cause", Kind::Writer::orchestrator, &RecordRows::event},
+  }};
+  for (const Kind& kind : kinds)
+    if (kind.type == type) return &kind;
+  return nullptr;
+}
+
+RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
+    : states_(states),
+      probes_(connection),
+      savepoint_(connection, "SAVEPOINT one_record"),
+      roll_back_(connection, "ROLLBACK TO one_record"),
+      find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
+      find_spool_(connection, "SELECT next_seq FROM spool WHERE run_key = ? AND attempt = ? AND rank = ?"),
+      advance_(connection, R"sql(
+        INSERT INTO spool (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql"),
+      note_gap_(connection, R"sql(
+        INSERT INTO spool (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
+      put_start_(connection, R"sql(
+        INSERT INTO process (run_key, attempt, rank, started, host, device, threads, pid, world_size, replica,
+                             stage, parameters, train_samples, validation_samples, test_samples,
+                             trainyard_version, libtorch_version, start_extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          started = excluded.started, host = excluded.host, device = excluded.device,
+          threads = excluded.threads, pid = excluded.pid, world_size = excluded.world_size,
+          replica = excluded.replica, stage = excluded.stage, parameters = excluded.parameters,
+          train_samples = excluded.train_samples, validation_samples = excluded.validation_samples,
+          test_samples = excluded.test_samples, trainyard_version = excluded.trainyard_version,
+          libtorch_version = excluded.libtorch_version, start_extra = excluded.start_extra)sql"),
+      put_test_(connection, R"sql(
+        INSERT INTO process (run_key, attempt, rank, test_seconds, test_extra) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          test_seconds = excluded.test_seconds, test_extra = excluded.test_extra)sql"),
+      put_end_(connection, R"sql(
+        INSERT INTO process (run_key, attempt, rank, ended, status, setup_seconds, total_seconds, error,
+                             end_extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          ended = excluded.ended, status = excluded.status, setup_seconds = excluded.setup_seconds,
+          total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql"),
+      put_epoch_(connection, R"sql(
+        INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, train_seconds,
+          validation_seconds, data_seconds, forward_seconds, backward_seconds, exposed_communication_seconds,
+          bubble_seconds, optimizer_seconds, other_seconds, energy_joules, energy_device, peak_device_bytes, batches,
+          extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      clear_metrics_(connection,
+                     "DELETE FROM metric WHERE run_key = ? AND attempt = ? AND epoch = ? AND rank = ?"),
+      put_metric_(connection, R"sql(
+        INSERT OR REPLACE INTO metric (run_key, attempt, epoch, phase, name, rank, sum, weight)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      put_message_(connection, R"sql(
+        INSERT INTO message (run_key, attempt, rank, seq, time, elapsed_seconds, level, text, extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      put_event_(connection, R"sql(
+        INSERT INTO event (run_key, attempt, seq, time, type, of_rank, code, signal, why, outcome, error, log,
+                           extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      put_extra_(connection, R"sql(
+        INSERT INTO extra_record (run_key, attempt, rank, seq, time, type, problem, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql") {}
+
+Accepted RecordRows::take(const Record& record) {
+  const auto ranks = world_size(record);
+  if (!ranks || rank_of(record) >= *ranks || rank_of(record) < orchestrator_rank) return Accepted::refused;
+  const std::int64_t expected = next_seq(record);
+  if (record.seq < expected) return Accepted::known;
+  if (record.seq > expected) {
+    execute(note_gap_, record.run, record.attempt, rank_of(record), expected);
+    return Accepted::gap;
+  }
+  store(record);
+  execute(advance_, record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
+  states_.changed(record.run, record.attempt);
+  return Accepted::taken;
+}
+
+std::optional<std::int64_t> RecordRows::world_size(const Record& record) {
+  Bound row(find_attempt_, record.run, record.attempt);
+  if (!row.next()) return std::nullopt;
+  return row.row().getColumn(0).getInt64();
+}
+
+std::int64_t RecordRows::next_seq(const Record& record) {
+  Bound row(find_spool_, record.run, record.attempt, rank_of(record));
+  return row.next() ? row.row().getColumn(0).getInt64() : 0;
+}
+
+void RecordRows::store(const Record& record) {
+  const Kind* kind = find_kind(record.type);
+  if (!kind) return extra(record, std::nullopt);
+  if (kind->writer != Kind::Writer::both && (kind->writer == Kind::Writer::rank) != record.rank.has_value())
+    return extra(record, kind->writer == Kind::Writer::rank ? "only a rank writes it"
+                                                            : "only the orchestrator writes it");
+  execute(savepoint_);
+  try {
+    Members members = own_members(record);
+    (this->*kind->store)(record, members);
+  } catch (const Unreadable& error) {
+    execute(roll_back_);
+    extra(record, error.what());
+  }
+}
+
+void RecordRows::start(const Record& record, Members& members) {
+  const auto host = members.text("host");
+  const auto device = members.text("device");
+  const auto threads = members.integer("threads");
+  const auto pid = members.integer("pid");
+  const auto world_size = members.integer("world_size");
+  const auto replica = members.integer("replica");
+  const auto stage = members.integer("stage");
+  const auto parameters = members.integer("parameters");
+  std::optional<std::int64_t> train, validation, test;
+  members.inside("samples", [&](Members& samples) {
+    train = samples.integer("train");
+    validation = samples.integer("validation");
+    test = samples.integer("test");
+  });
+  std::optional<std::string> trainyard, libtorch;
+  members.inside("versions", [&](Members& versions) {
+    trainyard = versions.text("trainyard");
+    libtorch = versions.text("libtorch");
+  });
+  execute(put_start_, record.run, record.attempt, *record.rank, record.time, host, device, threads, pid,
+          world_size, replica, stage, parameters, train, validation, test, trainyard, libtorch,
+          members.rest());
+}
+
+void RecordRows::epoch(const Record& record, Members& members) {
+  const std::int64_t epoch = members.required_integer("epoch");
+  if (epoch < 1) throw Unreadable("epochs count from 1");
+  const auto train_seconds = members.number("train_seconds");
+  const auto validation_seconds = members.number("validation_seconds");
+  const auto energy_joules = members.number("energy_joules");
+  const auto energy_device = members.text("energy_device");
+  const auto peak_device_bytes = members.integer("peak_device_bytes");
+  const auto batches = members.text("batches");
+  std::optional<double> data, forward, backward, exposed_communication, bubble, optimizer, other;
+  members.inside("seconds", [&](Members& seconds) {
+    data = seconds.number("data");
+    forward = seconds.number("forward");
+    backward = seconds.number("backward");
+    exposed_communication = seconds.number("exposed_communication");
+    bubble = seconds.number("bubble");
+    optimizer = seconds.number("optimizer");
+    other = seconds.number("other");
+  });
+  metrics(record, epoch, members);
+  execute(put_epoch_, record.run, record.attempt, epoch, *record.rank, record.time, record.elapsed_seconds,
+          train_seconds, validation_seconds, data, forward, backward, exposed_communication, bubble,
+          optimizer, other, energy_joules, energy_device, peak_device_bytes, batches, members.rest());
+  states_.changed(record.run, record.attempt, epoch);
+}
+
+void RecordRows::test(const Record& record, Members& members) {
+  const auto seconds = members.number("seconds");
+  metrics(record, after_training, members);
+  execute(put_test_, record.run, record.attempt, *record.rank, seconds, members.rest());
+}
+
+void RecordRows::probe(const Record& record, Members& members) {
+  probes_.take(record, members);
+}
+
+void RecordRows::message(const Record& record, Members& members) {
+  const std::string level = members.required_text("level");
+  const std::string text = members.required_text("text");
+  execute(put_message_, record.run, record.attempt, rank_of(record), record.seq, record.time,
+          record.elapsed_seconds, level, text, members.rest());
+}
+
+void RecordRows::end(const Record& record, Members& members) {
+  const std::string status = members.required_text("status");
+  const auto setup_seconds = members.number("setup_seconds");
+  const auto total_seconds = members.number("total_seconds");
+  const auto error = members.text("error");
+  execute(put_end_, record.run, record.attempt, *record.rank, record.time, status, setup_seconds,
+          total_seconds, error, members.rest());
+}
+
+void RecordRows::event(const Record& record, Members& members) {
+  const auto of_rank = members.integer("of_rank");
+  const auto code = members.integer("code");
+  const auto signal = members.integer("signal");
+  const auto why = members.text("why");
+  const auto outcome = members.text("outcome");
+  const auto error = members.text("error");
+  const auto log = members.text("log");
+  if (record.type == "cause" && !outcome) throw Unreadable("member outcome must be a text");
+  execute(put_event_, record.run, record.attempt, record.seq, record.time, record.type, of_rank, code, signal,
+          why, outcome, error, log, members.rest());
+}
+
+// This rank's sums of one epoch; what an earlier record of that epoch said is replaced.
+void RecordRows::metrics(const Record& record, std::int64_t epoch, Members& members) {
+  execute(clear_metrics_, record.run, record.attempt, epoch, *record.rank);
+  const json entries = members.any("metrics");
+  if (!entries.is_null() && !entries.is_array()) throw Unreadable("member metrics must be a list");
+  json left = nullptr;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Members entry(entries[i]);
+    const std::string phase = entry.required_text("phase");
+    const std::string name = entry.required_text("name");
+    const auto sum = entry.number("sum");
+    const auto weight = entry.number("weight");
+    if (!weight) throw Unreadable("member weight must be a number");
+    execute(put_metric_, record.run, record.attempt, epoch, phase, name, *record.rank, sum, *weight);
+    if (!entry.rest().is_null()) left[std::to_string(i)] = entry.rest();
+  }
+  members.keep("metrics", left);
+}
+
+void RecordRows::extra(const Record& record, const std::optional<std::string>& problem) {
+  execute(put_extra_, record.run, record.attempt, rank_of(record), record.seq, record.time, record.type,
+          problem, record.body);
+}
+
+}  // namespace trainyard::db

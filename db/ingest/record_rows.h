@@ -1,0 +1,65 @@
+// Records as rows. A spool (attempt and rank; rank −1 is the orchestrator's) is taken strictly in the order
+// of `seq`: `spool.next_seq` says which one comes next, what was taken before is known, what comes too early
+// is left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+
+#include "db/database/database.h"
+#include "db/database/run_states.h"
+#include "db/ingest/ingest.h"
+#include "db/ingest/members.h"
+#include "db/ingest/probe_rows.h"
+#include "experiments/protocol/record.h"
+
+namespace trainyard::db {
+
+class RecordRows {
+ public:
+  RecordRows(SQLite::Database& connection, RunStates& states);
+
+  // What the writer keeps of the run and its epoch is out of date then: `states` is told.
+  Accepted take(const experiments::Record& record);
+
+ private:
+  struct Kind;  // one row of the table of types
+  static const Kind* find_kind(const std::string& type);
+
+  std::optional<std::int64_t> world_size(const experiments::Record& record);
+  std::int64_t next_seq(const experiments::Record& record);
+  void store(const experiments::Record& record);
+
+  void start(const experiments::Record& record, Members& members);
+  void epoch(const experiments::Record& record, Members& members);
+  void test(const experiments::Record& record, Members& members);
+  void message(const experiments::Record& record, Members& members);
+  void probe(const experiments::Record& record, Members& members);
+  void end(const experiments::Record& record, Members& members);
+  void event(const experiments::Record& record, Members& members);
+  void metrics(const experiments::Record& record, std::int64_t epoch, Members& members);
+  void extra(const experiments::Record& record, const std::optional<std::string>& problem);
+
+  RunStates& states_;
+  ProbeRows probes_;
+  SQLite::Statement savepoint_;
+  SQLite::Statement roll_back_;
+  SQLite::Statement find_attempt_;
+  SQLite::Statement find_spool_;
+  SQLite::Statement advance_;
+  SQLite::Statement note_gap_;
+  SQLite::Statement put_start_;
+  SQLite::Statement put_test_;
+  SQLite::Statement put_end_;
+  SQLite::Statement put_epoch_;
+  SQLite::Statement clear_metrics_;
+  SQLite::Statement put_metric_;
+  SQLite::Statement put_message_;
+  SQLite::Statement put_event_;
+  SQLite::Statement put_extra_;
+};
+
+}  // namespace trainyard::db

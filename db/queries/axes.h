@@ -1,0 +1,36 @@
+// The resolved values of runs, by name and in their own types, for the queries that return them.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+#include <nlohmann/json.hpp>
+
+#include "db/database/binding.h"
+#include "experiments/run/run.h"
+
+namespace trainyard::db {
+
+class Axes {
+ public:
+  explicit Axes(const SQLite::Database& connection)
+      : statement_(connection, "SELECT name, json FROM axis_value WHERE run_key = ?") {}
+
+  // Values of the run; "strategy" is `label`, the name the experiment gives it.
+  std::map<std::string, models::Value> of(const std::string& run_key, const std::string& label) {
+    std::map<std::string, models::Value> values;
+    Bound rows(statement_, run_key);
+    while (rows.next())
+      values[rows.row().getColumn(0).getString()] =
+          experiments::value_from_json(nlohmann::json::parse(rows.row().getColumn(1).getString()));
+    values["strategy"] = label;
+    return values;
+  }
+
+ private:
+  SQLite::Statement statement_;
+};
+
+}  // namespace trainyard::db

@@ -1,0 +1,30 @@
+// Whole views, row by row, for `trainyard export`: however long an experiment is, one row is held at a time.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "db/database/database.h"
+
+namespace trainyard::db {
+
+struct ExportedView {
+  std::string name;   // "epochs"
+  std::string view;   // "epoch_average", see db/README.md
+  std::string about;  // one line
+  std::string order;  // columns
+};
+std::span<const ExportedView> exported_views();
+
+using ExportRow = std::vector<nlohmann::json>;  // null, integer, number or text
+
+// `columns` once, then each row of `experiment` in a fixed order.
+void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
+                 const std::function<void(const std::vector<std::string>&)>& columns,
+                 const std::function<void(const ExportRow&)>& row);
+
+}  // namespace trainyard::db

@@ -1,0 +1,299 @@
+// Questions about experiments, runs and attempts.
+#include "db/queries/queries.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "base/error.h"
+#include "db/database/binding.h"
+#include "db/database/errors.h"
+#include "db/database/rows.h"
+#include "db/queries/axes.h"
+#include "db/queries/plan_members.h"
+
+namespace trainyard::db {
+
+using nlohmann::json;
+
+namespace {
+
+RunSummary summary_of(RowReader row) {
+  RunSummary run;
+  run.run_key = row.text();
+  run.experiment = row.text();
+  run.model = row.text();
+  run.dataset = row.text();
+  run.data_source = row.text();
+  run.strategy = row.text();
+  run.kind = row.text();
+  run.replicas = row.integer();
+  run.stages = row.integer();
+  run.seed = row.integer();
+  run.status = row.text();
+  run.epochs = row.integer();
+  run.epochs_done = row.integer();
+  run.attempts = row.integer();
+  run.total_train_seconds = row.number_or_zero();
+  run.total_seconds = row.number_or_zero();
+  run.test_accuracy = row.number();
+  run.circumstances_hash = row.text();
+  run.failure = row.text();
+  run.updated = row.text();
+  run.in_latest_plan = row.flag();
+  run.model_title = row.text();
+  run.task = row.text();
+  run.dataset_title = row.text();
+  return run;
+}
+
+std::vector<std::string> texts(const SQLite::Database& connection, const char* sql, const auto&... values) {
+  SQLite::Statement statement(connection, sql);
+  Bound rows(statement, values...);
+  std::vector<std::string> found;
+  while (rows.next()) found.push_back(rows.row().getColumn(0).getString());
+  return found;
+}
+
+json json_or_null(const std::string& text) {
+  return text.empty() ? json(nullptr) : json::parse(text);
+}
+
+Plan plan_of(RowReader row) {
+  Plan plan;
+  plan.experiment = row.text();
+  plan.toml = row.text();
+  plan.time = row.text();
+  for (const char* member : {"compare", "varied", "expect", "published", "data_profiles", "asked"})
+    read_plan_member(plan, member, json_or_null(row.text()));
+  plan.file = row.text();
+  return plan;
+}
+
+Attempt attempt_of(RowReader row) {
+  Attempt attempt;
+  attempt.attempt = static_cast<int>(row.integer());
+  attempt.status = row.text();
+  attempt.directory = row.text();
+  attempt.started = row.text();
+  attempt.total_seconds = row.number_or_zero();
+  attempt.cause = row.text();
+  attempt.launch = json::parse(row.text());
+  attempt.times_problem = row.text();
+  attempt.other_share = row.number();
+  return attempt;
+}
+
+}  // namespace
+
+std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.seed,
+             s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
+             s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
+             json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),
+             json_extract(r.resolved, '$.declared.dataset.title')
+      FROM run_summary s
+      JOIN run r ON r.run_key = s.run_key
+      LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment
+      WHERE ?1 = '' OR s.experiment = ?1
+      ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql");
+    Bound rows(statement, experiment);
+    Axes axes(database.connection());
+    std::vector<RunSummary> found;
+    while (rows.next()) {
+      RunSummary run = summary_of(RowReader(rows.row()));
+      run.axes = axes.of(run.run_key, run.strategy);
+      found.push_back(std::move(run));
+    }
+    return found;
+  });
+}
+
+std::vector<std::string> experiment_names(const Database& database) {
+  return translated(database.connection(), [&] {
+    return texts(database.connection(), "SELECT name FROM experiment ORDER BY journal_id");
+  });
+}
+
+Plan latest_plan(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, j.extra -> '$.published',
+             j.extra -> '$.data_profiles', j.extra -> '$.asked', j.file
+      FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql");
+    Bound rows(statement, experiment);
+    if (!rows.next())
+      throw UserError("no experiment \"" + experiment + "\" in this yard",
+                      "`trainyard status` lists those that are there");
+    Plan plan = plan_of(RowReader(rows.row()));
+    plan.keys = texts(database.connection(), R"sql(
+      SELECT k.run_key
+      FROM experiment e
+      JOIN journal_key k ON k.journal_id = e.journal_id
+      JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = e.name
+      WHERE e.name = ? ORDER BY k.position)sql",
+                      experiment);
+    return plan;
+  });
+}
+
+std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT j.id, j.time, j.toml, j.compare FROM journal j
+      WHERE j.type = 'run' AND j.experiment = ? ORDER BY j.id)sql");
+    std::vector<PlanEntry> entries;
+    Bound rows(statement, experiment);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      const std::int64_t id = row.integer();
+      PlanEntry entry{row.text(), row.text(), {}, {}};
+      if (const json compare = json_or_null(row.text()); !compare.is_null())
+        entry.compare = comparisons_from_json(compare);
+      entry.keys = texts(database.connection(), R"sql(
+        SELECT k.run_key FROM journal_key k
+        JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = ?2
+        WHERE k.journal_id = ?1 ORDER BY k.position)sql",
+                         id, experiment);
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  });
+}
+
+Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT MAX(a.circumstances_hash = ?2)
+      FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.run_key = ?1 AND s.status = 'finished')sql");
+    SQLite::Statement problem(
+        database.connection(),
+        "SELECT times_problem FROM run_state WHERE run_key = ? AND times_problem IS NOT NULL");
+    Finished finished;
+    for (const auto& [key, hash] : hash_by_key) {
+      Bound rows(statement, key, hash);
+      if (!rows.next() || rows.row().isColumnNull(0)) continue;
+      (rows.row().getColumn(0).getInt() == 1 ? finished.here : finished.elsewhere).push_back(key);
+      Bound state(problem, key);
+      if (state.next()) finished.times_problems[key] = state.row().getColumn(0).getString();
+    }
+    return finished;
+  });
+}
+
+std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix) {
+  return translated(database.connection(), [&] {
+    if (prefix == "last")
+      return texts(database.connection(), R"sql(
+      SELECT run_key FROM run_state ORDER BY updated DESC, run_key LIMIT 1)sql");
+    return texts(database.connection(), R"sql(
+      SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key)sql",
+                 prefix);
+  });
+}
+
+std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT attempt, extra ->> '$.job' FROM event
+      WHERE run_key = ? AND type = 'submitted' AND extra ->> '$.job' IS NOT NULL ORDER BY attempt, seq)sql");
+    Bound rows(statement, run_key);
+    std::map<int, std::string> jobs;
+    while (rows.next()) jobs[rows.row().getColumn(0).getInt()] = rows.row().getColumn(1).getString();
+    return jobs;
+  });
+}
+
+std::vector<Warning> warnings_of_run(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT attempt, rank, level, text FROM message
+      WHERE run_key = ? AND level IN ('warning', 'error') ORDER BY attempt, rank, seq)sql");
+    std::vector<Warning> warnings;
+    for (Bound rows(statement, run_key); rows.next();)
+      warnings.push_back({rows.row().getColumn(0).getInt(), rows.row().getColumn(1).getInt64(),
+                          rows.row().getColumn(2).getString(), rows.row().getColumn(3).getString()});
+    return warnings;
+  });
+}
+
+int last_known_attempt(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT COALESCE(MAX(n), 0) FROM (SELECT MAX(attempt) AS n FROM attempt WHERE run_key = ?1
+                                       UNION ALL SELECT up_to_attempt FROM removed WHERE run_key = ?1))sql");
+    Bound rows(statement, run_key);
+    return rows.next() ? rows.row().getColumn(0).getInt() : 0;
+  });
+}
+
+std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch,
+             s.times_problem, s.other_share
+      FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.run_key = ? ORDER BY s.attempt)sql");
+    Bound rows(statement, run_key);
+    std::vector<Attempt> found;
+    while (rows.next()) found.push_back(attempt_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
+std::set<std::string> keys_with_status(const Database& database, const std::string& status) {
+  return translated(database.connection(), [&] {
+    const auto keys = texts(database.connection(), "SELECT run_key FROM run_state WHERE status = ?", status);
+    return std::set<std::string>(keys.begin(), keys.end());
+  });
+}
+
+std::set<std::pair<std::string, int>> settled_attempts(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT s.run_key, s.attempt
+      FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
+        (SELECT COUNT(*) FROM event e
+         WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')
+        AND (NOT a.host_exclusive OR a.launch ->> '$.host_locked' IS NULL
+             OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
+             OR EXISTS (SELECT 1 FROM event e WHERE e.run_key = s.run_key AND e.attempt = s.attempt
+                        AND e.type = 'processor_use'))))sql");
+    Bound rows(statement);
+    std::set<std::pair<std::string, int>> found;
+    while (rows.next()) {
+      RowReader row(rows.row());
+      std::string key = row.text();
+      found.emplace(std::move(key), static_cast<int>(row.integer()));
+    }
+    return found;
+  });
+}
+
+std::map<std::string, double> median_run_seconds(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT kind, AVG(total_seconds)
+      FROM (SELECT kind, total_seconds, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY total_seconds) AS place,
+              COUNT(*) OVER (PARTITION BY kind) AS attempts
+            FROM (SELECT r.model || ' ' || r.strategy || ' ' || r.epochs || ' ' || r.dataset || ' ' || COALESCE(
+                      (SELECT value FROM axis_value v WHERE v.run_key = r.run_key AND v.name = 'train_samples'),
+                      'all') AS kind, s.total_seconds
+                  FROM run_state s JOIN run r ON r.run_key = s.run_key
+                  WHERE s.status = 'finished' AND s.total_seconds IS NOT NULL))
+      WHERE place IN ((attempts + 1) / 2, (attempts + 2) / 2)
+      GROUP BY kind)sql");
+    std::map<std::string, double> seconds;
+    Bound rows(statement);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      const std::string kind = row.text();
+      seconds[kind] = row.number();
+    }
+    return seconds;
+  });
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,169 @@
+// `trainyard sql`: any one statement that only reads.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include "base/error.h"
+#include "db/database/binding.h"
+#include "db/queries/queries.h"
+
+namespace trainyard::db {
+
+using nlohmann::json;
+
+namespace {
+
+using Prepared = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
+
+// Pragmas that only tell: `PRAGMA table_info(run)` and the functions of the same names.
+constexpr std::array<std::string_view, 8> telling_pragmas{"table_info",       "table_xinfo",  "table_list",
+                                                          "index_list",       "index_info",   "index_xinfo",
+                                                          "foreign_key_list", "database_list"};
+
+// SQLite asks this for everything a statement would do, also at run time.
+int allow_reading(void*, int action, const char* subject, const char* object, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+      return SQLITE_OK;
+    case SQLITE_FUNCTION:
+      return object && std::string_view(object) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_PRAGMA:
+      return std::find(telling_pragmas.begin(), telling_pragmas.end(), subject) != telling_pragmas.end()
+                 ? SQLITE_OK
+                 : SQLITE_DENY;
+    default:
+      return SQLITE_DENY;
+  }
+}
+
+// Connects the table-valued functions that SELECT may use. SQLite does so at their first use, and asks then
+// whether a table may be created.
+void connect_functions(sqlite3* connection) {
+  std::string sql = "SELECT 1 FROM json_each('1'), json_tree('1')";
+  for (const std::string_view name : telling_pragmas) sql.append(", pragma_").append(name);
+  sqlite3_exec(connection, ("EXPLAIN " + sql).c_str(), nullptr, nullptr, nullptr);
+}
+
+// Only reading is allowed on this connection while this lives.
+class ReadingOnly {
+ public:
+  explicit ReadingOnly(sqlite3* connection) : connection_(connection) {
+    connect_functions(connection_);
+    sqlite3_set_authorizer(connection_, allow_reading, nullptr);
+  }
+  ~ReadingOnly() { sqlite3_set_authorizer(connection_, nullptr, nullptr); }
+  ReadingOnly(const ReadingOnly&) = delete;
+  ReadingOnly& operator=(const ReadingOnly&) = delete;
+
+ private:
+  sqlite3* connection_;
+};
+
+[[noreturn]] void refuse_writing() {
+  throw UserError("the statement would write; `trainyard sql` only reads",
+                  "use SELECT; to change a copy, open that with sqlite3");
+}
+
+[[noreturn]] void fail(sqlite3* connection) {
+  if (sqlite3_errcode(connection) == SQLITE_AUTH) refuse_writing();
+  std::string text = sqlite3_errmsg(connection);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  throw UserError("SQL: " + text, "tables and views are described in db/README.md");
+}
+
+// The statement at the start of `sql` (empty for comments only); `rest` is what follows it.
+Prepared prepare(sqlite3* connection, std::string_view sql, std::string_view& rest) {
+  sqlite3_stmt* statement = nullptr;
+  const char* tail = nullptr;
+  if (sqlite3_prepare_v2(connection, sql.data(), static_cast<int>(sql.size()), &statement, &tail) !=
+      SQLITE_OK)
+    fail(connection);
+  rest = sql.substr(static_cast<std::size_t>(tail - sql.data()));
+  return {statement, sqlite3_finalize};
+}
+
+Prepared prepare_one(sqlite3* connection, std::string_view sql) {
+  Prepared statement = prepare(connection, sql, sql);
+  if (!statement) throw UserError("there is no statement to run", "for example: SELECT * FROM run_summary");
+  while (!sql.empty() && sql.front() != '\0') {
+    const std::size_t before = sql.size();
+    if (prepare(connection, sql, sql))
+      throw UserError("there is more than one statement", "give one at a time");
+    if (sql.size() == before) break;
+  }
+  if (sqlite3_stmt_readonly(statement.get()) == 0) refuse_writing();
+  return statement;
+}
+
+// Valid UTF-8: other bytes become U+FFFD.
+json text_value(std::string text) {
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
+  if (std::all_of(text.begin(), text.end(), ascii)) return text;
+  return json::parse(json_text(text));
+}
+
+std::string hexadecimal(const unsigned char* bytes, int size) {
+  static constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string text = "X'";
+  for (int i = 0; i < size; ++i) text.append({digits[bytes[i] >> 4U], digits[bytes[i] & 15U]});
+  return text + "'";
+}
+
+json value_of(sqlite3_stmt* statement, int column) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_NULL:
+      return nullptr;
+    case SQLITE_INTEGER:
+      return static_cast<std::int64_t>(sqlite3_column_int64(statement, column));
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, column);
+    case SQLITE_BLOB: {
+      const void* bytes = sqlite3_column_blob(statement, column);
+      return hexadecimal(static_cast<const unsigned char*>(bytes), sqlite3_column_bytes(statement, column));
+    }
+    default: {
+      const unsigned char* text = sqlite3_column_text(statement, column);
+      const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
+      return text_value(std::string(reinterpret_cast<const char*>(text), size));
+    }
+  }
+}
+
+}  // namespace
+
+ResultTable select(const Database& database, const std::string& sql) {
+  sqlite3* connection = database.connection().getHandle();
+  const ReadingOnly reading_only(connection);
+  const Prepared statement = prepare_one(connection, sql);
+  const int columns = sqlite3_column_count(statement.get());
+  ResultTable table;
+  for (int i = 0; i < columns; ++i) table.columns.emplace_back(sqlite3_column_name(statement.get(), i));
+  int outcome = SQLITE_ROW;
+  while ((outcome = sqlite3_step(statement.get())) == SQLITE_ROW) {
+    std::vector<json>& row = table.rows.emplace_back();
+    for (int i = 0; i < columns; ++i) row.push_back(value_of(statement.get(), i));
+  }
+  if (outcome != SQLITE_DONE) fail(connection);
+  return table;
+}
+
+// A view has the place that it was made in: that is the order of db/database/views.cpp. Views with rows of a
+// whole experiment come before those that they are made of.
+ResultTable schema_columns(const Database& database) {
+  return select(database, R"sql(
+    WITH made_of(name) AS (VALUES ('attempt_summary'), ('attempt_status'), ('counted_attempt'), ('run_chain'), ('run_epoch'),
+                                  ('epoch_mean'), ('timed_epoch'), ('epoch_train_seconds'), ('run_in_experiment'))
+    SELECT s.type AS kind, s.name, c.name AS "column", c.type
+    FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+    WHERE s.type IN ('view', 'table') AND s.name NOT LIKE 'sqlite%'
+    ORDER BY s.type = 'table', s.name IN made_of, s.rowid, c.cid)sql");
+}
+
+}  // namespace trainyard::db

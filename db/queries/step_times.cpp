@@ -1,0 +1,140 @@
+#include "db/queries/step_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <nlohmann/json.hpp>
+
+#include "db/database/binding.h"
+#include "db/database/errors.h"
+#include "db/database/rows.h"
+#include "db/queries/timed_epochs.h"
+
+namespace trainyard::db {
+
+namespace {
+
+constexpr std::array recorded_parts{"data",   "forward",   "backward", "exposed_communication",
+                                    "bubble", "optimizer", "other"};
+
+struct RankEpoch {
+  std::int64_t rank = 0;
+  double train_seconds = 0;
+  SecondsByPart passed;
+  std::string extra;  // JSON, read of the epochs in the middle only
+};
+
+struct WholeEpoch {
+  std::string run_key;
+  std::int64_t epoch = 0;
+  std::int64_t world_size = 1;
+  bool first_of_attempt = false;
+  double slowest = 0;
+  std::vector<RankEpoch> ranks;
+  std::string transport;
+};
+
+RankEpoch rank_epoch_of(RowReader& row) {
+  RankEpoch rank;
+  rank.rank = row.integer();
+  rank.train_seconds = row.number();
+  for (const char* part : recorded_parts)
+    if (const double seconds = row.number(); !std::isnan(seconds)) rank.passed[part] = seconds;
+  rank.extra = row.text();
+  return rank;
+}
+
+// All epochs in order of runs, each with its ranks in order.
+template <class Take>
+void for_each_epoch(const Database& database, const std::string& experiment, const Take& take) {
+  SQLite::Statement statement(database.connection(), R"sql(
+    SELECT m.run_key, e.epoch, c.world_size, e.epoch = c.after_epoch + 1, e.rank, e.train_seconds,
+           e.data_seconds, e.forward_seconds, e.backward_seconds, e.exposed_communication_seconds,
+           e.bubble_seconds, e.optimizer_seconds, e.other_seconds, COALESCE(e.extra, ''),
+           CASE WHEN e.rank = 0 THEN COALESCE(json_extract(p.start_extra, '$.transport'), '') END
+    FROM experiment_run m
+    JOIN run_chain c ON c.run_key = m.run_key AND c.status = 'finished'
+    JOIN epoch e ON e.run_key = c.run_key AND e.attempt = c.attempt
+                AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+    LEFT JOIN process p ON e.rank = 0 AND p.run_key = e.run_key AND p.attempt = e.attempt AND p.rank = 0
+    WHERE m.experiment = ? AND e.train_seconds IS NOT NULL
+    ORDER BY m.first_journal_id, m.position, e.epoch, e.rank)sql");
+  Bound rows(statement, experiment);
+  WholeEpoch epoch;
+  while (rows.next()) {
+    RowReader row(rows.row());
+    std::string run_key = row.text();
+    const std::int64_t number = row.integer();
+    if (run_key != epoch.run_key || number != epoch.epoch) {
+      if (!epoch.ranks.empty()) take(std::exchange(epoch, {}));
+      epoch.run_key = std::move(run_key);
+      epoch.epoch = number;
+    }
+    epoch.world_size = row.integer();
+    epoch.first_of_attempt = row.flag();
+    epoch.ranks.push_back(rank_epoch_of(row));
+    if (std::string transport = row.text(); epoch.ranks.back().rank == 0) epoch.transport = transport;
+    epoch.slowest = std::max(epoch.slowest, epoch.ranks.back().train_seconds);
+  }
+  if (!epoch.ranks.empty()) take(std::move(epoch));
+}
+
+double number_of(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+// Adds `weight` of what a rank has recorded.
+void add(RankTimes& times, double& steps, const RankEpoch& epoch, double weight) {
+  for (const auto& [part, seconds] : epoch.passed) times.passed[part] += weight * seconds;
+  const auto extra = nlohmann::json::parse(epoch.extra, nullptr, /*allow_exceptions=*/false);
+  if (!extra.is_object()) return;
+  if (const double number = number_of(extra, "steps"); number > 0 && epoch.rank == 0)
+    steps += weight * number;
+  if (const double seconds = number_of(extra, "transfer_seconds"); !std::isnan(seconds))
+    times.passed["transfer"] += weight * seconds;
+  const auto on_core = extra.find("core_seconds");
+  if (on_core == extra.end() || !on_core->is_object()) return;
+  for (const auto& [part, seconds] : on_core->items())
+    if (seconds.is_number()) times.on_core[part] += weight * seconds.get<double>();
+}
+
+MiddleEpoch middle_of(std::vector<WholeEpoch> epochs) {
+  epochs = timed(std::move(epochs));
+  std::ranges::sort(epochs, {}, &WholeEpoch::slowest);
+  const std::size_t first = (epochs.size() - 1) / 2;
+  const std::size_t last = epochs.size() / 2;
+  const double weight = first == last ? 1 : 0.5;
+  MiddleEpoch middle{epochs.front().run_key, 0, 0, {}, epochs.back().transport};
+  middle.ranks.resize(epochs.front().ranks.size());
+  for (std::size_t i = first; i <= last; ++i) {
+    middle.train_seconds += weight * epochs[i].slowest;
+    for (std::size_t r = 0; r < middle.ranks.size(); ++r)
+      add(middle.ranks[r], middle.steps, epochs[i].ranks[r], weight);
+  }
+  return middle;
+}
+
+}  // namespace
+
+std::vector<MiddleEpoch> middle_epochs(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    std::vector<MiddleEpoch> found;
+    std::vector<WholeEpoch> of_run;
+    const auto finish_run = [&] {
+      if (!of_run.empty()) found.push_back(middle_of(std::exchange(of_run, {})));
+    };
+    for_each_epoch(database, experiment, [&](WholeEpoch epoch) {
+      if (!of_run.empty() && of_run.front().run_key != epoch.run_key) finish_run();
+      if (static_cast<std::int64_t>(epoch.ranks.size()) == epoch.world_size)
+        of_run.push_back(std::move(epoch));
+    });
+    finish_run();
+    return found;
+  });
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,203 @@
+#include "experiments/config/declared.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/named_row.h"
+#include "base/printable.h"
+#include "experiments/config/sheet.h"
+#include "experiments/config/vocabulary.h"
+#include "experiments/run/run.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+const models::Parameter& task_parameter() {
+  static const models::Parameter parameter = [] {
+    models::Parameter task;
+    task.name = "task";
+    task.type = models::ValueType::text;
+    for (const models::Model& model : models::catalogue())
+      if (std::ranges::find(task.choices, model.task) == task.choices.end())
+        task.choices.push_back(model.task);
+    return task;
+  }();
+  return parameter;
+}
+
+// It stands in reports and tables: one line, of at most 80 characters.
+bool is_title(const std::string& text) {
+  constexpr std::size_t longest = 80;
+  const bool one_line = std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 127; });
+  return !text.empty() && text.size() <= longest && one_line && models::is_utf8(text);
+}
+
+void read_title(const Item& item, std::string& title, Problems& problems) {
+  if (item.text() != nullptr && is_title(*item.text()))
+    title = *item.text();
+  else
+    problems.error(item.at, "title must be one line of 1 to 80 bytes, is " + description(item));
+}
+
+bool is_parameter_name(const std::string& name) {
+  constexpr std::size_t longest = 40;
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= longest && !(name.front() >= '0' && name.front() <= '9') &&
+         std::ranges::all_of(name, in_name);
+}
+
+models::ValueType type_of(const models::Value& value) {
+  // in the order of the alternatives of a value
+  static constexpr std::array types{models::ValueType::boolean,  models::ValueType::integer,
+                                    models::ValueType::number,   models::ValueType::text,
+                                    models::ValueType::integers, models::ValueType::numbers};
+  static_assert(types.size() == std::variant_size_v<models::Value>);
+  return types.at(value.index());
+}
+
+// Its default says of which type a parameter is.
+void read_parameter(const Member& member, models::Model& model, Problems& problems) {
+  models::Parameter parameter;
+  parameter.name = member.name;
+  parameter.meaning = "a parameter of the user's own model";
+  if (!is_parameter_name(member.name))
+    return problems.error(member.at,
+                          "a parameter must have a name of 1 to 40 letters, digits and underscores that "
+                          "does not begin with a digit, is " +
+                              in_quotes(member.name));
+  if (is_value_of_every_run(member.name))
+    return problems.error(member.at,
+                          in_quotes(member.name) +
+                              " is a key of every run; give the parameter another name, or set the "
+                              "key where it belongs");
+  auto value = as_value(member.value);
+  if (!value)
+    return problems.error(member.value.at,
+                          member.name + " must be a number, a text, true, false or a list of numbers, is " +
+                              description(member.value));
+  parameter.type = type_of(*value);
+  parameter.fallback = checked_value(parameter, member.value, problems);
+  if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
+}
+
+void read_parameters(const Item& item, models::Model& model, Problems& problems) {
+  if (item.table() == nullptr)
+    return problems.error(
+        item.at, "parameters must be a table of defaults, as in { width = 64 }, is " + description(item));
+  for (const Member& member : *item.table()) read_parameter(member, model, problems);
+}
+
+void read_task(const Item& item, models::Model& model, Problems& problems) {
+  if (const auto task = checked_value(task_parameter(), item, problems))
+    model.task = std::get<std::string>(*task);
+}
+
+bool has_own_name(const Member& member, const std::string& what, Problems& problems) {
+  if (is_experiment_name(member.name)) return true;
+  problems.error(member.at, "the name of a " + what + " must be " + name_rule);
+  return false;
+}
+
+void read_model(const Member& member, Declared& declared, Problems& problems) {
+  if (!has_own_name(member, "model", problems)) return;
+  models::Model model;
+  model.name = member.name;
+  bool titled = false;
+  for (const Member& each : *member.value.table()) {
+    if (each.name == "title") read_title(each.value, model.title, problems);
+    if (each.name == "task") read_task(each.value, model, problems);
+    if (each.name == "parameters") read_parameters(each.value, model, problems);
+    titled = titled || each.name == "title";
+  }
+  if (!titled)
+    problems.error(member.at,
+                   "model " + in_quotes(member.name) + " has no title, as in title = \"Character GPT\"");
+  model.metrics = {"loss"};
+  if (model.task == "classification" || model.task == "translation") model.metrics.push_back("correct");
+  declared.models.push_back(std::move(model));
+}
+
+void declare_models(const Member& section, Declared& declared, Problems& problems) {
+  if (section.value.table() == nullptr) return;  // reported where settings are read
+  for (const Member& member : *section.value.table()) {
+    const Item::Table* table = member.value.table();
+    const bool own = table != nullptr &&
+                     models::row_or_null(models::catalogue(), &models::Model::name, member.name) == nullptr;
+    if (own && std::ranges::any_of(*table, declares_model, &Member::name))
+      read_model(member, declared, problems);
+  }
+}
+
+void read_dataset(const Member& member, Declared& declared, Problems& problems) {
+  const std::string where = "[dataset." + member.name + "]";
+  const Item::Table* table = section_table(member, where, problems);
+  if (table == nullptr || !has_own_name(member, "data set", problems)) return;
+  if (models::row_or_null(models::datasets(), &models::Dataset::name, member.name) != nullptr)
+    return problems.error(member.at,
+                          "data set " + in_quotes(member.name) +
+                              " is one of trainyard's; give your own another name ([data] says where "
+                              "trainyard's lie)");
+  models::Dataset dataset;
+  dataset.name = member.name;
+  dataset.classes = 0;
+  bool titled = false;
+  for (const Member& each : *table) {
+    if (each.name == "title")
+      read_title(each.value, dataset.title, problems);
+    else
+      report_unknown(each, where, {"title"}, problems);
+    titled = titled || each.name == "title";
+  }
+  if (!titled)
+    problems.error(member.at,
+                   "data set " + in_quotes(member.name) + " has no title, as in title = \"My captions\"");
+  declared.datasets.push_back(std::move(dataset));
+}
+
+}  // namespace
+
+bool declares_model(const std::string& key) {
+  return key == "title" || key == "task" || key == "parameters";
+}
+
+Declared read_declared(const Item& root, Problems& problems) {
+  Declared declared;
+  for (const Member& section : *root.table()) {
+    if (section.name == "model") declare_models(section, declared, problems);
+    if (section.name != "dataset") continue;
+    if (const Item::Table* table = section_table(section, "[dataset.*]", problems))
+      for (const Member& member : *table) read_dataset(member, declared, problems);
+  }
+  return declared;
+}
+
+const models::Model* model_or_null(std::string_view name, const Declared& declared) {
+  if (const auto* row = models::row_or_null(models::catalogue(), &models::Model::name, name)) return row;
+  return models::row_or_null(declared.models, &models::Model::name, name);
+}
+
+const models::Dataset* declared_dataset(std::string_view name, const Declared& declared) {
+  return models::row_or_null(declared.datasets, &models::Dataset::name, name);
+}
+
+std::vector<std::string> model_names(const Declared& declared) {
+  std::vector<std::string> names = models::model_names();
+  for (const models::Model& model : declared.models) names.push_back(model.name);
+  return names;
+}
+
+std::vector<std::string> dataset_names(const Declared& declared) {
+  std::vector<std::string> names = models::dataset_names();
+  for (const models::Dataset& dataset : declared.datasets) names.push_back(dataset.name);
+  return names;
+}
+
+bool is_declared(const models::Model& model) {
+  return !model.layers;
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,192 @@
+#include "experiments/config/foreign.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+
+#include "base/nearest_name.h"
+#include "base/sha256.h"
+#include "experiments/config/found_files.h"
+#include "experiments/config/sheet.h"
+#include "experiments/config/vocabulary.h"
+
+namespace trainyard::experiments {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A list of texts, none of them with a zero byte: those are arguments and names of files.
+std::vector<std::string> texts_of(const Member& member, const std::string& where, Problems& problems) {
+  std::vector<std::string> texts;
+  const Item::List* list = member.value.list();
+  bool sound = list != nullptr && !list->empty();
+  if (list != nullptr)
+    for (const Item& item : *list) {
+      const std::string* text = item.text();
+      if (text == nullptr || text->find('\0') != std::string::npos)
+        sound = false;
+      else
+        texts.push_back(*text);
+    }
+  if (!sound)
+    problems.error(member.value.at, member.name + " of " + where +
+                                        " must be a list of texts, as in [\"python3\", \"train.py\"], is " +
+                                        description(member.value));
+  return sound ? texts : std::vector<std::string>{};
+}
+
+// What the launch contract sets itself, see docs/record-protocol.md.
+bool is_of_the_launch(const std::string& name) {
+  static constexpr std::array names{
+      "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",          "ROLE_RANK",
+      "MASTER_ADDR", "MASTER_PORT", "NODE_RANK",  "OMP_NUM_THREADS",  "CUDA_VISIBLE_DEVICES"};
+  return std::ranges::find(names, name) != names.end() || name.starts_with("TRAINYARD_") ||
+         name.starts_with("TORCHELASTIC_");
+}
+
+bool is_variable_name(const std::string& name) {
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::ranges::all_of(name, in_name);
+}
+
+void read_variable(const Member& member, const std::string& where, ForeignTable& foreign,
+                   Problems& problems) {
+  const std::string* text = member.value.text();
+  if (!is_variable_name(member.name))
+    problems.error(member.at, "env of " + where + " has " + in_quotes(member.name) +
+                                  ", and a variable's name has letters, digits and underscores alone");
+  else if (is_of_the_launch(member.name))
+    problems.error(member.at, member.name + " is set by trainyard for each rank; leave it out of env");
+  else if (text == nullptr || text->find('\0') != std::string::npos)
+    problems.error(member.value.at, member.name + " of env must be a text, as in { NAME = \"value\" }, is " +
+                                        description(member.value));
+  else
+    foreign.environment[member.name] = *text;
+}
+
+void read_environment(const Member& member, const std::string& where, ForeignTable& foreign,
+                      Problems& problems) {
+  const Item::Table* table = section_table(member, "env of " + where, problems);
+  if (table == nullptr) return;
+  for (const Member& variable : *table) read_variable(variable, where, foreign, problems);
+}
+
+struct Filled {
+  std::string text;
+  std::string unknown;  // the first name that stands for nothing
+  bool open = false;    // a brace that is not closed
+};
+
+Filled filled(const std::string& argument, const std::map<std::string, models::Value>& values) {
+  Filled result;
+  for (std::size_t i = 0; i < argument.size(); ++i) {
+    const bool doubled = i + 1 < argument.size() && argument[i + 1] == argument[i];
+    if (argument[i] != '{' || doubled) {
+      if (doubled && (argument[i] == '{' || argument[i] == '}')) ++i;
+      result.text += argument[i];
+      continue;
+    }
+    const auto end = argument.find('}', i);
+    result.open = end == std::string::npos;
+    if (result.open) return result;
+    const std::string name = argument.substr(i + 1, end - i - 1);
+    const auto value = values.find(name);
+    if (value != values.end())
+      result.text += plain_text(value->second);
+    else if (result.unknown.empty())
+      result.unknown = name;
+    i = end;
+  }
+  return result;
+}
+
+std::string hash_of(const fs::path& file, const Experiment& experiment) {
+  std::ifstream in;
+  if (fs::is_regular_file(file)) in.open(file, std::ios::binary);  // a pipe would be waited for
+  if (!in.is_open())
+    throw UserError("the file " + file.string() + " of a strategy cannot be read",
+                    "`files` are looked for beside the experiment's file",
+                    {.file = experiment.file.string()});
+  models::Sha256 hash;
+  std::array<char, 65536> buffer;
+  while (in.read(buffer.data(), buffer.size()), in.gcount() > 0)
+    hash.update(std::string_view(buffer.data(), static_cast<std::size_t>(in.gcount())));
+  return hash.hex();
+}
+
+// An entry of `files` is the file itself, or those that its pattern or folder finds.
+std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& folder,
+                                  const Experiment& experiment) {
+  if (!finds_files(entry, folder)) return {{entry, hash_of(folder / entry, experiment), false}};
+  std::vector<ForeignFile> files;
+  for (const FoundFile& found : found_files(entry, folder))
+    files.push_back({found.name, hash_of(found.place, experiment), true});
+  if (files.empty())
+    throw UserError("`files` has " + in_quotes(entry) + ", which finds no file in " + folder.string(),
+                    "mend the name or pattern; hidden files and __pycache__ do not count",
+                    {.file = experiment.file.string()});
+  return files;
+}
+
+}  // namespace
+
+std::optional<ForeignTable> read_foreign(const Item::Table& table, const std::string& where,
+                                         Problems& problems) {
+  std::optional<ForeignTable> foreign;
+  const Member* files = nullptr;
+  const Member* environment = nullptr;
+  for (const Member& member : table) {
+    if (member.name == "command")
+      foreign = ForeignTable{texts_of(member, where, problems), {}, {}, member.at};
+    if (member.name == "files") files = &member;
+    if (member.name == "env") environment = &member;
+  }
+  if (files != nullptr && !foreign) problems.error(files->at, "files of " + where + " needs a command");
+  if (environment != nullptr && !foreign)
+    problems.error(environment->at, "env of " + where + " needs a command");
+  if (environment != nullptr && foreign) read_environment(*environment, where, *foreign, problems);
+  if (files != nullptr && foreign) foreign->files = texts_of(*files, where, problems);
+  return foreign;
+}
+
+void fill_command(const ForeignTable& foreign, Run& run, Problems& problems) {
+  const auto values = values_by_name(run);
+  const auto fill = [&](const std::string& text) {
+    const Filled result = filled(text, values);
+    if (result.open)
+      problems.error(foreign.at, in_quotes(text) + " has a { that is not closed; write {{ for a brace");
+    if (!result.unknown.empty()) {
+      std::vector<std::string> names;
+      for (const auto& each : values) names.push_back(each.first);
+      problems.error(foreign.at,
+                     "a run has no value " + in_quotes(result.unknown) + key_advice(result.unknown, names));
+    }
+    return result.text;
+  };
+  run.strategy.command.clear();
+  for (const std::string& argument : foreign.command) run.strategy.command.push_back(fill(argument));
+  for (const auto& [name, text] : foreign.environment) run.strategy.environment[name] = fill(text);
+  for (const std::string& file : foreign.files) run.strategy.files.push_back({file, "", false});
+}
+
+void resolve_files(Experiment& experiment) {
+  const fs::path folder = fs::absolute(experiment.file).parent_path();
+  std::map<std::string, std::vector<ForeignFile>> entries;  // of `files`, each once
+  for (Run& run : experiment.runs) {
+    if (!run.strategy.foreign()) continue;
+    run.strategy.folder = folder.string();
+    std::vector<ForeignFile> files;
+    for (const ForeignFile& entry : run.strategy.files) {
+      auto [place, is_new] = entries.try_emplace(entry.name);
+      if (is_new) place->second = files_of(entry.name, folder, experiment);
+      files.insert(files.end(), place->second.begin(), place->second.end());
+    }
+    run.strategy.files = std::move(files);
+  }
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,142 @@
+#include "experiments/config/toml_tree.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include <toml++/toml.h>
+
+#include "base/printable.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+Location place(const toml::source_position& position, const std::string& file) {
+  return {file, static_cast<int>(position.line), static_cast<int>(position.column)};
+}
+
+Item to_item(const toml::node& node, const std::string& file);
+
+bool before(const Location& a, const Location& b) {
+  return a.line != b.line ? a.line < b.line : a.column < b.column;
+}
+
+// toml++ sorts by name; the file's order is the order of places.
+Item::Table to_table(const toml::table& table, const std::string& file) {
+  Item::Table members;
+  for (const auto& [key, node] : table)
+    members.push_back({std::string(key.str()), place(key.source().begin, file), to_item(node, file)});
+  std::stable_sort(members.begin(), members.end(),
+                   [](const Member& a, const Member& b) { return before(a.at, b.at); });
+  return members;
+}
+
+Item::List to_list(const toml::array& array, const std::string& file) {
+  Item::List items;
+  for (const toml::node& node : array) items.push_back(to_item(node, file));
+  return items;
+}
+
+Item to_item(const toml::node& node, const std::string& file) {
+  Item item{place(node.source().begin, file), Item::Date{}};
+  if (const auto* table = node.as_table()) item.content = to_table(*table, file);
+  if (const auto* array = node.as_array()) item.content = to_list(*array, file);
+  if (const auto* text = node.as_string()) item.content = text->get();
+  if (const auto* integer = node.as_integer()) item.content = integer->get();
+  if (const auto* number = node.as_floating_point()) item.content = number->get();
+  if (const auto* boolean = node.as_boolean()) item.content = boolean->get();
+  return item;
+}
+
+bool in_key(char character) {
+  const auto code = static_cast<unsigned char>(character);
+  return std::isalnum(code) != 0 || code >= 0x80 ||
+         std::string_view("_-\"' \t.").find(character) != std::string_view::npos;
+}
+
+// A key of very many parts makes a tree so deep that the parser's own recursion ends the process: such a line
+// is refused before parsing. A number or a sentence has few points in a row.
+void refuse_long_keys(std::string_view text, const std::string& file) {
+  Location at{file, 1, 0};
+  int points = 0;
+  char last = '\0';
+  for (const char character : text) {
+    ++at.column;
+    if (character == '\n') at = {file, at.line + 1, 0};
+    if (!in_key(character) || (character == '.' && last == '.')) points = 0;
+    if (character == '.' && last != '.' && ++points >= max_key_parts)
+      throw NotToml{at, "a key has more than " + std::to_string(max_key_parts) + " parts"};
+    if (character != ' ' && character != '\t') last = character;
+  }
+}
+
+// "Error while parsing string: …" is the parser's way to begin.
+std::string not_toml(std::string_view description) {
+  constexpr std::string_view start = "Error while ";
+  if (description.starts_with(start)) description.remove_prefix(start.size());
+  return "not TOML: " + models::printable_line(description);
+}
+
+}  // namespace
+
+Item parse_toml(const std::string& text, const std::string& file) {
+  refuse_long_keys(text, file);
+  try {
+    return to_item(toml::parse(text, file), file);
+  } catch (const toml::parse_error& error) {
+    throw NotToml{place(error.source().begin, file), not_toml(error.description())};
+  }
+}
+
+std::optional<Item> parse_toml_value(const std::string& text, const Location& at) {
+  try {
+    const Item root = parse_toml("value = " + text, at.file);
+    const Item::Table& members = *root.table();
+    if (members.size() != 1 || members.front().name != "value") return std::nullopt;
+    return Item{at, members.front().value.content};
+  } catch (const NotToml&) {
+    return std::nullopt;
+  }
+}
+
+namespace {
+
+std::optional<models::Value> list_value(const Item::List& items) {
+  std::vector<std::int64_t> integers;
+  std::vector<double> numbers;
+  for (const Item& item : items) {
+    if (const auto* integer = std::get_if<std::int64_t>(&item.content)) {
+      integers.push_back(*integer);
+      numbers.push_back(static_cast<double>(*integer));
+    } else if (const auto* number = std::get_if<double>(&item.content)) {
+      numbers.push_back(*number);
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (integers.size() == items.size()) return integers;
+  return numbers;
+}
+
+}  // namespace
+
+std::optional<models::Value> as_value(const Item& item) {
+  if (const auto* boolean = std::get_if<bool>(&item.content)) return *boolean;
+  if (const auto* integer = std::get_if<std::int64_t>(&item.content)) return *integer;
+  if (const auto* number = std::get_if<double>(&item.content)) return *number;
+  if (const std::string* text = item.text()) return *text;
+  if (const Item::List* list = item.list()) return list_value(*list);
+  return std::nullopt;
+}
+
+// What a message repeats of a value: enough to find it.
+constexpr std::size_t repeated_columns = 120;
+
+std::string description(const Item& item) {
+  if (const auto value = as_value(item)) return models::shortened(models::to_text(*value), repeated_columns);
+  if (item.table() != nullptr) return "a table";
+  return item.list() != nullptr ? "a list" : "a date";
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,56 @@
+// A TOML file as a tree of plain values in the order of the file, each with its place. The only part that
+// knows toml++; everything else of `file` reads this tree.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parameter.h"
+
+namespace trainyard::experiments {
+
+inline constexpr std::size_t max_file_bytes = 1 << 20;
+
+struct Member;
+
+struct Item {
+  struct Date {};  // dates and times: nothing here takes one
+  using List = std::vector<Item>;
+  using Table = std::vector<Member>;  // in the order of the file
+  Location at;
+  std::variant<Date, bool, std::int64_t, double, std::string, List, Table> content;
+
+  const Table* table() const { return std::get_if<Table>(&content); }
+  const List* list() const { return std::get_if<List>(&content); }
+  const std::string* text() const { return std::get_if<std::string>(&content); }
+};
+
+struct Member {
+  std::string name;
+  Location at;  // of the name
+  Item value;
+};
+
+struct NotToml {
+  Location at;
+  std::string message;
+};
+
+// The root table. Throws NotToml, also for keys of more than `max_key_parts` parts.
+Item parse_toml(const std::string& text, const std::string& file);
+inline constexpr int max_key_parts = 32;
+
+// One value as it would stand after `key =`; nothing where it is none.
+std::optional<Item> parse_toml_value(const std::string& text, const Location& at);
+
+// Scalars and lists of numbers as a parameter's value; nothing for tables, dates and other lists.
+std::optional<models::Value> as_value(const Item& item);
+
+// What an item is, for messages: its value as in TOML, or "a list", "a table", "a date".
+std::string description(const Item& item);
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,314 @@
+#include "experiments/design/contract.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "models/catalogue.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+using Values = std::map<std::string, models::Value>;
+
+const std::vector<ContractTerm>& terms_table() {
+  static const std::vector<ContractTerm> rows{
+      {"dataset", {"dataset"}, "data"},
+      {"data_fingerprint", {"dataset", "data_fingerprint"}, "data fingerprint"},
+      {"data_split", {"data_split"}, "data split"},
+      {"train_samples", {"train_samples"}, "training samples"},
+      {"vocabulary", {"vocabulary_min_frequency", "vocabulary_max_size"}, "vocabulary"},
+      {"augmentation", {"augmentation"}, "augmentation"},
+      {"epochs", {"epochs"}, "epochs"},
+      {"global_batch", {"global_batch", "batch"}, "global batch (samples a step)"},
+      {"sampler", {"sampler"}, "sampler"},
+      {"optimizer", {"optimizer", "momentum"}, "optimizer"},
+      {"learning_rate", {"learning_rate", "learning_rate_scaling"}, "learning rate"},
+      {"learning_rate_schedule",
+       {"learning_rate_schedule", "learning_rate_step_epochs", "learning_rate_factor"},
+       "learning rate schedule"},
+      {"weight_decay", {"weight_decay"}, "weight decay"},
+      {"clip_norm", {"clip_norm"}, "gradient clipping"},
+      {"precision", {"precision"}, "precision"},
+      {"batch_norm", {"batch_norm"}, "batch normalisation"},
+      {"threads", {"threads"}, "threads per rank", false},
+      {"device", {"device"}, "kind of device", false},
+      {"initial_weights", {"initial_weights"}, "initial weights", false},
+      {"batches",
+       {"batches", "sampler", "batch", "global_batch", "train_samples", "dataset", "data_split"},
+       "data order",
+       false},
+      {"versions", {"versions"}, "versions", false},
+      {"samples",
+       {"samples", "sampler", "train_samples", "dataset", "data_split"},
+       "samples seen in an epoch",
+       false},
+      {"machine", {"machine"}, "machine", false, true}};
+  return rows;
+}
+
+std::string value_text(const Values& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? "" : plain_text(found->second);
+}
+
+// One of the keys that only some runs have, appended as " name value".
+void append_value(std::string& to, const Values& values, const std::string& name) {
+  if (const std::string value = value_text(values, name); !value.empty())
+    to += (to.empty() ? "" : " ") + name + " " + value;
+}
+
+// Of the first step, as `effective_learning_rate`; a batch that is given for each replica says so in its
+// text.
+std::string learning_rate(const Values& values) {
+  const std::string scaling = value_text(values, "learning_rate_scaling");
+  const auto rate = values.find("learning_rate");
+  const auto batch = values.find("global_batch");
+  if (rate == values.end()) return "";
+  const bool scaled = (scaling == "linear" || scaling == "sqrt") && batch != values.end();
+  const std::string given = value_text(values, "batch");
+  if (!scaled || given.find(" per ") == std::string::npos) return plain_text(rate->second);
+  const double growth = static_cast<double>(std::get<std::int64_t>(batch->second)) / std::stod(given);
+  return models::to_text(std::get<double>(rate->second) * (scaling == "linear" ? growth : std::sqrt(growth)));
+}
+
+const models::Model* model_of(const Values& values) {
+  const std::string name = value_text(values, "model");
+  const auto rows = models::catalogue();
+  const auto found = std::ranges::find(rows, name, &models::Model::name);
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// Layers that average over a batch: only there does it matter whose batch it is.
+bool averages_batches(const models::Model& model, const Values& values) {
+  models::Hyperparameters hyperparameters;
+  for (const models::Parameter& parameter : model.hyperparameters)
+    if (const auto found = values.find(parameter.name); found != values.end())
+      hyperparameters[parameter.name] = found->second;
+  const auto rows = models::datasets();
+  const auto dataset = std::ranges::find(rows, value_text(values, "dataset"), &models::Dataset::name);
+  if (dataset == rows.end() || hyperparameters.size() < model.hyperparameters.size()) return false;
+  const std::vector<models::Layer> layers = model.layers(hyperparameters, models::input_shape(*dataset));
+  return std::ranges::any_of(
+      layers, [](const models::Layer& layer) { return layer.kind.find("batch_norm") != std::string::npos; });
+}
+
+bool allowed_by(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_hyperparameter_of_any(const std::string& name) {
+  for (const models::Model& model : models::catalogue())
+    for (const models::Parameter& parameter : model.hyperparameters)
+      if (parameter.name == name) return true;
+  return false;
+}
+
+// Of models that only the file knows: what is no value of every run is a parameter of them.
+bool is_own_parameter(const std::string& name) {
+  return !is_run_value(name) && std::ranges::none_of(terms_table(), [&](const ContractTerm& term) {
+    return term.name == name || term.title == name;
+  });
+}
+
+// A term of the table, or a hyper-parameter.
+ContractTerm term_named(const std::string& name) {
+  const auto found = std::ranges::find(terms_table(), name, &ContractTerm::name);
+  return found == terms_table().end() ? ContractTerm{name, {name}, name} : *found;
+}
+
+// Another network has other weights: what varies the one allows the other.
+bool has_other_network(const std::vector<TermDifference>& differences) {
+  return std::ranges::any_of(differences, [](const TermDifference& one) {
+    return one.title == "model" || is_hyperparameter_of_any(one.title) || is_own_parameter(one.title);
+  });
+}
+
+std::vector<std::string> lines_of(const StatedTerms& terms, const std::string& name) {
+  const auto found = terms.find(name);
+  if (found == terms.end()) return {};
+  std::vector<std::string> lines(1);
+  for (const char character : found->second) {
+    if (character == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += character;
+  }
+  return lines;
+}
+
+bool is_of_parts(const std::string& name) {
+  return name == "initial_weights" || name == "batches";
+}
+
+// Of the layers or epochs that both name, the first with another hash: "0.weight 3fa9…" of each.
+std::optional<std::pair<std::string, std::string>> first_other_part(const std::string& name,
+                                                                    const StatedTerms& baseline,
+                                                                    const StatedTerms& arm) {
+  const std::size_t begin = name == "batches" ? std::string_view("epoch ").size() : 0;
+  const auto part_of = [&](const std::string& line) { return line.substr(0, line.find(' ', begin)); };
+  std::map<std::string, std::string> others;
+  for (const std::string& line : lines_of(arm, name)) others.emplace(part_of(line), line);
+  for (const std::string& line : lines_of(baseline, name)) {
+    const auto other = others.find(part_of(line));
+    if (other != others.end() && other->second != line) return std::pair(line, other->second);
+  }
+  return std::nullopt;
+}
+
+TermDifference difference_of(const std::string& name, const std::string& baseline, const std::string& arm,
+                             const Compare& compare) {
+  const ContractTerm term = term_named(name);
+  TermDifference difference;
+  difference.title = term.title;
+  difference.baseline = baseline;
+  difference.arm = arm;
+  difference.by_axis = allowed_by(term.declared_by, compare.axis) ||
+                       (compare.axis == "model" &&
+                        (name == "model" || is_hyperparameter_of_any(name) || is_own_parameter(name)));
+  difference.declared =
+      difference.by_axis || std::ranges::any_of(term.declared_by, [&](const std::string& one) {
+        return allowed_by(compare.differs, one);
+      });
+  difference.only_times = term.only_times;
+  difference.declare_as = term.declared_by.front();
+  return difference;
+}
+
+// A number as the terms of our own arms have it: 0.0005 and 5e-4 are one.
+std::string text_of(const nlohmann::json& stated) {
+  if (stated.is_string()) return stated.get<std::string>();
+  return stated.is_number_float() ? models::to_text(stated.get<double>()) : stated.dump();
+}
+
+}  // namespace
+
+std::span<const ContractTerm> contract_terms() {
+  return terms_table();
+}
+
+StatedTerms stated_by(const Values& values) {
+  StatedTerms terms;
+  for (const char* same_name : {"dataset", "data_split", "train_samples", "augmentation", "epochs",
+                                "global_batch", "sampler", "weight_decay", "clip_norm"})
+    if (const std::string value = value_text(values, same_name); !value.empty()) terms[same_name] = value;
+  if (terms.contains("dataset") && !terms.contains("train_samples")) terms["train_samples"] = "all";
+  append_value(terms["vocabulary"], values, "vocabulary_min_frequency");
+  append_value(terms["vocabulary"], values, "vocabulary_max_size");
+  terms["optimizer"] = value_text(values, "optimizer");
+  append_value(terms["optimizer"], values, "momentum");
+  terms["learning_rate"] = learning_rate(values);
+  terms["learning_rate_schedule"] = value_text(values, "learning_rate_schedule");
+  append_value(terms["learning_rate_schedule"], values, "learning_rate_step_epochs");
+  append_value(terms["learning_rate_schedule"], values, "learning_rate_factor");
+  if (const models::Model* model = model_of(values)) {
+    terms["model"] = model->name;
+    for (const models::Parameter& parameter : model->hyperparameters)
+      if (const std::string value = value_text(values, parameter.name); !value.empty())
+        terms[parameter.name] = value;
+    terms["batch_norm"] = value_text(values, "batch_norm");
+    if (terms["batch_norm"] != "local" && !averages_batches(*model, values)) terms["batch_norm"] = "local";
+    const std::string precision = value_text(values, "precision");
+    terms["precision"] = precision.empty() ? "float32" : precision;
+  }
+  if (model_of(values) == nullptr) {
+    terms["model"] = value_text(values, "model");
+    for (const auto& [name, value] : values)
+      if (!is_run_value(name)) terms[name] = plain_text(value);
+  }
+  std::erase_if(terms, [](const auto& term) { return term.second.empty(); });
+  return terms;
+}
+
+StatedTerms stated_by_start(const nlohmann::json& start) {
+  StatedTerms terms;
+  if (!start.is_object()) return terms;
+  for (const ContractTerm& term : terms_table()) {
+    const auto found = start.find(term.name);
+    if (found == start.end() || found->is_null() || term.name == "batches") continue;  // its epochs state it
+    if (found->is_object() && term.name == "initial_weights") {
+      std::map<std::string, std::string> hashes;
+      for (const auto& [path, hash] : found->items())
+        hashes[path] = hash.is_string() ? hash.get<std::string>() : hash.dump();
+      terms[term.name] = weights_text(hashes);
+      continue;
+    }
+    terms[term.name] = text_of(*found);
+  }
+  return terms;
+}
+
+std::string weights_text(const std::map<std::string, std::string>& hash_by_path) {
+  std::vector<std::pair<std::string, std::string>> layers(hash_by_path.begin(), hash_by_path.end());
+  // "2.weight" before "10.weight"
+  std::ranges::stable_sort(layers, {}, [](const auto& layer) { return std::atoi(layer.first.c_str()); });
+  std::string all;
+  for (const auto& [path, hash] : layers)
+    all.append(all.empty() ? "" : "\n").append(path).append(" ").append(hash);
+  return all;
+}
+
+std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch) {
+  std::string all;
+  for (const auto& [epoch, hash] : hash_by_epoch)
+    all.append(all.empty() ? "epoch " : "\nepoch ").append(std::to_string(epoch)).append(" ").append(hash);
+  return all;
+}
+
+std::vector<std::string> not_stated(const StatedTerms& terms) {
+  static const std::set<std::string> asked{"data_fingerprint", "epochs",          "global_batch",
+                                           "optimizer",        "learning_rate",   "learning_rate_schedule",
+                                           "precision",        "batch_norm",      "threads",
+                                           "device",           "initial_weights", "batches"};
+  std::vector<std::string> missing;
+  for (const ContractTerm& term : terms_table())
+    if (asked.contains(term.name) && !terms.contains(term.name)) missing.push_back(term.title);
+  return missing;
+}
+
+std::string declared_mesh_difference(const Values& baseline, const Values& arm) {
+  const models::Model* model = model_of(arm);
+  const auto parts = [](const Values& values) {
+    std::string all;
+    for (const char* name : {"replicas", "micro_batches"}) append_value(all, values, name);
+    return all;
+  };
+  if (model == nullptr || value_text(arm, "batch_norm") == "sync" || parts(baseline) == parts(arm)) return "";
+  return averages_batches(*model, arm) ? "batch normalisation takes its statistics from each replica's and "
+                                         "micro-batch's own part of a step"
+                                       : "";
+}
+
+std::string to_text(const TermDifference& difference) {
+  return difference.title + " " + difference.arm + " against " + difference.baseline;
+}
+
+std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,
+                                            const Compare& compare) {
+  std::vector<TermDifference> differences;
+  for (const auto& [name, value] : baseline) {
+    const auto other = arm.find(name);
+    if (other != arm.end() && other->second != value && !is_of_parts(name))
+      differences.push_back(difference_of(name, value, other->second, compare));
+  }
+  if (const auto epoch = first_other_part("batches", baseline, arm))
+    differences.push_back(difference_of("batches", epoch->first, epoch->second, compare));
+  if (has_other_network(differences)) return differences;
+  if (const auto layer = first_other_part("initial_weights", baseline, arm))
+    differences.push_back(difference_of("initial_weights", layer->first, layer->second, compare));
+  return differences;
+}
+
+std::vector<std::string> contract_names() {
+  std::set<std::string> names;
+  for (const ContractTerm& term : terms_table())
+    names.insert(term.declared_by.begin(), term.declared_by.end());
+  return {names.begin(), names.end()};
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,151 @@
+#include <cstdlib>
+#include <deque>
+#include <string_view>
+#include <system_error>
+
+#include "base/joined.h"
+#include "experiments/config/foreign.h"
+#include "experiments/file/file.h"
+#include "experiments/matrix/stage_split.h"
+#include "models/samples/parts.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+// What is read for one data set of the file.
+struct Source {
+  std::string name;
+  std::filesystem::path folder;
+};
+
+// What the facts of data depend on; everything else of a choice is as it is by default.
+models::DataChoice asked(const Source& source, const models::DataChoice& choice) {
+  models::DataChoice asked;
+  if (models::find_dataset(source.name).kind != models::DataKind::images) {
+    asked = choice;
+    asked.fingerprint.clear();
+    asked.input = {};
+  }
+  asked.dataset.clear();
+  asked.source = source.name;
+  asked.folder = source.folder;
+  asked.split_seed = choice.split_seed;
+  asked.image_size = choice.image_size;
+  return asked;
+}
+
+class Finder {
+ public:
+  Finder(const Experiment& experiment, const DataSearch& search) : experiment_(experiment), search_(search) {}
+
+  void resolve(Run& run) {
+    models::DataChoice& choice = run.data;
+    if (!run.declared.dataset_title.empty()) {  // the program reads it; nothing is known but its name
+      choice.source = choice.dataset;
+      return;
+    }
+    const Source& found = source(choice.dataset);
+    choice.source = found.name;
+    choice.folder = found.folder;
+    const models::DataFacts& known = facts(asked(found, choice));
+    choice.fingerprint = known.fingerprint;
+    choice.input = known.input;
+    check_enough(run, models::training_samples(choice, known.sizes));
+  }
+
+ private:
+  void check_enough(const Run& run, std::int64_t samples) const {
+    if (samples >= run.strategy.sharing_replicas()) return;
+    throw UserError("the run \"" + label(run) + "\" has " + std::to_string(samples) +
+                        " training samples of " + run.data.source + ", fewer than its " +
+                        std::to_string(run.strategy.replicas) + " replicas",
+                    "train with more samples or fewer replicas", {.file = experiment_.file.string()});
+  }
+
+  const Source& source(const std::string& dataset) {
+    const auto known = sources_.find(dataset);
+    if (known != sources_.end()) return known->second;
+    return sources_.emplace(dataset, find(models::find_dataset(dataset))).first->second;
+  }
+
+  Source find(const models::Dataset& dataset) const {
+    if (dataset.generated()) return {dataset.name, {}};
+    std::vector<std::filesystem::path> looked_in;
+    if (search_.directory && !dataset.folders.empty()) looked_in.push_back(*search_.directory);
+    const auto line = experiment_.data.find(dataset.name);
+    const bool has_line = line != experiment_.data.end();
+    if (has_line && line->second != "synthetic")
+      looked_in.push_back(experiment_.file.parent_path() / line->second);  // beside the file, unless absolute
+    for (const std::filesystem::path& directory : looked_in)
+      if (const auto folder = models::find_folder(dataset, directory))
+        return {dataset.name, std::filesystem::absolute(*folder).lexically_normal()};
+    if (has_line && line->second == "synthetic" && !dataset.stand_in.empty()) return {dataset.stand_in, {}};
+    throw UserError(not_found(dataset, looked_in), advice(dataset), {.file = experiment_.file.string()});
+  }
+
+  static std::string not_found(const models::Dataset& dataset,
+                               const std::vector<std::filesystem::path>& looked_in) {
+    std::string text = "data set \"" + dataset.name + "\" ";
+    if (looked_in.empty()) return text + "has no folder";
+    return text + (dataset.folders.empty() ? "has neither classes nor arrays in " : "was not found in ") +
+           models::joined(looked_in,
+                          [](const std::filesystem::path& directory) { return directory.string(); });
+  }
+
+  static std::string advice(const models::Dataset& dataset) {
+    if (dataset.folders.empty())
+      return "write [data] " + dataset.name +
+             " = \"FOLDER\", with a folder a class of PNG or JPEG, or train-images.npy and train-labels.npy";
+    return "give --data DIR or TRAINYARD_DATA, where DIR holds a folder " + dataset.folders.front() +
+           ", or write [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
+  }
+
+  // Of equal questions once, whatever the data set is asked for as.
+  const models::DataFacts& facts(models::DataChoice question) {
+    for (const auto& [known, answer] : facts_)
+      if (known == question) return answer;
+    models::DataFacts fresh = models::facts(models::find_dataset(question.source), question.folder, question);
+    return facts_.emplace_back(std::move(question), std::move(fresh)).second;
+  }
+
+  const Experiment& experiment_;
+  const DataSearch& search_;
+  std::map<std::string, Source> sources_;  // by data set asked for
+  std::deque<std::pair<models::DataChoice, models::DataFacts>> facts_;
+};
+
+// UserError for two equal ones.
+std::vector<std::string> keys_of(const Experiment& experiment) {
+  std::vector<std::string> keys;
+  std::map<std::string_view, const Run*> first;
+  keys.reserve(experiment.runs.size());
+  for (const Run& run : experiment.runs) {
+    const auto [same, is_new] = first.emplace(keys.emplace_back(run_key(run)), &run);
+    if (is_new) continue;
+    throw UserError("the runs \"" + label(*same->second) + "\" and \"" + label(run) +
+                        "\" have the same key " + keys.back() +
+                        ": they read the same data and do the same work",
+                    "leave one out with [[exclude]]", {.file = experiment.file.string()});
+  }
+  return keys;
+}
+
+}  // namespace
+
+DataSearch data_search(const std::optional<std::filesystem::path>& from_command_line) {
+  if (from_command_line) return {from_command_line};
+  const char* directory = std::getenv("TRAINYARD_DATA");  // NOLINT(concurrency-mt-unsafe)
+  if (directory == nullptr || *directory == '\0') return {};
+  return {std::filesystem::path(directory)};
+}
+
+void resolve_data(Experiment& experiment, const DataSearch& search) {
+  Finder finder(experiment, search);
+  for (Run& run : experiment.runs) finder.resolve(run);
+  resolve_stages(experiment);
+  resolve_files(experiment);
+  experiment.keys = keys_of(experiment);
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,216 @@
+#include "experiments/matrix/expand.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "experiments/config/vocabulary.h"
+#include "experiments/matrix/resolve.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+std::size_t length(const Dimension& dimension) {
+  return dimension.front().values.size();
+}
+
+// The index-th point of the product; the last dimension runs fastest.
+Point matrix_point(const Matrix& matrix, std::size_t index) {
+  Point point{matrix.at, {}};
+  for (auto dimension = matrix.dimensions.rbegin(); dimension != matrix.dimensions.rend(); ++dimension) {
+    for (const Axis& axis : *dimension) point.values[axis.name] = axis.values[index % length(*dimension)];
+    index /= length(*dimension);
+  }
+  return point;
+}
+
+bool matches(const Row& row, const std::map<std::string, models::Value>& values) {
+  return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& entry) {
+    const auto found = values.find(entry.first);
+    return found != values.end() && found->second == entry.second.value;
+  });
+}
+
+// The rows of [[exclude]], and which of them have removed a run.
+class Exclusion {
+ public:
+  explicit Exclusion(const std::vector<Row>& rows) : rows_(rows), used_(rows.size(), false) {}
+
+  bool removes(const Run& run) {
+    if (rows_.empty()) return false;
+    const auto values = values_by_name(run);
+    bool removed = false;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (matches(rows_[i], values)) removed = used_[i] = true;
+    return removed;
+  }
+
+  void report_unused(Problems& problems) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (!used_[i]) problems.warning(rows_[i].at, "[[exclude]] matches no run of the matrix");
+  }
+
+ private:
+  const std::vector<Row>& rows_;
+  std::vector<bool> used_;
+};
+
+// The point of an added row; nothing where it does not say which value of an axis it has, or says it wrongly.
+std::optional<Point> included_point(const Matrix& matrix, const Row& row, Problems& problems) {
+  Point point{row.at, row.settings};
+  bool complete = !row.broken;
+  const auto missing = [&](const std::string& axis, const std::string& why) {
+    if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
+    problems.error(row.at, "[[include]] does not say which " + axis + why);
+    complete = false;
+  };
+  for (const Dimension& dimension : matrix.dimensions)
+    for (const Axis& axis : dimension) {
+      if (point.values.contains(axis.name)) continue;
+      if (axis.values.size() == 1) {
+        point.values[axis.name] = axis.values.front();
+      } else {
+        missing(axis.name, ", and the matrix has " + std::to_string(axis.values.size()));
+      }
+    }
+  if (!point.values.contains("model") && matrix.axis("model") == nullptr) missing("model", "");
+  if (!complete) return std::nullopt;
+  return point;
+}
+
+bool suits_model(const Row& row, const models::Model& model, Problems& problems) {
+  const std::size_t errors = problems.errors();
+  for (const auto& [name, setting] : row.settings)
+    if (run_parameter(name) == nullptr && hyperparameter(model, name) == nullptr)
+      problems.error(setting.at, name + " is not a key of model " + in_quotes(model.name));
+  return problems.errors() == errors;
+}
+
+// Runs in order, each once. A repetition is a problem, but not where --set has made different runs equal.
+class Collection {
+ public:
+  Collection(bool may_repeat, Problems& problems) : may_repeat_(may_repeat), problems_(problems) {}
+
+  void add(const Point& point, Run run, const Location& threads_at) {
+    const auto [same, is_new] = first_.try_emplace(work(run), runs_.size());
+    if (!is_new && may_repeat_) return;
+    if (!is_new) return repeated(point.at, runs_[same->second].run, run);
+    const auto strategy = point.values.find("strategy");
+    runs_.push_back(
+        {std::move(run), strategy == point.values.end() ? point.at : strategy->second.at, threads_at});
+  }
+
+  std::vector<ExpandedRun> finished() {
+    for (const auto& [text, repetition] : repetitions_) {
+      const std::string more =
+          repetition.count > 1 ? " (and " + std::to_string(repetition.count - 1) + " more such runs)" : "";
+      problems_.error(repetition.at, text + more);
+    }
+    return std::move(runs_);
+  }
+
+ private:
+  struct Repetition {
+    Location at;
+    std::size_t count = 0;
+  };
+
+  // Data is found later; until then the data set's name stands for it.
+  static std::string work(Run run) {
+    run.data.source = run.data.dataset;
+    return canonical_work(run);
+  }
+
+  // One problem a place.
+  void repeated(const Location& at, const Run& first, const Run& second) {
+    for (auto& [text, repetition] : repetitions_)
+      if (repetition.at.line == at.line && repetition.at.column == at.column) {
+        ++repetition.count;
+        return;
+      }
+    repetitions_.push_back({"the run \"" + label(second) + "\" is the same as \"" + label(first) +
+                                "\": all that it depends on is equal; leave one out with [[exclude]]",
+                            {at, 1}});
+  }
+
+  bool may_repeat_;
+  Problems& problems_;
+  std::vector<ExpandedRun> runs_;
+  std::map<std::string, std::size_t> first_;
+  std::vector<std::pair<std::string, Repetition>> repetitions_;
+};
+
+// No runs without a model; reports that where nothing else explains it.
+bool has_models(const Sheet& sheet, Problems& problems) {
+  if (sheet.matrix.axis("model") != nullptr) return true;
+  if (sheet.matrix.given && !sheet.matrix.broken)
+    problems.error(sheet.matrix.at, "the matrix has no model, as in model = [\"mlp\"]");
+  return false;
+}
+
+void expand_matrix(const Sheet& sheet, Collection& runs, Problems& problems) {
+  if (!has_models(sheet, problems)) return;
+  Exclusion exclusion(sheet.exclude);
+  const std::size_t count = product_size(sheet.matrix);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Point point = matrix_point(sheet.matrix, i);
+    Problems own;  // of an excluded run nothing is wrong
+    Run run = resolve(sheet, point, own);
+    if (exclusion.removes(run)) continue;
+    problems.add_all(own);
+    runs.add(point, std::move(run), RunSettings(sheet, point).place("threads"));
+  }
+  if (!sheet.matrix.broken) exclusion.report_unused(problems);
+}
+
+void expand_rows(const Sheet& sheet, Collection& runs, Problems& problems) {
+  for (const Row& row : sheet.include) {
+    const auto point = included_point(sheet.matrix, row, problems);
+    if (!point) continue;
+    const auto& model = std::get<std::string>(point->values.at("model").value);
+    if (!suits_model(row, *model_or_null(model, sheet.declared), problems)) continue;
+    Run run = resolve(sheet, *point, problems);
+    runs.add(*point, std::move(run), RunSettings(sheet, *point).place("threads"));
+  }
+}
+
+}  // namespace
+
+std::size_t product_size(const Matrix& matrix) {
+  constexpr std::size_t enough = std::size_t{1} << 62;
+  std::size_t size = matrix.dimensions.empty() ? 0 : 1;
+  for (const Dimension& dimension : matrix.dimensions)
+    size = size > enough / length(dimension) ? enough : size * length(dimension);
+  return size;
+}
+
+std::vector<ExpandedRun> expand(const Sheet& sheet, Problems& problems) {
+  const std::size_t count = product_size(sheet.matrix);
+  if (count + sheet.include.size() > max_runs) {
+    problems.error(sheet.matrix.at, std::to_string(count + sheet.include.size()) +
+                                        " runs are too many; at most " + std::to_string(max_runs) +
+                                        " are allowed");
+    return {};
+  }
+  Collection runs(!sheet.overrides.empty(), problems);
+  expand_matrix(sheet, runs, problems);
+  expand_rows(sheet, runs, problems);
+  return runs.finished();
+}
+
+std::vector<std::string> varied_axes(const Sheet& sheet, const std::vector<ExpandedRun>& runs) {
+  std::vector<std::string> names;
+  for (const Dimension& dimension : sheet.matrix.dimensions)
+    for (const Axis& axis : dimension) names.push_back(axis.name);
+  for (const Row& row : sheet.include)
+    for (const auto& entry : row.settings)
+      if (std::find(names.begin(), names.end(), entry.first) == names.end()) names.push_back(entry.first);
+  std::map<std::string, std::set<models::Value>> values;
+  for (const ExpandedRun& each : runs)
+    for (const auto& [name, value] : values_by_name(each.run)) values[name].insert(value);
+  std::erase_if(names, [&](const std::string& name) { return values[name].size() < 2; });
+  return names;
+}
+
+}  // namespace trainyard::experiments

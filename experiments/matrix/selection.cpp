@@ -1,0 +1,203 @@
+#include "experiments/matrix/selection.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/nearest_name.h"
+#include "experiments/config/vocabulary.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+struct Pair {
+  std::string name;
+  std::string value;
+};
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::optional<Pair> parse_pair(const std::string& text, const std::string& option, Problems& problems) {
+  const std::size_t equals = text.find('=');
+  if (equals != std::string::npos)
+    return Pair{trimmed(text.substr(0, equals)), trimmed(text.substr(equals + 1))};
+  problems.error({.file = option}, in_quotes(text) + " is not name=value, as in epochs=1");
+  return std::nullopt;
+}
+
+// At commas outside of brackets.
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char character : text) {
+    if (character == '[') ++depth;
+    if (character == ']') --depth;
+    if (character == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += character;
+    }
+  }
+  return parts;
+}
+
+Item as_item(const std::string& text, const Location& at) {
+  if (auto item = parse_toml_value(text, at)) return std::move(*item);
+  return {at, text};
+}
+
+bool any_model_has(const Sheet& sheet, const std::string& name) {
+  const auto models = used_models(sheet);
+  return std::any_of(models.begin(), models.end(), [&](const std::string& model) {
+    return hyperparameter(*model_or_null(model, sheet.declared), name) != nullptr;
+  });
+}
+
+// The one value instead of the axis; an axis leaves its zip.
+void replace_axis(Matrix& matrix, const std::string& name, const Setting& setting) {
+  for (Dimension& dimension : matrix.dimensions)
+    std::erase_if(dimension, [&](const Axis& axis) { return axis.name == name; });
+  std::erase_if(matrix.dimensions, [](const Dimension& dimension) { return dimension.empty(); });
+  matrix.dimensions.push_back({Axis{name, setting.at, {setting}}});
+  sort_dimensions(matrix);
+}
+
+void set_everywhere(const std::string& name, const Setting& setting, Sheet& sheet) {
+  const bool always_an_axis = name == "model" || name == "strategy";
+  sheet.overrides[name] = setting;
+  if (sheet.matrix.axis(name) != nullptr || (always_an_axis && sheet.matrix.given))
+    replace_axis(sheet.matrix, name, setting);
+  for (Row& row : sheet.include)
+    if (always_an_axis || row.settings.contains(name)) row.settings[name] = setting;
+}
+
+void apply_change(const Pair& change, Sheet& sheet, Problems& problems) {
+  const Location at{.file = "--set " + change.name};
+  if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, sheet.declared)) {
+    problems.error(at, in_quotes(change.name) + " is not a key" +
+                           key_advice(change.name, all_value_names(sheet.declared)));
+  } else if (run_parameter(change.name) == nullptr && !any_model_has(sheet, change.name)) {
+    problems.error(at, in_quotes(change.name) + " is not a key of any model of the experiment");
+  } else if (auto value = checked_value(change.name, as_item(change.value, at), sheet.declared, problems)) {
+    const auto* label = change.name == "strategy" ? std::get_if<std::string>(&*value) : nullptr;
+    if (label != nullptr && strategy_kind(sheet, *label) == nullptr)
+      problems.error(at, "there is no strategy " + in_quotes(*label) +
+                             models::name_advice(*label, strategy_labels(sheet)));
+    else
+      set_everywhere(change.name, {std::move(*value), at}, sheet);
+  }
+}
+
+using Values = std::map<std::string, models::Value>;
+using Alternatives = std::map<std::string, std::vector<std::string>>;  // values by name
+
+bool has_one_of(const Values& values, const std::string& name, const std::vector<std::string>& texts) {
+  const auto found = values.find(name);
+  return found != values.end() && std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+           return means(text, found->second);
+         });
+}
+
+Alternatives parse_where(const std::vector<std::string>& conditions, const std::string& option,
+                         Problems& problems) {
+  Alternatives alternatives;
+  for (const std::string& condition : conditions)
+    for (const std::string& part : split(condition))
+      if (const auto pair = parse_pair(part, option, problems))
+        alternatives[pair->name].push_back(pair->value);
+  return alternatives;
+}
+
+void report_useless(const std::string& option, const std::string& name, const std::vector<std::string>& texts,
+                    const std::vector<Values>& runs, Problems& problems) {
+  const Location at{.file = option + " " + name};
+  std::vector<std::string> known;
+  for (const Values& values : runs)
+    if (const auto value = values.find(name); value != values.end())
+      if (std::string text = plain_text(value->second);
+          std::find(known.begin(), known.end(), text) == known.end())
+        known.push_back(std::move(text));
+  if (known.empty()) {
+    std::set<std::string> names;
+    for (const Values& values : runs)
+      for (const auto& entry : values) names.insert(entry.first);
+    problems.error(at, in_quotes(name) + " is not a value of any run" +
+                           models::name_advice(name, std::vector(names.begin(), names.end())));
+    return;
+  }
+  for (const std::string& text : texts)
+    if (std::none_of(runs.begin(), runs.end(),
+                     [&](const Values& values) { return has_one_of(values, name, {text}); }))
+      problems.error(at, "no run has " + name + " = " + text + models::name_advice(text, known));
+}
+
+std::vector<Values> values_of(const std::vector<ExpandedRun>& runs) {
+  std::vector<Values> values;
+  values.reserve(runs.size());
+  for (const ExpandedRun& each : runs) values.push_back(values_by_name(each.run));
+  return values;
+}
+
+bool has_all(const Values& values, const Alternatives& alternatives) {
+  return std::all_of(alternatives.begin(), alternatives.end(),
+                     [&](const auto& each) { return has_one_of(values, each.first, each.second); });
+}
+
+void keep(std::vector<ExpandedRun>& runs, const std::function<bool(std::size_t)>& wanted) {
+  std::vector<ExpandedRun> kept;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (wanted(i)) kept.push_back(std::move(runs[i]));
+  runs = std::move(kept);
+}
+
+}  // namespace
+
+void apply_set(const std::vector<std::string>& changes, Sheet& sheet, Problems& problems) {
+  for (const std::string& text : changes)
+    if (const auto change = parse_pair(text, "--set", problems)) apply_change(*change, sheet, problems);
+}
+
+void apply_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
+                 Problems& problems) {
+  const Alternatives alternatives = parse_where(conditions, "--where", problems);
+  if (alternatives.empty() || runs.empty()) return;
+  const std::vector<Values> values = values_of(runs);
+  const std::size_t errors = problems.errors();
+  for (const auto& [name, texts] : alternatives) report_useless("--where", name, texts, values, problems);
+  keep(runs, [&](std::size_t run) { return has_all(values[run], alternatives); });
+  if (runs.empty() && problems.errors() == errors)
+    problems.error({.file = "--where"}, "no run has all of these values");
+}
+
+void apply_exclude_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
+                         Problems& problems) {
+  const std::string option = "--exclude-where";
+  if (runs.empty()) return;
+  for (const std::string& condition : conditions) {
+    const Alternatives alternatives = parse_where({condition}, option, problems);
+    if (alternatives.empty()) continue;
+    const std::vector<Values> values = values_of(runs);
+    for (const auto& [name, texts] : alternatives) report_useless(option, name, texts, values, problems);
+    keep(runs, [&](std::size_t run) { return !has_all(values[run], alternatives); });
+  }
+  if (runs.empty()) problems.error({.file = option}, "no run is left");
+}
+
+bool means(const std::string& text, const models::Value& value) {
+  if (text == plain_text(value)) return true;
+  const auto item = parse_toml_value(text, {});
+  const auto parsed = item ? as_value(*item) : std::nullopt;
+  if (!parsed) return false;
+  if (const auto* number = std::get_if<double>(&value))
+    if (const auto* integer = std::get_if<std::int64_t>(&*parsed))
+      return static_cast<double>(*integer) == *number;
+  return *parsed == value;
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,134 @@
+#include "experiments/matrix/stage_split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "experiments/design/experiment.h"
+#include "models/catalogue.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+// Row p, column n: of the first n items in p parts.
+template <typename Number>
+using Table = std::vector<std::vector<Number>>;
+
+template <typename Number>
+std::vector<Number> running_sums(const std::vector<Number>& costs) {
+  std::vector<Number> sums(costs.size() + 1, Number{0});
+  std::partial_sum(costs.begin(), costs.end(), sums.begin() + 1);
+  return sums;
+}
+
+// The least that the most costly of `parts` parts can cost.
+double least_maximum(const std::vector<double>& sums, std::size_t parts) {
+  const std::size_t items = sums.size() - 1;
+  std::vector<double> best = sums;  // in one part
+  for (std::size_t part = 2; part <= parts; ++part) {
+    std::vector<double> next(items + 1, std::numeric_limits<double>::infinity());
+    for (std::size_t end = part; end <= items; ++end)
+      for (std::size_t cut = part - 1; cut < end; ++cut)
+        next[end] = std::min(next[end], std::max(best[cut], sums[end] - sums[cut]));
+    best = std::move(next);
+  }
+  return best[items];
+}
+
+// Costs as whole 2⁻²⁰-ths of all, whose squares add up exactly on every machine.
+std::vector<std::int64_t> whole_shares(const std::vector<double>& costs, double total) {
+  std::vector<std::int64_t> shares;
+  shares.reserve(costs.size());
+  for (const double cost : costs) shares.push_back(total > 0 ? std::llround(cost / total * 0x1p20) : 0);
+  return shares;
+}
+
+// Of each layer, forward, for one typical sample.
+std::vector<double> layer_costs(const Run& run) {
+  std::vector<double> costs;
+  for (const models::Layer& layer : model_layers(run, run.data.input))
+    costs.push_back(models::counted_cost(layer));
+  return costs;
+}
+
+// Cuts where no part costs more than `limit`: the least sum of squares, and where the last part begins.
+struct Cuts {
+  Table<std::int64_t> squares;
+  Table<std::size_t> starts;
+};
+
+Cuts cuts_within(double limit, const std::vector<double>& sums, const std::vector<std::int64_t>& shares,
+                 std::size_t parts) {
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  const std::size_t items = sums.size() - 1;
+  Cuts cuts{Table<std::int64_t>(parts + 1, std::vector<std::int64_t>(items + 1, none)),
+            Table<std::size_t>(parts + 1, std::vector<std::size_t>(items + 1, 0))};
+  cuts.squares[0][0] = 0;
+  for (std::size_t part = 1; part <= parts; ++part)
+    for (std::size_t end = part; end <= items; ++end)
+      for (std::size_t start = part - 1; start < end; ++start) {
+        if (cuts.squares[part - 1][start] == none || sums[end] - sums[start] > limit) continue;
+        const std::int64_t share = shares[end] - shares[start];
+        const std::int64_t squares = cuts.squares[part - 1][start] + share * share;
+        if (squares > cuts.squares[part][end]) continue;
+        cuts.squares[part][end] = squares;  // of equal ones the last start stays
+        cuts.starts[part][end] = start;
+      }
+  return cuts;
+}
+
+}  // namespace
+
+std::vector<models::Layer> model_layers(const Run& run, const models::InputShape& input) {
+  return models::find_model(run.model).layers(run.hyperparameters, input);
+}
+
+std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts) {
+  const auto count = static_cast<std::size_t>(parts);
+  if (parts < 1 || count > costs.size())
+    throw InternalError(std::to_string(costs.size()) + " layers cannot be cut into " + std::to_string(parts) +
+                        " stages");
+  const std::vector<double> sums = running_sums(costs);
+  const std::vector<std::int64_t> shares = running_sums(whole_shares(costs, sums.back()));
+  const Cuts cuts = cuts_within(least_maximum(sums, count), sums, shares, count);
+  std::vector<std::int64_t> boundaries;
+  std::size_t end = costs.size();
+  for (std::size_t part = count; part > 1; --part) {
+    end = cuts.starts[part][end];
+    boundaries.push_back(static_cast<std::int64_t>(end));
+  }
+  std::reverse(boundaries.begin(), boundaries.end());
+  return boundaries;
+}
+
+void resolve_stages(Experiment& experiment) {
+  for (Run& run : experiment.runs) {
+    if (run.strategy.stages == 1 || run.strategy.split != "auto") continue;
+    run.strategy.boundaries = balanced_boundaries(layer_costs(run), run.strategy.stages);
+  }
+}
+
+std::string stages_text(const Run& run) {
+  if (run.strategy.boundaries.empty()) return "";
+  const std::vector<double> costs = layer_costs(run);
+  const std::vector<double> sums = running_sums(costs);
+  std::vector<std::int64_t> ends = run.strategy.boundaries;
+  ends.push_back(static_cast<std::int64_t>(costs.size()));
+  std::string layers;
+  std::string shares;
+  std::int64_t start = 0;
+  for (const std::int64_t end : ends) {
+    const double cost = sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(start)];
+    const double percent = sums.back() > 0 ? std::round(1000 * cost / sums.back()) / 10 : 0;
+    layers += (layers.empty() ? "" : " | ") + std::to_string(start);
+    if (end - start > 1) layers += '-' + std::to_string(end - 1);
+    shares += (shares.empty() ? "" : " + ") + models::to_text(percent);
+    start = end;
+  }
+  return layers + " (" + shares + " % of the counted cost)";
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,149 @@
+#include "experiments/protocol/launch.h"
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "base/durable_file.h"
+#include "base/error.h"
+#include "base/json_members.h"
+#include "base/sha256.h"
+#include "experiments/protocol/record_writer.h"
+
+namespace trainyard::experiments {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int launch_version = 1;
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw UserError("cannot read the run file", "is it there, and readable?", {.file = file.string()});
+  return text.str();
+}
+
+// What only this version of run.json promises is checked by reading it.
+void check_version(const json& object) {
+  const int version = read_as<int>(object.at("v"));
+  if (version != launch_version)
+    throw UserError("run file of version " + std::to_string(version) + ", this program reads version " +
+                    std::to_string(launch_version));
+}
+
+}  // namespace
+
+json to_json(const Circumstances& circumstances) {
+  json object = {{"host", circumstances.host},
+                 {"libtorch", circumstances.libtorch},
+                 {"nccl", circumstances.nccl},
+                 {"processor", circumstances.processor},
+                 {"ranks_per_device", circumstances.ranks_per_device},
+                 {"release", circumstances.release},
+                 {"threads_per_rank", circumstances.threads_per_rank}};
+  // Only where one was asked for: the hash of all others stays as it is.
+  if (circumstances.communicator != "auto") object["communicator"] = circumstances.communicator;
+  return object;
+}
+
+Circumstances circumstances_from_json(const json& object) try {
+  Circumstances circumstances;
+  read(object.at("host"), circumstances.host);
+  read(object.at("libtorch"), circumstances.libtorch);
+  read(object.at("nccl"), circumstances.nccl);
+  read(object.at("processor"), circumstances.processor);
+  read(object.at("ranks_per_device"), circumstances.ranks_per_device);
+  read(object.at("release"), circumstances.release);
+  read(object.at("threads_per_rank"), circumstances.threads_per_rank);
+  circumstances.communicator = object.value("communicator", circumstances.communicator);
+  return circumstances;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of circumstances: ") + error.what());
+}
+
+std::string circumstances_hash(const Circumstances& circumstances) {
+  return models::sha256_hex(to_json(circumstances).dump()).substr(0, 12);
+}
+
+std::string gpu_of_task(std::size_t rank) {
+  return "cuda of task " + std::to_string(rank);
+}
+
+json to_json(const Launch& launch) {
+  json object = {{"v", launch_version},
+                 {"run", launch.key},
+                 {"attempt", launch.attempt},
+                 {"records", launch.records.string()},
+                 {"experiment", launch.experiment},
+                 {"seed", launch.run.seed},
+                 {"epochs", launch.run.epochs},
+                 {"work", to_json(launch.run)},
+                 {"devices", launch.devices},
+                 {"cores", launch.cores},
+                 {"host_exclusive", launch.host_exclusive},
+                 {"devices_shared", launch.devices_shared},
+                 {"host_locked", launch.host_locked},
+                 {"probe", launch.probe},
+                 {"circumstances", to_json(launch.circumstances)},
+                 {"circumstances_hash", circumstances_hash(launch.circumstances)},
+                 {"world_size", launch.run.strategy.world_size()},
+                 {"created", launch.created}};
+  object["axes"] = object["work"]["axes"];
+  if (!launch.checkpoints.empty()) object["checkpoints"] = launch.checkpoints.string();
+  if (launch.retries_left > 0) object["retries_left"] = launch.retries_left;
+  if (launch.resumes) {
+    object["resumes_attempt"] = launch.resumes->attempt;
+    object["resumes_after_epoch"] = launch.resumes->after_epoch;
+  }
+  return object;
+}
+
+Launch launch_from_json(const json& object) try {
+  check_version(object);
+  Launch launch;
+  read(object.at("run"), launch.key);
+  read(object.at("attempt"), launch.attempt);
+  launch.records = object.at("records").get<std::string>();
+  read(object.at("experiment"), launch.experiment);
+  launch.run = run_from_json(object.at("work"));
+  read(object.at("devices"), launch.devices);
+  read(object.at("cores"), launch.cores);
+  read(object.at("host_exclusive"), launch.host_exclusive);
+  read(object.at("devices_shared"), launch.devices_shared);
+  launch.host_locked = object.value("host_locked", false);
+  launch.probe = object.value("probe", false);
+  if (object.contains("retries_left")) read(object.at("retries_left"), launch.retries_left);
+  launch.circumstances = circumstances_from_json(object.at("circumstances"));
+  read(object.at("created"), launch.created);
+  launch.checkpoints = object.value("checkpoints", std::string());
+  if (object.contains("resumes_attempt"))
+    launch.resumes = Resumes{read_as<int>(object.at("resumes_attempt")),
+                             read_as<std::int64_t>(object.at("resumes_after_epoch"))};
+  return launch;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of a launch: ") + error.what());
+}
+
+void write_launch(const Launch& launch) {
+  const std::filesystem::path file = launch.records / run_file_name;
+  const std::string text = to_json(launch).dump(2) + '\n';
+  write_durably(file, std::array{std::string_view(text)});
+}
+
+Launch read_launch(const std::filesystem::path& run_file) {
+  const std::string text = read_text(run_file);
+  const std::string advice = "trainyard writes this file before it launches a run";
+  try {
+    return launch_from_json(json::parse(text));
+  } catch (const json::parse_error& error) {
+    throw UserError("not JSON at byte " + std::to_string(error.byte), advice, {.file = run_file.string()});
+  } catch (const std::exception& error) {
+    throw UserError(error.what(), advice, {.file = run_file.string()});
+  }
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,264 @@
+// A run and its parts as JSON, and back.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json_members.h"
+#include "experiments/run/run.h"
+
+namespace trainyard::experiments {
+
+using nlohmann::json;
+
+namespace {
+
+json hyperparameters_json(const models::Hyperparameters& values) {
+  json object = json::object();
+  for (const auto& [name, value] : values) object[name] = to_json(value);
+  return object;
+}
+
+std::map<std::string, models::Value> values_from_json(const json& object) {
+  std::map<std::string, models::Value> values;
+  for (const auto& [name, value] : object.items()) values.emplace(name, value_from_json(value));
+  return values;
+}
+
+template <typename T>
+json optional_json(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+std::optional<std::int64_t> optional_integer(const json& value) {
+  if (value.is_null()) return std::nullopt;
+  return read_as<std::int64_t>(value);
+}
+
+json input_json(const models::InputShape& input) {
+  return {{"channels", input.image.channels},     {"classes", input.classes},
+          {"height", input.image.height},         {"source_length", input.source_length},
+          {"target_length", input.target_length}, {"target_vocabulary", input.target_vocabulary},
+          {"vocabulary", input.vocabulary},       {"width", input.image.width}};
+}
+
+json data_json(const models::DataChoice& data) {
+  return {{"dataset", data.dataset},
+          {"fingerprint", data.fingerprint},
+          {"folder", data.folder.string()},
+          {"image_size", data.image_size},
+          {"input", input_json(data.input)},
+          {"source", data.source},
+          {"split", data.split},
+          {"split_seed", data.split_seed},
+          {"train_samples", optional_json(data.train_samples)},
+          {"vocabulary_max_size", data.vocabulary_max_size},
+          {"vocabulary_min_frequency", data.vocabulary_min_frequency}};
+}
+
+json optimizer_json(const Optimizer& optimizer) {
+  return {{"clip_norm", optimizer.clip_norm},
+          {"kind", optimizer.kind},
+          {"learning_rate", optimizer.learning_rate},
+          {"momentum", optimizer.momentum},
+          {"schedule", optimizer.schedule},
+          {"schedule_epochs", optimizer.schedule_epochs},
+          {"schedule_factor", optimizer.schedule_factor},
+          {"weight_decay", optimizer.weight_decay}};
+}
+
+void add_foreign(const Strategy& strategy, json& object) {
+  if (!strategy.foreign()) return;
+  object["command"] = strategy.command;
+  object["folder"] = strategy.folder;
+  object["files"] = json::array();
+  for (const ForeignFile& file : strategy.files) {
+    object["files"].push_back({{"name", file.name}, {"sha256", file.sha256}});
+    if (file.found) object["files"].back()["found"] = true;
+  }
+  if (!strategy.environment.empty()) object["env"] = strategy.environment;
+}
+
+json strategy_json(const Strategy& strategy) {
+  json object = {{"boundaries", strategy.boundaries},
+                 {"kind", strategy.kind},
+                 {"micro_batches", strategy.micro_batches},
+                 {"name", strategy.name},
+                 {"replicas", strategy.replicas},
+                 {"schedule", strategy.schedule},
+                 {"split", strategy.split},
+                 {"stages", strategy.stages}};
+  add_foreign(strategy, object);
+  return object;
+}
+
+// A member that was added later keeps its value where it is missing.
+template <typename T>
+void get_later(const json& object, const char* name, T& value) {
+  if (const auto found = object.find(name); found != object.end()) read(*found, value);
+}
+
+models::InputShape input_from_json(const json& object) {
+  models::InputShape input;
+  read(object.at("channels"), input.image.channels);
+  read(object.at("height"), input.image.height);
+  read(object.at("width"), input.image.width);
+  read(object.at("classes"), input.classes);
+  read(object.at("vocabulary"), input.vocabulary);
+  read(object.at("target_vocabulary"), input.target_vocabulary);
+  read(object.at("source_length"), input.source_length);
+  read(object.at("target_length"), input.target_length);
+  return input;
+}
+
+// Before it was written, the shape was that of the data set.
+models::InputShape known_input(const std::string& source) {
+  for (const models::Dataset& dataset : models::datasets())
+    if (dataset.name == source) return models::input_shape(dataset);
+  return {};
+}
+
+models::DataChoice data_from_json(const json& object) {
+  models::DataChoice data;
+  read(object.at("dataset"), data.dataset);
+  read(object.at("fingerprint"), data.fingerprint);
+  data.folder = object.at("folder").get<std::string>();
+  read(object.at("source"), data.source);
+  read(object.at("split"), data.split);
+  read(object.at("split_seed"), data.split_seed);
+  data.train_samples = optional_integer(object.at("train_samples"));
+  get_later(object, "image_size", data.image_size);
+  get_later(object, "vocabulary_max_size", data.vocabulary_max_size);
+  get_later(object, "vocabulary_min_frequency", data.vocabulary_min_frequency);
+  data.input = object.contains("input") ? input_from_json(object.at("input")) : known_input(data.source);
+  return data;
+}
+
+Optimizer optimizer_from_json(const json& object) {
+  Optimizer optimizer;
+  read(object.at("kind"), optimizer.kind);
+  read(object.at("learning_rate"), optimizer.learning_rate);
+  read(object.at("momentum"), optimizer.momentum);
+  read(object.at("schedule"), optimizer.schedule);
+  get_later(object, "schedule_epochs", optimizer.schedule_epochs);
+  get_later(object, "schedule_factor", optimizer.schedule_factor);
+  get_later(object, "clip_norm", optimizer.clip_norm);
+  read(object.at("weight_decay"), optimizer.weight_decay);
+  return optimizer;
+}
+
+Strategy strategy_from_json(const json& object) {
+  Strategy strategy;
+  read(object.at("kind"), strategy.kind);
+  read(object.at("name"), strategy.name);
+  read(object.at("replicas"), strategy.replicas);
+  read(object.at("stages"), strategy.stages);
+  get_later(object, "schedule", strategy.schedule);
+  get_later(object, "micro_batches", strategy.micro_batches);
+  get_later(object, "boundaries", strategy.boundaries);
+  get_later(object, "split", strategy.split);
+  get_later(object, "command", strategy.command);
+  get_later(object, "folder", strategy.folder);
+  if (object.contains("files"))
+    for (const json& file : object.at("files"))
+      strategy.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>(),
+                                file.value("found", false)});
+  get_later(object, "env", strategy.environment);
+  return strategy;
+}
+
+}  // namespace
+
+json to_json(const models::Value& value) {
+  return std::visit([](const auto& held) { return json(held); }, value);
+}
+
+models::Value value_from_json(const json& value) try {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return read_as<std::int64_t>(value);
+  if (value.is_number_float()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  const auto all = [&value](auto is) { return std::all_of(value.begin(), value.end(), is); };
+  if (value.is_array() && all([](const json& element) { return element.is_number_integer(); }))
+    return read_as<std::vector<std::int64_t>>(value);
+  if (value.is_array() && all([](const json& element) { return element.is_number(); }))
+    return value.get<std::vector<double>>();
+  throw InternalError("not the JSON of a value: " + value.dump());
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of a value: ") + error.what());
+}
+
+// Of runs with nothing of the user's own the JSON stays as it was.
+static void add_declared(const Declaration& declared, json& object) {
+  if (!declared.model_title.empty()) {
+    object["declared"]["model"] = {{"title", declared.model_title}};
+    if (!declared.task.empty()) object["declared"]["model"]["task"] = declared.task;
+  }
+  if (!declared.dataset_title.empty()) object["declared"]["dataset"] = {{"title", declared.dataset_title}};
+}
+
+static Declaration declared_from_json(const json& object) {
+  Declaration declared;
+  if (object.contains("model")) {
+    read(object.at("model").at("title"), declared.model_title);
+    get_later(object.at("model"), "task", declared.task);
+  }
+  if (object.contains("dataset")) read(object.at("dataset").at("title"), declared.dataset_title);
+  return declared;
+}
+
+json to_json(const Run& run) {
+  json object = {{"augmentation", run.augmentation},
+                 {"axes", hyperparameters_json(run.axes)},
+                 {"batch_norm", run.batch_norm},
+                 {"batch_per", run.batch_per},
+                 {"batch_size", run.batch_size},
+                 {"checkpoint", run.checkpoint},
+                 {"data", data_json(run.data)},
+                 {"epochs", run.epochs},
+                 {"global_batch", run.global_batch},
+                 {"gradient_accumulation", run.gradient_accumulation},
+                 {"hyperparameters", hyperparameters_json(run.hyperparameters)},
+                 {"learning_rate_scaling", run.learning_rate_scaling},
+                 {"model", run.model},
+                 {"optimizer", optimizer_json(run.optimizer)},
+                 {"precision", run.precision},
+                 {"sampler", run.sampler},
+                 {"save", run.save},
+                 {"seed", run.seed},
+                 {"strategy", strategy_json(run.strategy)},
+                 {"threads", optional_json(run.threads)}};
+  add_declared(run.declared, object);
+  return object;
+}
+
+Run run_from_json(const json& object) try {
+  Run run;
+  run.axes = values_from_json(object.at("axes"));
+  run.data = data_from_json(object.at("data"));
+  read(object.at("epochs"), run.epochs);
+  read(object.at("global_batch"), run.global_batch);
+  run.batch_size = run.global_batch;
+  get_later(object, "batch_size", run.batch_size);
+  get_later(object, "batch_per", run.batch_per);
+  get_later(object, "gradient_accumulation", run.gradient_accumulation);
+  get_later(object, "sampler", run.sampler);
+  get_later(object, "learning_rate_scaling", run.learning_rate_scaling);
+  get_later(object, "augmentation", run.augmentation);
+  get_later(object, "batch_norm", run.batch_norm);
+  get_later(object, "precision", run.precision);
+  get_later(object, "save", run.save);
+  get_later(object, "checkpoint", run.checkpoint);
+  run.hyperparameters = values_from_json(object.at("hyperparameters"));
+  read(object.at("model"), run.model);
+  run.optimizer = optimizer_from_json(object.at("optimizer"));
+  read(object.at("seed"), run.seed);
+  run.strategy = strategy_from_json(object.at("strategy"));
+  run.threads = optional_integer(object.at("threads"));
+  if (object.contains("declared")) run.declared = declared_from_json(object.at("declared"));
+  return run;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of a run: ") + error.what());
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,203 @@
+#include "models/datasets/datasets.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "models/readers/image_folder.h"
+#include "models/readers/imdb_reader.h"
+
+namespace trainyard::models {
+
+namespace {
+
+constexpr ImageShape grey28{.channels = 1, .height = 28, .width = 28};
+constexpr ImageShape no_image{.channels = 0, .height = 0, .width = 0};
+constexpr ImageShape color32{.channels = 3, .height = 32, .width = 32};
+
+const std::vector<std::string>& idx_files() {
+  static const std::vector<std::string> names{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                              "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+  return names;
+}
+
+std::array<Dataset, 10> all_datasets() {
+  return {
+      {{.name = "mnist",
+        .title = "MNIST",
+        .shape = grey28,
+        .folders = {"mnist", "MNIST/raw", "MNIST"},
+        .files = idx_files(),
+        .stand_in = "synthetic-digits",
+        .about = "70,000 handwritten digits, 28x28 grey; IDX files, plain or .gz, train or t10k or both",
+        .format = DataFormat::idx},
+       {.name = "fashion-mnist",
+        .title = "Fashion-MNIST",
+        .shape = grey28,
+        .folders = {"fashion-mnist", "FashionMNIST/raw", "FashionMNIST"},
+        .files = idx_files(),
+        .stand_in = "synthetic-digits",
+        .about = "70,000 pieces of clothing, 28x28 grey; IDX files, plain or .gz, train or t10k or both",
+        .format = DataFormat::idx},
+       {.name = "cifar10",
+        .title = "CIFAR-10",
+        .shape = color32,
+        .folders = {"cifar-10-batches-bin", "cifar10"},
+        .files = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                  "data_batch_5.bin", "test_batch.bin"},
+        .stand_in = "synthetic-color-digits",
+        .about = "60,000 photographs of 10 kinds of things, 32x32 RGB; the binary version's batches",
+        .format = DataFormat::cifar10},
+       {.name = "imdb",
+        .title = "IMDb reviews",
+        .kind = DataKind::texts,
+        .shape = no_image,
+        .classes = 2,
+        .source_length = 240,
+        .folders = {"aclImdb", "aclImdb_v1.tar.gz", "aclImdb.tar.gz", "aclImdb_subset.tar.gz", "imdb"},
+        .files = {"train/pos", "train/neg", "test/pos", "test/neg"},
+        .stand_in = "synthetic-reviews",
+        .about = "50,000 film reviews, good or bad; folder aclImdb or its .tar.gz, which is not unpacked",
+        .format = DataFormat::imdb},
+       {.name = "multi30k",
+        .title = "Multi30k",
+        .kind = DataKind::text_pairs,
+        .shape = no_image,
+        .classes = 0,
+        .source_length = 14,
+        .target_length = 15,
+        .folders = {"multi30k", "multi30k/data/task1/raw"},
+        .files = {"train.de", "train.en", "val.de", "val.en", "test_2016_flickr.de", "test_2016_flickr.en"},
+        .stand_in = "synthetic-phrases",
+        .about = "31,014 descriptions of pictures, German and English; a sentence a line, plain or .gz",
+        .format = DataFormat::multi30k},
+       {.name = "folder",
+        .title = "Own images",
+        .shape = color32,
+        .classes = 0,
+        .folders = {},
+        .files = {"CLASS/*.png", "CLASS/*.jpg", "train-images.npy", "train-labels.npy"},
+        .stand_in = "",
+        .about = "a folder a class of PNG and JPEG (perhaps below train, validation, test), or arrays *.npy",
+        .format = DataFormat::image_folder},
+       {.name = "synthetic-digits",
+        .title = "Synthetic digits",
+        .shape = grey28,
+        .folders = {},
+        .files = {},
+        .stand_in = "synthetic-digits",
+        .about = "6,000 digits drawn from a seed, 28x28 grey: 4,000 train, 1,000 validation, 1,000 test",
+        .format = DataFormat::drawn_digits},
+       {.name = "synthetic-color-digits",
+        .title = "Synthetic color digits",
+        .shape = color32,
+        .folders = {},
+        .files = {},
+        .stand_in = "synthetic-color-digits",
+        .about =
+            "6,000 digits drawn from a seed, 32x32 RGB on texture: 4,000 train, 1,000 validation, 1,000 test",
+        .format = DataFormat::drawn_digits},
+       {.name = "synthetic-reviews",
+        .title = "Synthetic reviews",
+        .kind = DataKind::texts,
+        .shape = no_image,
+        .classes = 2,
+        .source_length = 48,
+        .folders = {},
+        .files = {},
+        .stand_in = "synthetic-reviews",
+        .about = "3,000 short reviews made from a seed, good or bad: 2,000 train, 500 validation, 500 test",
+        .format = DataFormat::texts},
+       {.name = "synthetic-phrases",
+        .title = "Synthetic phrases",
+        .kind = DataKind::text_pairs,
+        .shape = no_image,
+        .classes = 0,
+        .source_length = 11,
+        .target_length = 12,
+        .folders = {},
+        .files = {},
+        .stand_in = "synthetic-phrases",
+        .about = "2,500 German sentences made from a seed and their English: 2,000 train, 250 validation, "
+                 "250 test",
+        .format = DataFormat::texts}}};
+}
+
+// Does `directory` end with a folder name of another data set? MNIST in "FashionMNIST/raw" is a mix-up.
+bool belongs_to_another(const Dataset& dataset, const std::filesystem::path& directory) {
+  const auto ends_with = [&](const std::filesystem::path& folder) {
+    const auto size = std::distance(folder.begin(), folder.end());
+    const auto all = std::distance(directory.begin(), directory.end());
+    return size <= all && std::equal(folder.begin(), folder.end(), std::next(directory.begin(), all - size));
+  };
+  for (const Dataset& other : datasets()) {
+    if (other.name == dataset.name) continue;
+    if (std::any_of(other.folders.begin(), other.folders.end(), ends_with)) return true;
+  }
+  return false;
+}
+
+// Is `place` a folder with a file of the data set, or an archive of it?
+bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
+  std::error_code ignored;
+  if (dataset.format == DataFormat::imdb && is_archive_name(place))
+    return std::filesystem::is_regular_file(place, ignored);
+  if (dataset.format == DataFormat::image_folder) return holds_images(place);
+  const std::vector<std::string> names = accepted_names(dataset);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return std::filesystem::exists(place / name, ignored); });
+}
+
+}  // namespace
+
+std::span<const Dataset> datasets() {
+  static const std::array<Dataset, 10> rows = all_datasets();
+  return rows;
+}
+
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const Dataset& dataset : datasets()) names.push_back(dataset.name);
+  return names;
+}
+
+const Dataset& find_dataset(std::string_view name) {
+  return named_row(datasets(), &Dataset::name, "data set", name);
+}
+
+std::string_view kind_name(DataKind kind) {
+  switch (kind) {
+    case DataKind::images:
+      return "images";
+    case DataKind::texts:
+      return "texts";
+    case DataKind::text_pairs:
+      return "text pairs";
+  }
+  throw InternalError("a kind of data without a name");
+}
+
+InputShape input_shape(const Dataset& dataset) {
+  const std::int64_t vocabulary = dataset.kind == DataKind::images ? 0 : DataChoice{}.vocabulary_max_size;
+  return {.image = dataset.shape,
+          .classes = dataset.classes,
+          .vocabulary = vocabulary,
+          .target_vocabulary = dataset.kind == DataKind::text_pairs ? vocabulary : 0,
+          .source_length = dataset.source_length,
+          .target_length = dataset.target_length};
+}
+
+std::optional<std::filesystem::path> find_folder(const Dataset& dataset,
+                                                 const std::filesystem::path& directory) {
+  for (const std::string& folder : dataset.folders) {
+    if (holds_any(dataset, directory / folder)) return directory / folder;
+  }
+  const auto plain = std::filesystem::absolute(directory / "").lexically_normal().parent_path();
+  if (holds_any(dataset, plain) && !belongs_to_another(dataset, plain)) return directory;
+  return std::nullopt;
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,181 @@
+#include "models/datasets/text_data.h"
+
+#include <array>
+#include <charconv>
+#include <sstream>
+
+#include "base/sha256.h"
+#include "models/datasets/synthetic_texts.h"
+#include "models/readers/imdb_reader.h"
+#include "models/readers/multi30k_reader.h"
+#include "models/samples/tokens.h"
+#include "models/samples/vocabulary.h"
+
+namespace trainyard::models {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+  Parts<RawTexts> parts;
+  std::string fingerprint;
+};
+
+// What the vocabularies are made of, and the lengths found on the way.
+struct Words {
+  std::vector<std::string> source;
+  std::vector<std::string> target;  // of translations
+  std::int64_t source_length = 0;   // mean tokens, rounded up
+  std::int64_t target_length = 0;
+};
+
+Source load(const Dataset& dataset, const fs::path& folder, std::uint64_t seed) {
+  if (dataset.generated()) {
+    const std::string recipe = dataset.name + " version " + std::to_string(synthetic_texts_version) +
+                               " tokens " + std::to_string(tokens_version) + " seed " + std::to_string(seed);
+    return {.parts = dataset.kind == DataKind::texts ? synthetic_reviews(seed) : synthetic_phrases(seed),
+            .fingerprint = sha256_hex(recipe)};
+  }
+  Sha256 hash;
+  hash.update("tokens " + std::to_string(tokens_version) + '\n');
+  Parts<RawTexts> parts =
+      dataset.kind == DataKind::texts ? read_imdb(folder, hash) : read_multi30k(folder, hash);
+  return {.parts = std::move(parts), .fingerprint = hash.hex()};
+}
+
+// The words of one side of the training part; `extra` special tokens belong to each text.
+std::vector<std::string> words_of(const std::vector<std::string>& texts, const DataChoice& choice,
+                                  std::int64_t extra, std::int64_t& mean_length) {
+  TokenCounts counts;
+  std::int64_t total = 0;
+  for (const std::string& text : texts) {
+    std::size_t count = 0;
+    for_each_token(text, [&](std::string_view token) {
+      count_token(counts, token);
+      return ++count < longest_text;
+    });
+    total += static_cast<std::int64_t>(count) + extra;
+  }
+  const auto size = static_cast<std::int64_t>(texts.size());
+  mean_length = std::max<std::int64_t>(1, (total + size - 1) / size);
+  return frequent_words(counts, choice.vocabulary_min_frequency, choice.vocabulary_max_size);
+}
+
+Words counted(const RawTexts& train, const DataChoice& choice) {
+  Words words;
+  const bool pairs = !train.target.empty();
+  words.source = words_of(train.source, choice, pairs ? 1 : 0, words.source_length);
+  if (pairs) words.target = words_of(train.target, choice, 1, words.target_length);
+  return words;
+}
+
+std::string exact(double number) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+}
+
+// All that the words depend on.
+std::string cache_name(const std::string& fingerprint, const DataChoice& choice) {
+  std::string what = fingerprint + " longest " + std::to_string(longest_text) + " seed " +
+                     std::to_string(choice.split_seed) + " split";
+  for (const double fraction : choice.split) what += ' ' + exact(fraction);
+  what += " samples " + (choice.train_samples ? std::to_string(*choice.train_samples) : "all");
+  what += " frequency " + std::to_string(choice.vocabulary_min_frequency) + " size " +
+          std::to_string(choice.vocabulary_max_size);
+  return "vocabulary-" + sha256_hex(what).substr(0, 32);
+}
+
+std::string to_lines(const Words& words) {
+  std::string text = std::to_string(words.source.size()) + ' ' + std::to_string(words.target.size()) + ' ' +
+                     std::to_string(words.source_length) + ' ' + std::to_string(words.target_length) + '\n';
+  for (const auto* side : {&words.source, &words.target})
+    for (const std::string& word : *side) text += word + '\n';
+  return text;
+}
+
+// No token holds white space.
+Words from_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t sources = 0;
+  std::size_t targets = 0;
+  Words words;
+  lines >> sources >> targets >> words.source_length >> words.target_length;
+  words.source.resize(sources);
+  words.target.resize(targets);
+  for (auto* side : {&words.source, &words.target})
+    for (std::string& word : *side) lines >> word;
+  return words;
+}
+
+Words words_of_training(const RawTexts& train, const std::string& fingerprint, const DataChoice& choice,
+                        const ContentCache& cache) {
+  const std::string name = cache_name(fingerprint, choice);
+  if (const auto kept = cache.get(name)) return from_lines(*kept);
+  Words words = counted(train, choice);
+  cache.put(name, to_lines(words));
+  return words;
+}
+
+void append_numbers(const std::string& text, const Vocabulary& vocabulary,
+                    std::vector<std::int32_t>& numbers) {
+  std::size_t count = 0;
+  for_each_token(text, [&](std::string_view token) {
+    numbers.push_back(vocabulary.number(token));
+    return ++count < longest_text;
+  });
+  if (count == 0) numbers.push_back(unknown_token);
+}
+
+Sequences numbered(const std::vector<std::string>& texts, const Vocabulary& vocabulary, bool begin,
+                   bool end) {
+  Sequences sequences;
+  std::vector<std::int32_t> numbers;
+  for (const std::string& text : texts) {
+    numbers.clear();
+    if (begin) numbers.push_back(begin_token);
+    append_numbers(text, vocabulary, numbers);
+    if (end) numbers.push_back(end_token);
+    sequences.append(numbers);
+  }
+  return sequences;
+}
+
+}  // namespace
+
+DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
+                     const ContentCache& cache) {
+  Source found = load(source, folder, choice.split_seed);
+  DataChoice named = choice;
+  named.source = source.name;  // for error texts
+  const PartSizes sizes = sizes_of(found.parts);
+  const RawTexts train = divided(named, std::move(found.parts)).train;
+  const Words words = words_of_training(train, found.fingerprint, choice, cache);
+  InputShape input = input_shape(source);
+  input.vocabulary = special_tokens + static_cast<std::int64_t>(words.source.size());
+  if (source.kind == DataKind::text_pairs)
+    input.target_vocabulary = special_tokens + static_cast<std::int64_t>(words.target.size());
+  input.source_length = words.source_length;
+  input.target_length = words.target_length;
+  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes};
+}
+
+Splits read_texts(const DataChoice& choice, const ContentCache& cache) {
+  const Dataset& dataset = find_dataset(choice.source);
+  Source found = load(dataset, choice.folder, choice.split_seed);
+  check_fingerprint(choice, found.fingerprint);
+  Parts<RawTexts> parts = divided(choice, std::move(found.parts));
+  const Words words = words_of_training(parts.train, found.fingerprint, choice, cache);
+  const Vocabulary source(words.source);
+  const Vocabulary target(words.target);
+  const auto samples = [&](RawTexts& part) -> Samples {
+    if (dataset.kind == DataKind::text_pairs)
+      return TextPairs{.source = numbered(part.source, source, false, true),
+                       .target = numbered(part.target, target, true, true)};
+    return Texts{.tokens = numbered(part.source, source, false, false), .labels = std::move(part.labels)};
+  };
+  return {
+      .train = samples(parts.train), .validation = samples(parts.validation), .test = samples(parts.test)};
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,219 @@
+#include "models/readers/image_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+
+#include "base/joined.h"
+#include "models/readers/npy_reader.h"
+#include "models/readers/picture.h"
+
+namespace trainyard::models {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Names = std::vector<std::string>;
+
+constexpr std::size_t most_classes = 256;  // a label is a byte
+
+bool is_picture_name(const std::string& name) {
+  std::string ending = fs::path(name).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return !name.starts_with('.') && (ending == ".png" || ending == ".jpg" || ending == ".jpeg");
+}
+
+// Names of what is in `folder` and `fits`, sorted; none where there is no such folder. UserError where it
+// cannot be read: a class that is not seen would be one class less.
+template <typename Fits>
+Names names_in(const fs::path& folder, const Fits& fits) {
+  Names names;
+  if (!fs::is_directory(folder)) return names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (fits(entry)) names.push_back(entry.path().filename().string());
+  if (error) throw UserError(folder.string() + ": cannot be read: " + error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Names pictures_in(const fs::path& folder) {
+  return names_in(folder, [](const fs::directory_entry& entry) {
+    return entry.is_regular_file() && is_picture_name(entry.path().filename().string());
+  });
+}
+
+// Hidden ones are what other programs leave: .git, .ipynb_checkpoints.
+Names folders_in(const fs::path& folder) {
+  return names_in(folder, [](const fs::directory_entry& entry) {
+    return entry.is_directory() && !entry.path().filename().string().starts_with('.');
+  });
+}
+
+Names classes_in(const fs::path& folder) {
+  Names names = folders_in(folder);
+  std::erase_if(names, [&](const std::string& name) { return pictures_in(folder / name).empty(); });
+  return names;
+}
+
+// A class that a copy or a script left empty would change what is learnt without a word.
+void refuse_empty_classes(const fs::path& folder) {
+  Names names = folders_in(folder);
+  std::erase_if(names, [&](const std::string& name) { return !pictures_in(folder / name).empty(); });
+  if (names.empty()) return;
+  throw UserError(folder.string() + ": no PNG or JPEG file is in the folder of the class " +
+                      joined(names, [](const std::string& name) { return '"' + name + '"'; }),
+                  "put its pictures there, or remove the folder");
+}
+
+std::vector<std::uint8_t> bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw UserError(path.string() + ": cannot be read");
+  return bytes;
+}
+
+std::uint8_t label_of(const std::string& name, const Names& classes, const fs::path& folder) {
+  const auto found = std::find(classes.begin(), classes.end(), name);
+  if (found == classes.end())
+    throw UserError((folder / name).string() + ": the training part has no class \"" + name + "\"",
+                    "name the classes of all parts alike");
+  return static_cast<std::uint8_t>(found - classes.begin());
+}
+
+Images read_pictures(const fs::path& folder, const Names& classes, std::int64_t size, Sha256& hash) {
+  Images images{.shape = {.channels = 3, .height = size, .width = size}, .pixels = {}, .labels = {}};
+  refuse_empty_classes(folder);
+  for (const std::string& name : folders_in(folder)) {
+    const std::uint8_t label = label_of(name, classes, folder);
+    for (const std::string& file : pictures_in(folder / name)) {
+      const std::vector<std::uint8_t> bytes = bytes_of(folder / name / file);
+      hash.update((fs::path(name) / file).string());
+      hash.update('\n' + std::to_string(bytes.size()) + '\n');
+      hash.update(std::span<const unsigned char>(bytes));
+      const auto square = middle_square(decode_picture(bytes, folder / name / file), size);
+      images.pixels.insert(images.pixels.end(), square.begin(), square.end());
+      images.labels.push_back(label);
+    }
+  }
+  return images;
+}
+
+FolderImages read_picture_folders(const fs::path& folder, std::int64_t size, Sha256& hash) {
+  const bool parted = !classes_in(folder / "train").empty();
+  const fs::path train = parted ? folder / "train" : folder;
+  const Names classes = classes_in(train);
+  if (classes.size() > most_classes)
+    throw UserError(train.string() + " has " + std::to_string(classes.size()) +
+                    " classes, at most 256 are possible");
+  hash.update("pictures " + std::to_string(size) + '\n');
+  const auto part = [&](const char* name, const fs::path& from) {
+    hash.update(std::string("part ") + name + '\n');
+    return read_pictures(from, classes, size, hash);
+  };
+  FolderImages found{.parts = {}, .classes = std::ssize(classes)};
+  found.parts.train = part("train", train);
+  if (!parted) return found;
+  found.parts.validation = part("validation", folder / "validation");
+  found.parts.test = part("test", folder / "test");
+  return found;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return "[" + joined(shape, [](std::int64_t length) { return std::to_string(length); }) + "]";
+}
+
+std::string shape_text(const ImageShape& shape) {
+  return shape_text(std::vector{shape.channels, shape.height, shape.width});
+}
+
+// Of [N, H, W], [N, H, W, C] or [N, C, H, W]; UserError where it is none of them.
+struct Layout {
+  ImageShape shape;
+  bool channels_last = false;
+};
+
+Layout layout_of(const std::vector<std::int64_t>& shape, const fs::path& file) {
+  const auto channels = [](std::int64_t count) { return count == 1 || count == 3; };
+  if (shape.size() == 3) return {.shape = {.channels = 1, .height = shape[1], .width = shape[2]}};
+  if (shape.size() == 4 && channels(shape[3]))
+    return {.shape = {.channels = shape[3], .height = shape[1], .width = shape[2]}, .channels_last = true};
+  if (shape.size() == 4 && channels(shape[1]))
+    return {.shape = {.channels = shape[1], .height = shape[2], .width = shape[3]}};
+  throw UserError(file.string() + ": the array's shape is " + shape_text(shape) +
+                  ", and must be [N, H, W], [N, H, W, C] or [N, C, H, W] with C 1 or 3");
+}
+
+// [N, H, W, C] to [N, C, H, W].
+std::vector<std::uint8_t> channels_first(const std::vector<std::uint8_t>& pixels, const ImageShape& shape) {
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  const auto area = static_cast<std::size_t>(shape.height * shape.width);
+  std::vector<std::uint8_t> moved(pixels.size());
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    const std::size_t image = i / (area * channels);
+    const std::size_t place = i / channels % area;
+    moved[(image * channels + i % channels) * area + place] = pixels[i];
+  }
+  return moved;
+}
+
+Images read_array_part(const fs::path& folder, const std::string& part, Sha256& hash) {
+  const fs::path images_file = folder / (part + "-images.npy");
+  const fs::path labels_file = folder / (part + "-labels.npy");
+  if (!fs::exists(images_file) && !fs::exists(labels_file)) return {};
+  for (const fs::path& file : {images_file, labels_file})
+    if (!fs::exists(file)) throw UserError(file.string() + " is missing");
+  hash.update("part " + part + '\n');
+  ByteArray images = read_npy(images_file, &hash);
+  ByteArray labels = read_npy(labels_file, &hash);
+  const Layout layout = layout_of(images.shape, images_file);
+  if (labels.shape != std::vector<std::int64_t>{images.shape[0]})
+    throw UserError(labels_file.string() + ": the array's shape is " + shape_text(labels.shape) +
+                    ", and must be [" + std::to_string(images.shape[0]) + "]: a label for each image");
+  if (layout.channels_last) images.bytes = channels_first(images.bytes, layout.shape);
+  return {.shape = layout.shape, .pixels = std::move(images.bytes), .labels = std::move(labels.bytes)};
+}
+
+FolderImages read_arrays(const fs::path& folder, Sha256& hash) {
+  hash.update("arrays\n");
+  FolderImages found;
+  Parts<Images>& parts = found.parts;
+  parts.train = read_array_part(folder, "train", hash);
+  parts.validation = read_array_part(folder, "validation", hash);
+  parts.test = read_array_part(folder, "test", hash);
+  found.classes = 1 + *std::max_element(parts.train.labels.begin(), parts.train.labels.end());
+  for (const Images* part : {&parts.validation, &parts.test}) {
+    if (part->size() == 0) continue;
+    if (!(part->shape == parts.train.shape))
+      throw UserError(folder.string() + ": the images of the parts have different shapes: those of train " +
+                      shape_text(parts.train.shape) + ", others " + shape_text(part->shape));
+    if (*std::max_element(part->labels.begin(), part->labels.end()) >= found.classes)
+      throw UserError(folder.string() + ": validation or test has a label that the training part has not");
+  }
+  return found;
+}
+
+bool holds_arrays(const fs::path& folder) {
+  return fs::exists(folder / "train-images.npy") || fs::exists(folder / "train-labels.npy");
+}
+
+}  // namespace
+
+bool holds_images(const fs::path& folder) {
+  return holds_arrays(folder) || !classes_in(folder).empty() || !classes_in(folder / "train").empty();
+}
+
+FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, Sha256& hash) {
+  if (!holds_images(folder))
+    throw UserError(
+        "no images are in \"" + folder.string() + "\"",
+        "it should hold a folder a class with PNG or JPEG files, perhaps below train, validation and "
+        "test, or train-images.npy and train-labels.npy");
+  return holds_arrays(folder) ? read_arrays(folder, hash) : read_picture_folders(folder, image_size, hash);
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,116 @@
+#include "models/readers/imdb_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "models/readers/archive.h"
+#include "models/readers/text_file.h"
+#include "models/samples/tokens.h"
+
+namespace trainyard::models {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Review {
+  bool test = false;
+  std::uint8_t label = 0;
+  std::string name;  // "0_9.txt"
+  std::string text;
+};
+
+constexpr std::array<const char*, 4> review_folders{"train/neg", "train/pos", "test/neg", "test/pos"};
+
+Review review_in(const std::string& folder) {
+  return {.test = folder.starts_with("test"),
+          .label = folder.ends_with("pos") ? std::uint8_t{1} : std::uint8_t{0},
+          .name = "",
+          .text = ""};
+}
+
+bool is_review_name(const std::string& name) {
+  return name.ends_with(".txt") && !name.starts_with('.');
+}
+
+// What the entry «…/train/pos/0_9.txt» is, still without its text; nothing for the archive's other files.
+std::optional<Review> review_of(const std::string& entry) {
+  const fs::path path(entry);
+  const std::string name = path.filename().string();
+  const fs::path label = path.parent_path();
+  const std::string folder = (label.parent_path().filename() / label.filename()).string();
+  const auto known = std::find(review_folders.begin(), review_folders.end(), folder);
+  if (known == review_folders.end() || !is_review_name(name)) return std::nullopt;
+  Review review = review_in(folder);
+  review.name = name;
+  return review;
+}
+
+std::vector<Review> reviews_of_archive(const fs::path& file) {
+  std::vector<Review> reviews;
+  Archive archive(file);
+  while (const auto entry = archive.next()) {
+    auto review = review_of(*entry);
+    if (!review) continue;
+    review->text = archive.content();
+    if (const auto byte = first_not_utf8(review->text))
+      throw UserError(
+          file.string() + ": " + *entry + ": byte " + std::to_string(*byte) + ": this is not UTF-8",
+          "get the file again from its source");
+    reviews.push_back(std::move(*review));
+  }
+  return reviews;
+}
+
+std::vector<Review> reviews_of_folder(const fs::path& root) {
+  std::vector<Review> reviews;
+  for (const std::string folder : review_folders) {
+    if (!fs::is_directory(root / folder)) continue;
+    for (const fs::directory_entry& file : fs::directory_iterator(root / folder)) {
+      Review review = review_in(folder);
+      review.name = file.path().filename().string();
+      if (!is_review_name(review.name)) continue;
+      review.text = read_text_file(file.path());
+      reviews.push_back(std::move(review));
+    }
+  }
+  return reviews;
+}
+
+void hash_review(const Review& review, Sha256& hash) {
+  hash.update(std::string(review.test ? "test/" : "train/") + (review.label == 1 ? "pos/" : "neg/") +
+              review.name + '\n' + std::to_string(review.text.size()) + '\n');
+  hash.update(review.text);
+}
+
+}  // namespace
+
+bool is_archive_name(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+}
+
+Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
+  std::vector<Review> reviews = fs::is_directory(folder_or_archive) ? reviews_of_folder(folder_or_archive)
+                                                                    : reviews_of_archive(folder_or_archive);
+  const auto place = [](const Review& review) { return std::tie(review.test, review.label, review.name); };
+  std::sort(reviews.begin(), reviews.end(),
+            [&](const Review& a, const Review& b) { return place(b) > place(a); });
+  Parts<RawTexts> parts;
+  std::array<std::int64_t, 4> counts{};
+  for (Review& review : reviews) {
+    hash_review(review, hash);
+    ++counts.at((review.test ? 2U : 0U) + review.label);
+    RawTexts& part = review.test ? parts.test : parts.train;
+    part.source.push_back(std::move(review.text));
+    part.labels.push_back(review.label);
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts.at(i) == 0)
+      throw UserError(folder_or_archive.string() + ": no review *.txt is in " + review_folders.at(i),
+                      "get aclImdb whole from its source");
+  return parts;
+}
+
+}  // namespace trainyard::models

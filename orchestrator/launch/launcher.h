@@ -1,0 +1,84 @@
+// Starts the ranks of an attempt and says when they end: the seam between supervision and the operating
+// system or a cluster. `launchers` is the table of those there are.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "experiments/run/machine.h"
+#include "orchestrator/rank/gang_command.h"
+#include "orchestrator/resources/programs.h"
+#include "orchestrator/yard/yard.h"
+
+namespace trainyard::orchestrator {
+
+// How it went, seen from outside.
+struct GangEnd {
+  enum class Kind {
+    ranks,        // they ended by themselves, or were told to by us
+    taken_away,   // cancelled, preempted, its node failed: no rank's fault; the run is tried again
+    over_limits,  // ended for what it did: it took more memory than it may
+    out_of_time,  // its time limit ended it
+    not_started   // it could not be launched
+  };
+  Kind kind = Kind::ranks;
+  std::string why;  // where it was not the ranks', or what the cluster says beside
+};
+
+// The ranks that were launched together. Destroying it ends what is alive of it.
+class Gang {
+ public:
+  virtual ~Gang() = default;
+  virtual std::optional<ExitStatus> poll(int rank) = 0;  // nothing while it runs; never blocks
+  virtual void signal(int number) = 0;                   // to all that run: SIGTERM or SIGKILL
+  // Nothing before every rank has ended and nothing is left of it.
+  virtual std::optional<GangEnd> end() = 0;
+  virtual bool waiting() { return false; }  // in a queue: no rank runs yet
+  virtual std::string job() const {
+    return "";
+  }  // its number in the cluster's queue; empty: none, or not yet
+  virtual void add_end_fds(std::vector<int>&) const {}
+  virtual nlohmann::ordered_json marks() const = 0;  // how a successor finds it: members of `launched`
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual void prepare() {}  // before the first run: UserError where none could be launched
+  virtual std::unique_ptr<Gang> launch(const GangCommand& command) = 0;  // UserError where it cannot start
+  // The gang of an attempt that an earlier orchestrator launched and that was alive just now.
+  virtual std::unique_ptr<Gang> adopt(const std::filesystem::path& attempt_folder);
+};
+
+// What a launcher is made from.
+struct LauncherSetting {
+  const experiments::Machine& machine;
+  const Programs& programs;
+  const Yard& yard;
+  std::filesystem::path folder = {};  // of the experiment file
+};
+
+std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard);
+std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
+
+// What can start a run's ranks, by name.
+struct LauncherKind {
+  std::string name;
+  std::string about;
+  std::unique_ptr<Launcher> (*make)(const LauncherSetting& setting);
+};
+std::span<const LauncherKind> launchers();
+
+// Fills in what [machine] left open and the surroundings decide: an allocation that this process runs in is
+// shared by all runs.
+void settle(experiments::Machine& machine);
+
+std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting);  // the one that [machine] names
+
+}  // namespace trainyard::orchestrator

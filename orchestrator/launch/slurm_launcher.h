@@ -1,0 +1,38 @@
+// Ranks as tasks of Slurm: a job for each run, or a step for each in one allocation. A job is known by its
+// name, which follows from run, attempt and yard, so that an orchestrator that was started again finds its
+// jobs in the queue and goes on with them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/launcher.h"
+
+namespace trainyard::orchestrator {
+
+inline constexpr const char* slurm_log_name = "slurm.log";  // what Slurm itself says of a job, in its folder
+
+// "trainyard-<key>-<attempt>-<digits of the attempt's folder>".
+std::string slurm_job_name(const std::filesystem::path& attempt_folder, const std::string& run_id);
+
+// Arguments of sbatch for a run of so many ranks: options, the script, and what it gives to srun. No shell
+// reads any of them.
+std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, const std::string& job_name,
+                                          const std::filesystem::path& folder, int ranks,
+                                          const std::filesystem::path& script,
+                                          const std::vector<std::string>& task);
+
+// Arguments of srun for a step of an allocation.
+std::vector<std::string> srun_arguments(const experiments::Machine& machine, const std::string& allocation,
+                                        const std::string& step_name, int ranks,
+                                        const std::vector<std::string>& task);
+
+std::string own_allocation();  // number of the job that this process runs in; empty: none
+
+// Ranks as steps of the allocation that this process runs in.
+std::unique_ptr<Launcher> step_launcher(const LauncherSetting& setting);
+
+// One of the two, as `allocation` in [machine] says.
+std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting);
+
+}  // namespace trainyard::orchestrator

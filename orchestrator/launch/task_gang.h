@@ -1,0 +1,58 @@
+// Ranks that tasks on other hosts watch (`rank_task.h`): how each ended is read from the file that its task
+// leaves. What the launcher knows of the job as a whole is asked of `Job`. Files may show up late.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/rank/gang_file.h"
+
+namespace trainyard::orchestrator {
+
+class TaskGang : public Gang {
+ public:
+  TaskGang(std::filesystem::path attempt_folder, int world_size);
+  std::optional<ExitStatus> poll(int rank) override;
+  std::optional<GangEnd> end() override;
+  void signal(int number) override;
+
+ protected:
+  // The job has ended and nothing of it is left.
+  struct Over {
+    bool refused = false;     // it never started
+    bool taken_away = false;  // by somebody else, or with its host
+    bool timed_out = false;
+    bool over_limits = false;  // it took more than it may
+    std::string why = {};
+  };
+  virtual std::optional<Over> over() = 0;
+  virtual void step() = 0;  // asks how the job is; never blocks
+  virtual void signal_job(int number) = 0;
+  virtual void wants_to_know() {}        // the job will soon be over
+  virtual void let_go() {}               // all ranks have ended well: the job ends by itself
+  bool begun() const { return begun_; }  // a rank has written something
+  bool none_ended() const { return exits_.empty(); }
+  bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
+  bool told() const { return told_by_us_; }  // `signal` was called
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void look();
+  bool all_clean() const;
+
+  std::filesystem::path folder_;
+  int world_size_;
+  std::chrono::steady_clock::duration patience_;  // with files of an ended job that have not come
+  std::map<int, RankExit> exits_;
+  int told_by_others_ = 0;  // signal that a task got and we did not send
+  bool told_by_us_ = false;
+  bool begun_ = false;
+  bool any_lost_ = false;  // a rank whose end nobody wrote down
+  Clock::time_point next_look_, over_since_ = Clock::time_point::max();
+};
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,195 @@
+#include "orchestrator/plan/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "db/queries/queries.h"
+#include "experiments/run/run.h"
+
+namespace trainyard::orchestrator {
+
+bool Plan::waits(const PlannedRun& run) const {
+  return run.state == PlanState::to_run || (run.state == PlanState::done_elsewhere && !reuse);
+}
+
+std::size_t Plan::to_run() const {
+  return static_cast<std::size_t>(
+      std::count_if(runs.begin(), runs.end(), [this](const PlannedRun& run) { return waits(run); }));
+}
+
+std::optional<double> Plan::expected_seconds() const {
+  double sum = 0;
+  for (const PlannedRun& run : runs) {
+    if (!waits(run)) continue;
+    if (!run.expected_seconds) return std::nullopt;
+    sum += *run.expected_seconds;
+  }
+  return sum;
+}
+
+std::string kind_of(const experiments::Run& run) {
+  const auto& cap = run.data.train_samples;
+  return run.model + " " + run.strategy.name + " " + std::to_string(run.epochs) + " " + run.data.dataset +
+         " " + (cap ? std::to_string(*cap) : "all");
+}
+
+std::size_t distinct_devices(const std::vector<Device>& devices) {
+  std::set<std::string> names;
+  for (const Device& device : devices) names.insert(device.name);
+  return names.size();
+}
+
+namespace {
+
+PlannedRun placed(const experiments::Run& run, std::string key, const std::vector<Device>& host,
+                  std::optional<int> wanted, const experiments::Circumstances& machine,
+                  bool placed_by_launcher) {
+  PlannedRun planned;
+  planned.run = run;
+  planned.key = std::move(key);
+  planned.circumstances = machine;
+  if (placed_by_launcher) {
+    planned.devices.assign(static_cast<std::size_t>(run.strategy.world_size()), host.front());
+    planned.circumstances.threads_per_rank = static_cast<int>(run.threads.value_or(machine.threads_per_rank));
+    return planned;
+  }
+  planned.devices = place_ranks(run.strategy, devices_for(run, host, wanted));
+  const auto ranks = static_cast<double>(planned.devices.size());
+  const auto used = static_cast<double>(distinct_devices(planned.devices));
+  const bool cores_shared = widen_to_threads(planned.devices, host, run.threads.value_or(1));
+  planned.devices_shared = ranks > used || cores_shared;
+  planned.circumstances.ranks_per_device = ranks / used;
+  const Device& first = planned.devices.front();
+  const std::size_t threads = first.gpu.empty() ? first.cores.size() : 1;  // the GPU computes
+  planned.circumstances.threads_per_rank =
+      static_cast<int>(run.threads.value_or(static_cast<std::int64_t>(threads)));
+  return planned;
+}
+
+// `[machine] devices` limits what all runs lease together: so many devices of the widest rank.
+void keep_to(std::size_t wanted, Plan& plan) {
+  std::size_t widest = 0;
+  for (const PlannedRun& run : plan.runs)
+    if (run.devices.front().gpu.empty()) widest = std::max(widest, run.devices.front().cores.size());
+  if (widest > 0 && wanted * widest < plan.devices.size()) plan.devices.resize(wanted * widest);
+}
+
+void mark_here(PlannedRun& run, const db::Finished& finished, bool could_count, bool retrain_times) {
+  run.state = PlanState::finished;
+  const auto problem = finished.times_problems.find(run.key);
+  if (problem == finished.times_problems.end() || !could_count || run.devices_shared) return;
+  run.times_problem = problem->second;
+  if (retrain_times) run.state = PlanState::to_run;
+}
+
+// `could_count`: [machine] lets times count.
+void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database, bool could_count,
+                   bool retrain_times) {
+  std::map<std::string, std::string> hash_by_key;
+  for (const PlannedRun& run : runs)
+    hash_by_key[run.key] = experiments::circumstances_hash(run.circumstances);
+  const db::Finished finished = db::finished_runs(database, hash_by_key);
+  const std::set<std::string> here(finished.here.begin(), finished.here.end());
+  const std::set<std::string> elsewhere(finished.elsewhere.begin(), finished.elsewhere.end());
+  for (PlannedRun& run : runs) {
+    if (here.count(run.key) != 0)
+      mark_here(run, finished, could_count, retrain_times);
+    else if (elsewhere.count(run.key) != 0)
+      run.state = PlanState::done_elsewhere;
+  }
+}
+
+void expect_seconds(std::vector<PlannedRun>& runs, const db::Database& database) {
+  const auto seconds = db::median_run_seconds(database);
+  for (PlannedRun& run : runs)
+    if (const auto found = seconds.find(kind_of(run.run)); found != seconds.end())
+      run.expected_seconds = found->second;
+}
+
+// What the matrix says of a run, without the compared axis: runs with equal text are arms of the same pair.
+std::string pair_of(const experiments::Run& run, const std::string& axis) {
+  std::string text;
+  for (const auto& [name, value] : run.axes) {
+    static constexpr std::array<std::string_view, 6> of_strategies{
+        "strategy", "replicas", "stages", "schedule", "stage_split", "micro_batches"};
+    if (name == axis) continue;
+    if (axis == "strategy" &&
+        std::find(of_strategies.begin(), of_strategies.end(), name) != of_strategies.end())
+      continue;
+    text += name + "=" + experiments::plain_text(value) + "\n";
+  }
+  return text;
+}
+
+// A number that looks drawn, the same for the same seed and run: SplitMix64 (Steele, Lea, Flood 2014).
+std::uint64_t drawn(std::uint64_t seed, const std::string& key) {
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + std::stoull(key, nullptr, 16);
+  state = (state ^ (state >> 30U)) * 0xbf58476d1ce4e5b9U;
+  state = (state ^ (state >> 27U)) * 0x94d049bb133111ebU;
+  return state ^ (state >> 31U);
+}
+
+std::vector<std::size_t> paired_order(const experiments::Experiment& experiment,
+                                      const std::vector<PlannedRun>& runs) {
+  const std::string axis = experiment.compare.empty() ? "strategy" : experiment.compare.front().axis;
+  std::map<std::string, std::size_t> first_of_pair;  // index of the first run of the pair in the file
+  std::vector<std::tuple<std::size_t, std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::size_t pair = first_of_pair.emplace(pair_of(runs[i].run, axis), i).first->second;
+    order.emplace_back(pair, drawn(experiment.data_seed, runs[i].key), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> indices;
+  indices.reserve(order.size());
+  for (const auto& each : order) indices.push_back(std::get<2>(each));
+  return indices;
+}
+
+std::vector<std::size_t> declared_order(std::size_t runs) {
+  std::vector<std::size_t> indices(runs);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+}  // namespace
+
+Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
+               const experiments::Circumstances& machine, const db::Database* database,
+               const PlanOptions& options) {
+  Plan plan;
+  plan.devices = devices;
+  plan.reuse = options.reuse;
+  const experiments::Machine& where = experiment.machine;
+  plan.placed_by_launcher = !where.on_this_host();
+  plan.one_at_a_time = where.one_at_a_time();
+  plan.runs.reserve(experiment.runs.size());
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const experiments::Run& run = experiment.runs[i];
+    std::string key = experiment.keys.empty() ? experiments::run_key(run) : experiment.keys[i];
+    plan.runs.push_back(
+        placed(run, std::move(key), devices, where.devices, machine, plan.placed_by_launcher));
+  }
+  if (where.devices) keep_to(static_cast<std::size_t>(*where.devices), plan);
+  if (database != nullptr) {
+    mark_finished(plan.runs, *database, where.on_this_host() && where.exclusive_host, options.retrain_times);
+    expect_seconds(plan.runs, *database);
+  }
+  plan.order =
+      options.order == Order::paired ? paired_order(experiment, plan.runs) : declared_order(plan.runs.size());
+  return plan;
+}
+
+std::vector<std::size_t> execution_order(const Plan& plan) {
+  std::vector<std::size_t> indices;
+  for (const std::size_t index : plan.order)
+    if (plan.waits(plan.runs[index])) indices.push_back(index);
+  return indices;
+}
+
+}  // namespace trainyard::orchestrator

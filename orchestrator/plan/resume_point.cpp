@@ -1,0 +1,135 @@
+#include "orchestrator/plan/resume_point.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "db/queries/resumable.h"
+#include "experiments/protocol/checkpoint.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+using experiments::Resumes;
+
+namespace {
+
+using Resumable = std::map<int, db::ResumableAttempt>;  // by attempt
+
+// Those that this attempt may go on from.
+Resumable resumable(const db::Database& database, const PlannedRun& planned) {
+  Resumable found;
+  for (auto& attempt : db::resumable_attempts(database, planned.key))
+    if (attempt.circumstances.release == planned.circumstances.release &&
+        attempt.circumstances.libtorch == planned.circumstances.libtorch)
+      found.emplace(attempt.attempt, std::move(attempt));
+  return found;
+}
+
+// What is wrong with going on from this checkpoint; empty where nothing is.
+std::string problem_with(const fs::path& folder, const experiments::Checkpoint& checkpoint,
+                         const PlannedRun& planned, const Resumable& attempts) {
+  if (checkpoint.run != planned.key) return "is of run " + checkpoint.run;
+  const auto attempt = attempts.find(checkpoint.attempt);
+  if (attempt == attempts.end())
+    return "is of attempt " + std::to_string(checkpoint.attempt) +
+           ", which is not there, has finished, has impossible records, or was of another release";
+  if (attempt->second.whole_epochs < checkpoint.epoch) return "has no records of all ranks up to its epoch";
+  if (!checkpoint.weights) return "";
+  const fs::path weights = experiments::kept_weights_file(folder, checkpoint.epoch);
+  std::error_code missing;
+  if (!fs::exists(weights, missing) || experiments::sum_of_file(weights) != *checkpoint.weights)
+    return "lacks the weights that were kept by then";
+  return "";
+}
+
+// The attempt that wrote the checkpoint of `epoch`, whole in all stages; else what is wrong with it.
+struct Looked {
+  int attempt = 0;
+  std::string problem;
+};
+
+Looked look_at(const fs::path& folder, std::int64_t epoch, const PlannedRun& planned,
+               const Resumable& attempts) {
+  Looked looked;
+  for (int stage = 0; stage < planned.run.strategy.stages; ++stage) {
+    if (!fs::exists(experiments::checkpoint_file(folder, epoch, stage)))
+      return {0, "stage " + std::to_string(stage) + " is missing"};
+    try {
+      const auto checkpoint = experiments::check_checkpoint(folder, epoch, stage);
+      looked.problem = checkpoint.epoch == epoch && checkpoint.stage == stage
+                           ? problem_with(folder, checkpoint, planned, attempts)
+                           : "is of another epoch or stage than its name says";
+      if (looked.problem.empty() && stage > 0 && checkpoint.attempt != looked.attempt)
+        looked.problem = "is of several attempts";
+      looked.attempt = checkpoint.attempt;
+    } catch (const UserError& error) {
+      looked.problem = error.what();
+    }
+    if (!looked.problem.empty()) return looked;
+  }
+  return looked;
+}
+
+std::vector<std::int64_t> epochs_latest_first(const fs::path& folder) {
+  std::vector<std::int64_t> epochs;
+  for (const auto& file : experiments::checkpoint_files(folder))
+    if (file.stage) epochs.push_back(file.epoch);
+  std::ranges::sort(epochs, std::greater());
+  const auto repeated = std::ranges::unique(epochs);
+  epochs.erase(repeated.begin(), repeated.end());
+  return epochs;
+}
+
+ResumePoint own_resume_point(const fs::path& folder, const PlannedRun& planned, const Resumable& attempts) {
+  ResumePoint point;
+  for (const std::int64_t epoch : epochs_latest_first(folder)) {
+    const Looked looked = look_at(folder, epoch, planned, attempts);
+    if (looked.problem.empty()) {
+      point.at = Resumes{looked.attempt, epoch};
+      return point;
+    }
+    point.problems.push_back("the checkpoint of epoch " + std::to_string(epoch) + " " + looked.problem);
+  }
+  return point;
+}
+
+// The latest that it says it has written, with records of all ranks up to there.
+ResumePoint foreign_resume_point(const Resumable& attempts) {
+  ResumePoint point;
+  for (const auto& [number, attempt] : attempts)
+    for (const std::int64_t epoch : attempt.checkpoints)
+      if (epoch >= 1 && epoch <= attempt.whole_epochs && (!point.at || epoch >= point.at->after_epoch))
+        point.at = Resumes{number, epoch};
+  return point;
+}
+
+fs::path folder_of(const Yard& yard, const std::string& key) {
+  return yard.run(key) / experiments::checkpoints_folder_name;
+}
+
+}  // namespace
+
+ResumePoint find_resume_point(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
+  const fs::path folder = folder_of(yard, planned.key);
+  if (yard.leads_out(planned.key)) return {};
+  if (!fs::is_directory(fs::symlink_status(folder)) || fs::is_empty(folder)) return {};
+  const Resumable attempts = resumable(database, planned);
+  return planned.run.strategy.foreign() ? foreign_resume_point(attempts)
+                                        : own_resume_point(folder, planned, attempts);
+}
+
+fs::path make_checkpoints_folder(const Yard& yard, const std::string& key) {
+  fs::path folder = folder_of(yard, key);
+  if (!fs::is_directory(fs::symlink_status(folder))) fs::remove(folder);  // a link would lead out of the yard
+  fs::create_directories(folder);
+  return folder;
+}
+
+void remove_checkpoints(const Yard& yard, const std::string& key) {
+  if (yard.leads_out(key)) return;
+  std::error_code kept;  // a network file system keeps what is still open somewhere
+  fs::remove_all(folder_of(yard, key), kept);
+}
+
+}  // namespace trainyard::orchestrator

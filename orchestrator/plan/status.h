@@ -1,0 +1,44 @@
+// Who watches a sweep: the seam between supervision and what a person sees. The sweep calls it from its one
+// thread; `terminal_status` draws a bar per run, `plain_status` prints a line per event.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "experiments/protocol/progress.h"
+#include "orchestrator/plan/plan.h"
+
+namespace trainyard::orchestrator {
+
+struct RunOutcome {
+  enum class Kind { finished, failed, interrupted };
+  Kind kind = Kind::finished;
+  double seconds = 0;
+  std::optional<double> test_accuracy;  // of the test set, where the run has one
+  std::optional<double> test_loss;
+  std::string first_error;              // of the failing rank
+  std::string log;                      // its log file
+  bool taken_away = false;              // with its job or host, or at its time limit: it is started again
+  bool progressed = false;              // and has kept more epochs than it began with
+  std::optional<double> retry_seconds;  // it is started again after so long
+};
+
+class Status {
+ public:
+  virtual ~Status() = default;
+  virtual void sweep_started(const Plan& plan) = 0;
+  virtual void run_started(const PlannedRun& run, int attempt) = 0;
+  virtual void run_progress(const PlannedRun& run,
+                            const experiments::Progress& progress) = 0;  // ≤ 5 a second
+  virtual void run_ended(const PlannedRun& run, const RunOutcome& outcome) = 0;
+  virtual void message(const std::string& text) = 0;
+  virtual void sweep_ended() = 0;
+};
+
+std::unique_ptr<Status> plain_status(std::ostream& out);
+std::unique_ptr<Status> terminal_status(int fd);  // colours and bars with escape sequences
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,201 @@
+#include "orchestrator/resources/devices.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include <sched.h>
+
+#include "base/counted.h"
+#include "base/whole_file.h"
+#include "orchestrator/resources/cpu_topology.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<int> affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
+  std::vector<std::vector<int>> cores;
+  cores.reserve(cpus.size());
+  for (const int cpu : cpus)
+    cores.push_back(parse_cpu_list(
+        whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list")));
+  return cores;
+}
+
+// The folder of a cgroup and of all that contain it: the tightest limit holds.
+std::vector<fs::path> with_parents(const fs::path& mount, const std::string& path) {
+  std::vector<fs::path> folders{mount};
+  for (const auto& part : fs::path(path).relative_path()) folders.push_back(folders.back() / part);
+  return folders;
+}
+
+std::optional<double> smaller(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+std::optional<double> cgroup_quota() {
+  const CgroupPaths paths = parse_cgroup_paths(whole_file("/proc/self/cgroup"));
+  std::optional<double> quota;
+  for (const auto& folder : with_parents("/sys/fs/cgroup", paths.unified.value_or("/")))
+    quota = smaller(quota, quota_of_cpu_max(whole_file(folder / "cpu.max")));
+  for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", paths.cpu.value_or("/")))
+    quota = smaller(quota, quota_of_cfs(whole_file(folder / "cpu.cfs_quota_us"),
+                                        whole_file(folder / "cpu.cfs_period_us")));
+  return quota;
+}
+
+// Ranks on one GPU have each a part of its cores, or share them where there are more ranks than cores.
+void divide_cores_of_gpus(std::vector<Device>& placed) {
+  std::map<std::string, std::size_t> ranks, before;  // by device: how many there are, and were so far
+  for (const Device& device : placed) ++ranks[device.name];
+  for (Device& device : placed) {
+    if (device.gpu.empty() || device.cores.empty()) continue;
+    const std::size_t cores = device.cores.size();
+    const std::size_t share = std::max<std::size_t>(1, cores / ranks[device.name]);
+    const auto first =
+        device.cores.begin() + static_cast<std::ptrdiff_t>(before[device.name]++ * share % cores);
+    device.cores = std::vector<int>(first, first + static_cast<std::ptrdiff_t>(share));
+  }
+}
+
+// It is a group of cores: no GPU, and not the launcher's to place.
+bool is_cores(const Device& device) {
+  return device.gpu.empty() && !device.cores.empty();
+}
+
+std::vector<int> cores_of(const std::vector<Device>& devices) {
+  std::vector<int> cores;
+  for (const Device& device : devices) cores.insert(cores.end(), device.cores.begin(), device.cores.end());
+  return cores;
+}
+
+std::vector<Device> group_cores(const std::vector<int>& cores, std::size_t cores_each) {
+  std::vector<Device> devices;
+  for (auto first = cores.begin(); std::cmp_less_equal(cores_each, cores.end() - first);) {
+    const auto end = first + static_cast<std::ptrdiff_t>(cores_each);
+    const std::vector<int> own(first, end);
+    devices.push_back({"cpu:" + cpu_list_text(own), own});
+    first = end;
+  }
+  return devices;
+}
+
+void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
+  if (strategy.replicas < 1 || strategy.stages < 1) throw InternalError("a mesh without ranks");
+  if (devices.empty()) throw InternalError("no device to place ranks on");
+  std::size_t cores = 0;
+  for (const Device& device : devices) cores += device.cores.size();
+  const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
+  if (strategy.replicas <= most / strategy.stages) return;
+  throw UserError("strategy \"" + strategy.name + "\" has " + std::to_string(strategy.replicas) +
+                      " replicas of " + models::counted(static_cast<std::size_t>(strategy.stages), "stage") +
+                      ", more ranks than " + models::counted(cores, "core") + " can carry",
+                  "use at most " + std::to_string(most) + " ranks here");
+}
+
+}  // namespace
+
+std::vector<int> usable_cores() {
+  const std::vector<int> allowed = affinity();
+  return limited_by(one_per_core(allowed, siblings(allowed)), cgroup_quota());
+}
+
+std::vector<Device> core_devices(const std::vector<int>& cores) {
+  return group_cores(cores, 1);
+}
+
+std::vector<Device> grouped(const std::vector<Device>& devices, std::size_t cores_each) {
+  return std::ranges::all_of(devices, is_cores) ? group_cores(cores_of(devices), cores_each) : devices;
+}
+
+std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<int> wanted) {
+  const auto count =
+      wanted ? static_cast<std::size_t>(std::max(*wanted, 0)) : std::min<std::size_t>(2, cores.size());
+  if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
+  if (count > cores.size())
+    throw UserError("`[machine] devices` is " + std::to_string(count) + ", but this process may use only " +
+                        models::counted(cores.size(), "core"),
+                    "set devices to at most " + std::to_string(cores.size()) + ", or \"auto\"");
+  std::vector<Device> devices = group_cores(cores, cores.size() / count);
+  devices.resize(count);
+  return devices;
+}
+
+std::vector<Device> devices_for(const experiments::Run& run, const std::vector<Device>& host,
+                                std::optional<int> wanted) {
+  if (!std::ranges::all_of(host, is_cores)) return host;
+  const std::vector<int> cores = cores_of(host);
+  if (!run.threads) return divide_cores(cores, wanted);
+  if (std::cmp_greater(*run.threads, cores.size()))
+    throw InternalError("a rank with more threads than there are cores was not refused");
+  std::vector<Device> devices = group_cores(cores, static_cast<std::size_t>(*run.threads));
+  std::int64_t most = run.strategy.world_size();
+  if (wanted) most = std::min<std::int64_t>(most, *wanted);
+  if (std::cmp_less(most, devices.size())) devices.resize(static_cast<std::size_t>(most));
+  return devices;
+}
+
+std::size_t leased_devices(const std::vector<Device>& devices) {
+  std::map<std::string, std::size_t> by_name;
+  for (const Device& device : devices) by_name[device.name] = is_cores(device) ? device.cores.size() : 1;
+  std::size_t sum = 0;
+  for (const auto& [name, count] : by_name) sum += count;
+  return sum;
+}
+
+std::vector<Device> launcher_slots(const experiments::Machine& machine) {
+  const int slots = machine.one_at_a_time() ? 1 : machine.jobs;
+  Device slot{machine.launcher, {}};
+  if (machine.gpus_elsewhere()) slot.gpu = "as the launcher chose";
+  return std::vector<Device>(static_cast<std::size_t>(slots), slot);
+}
+
+std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
+  check_mesh(strategy, devices);
+  const bool own = strategy.world_size() <= static_cast<std::int64_t>(devices.size());
+  std::vector<Device> placed;
+  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
+    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
+      const std::int64_t place = own ? replica * strategy.stages + stage : replica + stage;
+      placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
+    }
+  divide_cores_of_gpus(placed);
+  return placed;
+}
+
+bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& host, std::int64_t threads) {
+  const auto wide = [&](const Device& device) {
+    return is_cores(device) || device.cores.empty() || std::cmp_greater_equal(device.cores.size(), threads);
+  };
+  if (std::ranges::all_of(placed, wide)) return false;
+  std::vector<int> cores = cores_of(host);
+  std::ranges::sort(cores);
+  const auto [first, last] = std::ranges::unique(cores);
+  cores.erase(first, last);
+  const auto each = std::min(static_cast<std::size_t>(threads), cores.size());
+  std::size_t next = 0;
+  for (Device& device : placed) {
+    device.cores.clear();
+    for (std::size_t i = 0; i < each; ++i) device.cores.push_back(cores[next++ % cores.size()]);
+  }
+  return next > cores.size();
+}
+
+}  // namespace trainyard::orchestrator

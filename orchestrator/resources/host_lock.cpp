@@ -1,0 +1,170 @@
+#include "orchestrator/resources/host_lock.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "experiments/protocol/record.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* file_name = "trainyard-timed-runs.lock";
+constexpr auto ask_again_after = std::chrono::milliseconds(50);
+constexpr mode_t for_everybody = 0666;
+
+std::string advice() {
+  return std::string("remove it, or name another folder with ") + host_lock_variable;
+}
+
+// Everybody may create files there, and remove only their own: all users come to the same folder.
+bool is_shared(const char* folder) {
+  struct stat found {};
+  return ::stat(folder, &found) == 0 && S_ISDIR(found.st_mode) && (found.st_mode & S_IWOTH) != 0 &&
+         (found.st_mode & S_ISVTX) != 0;
+}
+
+// With O_CREAT the kernel would refuse another user's file in a folder like /tmp (fs.protected_regular), so
+// it is opened first and created only if it is not there. −1 and errno if neither works.
+int open_or_create(const fs::path& file) {
+  constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  for (int tries = 0; tries < 10; ++tries) {
+    int fd = ::open(file.c_str(), flags);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    fd = ::open(file.c_str(), flags | O_CREAT | O_EXCL, for_everybody);
+    if (fd >= 0) {
+      ::fchmod(fd, for_everybody);  // whatever the umask is
+      return fd;
+    }
+    if (errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+// A link to another file would let its owner have that file overwritten.
+bool is_plain(int fd) {
+  struct stat found {};
+  return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink <= 1;
+}
+
+// Somebody may have removed the file since it was opened.
+bool is_still(int fd, const fs::path& file) {
+  struct stat opened {
+  }, there{};
+  return ::fstat(fd, &opened) == 0 && ::lstat(file.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
+         opened.st_ino == there.st_ino;
+}
+
+int opened(const fs::path& file) {
+  const int fd = open_or_create(file);
+  if (fd < 0) {
+    const std::string why = errno == ELOOP ? "it is a link" : std::generic_category().message(errno);
+    throw UserError("cannot open " + file.string() + ", the lock of this host: " + why, advice());
+  }
+  if (is_plain(fd)) return fd;
+  ::close(fd);
+  throw UserError(file.string() + ", the lock of this host, is not a plain file", advice());
+}
+
+std::string user_name() {
+  std::array<char, 4096> memory{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(::geteuid(), &entry, memory.data(), memory.size(), &found) == 0 && found != nullptr)
+    return entry.pw_name;
+  return "user " + std::to_string(::geteuid());
+}
+
+// One line each; see `host_holder`.
+void write_holder(int fd, const HostUser& user) {
+  const std::string text = std::to_string(::getpid()) + "\n" + user_name() + "\n" +
+                           models::printable_line(user.command) + "\n" +
+                           models::printable_line(user.yard.string()) + "\n" + experiments::utc_now() + "\n";
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot write the lock of this host");
+}
+
+}  // namespace
+
+fs::path host_lock_folder() {
+  const char* named = std::getenv(host_lock_variable);
+  if (named == nullptr || *named == '\0') return is_shared("/run/lock") ? "/run/lock" : "/tmp";
+  std::error_code failed;
+  fs::create_directories(named, failed);
+  if (fs::is_directory(named)) return fs::absolute(named);
+  throw UserError(std::string(host_lock_variable) + " is " + models::printable_line(named) +
+                      ", and there is no such folder" + (failed ? " (" + failed.message() + ")" : ""),
+                  "name a folder that you may write to");
+}
+
+std::optional<HostLock> HostLock::try_take(const fs::path& folder, const HostUser& user) {
+  const fs::path file = folder / file_name;
+  while (true) {
+    HostLock lock(opened(file));
+    if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+    if (!is_still(lock.fd_, file)) continue;
+    write_holder(lock.fd_, user);
+    return lock;
+  }
+}
+
+std::optional<HostLock> HostLock::wait(const fs::path& folder, const HostUser& user,
+                                       const std::atomic<int>& stop,
+                                       const std::function<void(const std::string& holder)>& tell) {
+  std::string told;
+  while (stop == 0) {
+    if (auto lock = try_take(folder, user)) return lock;
+    if (std::string holder = host_holder(folder); holder != told) {
+      tell(holder);
+      told = std::move(holder);
+    }
+    std::this_thread::sleep_for(ask_again_after);
+  }
+  return std::nullopt;
+}
+
+HostLock::HostLock(HostLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+HostLock& HostLock::operator=(HostLock&& other) noexcept {
+  std::swap(fd_, other.fd_);  // `other` gives back what was held
+  return *this;
+}
+
+HostLock::~HostLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::string host_holder(const fs::path& folder) {
+  const int fd = opened(folder / file_name);
+  std::string text(8192, '\0');
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  ::close(fd);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  std::istringstream lines(text);
+  std::array<std::string, 5> parts;  // pid, user, command, yard, since
+  for (std::string& part : parts) {
+    std::getline(lines, part);
+    part = models::printable_line(part);
+  }
+  const auto& [pid, user, command, yard, since] = parts;
+  if (since.empty()) return "another process";  // it is about to write its name
+  return "process " + pid + " of " + user + " (" + command + ", yard " + yard + "), since " + since;
+}
+
+}  // namespace trainyard::orchestrator

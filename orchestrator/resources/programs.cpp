@@ -1,0 +1,119 @@
+#include "orchestrator/resources/programs.h"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/host_name.h"
+#include "base/program_path.h"
+#include "base/shell_quoted.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Output {
+  std::string text;
+  bool clean = false;
+};
+
+Output output_of(const std::string& shell_command) {
+  FILE* stream = ::popen(shell_command.c_str(), "re");
+  Output output;
+  if (stream == nullptr) return output;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), stream))
+    output.text.append(buffer.data(), size);
+  output.clean = ::pclose(stream) == 0;
+  return output;
+}
+
+nlohmann::json versions_of(const fs::path& runner) {
+  const Output output = output_of(shell_quoted(runner.string()) + " --version --json");
+  auto versions = nlohmann::json::parse(output.text, nullptr, false);
+  if (output.clean && versions.is_object()) return versions;
+  throw UserError(runner.string() + " does not say its version: `" + runner.string() + " --version --json` " +
+                      (output.clean ? "printed no JSON object" : "failed"),
+                  "run that command to see why");
+}
+
+std::vector<Gpu> gpus_of(const nlohmann::json& versions) {
+  std::vector<Gpu> gpus;
+  for (const auto& gpu : versions.value("gpus", nlohmann::json::array()))
+    gpus.push_back({gpu.at("index").get<int>(), gpu.value("name", std::string("GPU")),
+                    gpu.value("memory_bytes", std::int64_t{0}), gpu.value("uuid", std::string())});
+  return gpus;
+}
+
+std::string processor() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const auto colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+Programs find_programs() {
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  const std::array<fs::path, 2> folders{here, (here / "../libexec/trainyard").lexically_normal()};
+  for (const auto& folder : folders) {
+    Programs programs{folder / "trainyard-runner", folder / "trainyard-store", folder / "trainyard-rank"};
+    if (experiments::is_executable(programs.runner) && experiments::is_executable(programs.store))
+      return programs;
+  }
+  throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
+                      folders[1].string(),
+                  "build or install all three programs together");
+}
+
+void check_commands(const experiments::Experiment& experiment) {
+  const fs::path folder = fs::absolute(experiment.file).parent_path();  // where its ranks start
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const auto& strategy = experiment.runs[i].strategy;
+    if (!strategy.foreign() || experiments::program_path(strategy.command.front(), folder)) continue;
+    throw UserError(
+        "strategy \"" + strategy.name + "\": there is no program " + strategy.command.front() + " to start",
+        "name one in PATH, or its place from the folder of the experiment's file",
+        experiment.strategy_locations.at(i));
+  }
+}
+
+RunnerFacts runner_facts(const Programs& programs) {
+  const nlohmann::json versions = versions_of(programs.runner);
+  const auto text = [&](const char* name) { return versions.value(name, std::string()); };
+  return {.circumstances = {.host = models::host_name(),
+                            .processor = processor(),
+                            .threads_per_rank = 1,
+                            .ranks_per_device = 1,
+                            .release = text("trainyard") + " " + text("build_type"),
+                            .libtorch = text("libtorch"),
+                            .nccl = text("nccl")},
+          .cuda = text("cuda"),
+          .gpus = gpus_of(versions)};
+}
+
+experiments::Circumstances machine_circumstances(const Programs& programs) {
+  return runner_facts(programs).circumstances;
+}
+
+experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {
+  here.host = machine.launcher;
+  for (const std::string& part : {machine.partition, machine.hosts})
+    if (!part.empty()) here.host += ":" + part;
+  here.processor = machine.gpus_elsewhere() ? "GPUs as the launcher chose" : "as the launcher chose";
+  if (!machine.gpus_elsewhere()) here.nccl = "";  // nothing on a CPU uses it
+  here.threads_per_rank = machine.cpus_per_task;
+  return here;
+}
+
+}  // namespace trainyard::orchestrator

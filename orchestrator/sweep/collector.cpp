@@ -1,0 +1,156 @@
+#include "orchestrator/sweep/collector.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "db/ingest/ingest.h"
+#include "experiments/protocol/record_writer.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+std::string spool_name(std::optional<int> rank) {
+  return rank ? experiments::rank_records_name(*rank) : experiments::orchestrator_records_name;
+}
+
+std::optional<double> number_of(const nlohmann::json& object, const char* member) {
+  const auto found = object.find(member);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+}  // namespace
+
+std::string text_member(const nlohmann::json& object, const char* member) {
+  const auto found = object.find(member);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Collector::Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest)
+    : place_(std::move(place)), run_file_(std::move(run_file)), ingest_(ingest) {
+  const auto follow = [this](std::optional<int> rank) {
+    spools_.push_back({SpoolTail(place_.directory / spool_name(rank), place_.shared), rank});
+  };
+  follow(std::nullopt);
+  for (int rank = 0; rank < place_.world_size; ++rank) follow(rank);
+}
+
+void Collector::collect() {
+  const auto records = new_records();
+  if (records.empty() && run_file_.is_null()) return;
+  std::vector<db::Accepted> accepted;
+  ingest_.together([&] {
+    if (!run_file_.is_null()) refused_ = ingest_.run_file(run_file_) == db::Accepted::refused;
+    for (const auto& record : records) accepted.push_back(ingest_.record(record));
+  });
+  run_file_ = nullptr;
+  for (std::size_t i = 0; i < records.size(); ++i) note(records[i], accepted[i]);
+}
+
+std::vector<experiments::Record> Collector::new_records() {
+  std::vector<experiments::Record> records;
+  for (auto& spool : spools_)
+    for (const std::string& line : spool.tail.new_lines()) {
+      auto parsed = experiments::parse_line(line);
+      if (parsed.record) parsed.problem = problem_with(*parsed.record, spool);
+      if (parsed.problem.empty())
+        records.push_back(std::move(*parsed.record));
+      else
+        leave_out(spool.rank, "a line was left out: " + parsed.problem);
+    }
+  return records;
+}
+
+std::string Collector::problem_with(const experiments::Record& record, const Spool& spool) const {
+  if (record.run == place_.key && record.attempt == place_.attempt && record.rank == spool.rank) return "";
+  return "it is of run " + record.run + ", attempt " + std::to_string(record.attempt) +
+         (record.rank ? ", rank " + std::to_string(*record.rank) : "");
+}
+
+void Collector::leave_out(std::optional<int> rank, const std::string& what) {
+  left_out_.emplace(rank, what);
+  messages_.push_back(spool_name(rank) + ": " + what);
+}
+
+std::optional<std::string> Collector::left_out(int rank) const {
+  const auto found = left_out_.find(rank);
+  return found == left_out_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Only what the database has counts, so that both always agree on how a run stands.
+void Collector::note(const experiments::Record& record, db::Accepted accepted) {
+  if (accepted == db::Accepted::gap || accepted == db::Accepted::refused) {
+    if (record.type == "end" && record.rank && text_member(record.body, "status") == "finished")
+      unheard_ends_.insert(*record.rank);
+    if (incomplete_.insert(record.rank).second)
+      leave_out(record.rank, "records from number " + std::to_string(record.seq) +
+                                 " on were left out: one before them is missing");
+    return;
+  }
+  if (record.type == "cause" && !record.rank) has_cause_ = true;
+  if (record.type == "end" && record.rank) note_end(record);
+  if (record.type == "test") note_test(record);
+  if (record.type == "message") note_message(record);
+}
+
+void Collector::note_end(const experiments::Record& record) {
+  ends_[*record.rank] = {text_member(record.body, "status") == "finished", text_member(record.body, "error")};
+}
+
+void Collector::note_test(const experiments::Record& record) {
+  const auto metrics = record.body.find("metrics");
+  if (metrics == record.body.end() || !metrics->is_array()) return;
+  for (const auto& metric : *metrics) {
+    const auto sum = number_of(metric, "sum");
+    const auto weight = number_of(metric, "weight");
+    if (text_member(metric, "phase") != "test" || !sum || !weight) continue;
+    Additive& total = test_[text_member(metric, "name")];
+    total.sum += *sum;
+    total.weight += *weight;
+  }
+}
+
+void Collector::note_message(const experiments::Record& record) {
+  if (!record.rank) return;  // the orchestrator's own, which it tells itself
+  const std::string level = text_member(record.body, "level");
+  if (level == "warning" || level == "error")
+    messages_.push_back("rank " + std::to_string(*record.rank) + ": " + text_member(record.body, "text"));
+}
+
+bool Collector::finished(int rank) const {
+  const auto end = ends_.find(rank);
+  return end != ends_.end() && end->second.finished;
+}
+
+bool Collector::finished() const {
+  for (int rank = 0; rank < place_.world_size; ++rank)
+    if (!finished(rank)) return false;
+  return true;
+}
+
+std::optional<std::string> Collector::error(int rank) const {
+  const auto end = ends_.find(rank);
+  if (end == ends_.end() || end->second.error.empty()) return std::nullopt;
+  return end->second.error;
+}
+
+std::optional<double> Collector::test_mean(const std::string& name) const {
+  const auto found = test_.find(name);
+  if (found == test_.end() || found->second.weight <= 0) return std::nullopt;
+  return found->second.sum / found->second.weight;
+}
+
+std::optional<double> Collector::test_accuracy() const {
+  return test_mean("correct");
+}
+std::optional<double> Collector::test_loss() const {
+  return test_mean("loss");
+}
+
+std::vector<std::string> Collector::take_messages() {
+  return std::exchange(messages_, {});
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,176 @@
+#include "orchestrator/sweep/recovery.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "db/ingest/ingest.h"
+#include "db/queries/queries.h"
+#include "db/queries/resumable.h"
+#include "experiments/protocol/checkpoint.h"
+#include "experiments/protocol/launch.h"
+#include "experiments/protocol/record_writer.h"
+#include "orchestrator/plan/resume_point.h"
+#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/sweep/collector.h"
+#include "orchestrator/yard/attempt_number.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Unfinished {
+  fs::path directory;
+  std::string key;
+  int attempt = 0;
+};
+
+// Links are not followed: they may lead out of the yard.
+std::vector<fs::path> folders_in(const fs::path& parent) {
+  std::vector<fs::path> folders;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(parent, missing))
+    if (entry.is_directory() && !entry.is_symlink()) folders.push_back(entry.path());
+  return folders;
+}
+
+// The attempts of the yard that have a run file and no end in the database.
+std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database& database) {
+  const auto settled = db::settled_attempts(database);
+  std::vector<Unfinished> unfinished;
+  for (const auto& run_folder : folders_in(yard.runs()))
+    for (const auto& folder : folders_in(run_folder)) {
+      const auto number = attempt_number(folder.filename());
+      const std::string key = run_folder.filename();
+      if (number && !settled.contains({key, *number}) && fs::exists(folder / experiments::run_file_name))
+        unfinished.push_back({folder, key, *number});
+    }
+  return unfinished;
+}
+
+// A member of a record as a list of numbers; empty where it is none.
+template <typename Number>
+std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
+  std::vector<Number> numbers;
+  const auto found = body.find(member);
+  if (found == body.end() || !found->is_array()) return numbers;
+  for (const auto& each : *found) numbers.push_back(each.is_number_integer() ? each.get<Number>() : Number{});
+  return numbers;
+}
+
+// What the orchestrator's own spool says of its processes.
+LaunchedProcesses launched_processes(const fs::path& directory) {
+  LaunchedProcesses launched;
+  for (const auto& line : SpoolTail(directory / experiments::orchestrator_records_name).new_lines()) {
+    const auto parsed = experiments::parse_line(line);
+    if (!parsed.record) continue;
+    const auto& body = parsed.record->body;
+    if (parsed.record->type == "leased") {
+      launched.token = text_member(body, "token");
+      launched.boot_id = text_member(body, "boot_id");
+    }
+    if (parsed.record->type != "launched") continue;
+    const auto pids = numbers_of<int>(body, "pids");
+    const auto ticks = numbers_of<std::uint64_t>(body, "start_ticks");
+    for (std::size_t i = 0; i < std::min(pids.size(), ticks.size()); ++i)
+      launched.marks.push_back({pids[i], ticks[i]});
+  }
+  return launched;
+}
+
+// The writer can only go on after records that can all be read. What follows a damaged one never reaches the
+// database; the whole file is kept beside it, under another name.
+void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
+  std::uintmax_t sound_bytes = 0;
+  std::int64_t seq = 0;
+  bool damaged = false;
+  for (const auto& line : SpoolTail(spool).new_lines()) {
+    const auto parsed = experiments::parse_line(line);
+    damaged = !parsed.record || parsed.record->run != attempt.key ||
+              parsed.record->attempt != attempt.attempt || parsed.record->rank || parsed.record->seq != seq;
+    if (damaged) break;
+    sound_bytes += line.size() + 1;
+    ++seq;
+  }
+  if (!damaged) return;
+  fs::path kept = spool;
+  fs::remove(kept += ".damaged");  // it may be a link
+  fs::copy_file(spool, kept);
+  fs::resize_file(spool, sound_bytes);
+}
+
+void mark_interrupted(const Unfinished& attempt) {
+  const fs::path spool = attempt.directory / experiments::orchestrator_records_name;
+  cut_after_damage(spool, attempt);
+  experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt);
+  records.append("cause",
+                 {{"outcome", "interrupted"}, {"error", "the orchestrator ended before this run did"}});
+  records.sync();
+}
+
+void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
+                     const std::function<void(const std::string&)>& tell) {
+  for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
+    require_plain(unfinished.directory / name);
+  const int ended = end_leftovers(launched_processes(unfinished.directory));
+  const experiments::Launch launch =
+      experiments::read_launch(unfinished.directory / experiments::run_file_name);
+  if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
+    throw UserError("its run file is of another run or attempt", "move the folder away",
+                    {.file = unfinished.directory.string()});
+  Collector collector(
+      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
+      experiments::to_json(launch), ingest);
+  collector.collect();
+  if (collector.refused() || collector.finished() || collector.has_cause()) return;
+  mark_interrupted(unfinished);
+  Collector again(
+      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
+      experiments::to_json(launch), ingest);
+  again.collect();
+  tell(experiments::label(launch.run) + ": attempt " + std::to_string(launch.attempt) +
+       " was interrupted: the orchestrator ended before it" +
+       (ended > 0 ? "; ended " + std::to_string(ended) + " of its processes that were still alive" : ""));
+}
+
+// A finished run needs no checkpoints; its orchestrator was killed before it removed them. One that was
+// finished elsewhere and is trained again here needs them.
+void remove_outlived_checkpoints(const Yard& yard, const db::Database& database,
+                                 const std::vector<LiveAttempt>& live) {
+  auto finished = db::runs_with_nothing_to_resume(database);
+  for (const auto& attempt : live) finished.erase(attempt.key);
+  for (const auto& run_folder : folders_in(yard.runs()))
+    if (const std::string key = run_folder.filename();
+        finished.contains(key) && fs::exists(run_folder / experiments::checkpoints_folder_name))
+      remove_checkpoints(yard, key);
+}
+
+}  // namespace
+
+std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
+                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<bool(const fs::path&)>& alive) {
+  std::vector<LiveAttempt> live;
+  db::Ingest ingest(database);
+  for (const auto& unfinished : unfinished_attempts(yard, database)) {
+    if (alive && alive(unfinished.directory)) {
+      live.push_back({unfinished.key, unfinished.attempt});
+      continue;
+    }
+    try {
+      recover_attempt(unfinished, ingest, tell);
+    } catch (const db::StorageError&) {
+      throw;
+    } catch (const InternalError& error) {
+      tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
+    } catch (const UserError& error) {
+      tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
+    }
+  }
+  remove_outlived_checkpoints(yard, database, live);
+  return live;
+}
+
+}  // namespace trainyard::orchestrator

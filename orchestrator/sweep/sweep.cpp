@@ -1,0 +1,250 @@
+#include "orchestrator/sweep/sweep.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <list>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+
+#include "db/ingest/ingest.h"
+#include "orchestrator/plan/probes.h"
+#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/resources/schedule.h"
+#include "orchestrator/sweep/attempt.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int poll_milliseconds = 20;
+constexpr double longest_backoff_seconds = 60;
+constexpr int most_times_taken_away = 5;
+constexpr auto again_after = std::chrono::seconds(1);
+
+// A run that waits for its devices, or for its next try.
+struct Waiting {
+  std::size_t run = 0;      // its place in the plan
+  std::size_t devices = 1;  // how many it needs
+  int failed_tries = 0;
+  int times_taken_away = 0;
+  std::optional<int> adopts;  // an attempt that is under way already
+  Clock::time_point not_before;
+};
+
+struct Active {
+  Waiting waited;
+  std::unique_ptr<Attempt> attempt;
+};
+
+// The runs under way and those that wait, in order. One thread: the kernel ties a rank's life to the thread
+// that launched it.
+class Sweep {
+ public:
+  Sweep(const Plan& plan, bool exclusive_host, Workplace workplace, const std::atomic<int>& stop)
+      : plan_(plan),
+        exclusive_host_(exclusive_host),
+        workplace_(workplace),
+        stop_(stop),
+        pool_(plan.devices.size()) {
+    for (const std::size_t index : execution_order(plan)) {
+      const PlannedRun& run = plan.runs[index];
+      waiting_.insert(run.adopts ? waiting_.begin() : waiting_.end(),
+                      {index, leased_devices(run.devices), 0, 0, run.adopts, {}});
+    }
+    result_.skipped =
+        static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
+          return !plan.waits(run) && run.state != PlanState::left_out;
+        }));
+  }
+
+  SweepResult run() {
+    try {
+      run_all();
+    } catch (const db::StorageError& error) {
+      stopped_by(error.what());
+    } catch (const std::system_error& error) {
+      stopped_by(error.what());
+    }
+    result_.interrupted = result_.interrupted || (stop_ != 0 && !waiting_.empty());
+    return result_;
+  }
+
+ private:
+  const SweepOptions& options() const { return workplace_.options; }
+  int level() const { return std::max(stop_.load(), failed_fast_ ? 1 : 0); }
+
+  void run_all() {
+    while (true) {
+      const int now = level();
+      if (now != 0) tell_stopping(now);
+      for (const auto& active : active_) active.attempt->stop(now);
+      if (now == 0) start_what_fits();
+      const bool any_ended = step_all();
+      if (active_.empty() && (waiting_.empty() || level() != 0)) break;
+      if (!any_ended) wait();
+    }
+  }
+
+  // Ranks are ended at once: on a disk that takes nothing they can record nothing.
+  void stopped_by(const std::string& what) {
+    active_.clear();
+    result_.stopped_by = what;
+  }
+
+  void tell_stopping(int level) {
+    if (active_.empty() || level <= told_level_) return;
+    told_level_ = level;
+    workplace_.status.message(failed_fast_ ? "a run has failed: what runs is being ended"
+                              : level == 1 ? "stopping: what runs is being ended; once more ends it at once"
+                                           : "stopping at once");
+  }
+
+  void start_what_fits() {
+    while (!waiting_.empty() && (!plan_.one_at_a_time || active_.empty())) {
+      const auto granted = grant();
+      if (!granted) return;
+      const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                      [&](const Waiting& each) { return each.run == granted->run; });
+      const Waiting next = *found;
+      waiting_.erase(found);
+      const PlannedRun& planned = plan_.runs[next.run];
+      active_.push_back({next, std::make_unique<Attempt>(
+                                   planned, devices_of(planned, granted->devices), exclusive_host_,
+                                   workplace_, options().max_retries - next.failed_tries, next.adopts)});
+    }
+  }
+
+  std::optional<DevicePool::Grant> grant() {
+    std::vector<DevicePool::Request> requests;
+    const auto now = Clock::now();
+    for (const Waiting& each : waiting_) {
+      if (each.not_before > now) continue;
+      requests.push_back({each.run, each.devices});
+      if (plan_.one_at_a_time || requests.size() > look_ahead) break;
+    }
+    return pool_.grant(requests);
+  }
+
+  std::vector<Device> devices_of(const PlannedRun& run, const DevicePool::Devices& places) const {
+    if (plan_.one_at_a_time || plan_.placed_by_launcher) return run.devices;
+    std::vector<Device> leased;
+    for (const std::size_t place : places) leased.push_back(plan_.devices[place]);
+    const std::size_t cores_each = run.devices.front().cores.size();
+    std::vector<Device> ranks = place_ranks(run.run.strategy, grouped(leased, cores_each));
+    widen_to_threads(ranks, plan_.devices, run.run.threads.value_or(1));
+    return ranks;
+  }
+
+  bool step_all() {
+    bool any_ended = false;
+    for (auto active = active_.begin(); active != active_.end();) {
+      if (active->attempt->step()) {
+        ++active;
+        continue;
+      }
+      any_ended = true;
+      const Active ended = std::move(*active);
+      active = active_.erase(active);
+      pool_.release(ended.waited.run);
+      end(ended);
+    }
+    return any_ended;
+  }
+
+  // Until a rank ends, a signal comes, or it is time to look at the spools.
+  void wait() const {
+    std::vector<int> fds;
+    for (const auto& active : active_) active.attempt->add_end_fds(fds);
+    std::vector<pollfd> polled;
+    for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
+    ::poll(polled.data(), polled.size(), poll_milliseconds);
+  }
+
+  void end(const Active& ended) {
+    RunOutcome outcome = ended.attempt->outcome();
+    const PlannedRun& planned = ended.attempt->planned();
+    if (outcome.kind == RunOutcome::Kind::finished) ++result_.finished;
+    if (outcome.kind == RunOutcome::Kind::interrupted && stop_ != 0) result_.interrupted = true;
+    if (outcome.kind == RunOutcome::Kind::interrupted && failed_fast_) ++result_.not_started;
+    if (outcome.taken_away && level() == 0) outcome = started_again(ended.waited, outcome);
+    if (outcome.kind == RunOutcome::Kind::failed && !outcome.taken_away)
+      outcome.retry_seconds = retried(ended.waited);
+    workplace_.status.run_ended(planned, outcome);
+    if (outcome.kind != RunOutcome::Kind::failed || outcome.retry_seconds) return;
+    result_.failures.push_back(
+        {planned.key, experiments::label(planned.run), outcome.first_error, outcome.log});
+    give_up_where_too_many_failed();
+  }
+
+  // No fault of the run: it costs none of its retries. What is taken away again and again has failed.
+  RunOutcome started_again(Waiting taken, RunOutcome outcome) {
+    if (!outcome.progressed && ++taken.times_taken_away >= most_times_taken_away) {
+      outcome.kind = RunOutcome::Kind::failed;
+      outcome.first_error += "; this has happened " + std::to_string(most_times_taken_away) + " times";
+      return outcome;
+    }
+    taken.adopts.reset();
+    taken.not_before = Clock::now() + again_after;
+    waiting_.push_front(taken);
+    outcome.retry_seconds = std::chrono::duration<double>(again_after).count();
+    return outcome;
+  }
+
+  // Seconds until it is tried again; nothing where it is not.
+  std::optional<double> retried(Waiting failed) {
+    if (failed.failed_tries >= options().max_retries || level() != 0) return std::nullopt;
+    const double seconds = std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries),
+                                    std::max(options().backoff_seconds, longest_backoff_seconds));
+    ++failed.failed_tries;
+    failed.adopts.reset();
+    failed.not_before =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    waiting_.push_front(failed);
+    return seconds;
+  }
+
+  void give_up_where_too_many_failed() {
+    const auto failures = static_cast<int>(result_.failures.size());
+    const bool too_many = options().max_failures > 0 && failures >= options().max_failures;
+    if (options().fail_fast) failed_fast_ = true;
+    if (!too_many && !failed_fast_) return;
+    result_.not_started += static_cast<int>(waiting_.size());
+    waiting_.clear();
+  }
+
+  static constexpr std::size_t look_ahead = 1000;  // waiting runs that are asked whether they fit
+
+  const Plan& plan_;
+  bool exclusive_host_;
+  Workplace workplace_;
+  const std::atomic<int>& stop_;
+  DevicePool pool_;
+  std::list<Waiting> waiting_;
+  std::list<Active> active_;
+  bool failed_fast_ = false;
+  int told_level_ = 0;
+  SweepResult result_;
+};
+
+}  // namespace
+
+SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, const Yard& yard,
+                      db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
+                      const std::atomic<int>& stop, const SweepOptions& options) {
+  const Subreaper subreaper;
+  choose_probes(plan, database);
+  db::Ingest ingest(database);
+  const Workplace workplace{yard, experiment.name, database, ingest, programs, launcher, status, options};
+  status.sweep_started(plan);
+  SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
+  status.sweep_ended();
+  return result;
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,202 @@
+#include "orchestrator/yard/yard.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/whole_file.h"
+#include "experiments/protocol/record.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) {
+  if (!root_.has_filename()) root_ = root_.parent_path();  // "yard/" is the same yard as "yard"
+  runs_ = root_ / "runs";
+  std::error_code none;
+  if (const fs::path target = fs::read_symlink(runs_, none); !none)
+    runs_ = (root_ / target).lexically_normal();
+}
+
+namespace {
+
+// Below `folder`, and nowhere else.
+fs::path below(const fs::path& folder, const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+    throw UserError("\"" + models::printable_line(name) + "\" is no name of a folder in " + folder.string(),
+                    "somebody has changed the database or the journal");
+  return folder / name;
+}
+
+}  // namespace
+
+fs::path Yard::run(const std::string& key) const {
+  return below(runs_, key);
+}
+
+fs::path Yard::report(const std::string& experiment) const {
+  fs::path folder = below(root_ / "reports", experiment);
+  for (const auto& place : {folder.parent_path(), folder})
+    if (fs::is_symlink(fs::symlink_status(place)))
+      throw UserError(place.string() + " is a link", "`trainyard report --out` writes elsewhere");
+  return folder;
+}
+
+bool Yard::leads_out(const std::string& key) const {
+  return fs::is_symlink(fs::symlink_status(run(key)));
+}
+
+void require_plain(const fs::path& file) {
+  const auto status = fs::symlink_status(file);
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    throw UserError(file.string() + " is " + (fs::is_symlink(status) ? "a link" : "no plain file"),
+                    "put the file itself there, or move it away");
+}
+
+void refuse_links(const Yard& yard) {
+  for (const char* name : {"results.db", "results.db-wal", "results.db-shm", "journal.jsonl", "yard.lock"})
+    require_plain(yard.root() / name);
+}
+
+Yard with_spool(const Yard& yard, const fs::path& spool) {
+  const fs::path link = yard.root() / "runs", runs = fs::absolute(spool).lexically_normal() / "runs";
+  if (yard.runs() == runs) return yard;
+  if (yard.runs() != link || (fs::exists(link) && !fs::is_empty(link)))
+    throw UserError("yard " + yard.root().string() + " has its runs in " + yard.runs().string() +
+                        ", and [machine] wants them in " + runs.string(),
+                    "choose another yard with --yard, or leave `spool` as it was");
+  try {
+    fs::create_directories(runs);
+  } catch (const fs::filesystem_error& error) {
+    throw UserError("cannot create " + runs.string() + ": " + error.code().message(),
+                    "see `spool` in [machine]");
+  }
+  const fs::path owner = spool / "yard";
+  const std::string known = whole_file(owner), own = yard.root().string() + "\n";
+  if (!known.empty() && known != own)
+    throw UserError("the spool " + spool.string() + " belongs to yard " + known.substr(0, known.find('\n')),
+                    "give each yard a `spool` of its own");
+  write_whole_file(owner, own);
+  fs::remove(link);
+  fs::create_directory_symlink(runs, link);
+  return Yard(yard.root());
+}
+
+fs::path Yard::attempt(const std::string& key, int attempt) const {
+  return run(key) / ("attempt-" + std::to_string(attempt));
+}
+
+bool Yard::exists() const {
+  return fs::exists(database());
+}
+
+Yard yard_from(const std::optional<fs::path>& from_command_line) {
+  if (from_command_line) return Yard(*from_command_line);
+  if (const char* home = std::getenv("TRAINYARD_HOME"); home != nullptr && *home != '\0') return Yard(home);
+  return Yard("yard");
+}
+
+namespace {
+
+std::string content_of(int fd) {
+  std::string text(512, '\0');
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+// The lock file holds three lines: pid, command, since when.
+std::string holder_text(const std::string& content) {
+  std::istringstream lines(content);
+  std::string pid, command, since;
+  std::getline(lines, pid);
+  std::getline(lines, command);
+  std::getline(lines, since);
+  if (since.empty()) return "another process";  // it has the lock and is about to write its name
+  return "process " + pid + " (" + command + "), since " + since;
+}
+
+void write_holder(int fd, const std::string& command) {
+  const std::string text = std::to_string(::getpid()) + "\n" + command + "\n" + experiments::utc_now() + "\n";
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
+}
+
+// Whether only such have the lock as ask for it: see `in_use`.
+bool only_asked_for(int fd) {
+  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
+  ::flock(fd, LOCK_UN);
+  return true;
+}
+
+// A holder is told after 50 ms. Who only asks whether a yard is in use has its lock for a moment, which on a
+// busy machine may be long: half a minute then.
+bool locks(int fd) {
+  constexpr int most = 6000;
+  for (int tried = 0; tried < most; tried += only_asked_for(fd) ? 1 : most / 10) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+fs::path lock_file(const Yard& yard) {
+  return yard.root() / "yard.lock";
+}
+
+}  // namespace
+
+YardLock::YardLock(const Yard& yard, const std::string& command) {
+  const fs::path file = lock_file(yard);
+  refuse_links(yard);
+  std::error_code failed;
+  fs::create_directories(yard.root(), failed);
+  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0)
+    throw UserError("cannot open " + file.string() + ": " + std::generic_category().message(errno),
+                    "choose another yard with --yard");
+  if (!locks(fd_)) {
+    const std::string holder = holder_text(content_of(fd_));
+    ::close(fd_);
+    throw UserError("yard " + yard.root().string() + " is in use by " + holder,
+                    "wait for it to end, or choose another yard with --yard");
+  }
+  write_holder(fd_, command);
+}
+
+YardLock::~YardLock() {
+  ::close(fd_);
+}
+
+bool in_use(const Yard& yard) {
+  const int fd = ::open(lock_file(yard).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return locked;
+}
+
+bool may_write(const Yard& yard) {
+  const auto writable = [](const fs::path& place) {
+    return ::faccessat(AT_FDCWD, place.c_str(), W_OK, AT_EACCESS) == 0;
+  };
+  return writable(yard.root()) && (!fs::exists(lock_file(yard)) || writable(lock_file(yard)));
+}
+
+fs::file_time_type last_locked(const Yard& yard) {
+  std::error_code none;
+  const auto time = fs::last_write_time(lock_file(yard), none);
+  return none ? fs::file_time_type::min() : time;
+}
+
+}  // namespace trainyard::orchestrator

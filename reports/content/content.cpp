@@ -1,0 +1,187 @@
+#include "reports/content/content.h"
+
+#include <algorithm>
+#include <set>
+
+#include "reports/content/data_figures.h"
+#include "reports/content/effects.h"
+#include "reports/content/panels.h"
+#include "reports/content/published_guides.h"
+#include "reports/content/time_breakdown.h"
+#include "reports/results/health.h"
+#include "reports/results/provenance.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::vector<Cell> cells_of(const Comparison& comparison) {
+  std::vector<Cell> cells;
+  cells.reserve(comparison.cells.size());
+  for (const CellVerdicts& judged : comparison.cells) cells.push_back(judged.cell);
+  return cells;
+}
+
+std::string row_of(Word word) {
+  switch (word) {
+    case Word::improves:
+      return "improves";
+    case Word::no_change:
+      return "no change";
+    case Word::deteriorates:
+      return "deteriorates";
+    case Word::inconclusive:
+      return "inconclusive";
+    case Word::interim:
+    case Word::not_timed:
+    case Word::no_data:
+    case Word::not_comparable:
+    case Word::broken:
+      return "no verdict";
+  }
+  return "";
+}
+
+// Training improves where validation deteriorates, or the reverse.
+bool contradicts(const CellVerdicts& cell, const Verdict& published) {
+  const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
+  const Verdict* other = cell.find(published.arm, training);
+  if (other == nullptr || other->metric == published.metric) return false;
+  return (other->word == Word::improves && published.word == Word::deteriorates) ||
+         (other->word == Word::deteriorates && published.word == Word::improves);
+}
+
+PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
+  return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
+}
+
+void add_new_keys(const Arm& arm, const std::set<std::string>& seen, std::set<std::string>& keys) {
+  for (const Observation& observation : arm.runs)
+    if (!seen.contains(observation.run->run_key)) keys.insert(observation.run->run_key);
+}
+
+// One axis may be compared with several baselines.
+void add_effects(Content& content) {
+  std::set<std::string> axes;
+  for (Comparison& comparison : content.comparisons) {
+    const std::string axis = slug_of(comparison.compare.axis);
+    const bool again = !axes.insert(axis).second;
+    comparison.effects =
+        make_effects(comparison, content.palette,
+                     "effects-" + axis + (again ? "-against-" + slug_of(comparison.compare.baseline) : ""));
+  }
+}
+
+// Cells with a run that no cell before has: those of the first comparison, and of a joint report also those
+// of experiments that ask for other comparisons. Slugs are made unique.
+std::vector<std::vector<Cell>> new_cells(const std::vector<Comparison>& comparisons) {
+  std::vector<std::vector<Cell>> cells;
+  std::set<std::string> seen;
+  std::set<std::string> slugs;
+  for (const Comparison& comparison : comparisons) {
+    std::set<std::string> keys;
+    std::vector<Cell>& added = cells.emplace_back();
+    for (Cell& cell : cells_of(comparison)) {
+      const std::size_t before = keys.size();
+      for (const std::vector<Arm>* arms : {&cell.arms, &cell.limits})
+        for (const Arm& arm : *arms) add_new_keys(arm, seen, keys);
+      add_new_keys(cell.baseline, seen, keys);
+      if (keys.size() == before) continue;
+      const std::string slug = cell.slug;
+      for (int i = 2; !slugs.insert(cell.slug).second; ++i) cell.slug = slug + "-" + std::to_string(i);
+      added.push_back(std::move(cell));
+    }
+    seen.merge(keys);
+  }
+  return cells;
+}
+
+// A statement that an earlier comparison made too is not repeated; another one names its comparison.
+void add_statements(const Comparison& comparison, std::vector<Statement> more, bool first,
+                    std::vector<Statement>& statements) {
+  for (Statement& statement : more) {
+    if (std::ranges::find(statements, statement.text, &Statement::text) != statements.end()) continue;
+    if (!first) statement.text = "Against " + baseline_text(comparison.compare) + ": " + statement.text;
+    statements.push_back(std::move(statement));
+  }
+}
+
+std::vector<Statement> statements_of(const ReportData& data, const std::vector<Comparison>& comparisons,
+                                     const std::vector<std::vector<Cell>>& cells) {
+  std::vector<Statement> statements;
+  for (std::size_t i = 0; i < comparisons.size(); ++i)
+    if (i == 0 || !cells[i].empty())
+      add_statements(comparisons[i], fairness_statements(data, comparisons[i].compare, cells[i]), i == 0,
+                     statements);
+  for (const Comparison& comparison : comparisons)
+    std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(statements));
+  for (const std::string& symptom : training_symptoms(data)) statements.push_back({Bearing::unfair, symptom});
+  if (!data.selected.empty())
+    statements.push_back({Bearing::unfair, "Only a part of the runs is in this report (" + data.selected +
+                                               "): its verdicts were not planned, so that their error rates "
+                                               "are not those stated."});
+  for (const std::string& note : published_notes(data)) statements.push_back({Bearing::note, note});
+  return statements;
+}
+
+}  // namespace
+
+Content compose(const ReportData& data) {
+  Content content;
+  content.data = &data;
+  std::vector<experiments::Compare> compares = data.plan.compare;
+  if (compares.empty()) compares.emplace_back();
+  std::vector<Cell> all_cells;
+  for (const experiments::Compare& compare : compares) {
+    content.comparisons.push_back({compare, judge(data, compare), {}});
+    std::ranges::copy(cells_of(content.comparisons.back()), std::back_inserter(all_cells));
+  }
+  content.palette = make_palette(all_cells);
+  add_effects(content);
+  const std::vector<std::vector<Cell>> cells = new_cells(content.comparisons);
+  std::vector<Cell> drawn;
+  for (const std::vector<Cell>& some : cells) std::ranges::copy(some, std::back_inserter(drawn));
+  for (const Cell& cell : drawn) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
+  content.breakdown = make_time_breakdown(data, drawn);
+  content.data_figures = make_data_figures(data);
+  content.provenance = provenance(data);
+  content.fairness = statements_of(data, content.comparisons, cells);
+  content.expectations = check_expectations(data);
+  return content;
+}
+
+std::vector<const Figure*> all_figures(const Content& content) {
+  std::vector<const Figure*> figures;
+  const auto add = [&](const std::vector<Figure>& some) {
+    for (const Figure& figure : some) figures.push_back(&figure);
+  };
+  for (const Comparison& comparison : content.comparisons) add(comparison.effects);
+  for (const CellFigures& cell : content.figures) add(cell.panels);
+  figures.push_back(&content.breakdown);
+  add(content.data_figures);
+  return figures;
+}
+
+PublishedTable published_table(const Comparison& comparison) {
+  PublishedTable table;
+  for (const char* name : {"improves", "no change", "deteriorates", "inconclusive", "no verdict"}) {
+    table.rows.emplace_back(name, PublishedTable::Row{});
+  }
+  const bool many_arms = std::ranges::any_of(
+      comparison.cells, [](const CellVerdicts& cell) { return cell.cell.arms.size() > 1; });
+  for (const CellVerdicts& cell : comparison.cells) {
+    for (const Verdict& verdict : cell.verdicts) {
+      const Metric& metric = find_metric(verdict.metric);
+      if (!metric.published) continue;
+      const bool mark = contradicts(cell, verdict);
+      std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
+      if (mark) name += std::string(" ") + contradiction_mark;
+      if (row_of(verdict.word) == "no verdict") name += " " + text_of(verdict.word);
+      table.marked = table.marked || mark;
+      find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
+    }
+  }
+  return table;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,193 @@
+#include "reports/content/curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "reports/statistics/statistics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr std::int64_t average_of_replicas = -1;
+
+// Runs that are drawn: finished ones, or, while there is none, those that are under way.
+std::vector<const db::RunSummary*> drawn_runs(const Arm& arm) {
+  std::vector<const db::RunSummary*> finished;
+  std::vector<const db::RunSummary*> open;
+  for (const Observation& observation : arm.runs) {
+    if (observation.run->status == "finished") finished.push_back(observation.run);
+    if (observation.run->status != "failed" && observation.run->epochs_done > 0)
+      open.push_back(observation.run);
+  }
+  return finished.empty() ? open : finished;
+}
+
+std::int64_t replicas_of(const Arm& arm) {
+  std::int64_t replicas = 1;
+  for (const Observation& observation : arm.runs) replicas = std::max(replicas, observation.run->replicas);
+  return replicas;
+}
+
+bool has_stages(const Arm& arm) {
+  return std::ranges::any_of(arm.runs,
+                             [](const Observation& observation) { return observation.run->stages > 1; });
+}
+
+std::vector<Curve> read_curves(const std::map<std::string, std::vector<const db::EpochRow*>>& rows,
+                               const std::vector<const db::RunSummary*>& runs, const Metric& metric,
+                               std::int64_t replica) {
+  std::vector<Curve> curves;
+  const double scale = shown_scale(metric.kind);
+  for (const db::RunSummary* run : runs) {
+    const auto found = rows.find(run->run_key);
+    if (found == rows.end()) continue;
+    Curve curve;
+    for (const db::EpochRow* row : found->second) {
+      if (row->replica == replica) curve.emplace_back(row->epoch, scale * row->*metric.epoch_value);
+    }
+    if (!curve.empty()) curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+void fill(Series& series, const std::vector<Curve>& curves, const Metric& metric) {
+  std::map<std::int64_t, std::vector<double>> by_epoch;
+  std::vector<double> finals;
+  for (const Curve& curve : curves) {
+    auto place = by_epoch.begin();
+    for (const auto& [epoch, value] : curve) {
+      place = by_epoch.try_emplace(place, epoch);
+      place->second.push_back(value);
+      ++place;
+    }
+    finals.push_back(final_number(metric, curve));
+  }
+  for (const auto& [epoch, values] : by_epoch) {
+    const Point point = mean_point(static_cast<double>(epoch), values);
+    if (point.n > 0) series.points.push_back(point);
+  }
+  const Point final = mean_point(0, finals);
+  if (final.n > 0) series.final = final;
+}
+
+}  // namespace
+
+std::string label_of_average(const Arm& arm) {
+  return arm.value + (replicas_of(arm) > 1 ? " average" : "");
+}
+
+Point mean_point(double x, const std::vector<double>& values) {
+  std::vector<double> finite;
+  std::ranges::copy_if(values, std::back_inserter(finite), [](double value) { return std::isfinite(value); });
+  Point point{x, std::nan(""), std::nan(""), std::nan(""), static_cast<int>(finite.size())};
+  if (finite.size() == 1) point.mean = finite.front();
+  if (finite.size() < 2) return point;
+  const Estimate estimate = paired_estimate(finite);
+  const Interval interval = confidence_interval(estimate, 0.95);
+  point.mean = estimate.mean;
+  point.low = interval.low;
+  point.high = interval.high;
+  return point;
+}
+
+double final_number(const Metric& metric, const Curve& curve) {
+  if (curve.empty()) return std::nan("");
+  if (!is_cost(metric.kind)) return curve.back().second;
+  std::vector<double> values;
+  const bool sum = metric.name == "validation-seconds";
+  for (const auto& [epoch, value] : curve) {
+    const bool warm_up = !sum && curve.size() >= 3 && epoch == curve.front().first;
+    if (!warm_up) values.push_back(value);
+  }
+  return sum ? std::accumulate(values.begin(), values.end(), 0.0) : median(values);
+}
+
+// The rows of a run stand together: one search each.
+CurveReader::Rows CurveReader::rows_of(const Cell& cell, const std::vector<db::EpochRow>& all) {
+  Rows rows;
+  for (const Observation& observation : cell.baseline.runs) rows[observation.run->run_key];
+  for (const Arm& arm : cell.arms) {
+    for (const Observation& observation : arm.runs) rows[observation.run->run_key];
+  }
+  auto found = rows.end();
+  const std::string* last = nullptr;
+  for (const db::EpochRow& row : all) {
+    if (last == nullptr || *last != row.run_key) found = rows.find(row.run_key);
+    last = &row.run_key;
+    if (found != rows.end()) found->second.push_back(&row);
+  }
+  return rows;
+}
+
+CurveReader::CurveReader(const ReportData& data, const Cell& cell, const Palette& palette)
+    : averages_(rows_of(cell, data.averages)),
+      replicas_(rows_of(cell, data.replicas)),
+      cell_(cell),
+      palette_(palette) {}
+
+std::vector<Series> CurveReader::series(const Metric& metric) const {
+  std::vector<Series> result;
+  add_arm(result, cell_.baseline, metric);
+  for (const Arm& arm : cell_.arms) add_arm(result, arm, metric);
+  return result;
+}
+
+std::vector<Series> CurveReader::over_seconds(const Metric& metric) const {
+  std::vector<Series> result;
+  const auto add = [&](const Arm& arm) {
+    const std::string label = label_of_average(arm);
+    Series series{label,       label, arm.value, palette_.at(arm.value), 0, seconds_points(arm, metric),
+                  std::nullopt};
+    if (!series.points.empty()) result.push_back(std::move(series));
+  };
+  add(cell_.baseline);
+  for (const Arm& arm : cell_.arms) add(arm);
+  return result;
+}
+
+// A point an epoch, where it ends on the mean over seeds.
+std::vector<Point> CurveReader::seconds_points(const Arm& arm, const Metric& metric) const {
+  std::map<std::int64_t, std::vector<double>> values;
+  std::map<std::int64_t, std::vector<double>> ends;
+  for (const db::RunSummary* run : drawn_runs(arm)) {
+    const auto found = averages_.find(run->run_key);
+    if (found == averages_.end()) continue;
+    double seconds = 0;
+    for (const db::EpochRow* row : found->second) {
+      seconds += row->train_seconds + (std::isfinite(row->validation_seconds) ? row->validation_seconds : 0);
+      values[row->epoch].push_back(shown_scale(metric.kind) * row->*metric.epoch_value);
+      ends[row->epoch].push_back(seconds);
+    }
+  }
+  std::vector<Point> points;
+  for (const auto& [epoch, at_epoch] : values) {
+    const Point point = mean_point(mean_point(0, ends[epoch]).mean, at_epoch);
+    if (point.n > 0 && std::isfinite(point.x)) points.push_back(point);
+  }
+  return points;
+}
+
+void CurveReader::add_arm(std::vector<Series>& result, const Arm& arm, const Metric& metric) const {
+  const std::vector<const db::RunSummary*> runs = drawn_runs(arm);
+  const std::int64_t replicas = replicas_of(arm);
+  const std::string colour = palette_.at(arm.value);
+  const std::string noun = has_stages(arm) ? "replica " : "rank ";
+  const auto add = [&](Series series, const std::vector<Curve>& curves) {
+    fill(series, curves, metric);
+    if (!series.points.empty()) result.push_back(std::move(series));
+  };
+  for (std::int64_t replica = 0; replicas > 1 && replica < replicas; ++replica) {
+    const std::string label = arm.value + " " + noun + std::to_string(replica);
+    const std::string short_label = arm.value + " r" + std::to_string(replica);
+    Series series{label, label, short_label, colour, static_cast<int>(replica) + 1, {}, std::nullopt};
+    add(std::move(series), read_curves(replicas_, runs, metric, replica));
+  }
+  const std::string label = label_of_average(arm);
+  Series series{label, label, arm.value, colour, 0, {}, std::nullopt};
+  add(std::move(series), read_curves(averages_, runs, metric, average_of_replicas));
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,87 @@
+#include "reports/content/data_figures.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "reports/results/cells.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+// The journal's rows that the numbers come from; people may run it: trainyard sql "…".
+std::string sql_of(const ReportData& data) {
+  return "SELECT json_extract(j.extra, '$.data_profiles')\nFROM experiment e JOIN journal j ON j.id = "
+         "e.journal_id\nWHERE e.name IN " +
+         experiments_in_sql(data);
+}
+
+std::string subject_of(const experiments::ProfiledData& data) {
+  return data.source == data.dataset ? data.dataset : data.dataset + " (stand-in " + data.source + ")";
+}
+
+Figure class_figure(const experiments::ProfiledData& data, const std::string& slug) {
+  Figure figure;
+  figure.slug = slug + "-classes";
+  figure.kind = FigureKind::bars;
+  figure.subject = subject_of(data);
+  figure.title = "Training samples by class";
+  const auto& [train, validation, test] = data.profile.classes;
+  figure.data.columns = {"class", "train", "validation", "test"};
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    const std::string name = std::to_string(i);
+    const Point count{0, static_cast<double>(train[i]), std::nan(""), std::nan(""), 1};
+    const std::string label = "class " + name;
+    std::string key = slug;
+    key.append(" ").append(label);
+    figure.series.push_back({key, label, name, "grey", 0, {}, count});
+    figure.data.rows.push_back({static_cast<std::int64_t>(i), train[i], validation[i], test[i]});
+  }
+  const auto sum = [](const std::vector<std::int64_t>& counts) {
+    return std::to_string(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+  };
+  figure.caption =
+      sum(train) + " samples to train on, " + sum(validation) + " to validate, " + sum(test) + " to test.";
+  return figure;
+}
+
+Figure density_figure(const experiments::ProfiledData& data, const std::string& slug) {
+  Figure figure;
+  figure.slug = slug + "-density";
+  figure.subject = subject_of(data);
+  figure.title = "Density of the colour channels";
+  figure.x.title = "pixel value";
+  figure.y.from_zero = true;
+  figure.data.columns = {"channel", "pixel value", "density"};
+  const double width = 256.0 / models::brightness_bins;
+  for (const models::ChannelCounts& channel : data.profile.channels) {
+    Series series{slug + " " + channel.name, channel.name, channel.name, channel.name, 0, {}, std::nullopt};
+    if (channel.name.starts_with("channel")) series.colour = "grey";
+    const auto all =
+        static_cast<double>(std::accumulate(channel.counts.begin(), channel.counts.end(), std::int64_t{0}));
+    for (std::size_t i = 0; i < channel.counts.size(); ++i) {
+      const double middle = (static_cast<double>(i) + 0.5) * width - 0.5;
+      const double density = static_cast<double>(channel.counts[i]) / (all * width);
+      series.points.push_back({middle, density, std::nan(""), std::nan(""), 1});
+      figure.data.rows.push_back({channel.name, middle, density});
+    }
+    figure.series.push_back(std::move(series));
+  }
+  figure.caption = "Share of the training images' pixels per pixel value, in 64 steps.";
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> make_data_figures(const ReportData& data) {
+  std::vector<Figure> figures;
+  for (const experiments::ProfiledData& profiled : data.plan.data_profiles) {
+    const std::string slug = "data-" + slug_of(profiled.dataset) + "-" + slug_of(profiled.identity);
+    if (!profiled.profile.classes[0].empty()) figures.push_back(class_figure(profiled, slug));
+    if (!profiled.profile.channels.empty()) figures.push_back(density_figure(profiled, slug));
+  }
+  for (Figure& figure : figures) figure.sql = sql_of(data);
+  return figures;
+}
+
+}  // namespace trainyard::reports

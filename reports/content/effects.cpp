@@ -1,0 +1,165 @@
+#include "reports/content/effects.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "reports/format/number_text.h"
+#include "reports/verdicts/verdict_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::size_t most_columns(const Metric& metric) {
+  return metric.task.empty() ? 3 : 4;
+}
+
+bool any_estimate(const Comparison& comparison, const Metric& metric) {
+  return std::ranges::any_of(comparison.cells, [&](const CellVerdicts& judged) {
+    return std::ranges::any_of(judged.verdicts, [&](const Verdict& verdict) {
+      return verdict.metric == metric.name && verdict.estimate.has_value();
+    });
+  });
+}
+
+std::vector<const Metric*> drawn_metrics(const Comparison& comparison) {
+  std::vector<const Metric*> drawn;
+  for (const Metric& metric : metrics()) {
+    if (any_estimate(comparison, metric)) drawn.push_back(&metric);
+  }
+  std::ranges::stable_sort(drawn, {},
+                           [](const Metric* metric) { return std::pair(!metric->published, metric->task); });
+  return drawn;
+}
+
+std::string unit_of(Scale scale) {
+  switch (scale) {
+    case Scale::log_ratio:
+      return "%";
+    case Scale::points:
+      return "points";
+    case Scale::decibels:
+      return "dB";
+    case Scale::absolute:
+      return "units of loss";
+  }
+  return "";
+}
+
+std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
+  if (verdict == nullptr || !verdict->estimate) return std::nullopt;
+  const Change change = change_of(*verdict, 0.95);
+  const Interval margin = margin_as_change(*verdict);
+  return Effect{change.value,
+                change.interval.low,
+                change.interval.high,
+                margin.low,
+                margin.high,
+                effect_text(*verdict),
+                text_of(verdict->word),
+                look_of(verdict->word).glyph,
+                verdict->scale == scale};
+}
+
+// The scale of most verdicts on the metric: small losses are compared by differences, others by ratios.
+Scale usual_scale(const Comparison& comparison, const Metric& metric) {
+  std::map<Scale, int> counts;
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts)
+      if (verdict.metric == metric.name && verdict.estimate) ++counts[verdict.scale];
+  }
+  return std::ranges::max_element(counts, {}, &std::pair<const Scale, int>::second)->first;
+}
+
+EffectColumn column_of(const Comparison& comparison, const Metric& metric) {
+  EffectColumn column;
+  column.title = metric.title;
+  const Scale scale = usual_scale(comparison, metric);
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Arm& arm : judged.cell.arms)
+      column.effects.push_back(effect_of(judged.find(arm.value, metric.name), scale));
+  }
+  column.unit = unit_of(scale) + (higher_is_better(metric.kind) ? ", higher is better" : ", lower is better");
+  return column;
+}
+
+void drop_empty_rows(Figure& figure) {
+  for (std::size_t row = figure.rows.size(); row-- > 0;) {
+    const bool empty = std::ranges::none_of(
+        figure.columns, [&](const EffectColumn& column) { return column.effects[row].has_value(); });
+    if (!empty) continue;
+    const auto at = static_cast<std::ptrdiff_t>(row);
+    figure.rows.erase(figure.rows.begin() + at);
+    for (EffectColumn& column : figure.columns) column.effects.erase(column.effects.begin() + at);
+  }
+}
+
+Table table_of(const Figure& figure) {
+  Table table;
+  table.columns = {"cell",      "arm",        "metric",      "effect", "low 95 %",
+                   "high 95 %", "margin low", "margin high", "unit",   "verdict"};
+  for (const EffectColumn& column : figure.columns) {
+    for (std::size_t i = 0; i < figure.rows.size(); ++i) {
+      if (!column.effects[i]) continue;
+      const Effect& effect = *column.effects[i];
+      table.rows.push_back({figure.rows[i].group, figure.rows[i].label, column.title, effect.value,
+                            effect.low, effect.high, effect.margin_low, effect.margin_high,
+                            effect.on_scale ? column.unit : "see text", effect.verdict});
+    }
+  }
+  return table;
+}
+
+std::string keys_of(const Comparison& comparison) {
+  std::string keys;
+  const auto add = [&](const Arm& arm) {
+    for (const Observation& observation : arm.runs)
+      keys += (keys.empty() ? "'" : ", '") + observation.run->run_key + "'";
+  };
+  for (const CellVerdicts& judged : comparison.cells) {
+    add(judged.cell.baseline);
+    for (const Arm& arm : judged.cell.arms) add(arm);
+  }
+  return keys;
+}
+
+}  // namespace
+
+std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
+                                 const std::string& slug) {
+  std::vector<EffectRow> rows;
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Arm& arm : judged.cell.arms)
+      rows.push_back({judged.cell.label, arm.value, palette.at(arm.value)});
+  }
+  std::vector<Figure> figures;
+  std::string task;
+  for (const Metric* metric : drawn_metrics(comparison)) {
+    const bool full = figures.empty() || figures.back().columns.size() == most_columns(*metric);
+    if (full || metric->task != task) {
+      task = metric->task;
+      Figure figure;
+      figure.kind = FigureKind::effects;
+      figure.slug = slug + (figures.empty() ? "" : "-" + std::to_string(figures.size() + 1));
+      figure.title = "Effects against " + baseline_text(comparison.compare);
+      figure.rows = rows;
+      figure.caption =
+          "Change against " + baseline_text(comparison.compare) +
+          " with its 95 % interval; the shaded strip is the margin inside which a change counts as none. "
+          "An arrow: the interval goes on. Effects in another unit than their column's stand in words only.";
+      figure.sql = "SELECT * FROM task_final_metrics WHERE run_key IN (" + keys_of(comparison) +
+                   ")\nORDER BY model, strategy, seed";
+      figures.push_back(std::move(figure));
+    }
+    figures.back().columns.push_back(column_of(comparison, *metric));
+  }
+  for (Figure& figure : figures) {
+    drop_empty_rows(figure);
+    figure.data = table_of(figure);
+  }
+  return figures;
+}
+
+}  // namespace trainyard::reports

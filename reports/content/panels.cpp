@@ -1,0 +1,231 @@
+#include "reports/content/panels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "reports/content/curves.h"
+#include "reports/content/published_guides.h"
+#include "reports/content/scaling.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::string column_of(const Metric& metric) {
+  std::string column = metric.name;
+  std::ranges::replace(column, '-', '_');
+  return column;
+}
+
+void add_keys(std::string& list, const Arm& arm) {
+  for (const Observation& observation : arm.runs) {
+    list += (list.empty() ? "('" : ", ('") + observation.run->run_key + "')";
+  }
+}
+
+// The rows that the figure averages, of the runs in this cell; people may run it as it stands: trainyard sql
+// "…".
+std::string query_of(const Cell& cell, const Metric& metric, const std::string& further = "") {
+  std::string keys;
+  add_keys(keys, cell.baseline);
+  for (const Arm& arm : cell.arms) add_keys(keys, arm);
+  const std::string column = column_of(metric) + further;
+  const std::string task = metric.task.empty() ? "" : "task_";
+  return "WITH cell (run_key) AS (VALUES " + keys +
+         ")\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, " + column + "\nFROM cell JOIN " +
+         task +
+         "epoch_average USING (run_key)\nUNION ALL SELECT DISTINCT strategy, seed, "
+         "replica, epoch, " +
+         column + "\nFROM cell JOIN " + task +
+         "epoch_replica USING (run_key)\nORDER BY strategy, seed, replica, epoch";
+}
+
+Table bars_table(const std::vector<Series>& series) {
+  Table table;
+  table.columns = {"series", "mean", "low", "high", "seeds"};
+  for (const Series& one : series) {
+    if (!one.final) continue;
+    const Point& point = *one.final;
+    table.rows.push_back({one.label, point.mean, point.low, point.high, std::int64_t{point.n}});
+  }
+  return table;
+}
+
+// A row an epoch; of each series three columns, as the page's crosshair reads them.
+Table epochs_table(const std::vector<Series>& series) {
+  Table table;
+  table.columns = {"epoch"};
+  std::set<double> epochs;
+  for (const Series& one : series) {
+    for (const char* what : {"", " low", " high"}) table.columns.push_back(one.label + what);
+    for (const Point& point : one.points) epochs.insert(point.x);
+  }
+  for (const double epoch : epochs) {
+    std::vector<TableValue> row{static_cast<std::int64_t>(epoch)};
+    for (const Series& one : series) {
+      const auto found = std::ranges::find(one.points, epoch, &Point::x);
+      const Point point = found == one.points.end() ? mean_point(epoch, {}) : *found;
+      row.insert(row.end(), {point.mean, point.low, point.high});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string seeds_text(const std::vector<int>& counts) {
+  const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
+  const int most = counts.empty() ? 0 : *std::ranges::max_element(counts);
+  if (most <= 1) return "One seed: no interval can be given.";
+  const std::string count =
+      fewest == most ? std::to_string(most) : std::to_string(fewest) + " – " + std::to_string(most);
+  return "Mean over " + count + " seeds" + (fewest == 1 ? " (one seed: no interval)" : "") +
+         " with 95 % t interval.";
+}
+
+std::string seeds_text_of_finals(const std::vector<Series>& series) {
+  std::vector<int> counts;
+  for (const Series& one : series) {
+    if (one.final) counts.push_back(one.final->n);
+  }
+  return seeds_text(counts);
+}
+
+std::string seeds_text_of_points(const std::vector<Series>& series) {
+  std::vector<int> counts;
+  for (const Series& one : series) {
+    for (const Point& point : one.points) counts.push_back(point.n);
+  }
+  return seeds_text(counts);
+}
+
+// Few seeds give intervals that reach below zero or above 100 %.
+bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
+  const auto beyond = [&](const Point& point) {
+    return (point.low < 0 && metric.kind != MetricKind::psnr) ||
+           (metric.kind == MetricKind::accuracy && point.high > 100);
+  };
+  return std::ranges::any_of(series, [&](const Series& one) {
+    return std::ranges::any_of(one.points, beyond) || (one.final && beyond(*one.final));
+  });
+}
+
+std::string caption_of(const Metric& metric, const std::vector<Series>& series) {
+  std::string caption = seeds_text_of_finals(series);
+  if (reaches_beyond(metric, series)) caption += " Intervals are cut where no value can be.";
+  const bool averages = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
+  if (metric.kind == MetricKind::time && averages) caption += " «average» is the slowest rank of each epoch.";
+  if (metric.kind == MetricKind::energy) caption += " All devices together; training only.";
+  if (metric.name == "train-seconds" || metric.kind == MetricKind::energy) {
+    const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
+    caption += warm ? " Strip: median over epochs after the first." : " Strip: median over all epochs.";
+  }
+  return caption;
+}
+
+std::string unit_of(const Metric& metric, bool log_scale) {
+  switch (metric.kind) {
+    case MetricKind::accuracy:
+      return "%";
+    case MetricKind::loss:
+    case MetricKind::perplexity:
+      return log_scale ? "log scale" : "";
+    case MetricKind::time:
+      return "s";
+    case MetricKind::psnr:
+      return "dB";
+    case MetricKind::energy:
+      return "J";
+    case MetricKind::bleu:
+      return "";
+  }
+  return "";
+}
+
+bool all_positive(const std::vector<Series>& series) {
+  for (const Series& one : series) {
+    if (std::ranges::any_of(one.points, [](const Point& point) { return point.mean <= 0; })) return false;
+  }
+  return true;
+}
+
+Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric, const CurveReader& reader) {
+  Figure figure;
+  figure.slug = cell.slug + "-" + metric.name;
+  figure.subject = cell.label;
+  figure.title = metric.title;
+  figure.kind = metric.name == "validation-seconds" ? FigureKind::bars : FigureKind::lines;
+  figure.x.title = "epoch";
+  figure.x.integers = true;
+  figure.y.from_zero = is_cost(metric.kind);
+  figure.y.least = 0;
+  if (metric.kind == MetricKind::accuracy) figure.y.most = 100;
+  figure.series = reader.series(metric);
+  const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
+  figure.y.log = loss && all_positive(figure.series);
+  figure.unit = unit_of(metric, figure.y.log);
+  figure.final_label = is_cost(metric.kind) ? "median" : "last epoch";
+  if (figure.series.empty()) {
+    figure.missing = "not defined";
+    return figure;
+  }
+  figure.guides = published_guides(data, cell.model, metric, figure.series);
+  figure.caption = caption_of(metric, figure.series) + published_caption(data, figure.guides);
+  figure.sql = query_of(cell, metric);
+  figure.data = figure.kind == FigureKind::bars ? bars_table(figure.series) : epochs_table(figure.series);
+  return figure;
+}
+
+// A point an epoch of each series: they end at different seconds, so that each has columns of its own.
+Table seconds_table(const std::vector<Series>& series) {
+  Table table;
+  table.columns = {"series", "epoch", "seconds", "mean", "low", "high", "seeds"};
+  for (const Series& one : series) {
+    std::int64_t epoch = 0;
+    for (const Point& point : one.points)
+      table.rows.push_back(
+          {one.label, ++epoch, point.x, point.mean, point.low, point.high, std::int64_t{point.n}});
+  }
+  return table;
+}
+
+// What a loss costs in time: the curves that matter to who waits for them.
+Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
+  const Metric& metric = find_metric("validation-loss");
+  Figure figure;
+  figure.slug = cell.slug + "-validation-loss-over-time";
+  figure.subject = cell.label;
+  figure.title = "Validation loss over time";
+  figure.series = reader.over_seconds(metric);
+  if (figure.series.empty()) {
+    figure.missing = "not defined";
+    return figure;
+  }
+  figure.x.title = "seconds";
+  figure.x.from_zero = true;
+  figure.y.least = 0;
+  figure.y.log = all_positive(figure.series);
+  figure.unit = unit_of(metric, figure.y.log);
+  figure.caption = seeds_text_of_points(figure.series) +
+                   " Seconds of training and validation so far, of the slowest rank; without set-up.";
+  figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
+  figure.data = seconds_table(figure.series);
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette) {
+  const CurveReader reader(data, cell, palette);
+  std::vector<Figure> panels;
+  for (const Metric& metric : metrics()) {
+    if (metric.epoch_value == nullptr) continue;
+    Figure panel = make_panel(data, cell, metric, reader);
+    if (is_of_every_model(metric) || panel.missing.empty()) panels.push_back(std::move(panel));
+  }
+  panels.push_back(make_clock_panel(cell, reader));
+  std::ranges::move(make_scaling(data, cell, palette), std::back_inserter(panels));
+  return panels;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,174 @@
+#include "reports/content/paper_tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "reports/content/benchmark_table.h"
+#include "reports/format/number_text.h"
+#include "reports/format/table_text.h"
+#include "reports/verdicts/verdict_records.h"
+#include "reports/verdicts/verdict_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+std::string listed(const PublishedTable::Row& row, MetricKind kind) {
+  const auto found = row.find(kind);
+  std::string text;
+  if (found == row.end()) return "–";
+  for (const std::string& name : found->second) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "–" : text;
+}
+
+// "verdicts", of a second comparison "verdicts-augmentation-none".
+std::string slug_for(const char* what, const Content& content, const Comparison& comparison) {
+  const bool first = &comparison == &content.comparisons.front();
+  return first
+             ? what
+             : std::string(what) + "-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline);
+}
+
+PaperTable published_shape(const Content& content, const Comparison& comparison) {
+  const PublishedTable published = published_table(comparison);
+  PaperTable paper;
+  paper.slug = slug_for("verdicts", content, comparison);
+  paper.columns = "@{}l" + left_column(0.235) + left_column(0.235) + left_column(0.235) + "@{}";
+  paper.caption = "What each " + comparison.compare.axis +
+                  " does to accuracy and loss of validation and to training time per epoch, against " +
+                  baseline_text(comparison.compare) + "." +
+                  (published.marked ? " † training says the opposite." : "");
+  paper.table.columns = {"", "Accuracy", "Loss", "Time"};
+  for (const auto& [name, row] : published.rows) {
+    paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
+                                listed(row, MetricKind::time)});
+  }
+  return paper;
+}
+
+std::vector<TableValue> effect_row(const Verdict& verdict) {
+  return {find_metric(verdict.metric).title,
+          word_with_reason(verdict),
+          effect_text(verdict),
+          interval_text(verdict, 0.95),
+          interval_text(verdict, 0.90),
+          p_with_hypothesis(verdict.p_value(), verdict.hypothesis()),
+          std::int64_t{verdict.n}};
+}
+
+PaperTable effects(const Content& content, const Comparison& comparison) {
+  PaperTable paper;
+  paper.slug = slug_for("effects", content, comparison);
+  paper.columns = effects_columns();
+  paper.long_table = true;
+  paper.caption =
+      "All effects against " + baseline_text(comparison.compare) +
+      ", with 95 % and 90 % intervals; p after Holm's correction, with its hypothesis: the arm is "
+      "better or worse than the margin, or inside it; n: " +
+      (comparison.compare.pair.empty() ? "runs of the smaller arm." : "pairs.");
+  paper.table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
+  for (const CellVerdicts& judged : comparison.cells) {
+    std::string heading;
+    for (const Verdict& verdict : judged.verdicts) {
+      const std::string why = judged.not_verified(verdict.arm);
+      const std::string arm = judged.cell.label + ": " + verdict.arm + (why.empty() ? "" : ". " + why + ".");
+      if (arm != heading) paper.table.rows.push_back({heading = arm});
+      paper.table.rows.push_back(effect_row(verdict));
+    }
+  }
+  return paper;
+}
+
+PaperTable percent_of_benchmark(const Content& content, const Comparison& comparison) {
+  PaperTable paper;
+  paper.slug = slug_for("benchmark", content, comparison);
+  paper.columns = "@{}" + left_column(0.2) + left_column(0.1);
+  for (int i = 0; i < 3; ++i) paper.columns += right_column(0.18);
+  paper.columns += "@{}";
+  paper.caption = benchmark_caption(comparison);
+  paper.table = benchmark_text(comparison);
+  return paper;
+}
+
+std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdicts& judged,
+                                   const Verdict& verdict) {
+  std::vector<TableValue> row{
+      comparison.compare.axis, comparison.compare.baseline, judged.cell.label, verdict.arm,
+      verdict.metric,          text_of(verdict.word),       unit_name(verdict)};
+  const double none = std::nan("");
+  const bool known = verdict.estimate.has_value();
+  Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
+  if (verdict.difference) wide.value = as_change(verdict.scale, *verdict.difference);
+  const Interval narrow = known ? change_of(verdict, 0.90).interval : Interval{none, none};
+  const Interval margin = known ? margin_as_change(verdict) : Interval{none, none};
+  for (const double value : {wide.value, wide.interval.low, wide.interval.high, narrow.low, narrow.high,
+                             margin.low, margin.high, verdict.p_value().value_or(none)})
+    row.emplace_back(value);
+  row.emplace_back(std::int64_t{verdict.n});
+  row.emplace_back(verdict.reason);
+  row.emplace_back(verdict.hypothesis());
+  return row;
+}
+
+}  // namespace
+
+std::vector<PaperTable> paper_tables(const Content& content) {
+  std::vector<PaperTable> papers;
+  for (const Comparison& comparison : content.comparisons) {
+    if (!has_verdicts(comparison)) continue;
+    papers.push_back(published_shape(content, comparison));
+    papers.push_back(effects(content, comparison));
+    if (is_parameter_study(comparison)) papers.push_back(percent_of_benchmark(content, comparison));
+  }
+  std::set<std::string> used;  // a slug is a file and a label
+  for (PaperTable& paper : papers) {
+    const std::string slug = paper.slug;
+    for (int i = 2; !used.insert(paper.slug).second; ++i) paper.slug = slug + "-" + std::to_string(i);
+  }
+  return papers;
+}
+
+Table verdict_numbers(const Content& content) {
+  Table table;
+  table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",
+                   "unit",       "effect",      "low_95", "high_95", "low_90", "high_90",
+                   "margin_low", "margin_high", "p",      "n",       "reason", "hypothesis"};
+  for (const Comparison& comparison : content.comparisons) {
+    for (const CellVerdicts& judged : comparison.cells) {
+      for (const Verdict& verdict : judged.verdicts)
+        table.rows.push_back(number_row(comparison, judged, verdict));
+    }
+  }
+  return table;
+}
+
+Table run_numbers(const Content& content) {
+  std::vector<const Metric*> columns;
+  for (const Metric& metric : metrics()) {
+    const bool measured = std::ranges::any_of(content.data->finals, [&](const db::FinalMetrics& final) {
+      return std::isfinite(final.*metric.final_value);
+    });
+    if (measured || !metric.rarely_measured) columns.push_back(&metric);
+  }
+  Table table;
+  table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
+  for (const Metric* metric : columns) table.columns.push_back(metric->name);
+  std::vector<std::string> axes = varying_axes(*content.data);
+  std::erase(axes, "epochs");  // has a column
+  table.columns.insert(table.columns.end(), axes.begin(), axes.end());
+  std::map<std::string, const db::RunSummary*> runs;
+  for (const db::RunSummary& run : content.data->runs) runs[run.run_key] = &run;
+  for (const db::FinalMetrics& final : content.data->finals) {
+    std::vector<TableValue> row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
+    for (const Metric* metric : columns) row.emplace_back(final.*metric->final_value);
+    const auto run = runs.find(final.run_key);
+    for (const std::string& axis : axes)
+      row.emplace_back(run == runs.end() ? std::string() : value_of(*run->second, axis));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,251 @@
+#include "reports/content/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "reports/content/curves.h"
+#include "reports/format/number_text.h"
+#include "reports/statistics/statistics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr const char* limit_name = "independent runs at once";
+
+struct ScaledArm {
+  const Arm* arm = nullptr;
+  int devices = 1;
+  bool shares_devices = false;
+  Point speed_up;  // geometric mean over pairs
+};
+
+double seconds_of(const Observation& observation) {
+  // A run beside others says nothing of a strategy; one whose own ranks share a device does, and is named.
+  const bool alone = observation.launched == nullptr || observation.launched->host_exclusive;
+  return observation.final != nullptr && alone ? observation.final->epoch_train_seconds : std::nan("");
+}
+
+std::map<std::string, double> seconds_by_pair(const Arm& arm) {
+  std::map<std::string, double> seconds;
+  for (const Observation& observation : arm.runs) {
+    if (const double value = seconds_of(observation); value > 0) seconds[observation.pair] = value;
+  }
+  return seconds;
+}
+
+// ln of the baseline's time over the arm's, of each pair.
+std::vector<double> log_ratios(const Arm& baseline, const Arm& arm) {
+  const std::map<std::string, double> before = seconds_by_pair(baseline);
+  std::vector<double> logarithms;
+  for (const auto& [pair, seconds] : seconds_by_pair(arm)) {
+    const auto partner = before.find(pair);
+    if (partner != before.end()) logarithms.push_back(std::log(partner->second / seconds));
+  }
+  return logarithms;
+}
+
+ScaledArm scaled(const Arm& baseline, const Arm& arm) {
+  ScaledArm result;
+  result.arm = &arm;
+  for (const Observation& observation : arm.runs) {
+    result.devices = std::max(result.devices, devices_of(observation));
+    result.shares_devices =
+        result.shares_devices || (observation.launched != nullptr && observation.launched->devices_shared);
+  }
+  const Point mean = mean_point(result.devices, log_ratios(baseline, arm));
+  result.speed_up = {mean.x, std::exp(mean.mean), std::exp(mean.low), std::exp(mean.high), mean.n};
+  return result;
+}
+
+std::vector<ScaledArm> scaled_arms(const Cell& cell) {
+  std::vector<ScaledArm> arms;
+  for (const Arm& arm : cell.arms) {
+    ScaledArm one = scaled(cell.baseline, arm);
+    if (one.speed_up.n > 0) arms.push_back(one);
+  }
+  return arms;
+}
+
+// Each arm from where the baseline stands: one device, speed-up 1.
+Series series_of(const ScaledArm& scaled, double baseline_devices, const Palette& palette, bool efficiency) {
+  const std::string& name = scaled.arm->value;
+  Series series{label_of_average(*scaled.arm), name, name, palette.at(name), 0, {}, std::nullopt};
+  const double one = efficiency ? 100 : 1;
+  if (scaled.devices > baseline_devices)
+    series.points.push_back({baseline_devices, one, NAN, NAN, scaled.speed_up.n});
+  Point point = scaled.speed_up;
+  const double factor = efficiency ? 100 * baseline_devices / scaled.devices : 1;
+  point.mean *= factor;
+  point.low *= factor;
+  point.high *= factor;
+  series.points.push_back(point);
+  return series;
+}
+
+std::vector<Guide> guides_of(const std::vector<MachineLimit>& limits, double first, double last,
+                             bool efficiency) {
+  std::vector<Guide> guides;
+  if (last > first)
+    guides.push_back(
+        {"ideal", "ideal", {{first, efficiency ? 100 : 1}, {last, efficiency ? 100 : last / first}}});
+  Guide machine{limit_name, "limit", {}};
+  if (!limits.empty()) machine.points.emplace_back(1, efficiency ? 100 : 1);
+  for (const MachineLimit& limit : limits)
+    machine.points.emplace_back(limit.runs, limit.speed_up * (efficiency ? 100.0 / limit.runs : 1));
+  if (!machine.points.empty()) guides.push_back(std::move(machine));
+  return guides;
+}
+
+std::string pairs_text(const std::vector<ScaledArm>& arms) {
+  const bool several = std::ranges::any_of(arms, [](const ScaledArm& arm) { return arm.speed_up.n > 1; });
+  return several ? ", geometric mean over pairs with 95 % t interval."
+                 : ", of one pair: no interval can be given.";
+}
+
+std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits) {
+  std::string text = "Median epoch of the baseline over that of the arm" + pairs_text(arms);
+  if (limits.empty())
+    text +=
+        " The machine's own limit was not measured; a strategy of kind independent in the matrix does that.";
+  for (const MachineLimit& limit : limits)
+    text += " " + std::to_string(limit.runs) + " independent runs at once reach " + fixed(limit.speed_up, 2) +
+            " together.";
+  for (const ScaledArm& arm : arms) {
+    if (arm.shares_devices)
+      text += " Ranks of " + arm.arm->value + " shared devices: it has no time verdict.";
+  }
+  return text;
+}
+
+Table table_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits,
+               double baseline_devices) {
+  Table table;
+  table.columns = {"arm", "devices", "speed-up", "low 95 %", "high 95 %", "efficiency %", "pairs"};
+  for (const ScaledArm& arm : arms) {
+    const Point& point = arm.speed_up;
+    table.rows.push_back({arm.arm->value, std::int64_t{arm.devices}, point.mean, point.low, point.high,
+                          100 * point.mean * baseline_devices / arm.devices, std::int64_t{point.n}});
+  }
+  for (const MachineLimit& limit : limits)
+    table.rows.push_back({limit_name, std::int64_t{limit.runs}, limit.speed_up, limit.low, limit.high,
+                          100 * limit.speed_up / limit.runs, std::int64_t{limit.pairs}});
+  return table;
+}
+
+std::string sql_of(const Cell& cell) {
+  std::string keys;
+  const auto add = [&](const Arm& arm) {
+    for (const Observation& observation : arm.runs)
+      keys += (keys.empty() ? "'" : ", '") + observation.run->run_key + "'";
+  };
+  add(cell.baseline);
+  for (const Arm& arm : cell.arms) add(arm);
+  for (const Arm& arm : cell.limits) add(arm);
+  return "SELECT DISTINCT strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE run_key IN (" + keys +
+         ")\nORDER BY strategy, seed";
+}
+
+// Like the baseline's runs in all that decides how long a step takes, but `free`.
+bool is_like(const std::map<std::string, models::Value>& one,
+             const std::map<std::string, models::Value>& other, const std::set<std::string>& free) {
+  const auto same_in = [&](const auto& these, const auto& those) {
+    return std::ranges::all_of(these, [&](const auto& axis) {
+      const auto found = those.find(axis.first);
+      return free.count(axis.first) != 0 || (found != those.end() && found->second == axis.second);
+    });
+  };
+  return same_in(one, other) && same_in(other, one);
+}
+
+std::map<int, MachineLimit> packed_limits(const ReportData& data, const Cell& cell) {
+  std::vector<double> alone;
+  for (const auto& [pair, seconds] : seconds_by_pair(cell.baseline)) alone.push_back(seconds);
+  std::map<int, std::vector<double>> together;  // epoch seconds by number of runs at once
+  if (alone.empty()) return {};
+  const Observation& first = cell.baseline.runs.front();
+  for (const db::PackedRun& packed : data.packed) {
+    if (packed.at_once > 1 && packed.circumstances_hash == first.run->circumstances_hash &&
+        is_like(packed.axes, first.run->axes, {"seed", "epochs"}))
+      together[packed.at_once].push_back(packed.epoch_train_seconds);
+  }
+  std::map<int, MachineLimit> limits;
+  for (auto& [runs, seconds] : together) limits[runs] = {runs, runs * median(alone) / median(seconds)};
+  return limits;
+}
+
+// Without pairs where the runs are others than the baseline's, were elsewhere, or shared a device.
+MachineLimit independent_limit(const Arm& baseline, const Arm& arm) {
+  MachineLimit limit;
+  if (baseline.runs.empty()) return limit;
+  const db::RunSummary& first = *baseline.runs.front().run;
+  for (const Observation& observation : arm.runs) {
+    const db::RunSummary& run = *observation.run;
+    const bool shared = observation.launched != nullptr && observation.launched->devices_shared;
+    const bool planned = run.circumstances_hash.empty();
+    if (shared || !is_like(run.axes, first.axes, {"seed", "epochs", "strategy", "replicas"})) return limit;
+    if (!planned && run.circumstances_hash != first.circumstances_hash) return limit;
+    limit.runs = static_cast<int>(run.replicas);
+  }
+  const Point ratio = mean_point(limit.runs, log_ratios(baseline, arm));
+  limit.speed_up = limit.runs * std::exp(ratio.mean);
+  limit.low = limit.runs * std::exp(ratio.low);
+  limit.high = limit.runs * std::exp(ratio.high);
+  limit.pairs = ratio.n;
+  return limit;
+}
+
+}  // namespace
+
+int devices_of(const Observation& observation) {
+  const auto ranks = static_cast<int>(observation.run->replicas * observation.run->stages);
+  return observation.launched != nullptr && observation.launched->devices > 0
+             ? static_cast<int>(observation.launched->devices)
+             : ranks;
+}
+
+std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cell) {
+  std::map<int, MachineLimit> limits = packed_limits(data, cell);
+  for (const Arm& arm : cell.limits) {
+    const MachineLimit limit = independent_limit(cell.baseline, arm);
+    if (limit.pairs > 0) limits[limit.runs] = limit;
+  }
+  std::vector<MachineLimit> found;
+  found.reserve(limits.size());
+  for (const auto& [runs, limit] : limits) found.push_back(limit);
+  return found;
+}
+
+std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const Palette& palette) {
+  std::vector<Figure> figures;
+  const std::vector<ScaledArm> arms = scaled_arms(cell);
+  if (arms.empty()) return figures;
+  const double first = devices_of(cell.baseline.runs.front());
+  double last = first;
+  for (const ScaledArm& arm : arms) last = std::max<double>(last, arm.devices);
+  const std::vector<MachineLimit> limits = machine_limits(data, cell);
+  for (const bool efficiency : {false, true}) {
+    Figure figure;
+    figure.slug = cell.slug + (efficiency ? "-efficiency" : "-speed-up");
+    figure.subject = cell.label;
+    figure.title = efficiency ? "Efficiency over devices" : "Speed-up over devices";
+    figure.unit = efficiency ? "%" : "×";
+    figure.x.title = "devices";
+    figure.x.integers = true;
+    figure.y.from_zero = true;
+    figure.y.least = 0;
+    figure.markers = true;
+    for (const ScaledArm& arm : arms) figure.series.push_back(series_of(arm, first, palette, efficiency));
+    figure.guides = guides_of(limits, first, last, efficiency);
+    figure.caption =
+        efficiency ? "Speed-up in percent of the ideal" + pairs_text(arms) : caption_of(arms, limits);
+    figure.sql = sql_of(cell);
+    figure.data = table_of(arms, limits, first);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,50 @@
+// Where the parts of a figure of lines lie: scales and ticks of the curves and of the strip of final values
+// at their right, and the labels of guides, placed where they touch no curve. Used by `draw_lines`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/draw/scale.h"
+#include "reports/format/figure.h"
+
+namespace trainyard::reports {
+
+using Polyline = std::vector<std::pair<double, double>>;  // pixels
+
+struct GuideLayout {
+  const Guide* guide = nullptr;
+  Polyline line;                                   // the part inside the picture; empty: far off
+  std::string text;                                // of the label; says the value where the line is far off
+  std::optional<std::pair<double, double>> label;  // baseline's left end; none: in the rows above the curves
+};
+
+struct LineLayout {
+  Scale1D x;
+  Scale1D y;
+  Scale1D strip;
+  std::vector<Tick> x_ticks;
+  std::vector<Tick> y_ticks;
+  std::vector<Tick> strip_ticks;
+  double left = 0;
+  double right = 0;
+  double top = 0;
+  double strip_left = 0;
+  double strip_right = 0;
+  bool has_strip = false;
+  std::vector<GuideLayout> guides;
+};
+
+inline constexpr double line_bottom = 166;
+inline constexpr double axis_label_size = 10.5;
+
+LineLayout line_layout(const Figure& figure);
+
+// Free places for the labels of `layout.guides`; those that find none keep an empty `label`.
+void place_guide_labels(LineLayout& layout, const Figure& figure);
+
+// A guide may stretch an axis as long as the curves keep this share of it.
+inline constexpr double least_share_of_curves = 0.45;
+
+}  // namespace trainyard::reports

@@ -1,0 +1,194 @@
+#include "reports/draw/vega_lite.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "reports/draw/assets.h"
+#include "reports/format/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Rounded to six significant digits; null for what is no number.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  const std::string text = plain_number(value);
+  double rounded = 0;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);
+  return rounded;
+}
+
+Json point_row(const Series& series, const Point& point) {
+  return {{"series", series.label},   {"x", number(point.x)},       {"mean", number(point.mean)},
+          {"low", number(point.low)}, {"high", number(point.high)}, {"n", point.n}};
+}
+
+// Colours and dashes as on the page.
+Json scales(const Figure& figure) {
+  static const std::vector<Json> dashes{Json::array({5, 3}), Json::array({1.5, 2.5}),
+                                        Json::array({7, 2, 1.5, 2}), Json::array({3, 1.5})};
+  Json labels = Json::array();
+  Json colours = Json::array();
+  Json strokes = Json::array();
+  for (const Series& series : figure.series) {
+    labels.push_back(series.label);
+    colours.push_back(light_colour(series.colour));
+    strokes.push_back(series.dash == 0 ? Json::array({1, 0})
+                                       : dashes[static_cast<std::size_t>(series.dash - 1) % dashes.size()]);
+  }
+  const Json colour{{"field", "series"},
+                    {"type", "nominal"},
+                    {"title", nullptr},
+                    {"sort", nullptr},
+                    {"scale", {{"domain", labels}, {"range", colours}}}};
+  const Json dash{{"field", "series"},
+                  {"type", "nominal"},
+                  {"title", nullptr},
+                  {"scale", {{"domain", labels}, {"range", strokes}}}};
+  return {{"color", colour}, {"strokeDash", dash}};
+}
+
+Json value_axis(const Figure& figure, const char* field) {
+  return {{"field", field},
+          {"type", "quantitative"},
+          {"title", figure.title + (figure.unit.empty() ? "" : ", " + figure.unit)},
+          {"scale", {{"type", figure.y.log ? "log" : "linear"}, {"zero", figure.kind == FigureKind::bars}}}};
+}
+
+void add_lines(Json& specification, const Figure& figure) {
+  Json values = Json::array();
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) values.push_back(point_row(series, point));
+  }
+  const Json scale = scales(figure);
+  specification["data"] = {{"values", values}};
+  specification["encoding"] = {
+      {"x",
+       {{"field", "x"}, {"type", "quantitative"}, {"title", figure.x.title}, {"scale", {{"zero", false}}}}},
+      {"color", scale["color"]}};
+  Json low = value_axis(figure, "low");
+  Json mean = value_axis(figure, "mean");
+  Json band{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
+            {"encoding", {{"y", low}, {"y2", {{"field", "high"}}}}}};
+  // An interval of few seeds may reach below zero, where a logarithmic axis has no place.
+  if (figure.y.log) band["transform"] = Json::array({{{"filter", "datum.low > 0"}}});
+  specification["layer"] =
+      Json::array({band,
+                   {{"mark", {{"type", "line"}, {"point", figure.markers}, {"clip", true}}},
+                    {"encoding", {{"y", mean}, {"strokeDash", scale["strokeDash"]}}}}});
+}
+
+void add_bars(Json& specification, const Figure& figure) {
+  Json values = Json::array();
+  for (const Series& series : figure.series) {
+    if (series.final) values.push_back(point_row(series, *series.final));
+  }
+  specification["data"] = {{"values", values}};
+  specification["encoding"] = {
+      {"x", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}}};
+  specification["layer"] =
+      Json::array({{{"mark", "bar"},
+                    {"encoding", {{"y", value_axis(figure, "mean")}, {"color", scales(figure)["color"]}}}},
+                   {{"mark", {{"type", "rule"}, {"clip", true}}},
+                    {"encoding", {{"y", value_axis(figure, "low")}, {"y2", {{"field", "high"}}}}}}});
+}
+
+void add_stacks(Json& specification, const Figure& figure) {
+  Json values = Json::array();
+  Json names = Json::array();
+  Json colours = Json::array();
+  for (std::size_t i = 0; i < figure.parts.size(); ++i) {
+    names.push_back(figure.parts[i].name);
+    colours.push_back(light_colour(figure.parts[i].colour));
+    for (const Stack& stack : figure.stacks)
+      values.push_back({{"cell", stack.group},
+                        {"arm", stack.label},
+                        {"part", figure.parts[i].name},
+                        {"order", i},
+                        {"seconds", number(stack.parts[i])},
+                        {"percent", number(100 * stack.parts[i] / stack.reference)}});
+  }
+  specification["data"] = {{"values", values}};
+  specification["mark"] = "bar";
+  specification["encoding"] = {
+      {"row", {{"field", "cell"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}},
+      {"y", {{"field", "arm"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}},
+      {"x", {{"field", "percent"}, {"type", "quantitative"}, {"title", figure.unit}}},
+      {"order", {{"field", "order"}}},
+      {"color",
+       {{"field", "part"},
+        {"type", "nominal"},
+        {"title", nullptr},
+        {"scale", {{"domain", names}, {"range", colours}}}}}};
+  specification["resolve"] = {{"scale", {{"y", "independent"}}}};
+}
+
+void add_effects(Json& specification, const Figure& figure) {
+  Json values = Json::array();
+  for (const EffectColumn& column : figure.columns) {
+    for (std::size_t i = 0; i < column.effects.size(); ++i) {
+      const std::optional<Effect>& effect = column.effects[i];
+      if (!effect || !effect->on_scale) continue;
+      values.push_back({{"metric", column.title + ", " + column.unit},
+                        {"cell", figure.rows[i].group + ", " + figure.rows[i].label},
+                        {"effect", number(effect->value)},
+                        {"low", number(effect->low)},
+                        {"high", number(effect->high)},
+                        {"margin_low", number(effect->margin_low)},
+                        {"margin_high", number(effect->margin_high)},
+                        {"verdict", effect->verdict}});
+    }
+  }
+  const Json row{{"field", "cell"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
+  const auto bar = [&](const char* from, const char* to, Json mark) {
+    return Json{{"mark", std::move(mark)},
+                {"encoding",
+                 {{"y", row},
+                  {"x", {{"field", from}, {"type", "quantitative"}, {"title", "effect"}}},
+                  {"x2", {{"field", to}}}}}};
+  };
+  specification["data"] = {{"values", values}};
+  specification["facet"] = {
+      {"column", {{"field", "metric"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}}};
+  specification["spec"] = {
+      {"layer", Json::array({bar("margin_low", "margin_high", {{"type", "bar"}, {"opacity", 0.15}}),
+                             bar("low", "high", {{"type", "rule"}}),
+                             {{"mark", {{"type", "point"}, {"filled", true}}},
+                              {"encoding",
+                               {{"y", row},
+                                {"x", {{"field", "effect"}, {"type", "quantitative"}}},
+                                {"shape", {{"field", "verdict"}, {"type", "nominal"}}}}}}})}};
+  specification["resolve"] = {{"scale", {{"x", "independent"}}}};
+}
+
+}  // namespace
+
+std::string vega_lite(const Figure& figure) {
+  if (!figure.missing.empty()) throw InternalError("figure " + figure.slug + " has nothing to draw");
+  Json specification{{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+                     {"title", whole_title(figure, " · ")},
+                     {"description", figure.caption}};
+  switch (figure.kind) {
+    case FigureKind::lines:
+      add_lines(specification, figure);
+      break;
+    case FigureKind::bars:
+      add_bars(specification, figure);
+      break;
+    case FigureKind::stacks:
+      add_stacks(specification, figure);
+      break;
+    case FigureKind::effects:
+      add_effects(specification, figure);
+      break;
+  }
+  return specification.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,169 @@
+#include "reports/format/aligned_text.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/printable.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using Widths = std::vector<std::size_t>;
+
+constexpr std::size_t between = 2;
+constexpr std::size_t narrowest_text = 12;  // to which a column is shrunk
+
+// The longest beginning of at most `width` columns; `text` is wider.
+std::string beginning_of(std::string_view text, std::size_t width) {
+  static constexpr std::string_view ellipsis = "…";
+  std::string cut = models::shortened(std::string(text) + "   ", width + 1);
+  return cut.substr(0, cut.size() - ellipsis.size());
+}
+
+std::size_t total_width(const Widths& widths) {
+  return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + between * (widths.size() - 1);
+}
+
+Widths natural_widths(const std::vector<TextRow>& rows) {
+  Widths widths(rows.front().size(), 0);
+  for (const TextRow& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], models::columns(row[i]));
+  return widths;
+}
+
+std::size_t longest_word(const std::vector<TextRow>& rows, std::size_t column) {
+  std::size_t longest = 0;
+  for (const TextRow& row : rows) {
+    std::string_view text = row[column];
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find(' '), text.size());
+      longest = std::max(longest, models::columns(text.substr(0, end)));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+  }
+  return longest;
+}
+
+// The widest column of text gives way first, none below its longest word. Empty if that is not enough.
+Widths shrunk(Widths widths, const std::vector<TextRow>& rows, const std::vector<bool>& right,
+              std::size_t width) {
+  Widths least = widths;
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (right.empty() || !right[i])
+      least[i] = std::min(widths[i], std::max(longest_word(rows, i), narrowest_text));
+  if (total_width(least) > width) return {};
+  while (total_width(widths) > width) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (widths[i] > least[i] && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+    --widths[widest];
+  }
+  return widths;
+}
+
+// The first column of each line that a row takes.
+std::vector<std::size_t> line_starts(const Widths& widths, std::size_t width) {
+  std::vector<std::size_t> starts{0};
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const bool first = i == starts.back();
+    const std::size_t needed = (first ? (i == 0 ? 0 : between) : used + between) + widths[i];
+    if (first || needed <= width) {
+      used = needed;
+    } else {
+      starts.push_back(i);
+      used = between + widths[i];
+    }
+  }
+  return starts;
+}
+
+// The cells `first` … `last` − 1 of a row, wrapped to their columns.
+std::string cell_lines(const TextRow& row, std::size_t first, std::size_t last, const Widths& widths,
+                       const std::vector<bool>& right) {
+  std::vector<std::vector<std::string>> cells;
+  std::size_t height = 1;
+  for (std::size_t i = first; i < last; ++i) {
+    cells.push_back(wrapped(row[i], widths[i]));
+    height = std::max(height, cells.back().size());
+  }
+  std::string text;
+  for (std::size_t at = 0; at < height; ++at) {
+    std::string line(first == 0 ? 0 : between, ' ');
+    for (std::size_t i = first; i < last; ++i) {
+      const std::vector<std::string>& cell = cells[i - first];
+      const std::string part = at < cell.size() ? cell[at] : "";
+      if (i > first) line.append(between, ' ');
+      line +=
+          !right.empty() && right[i] ? models::padded_left(part, widths[i]) : models::padded(part, widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  const std::string line = models::printable_line(text);
+  if (width == 0 || models::columns(line) <= width) return {line};
+  std::vector<std::string> lines;
+  std::string now;
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    std::string word(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!now.empty() && models::columns(now) + 1 + models::columns(word) <= width) {
+      now += " " + word;
+      continue;
+    }
+    if (!now.empty()) lines.push_back(std::move(now));
+    while (models::columns(word) > width) {
+      const std::string begin = beginning_of(word, width);
+      if (begin.empty()) break;  // one wide character in a column of one
+      lines.push_back(begin);
+      word.erase(0, begin.size());
+    }
+    now = std::move(word);
+  }
+  if (!now.empty() || lines.empty()) lines.push_back(std::move(now));
+  return lines;
+}
+
+std::string paragraph(std::string_view text, std::size_t width) {
+  constexpr std::size_t indent = 2;
+  if (width <= indent) return models::printable_line(text) + "\n";
+  std::string lines;
+  for (const std::string& line : wrapped(text, width - indent))
+    lines += (lines.empty() ? "" : "  ") + line + "\n";
+  return lines;
+}
+
+std::string aligned_rows(const std::vector<TextRow>& table, const std::vector<bool>& right,
+                         std::size_t width) {
+  std::vector<TextRow> rows = table;
+  for (TextRow& row : rows)
+    for (std::string& cell : row) cell = models::printable_line(cell);
+  Widths widths = natural_widths(rows);
+  std::vector<std::size_t> starts{0};
+  if (width != 0 && total_width(widths) > width) {
+    if (const Widths narrower = shrunk(widths, rows, right, width); !narrower.empty()) {
+      widths = narrower;
+    } else {
+      const std::size_t most = std::max(width, 2 * between) - between;
+      for (std::size_t& column : widths) column = std::min(column, most);
+      starts = line_starts(widths, width);
+    }
+  }
+  starts.push_back(widths.size());
+  std::string text;
+  for (const TextRow& row : rows)
+    for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+      text += cell_lines(row, starts[i], starts[i + 1], widths, right);
+  return text;
+}
+
+}  // namespace trainyard::reports

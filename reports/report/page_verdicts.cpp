@@ -1,0 +1,222 @@
+// The verdict table: a row an arm of each cell, a column a metric that all tasks have; what only some have
+// stands in a table of its own. Below them the published shape and all numbers.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/joined.h"
+#include "reports/content/benchmark_table.h"
+#include "reports/format/number_text.h"
+#include "reports/format/table_text.h"
+#include "reports/report/page.h"
+#include "reports/report/verdict_cell.h"
+#include "reports/verdicts/verdict_records.h"
+#include "reports/verdicts/verdict_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+// The metrics that all tasks have, and of those that are rarely measured the ones that were.
+std::vector<const Metric*> columns_of(const Comparison& comparison) {
+  std::vector<const Metric*> columns;
+  for (const Metric& metric : metrics()) {
+    const bool judged = std::ranges::any_of(comparison.cells, [&](const CellVerdicts& cell) {
+      return std::ranges::find(cell.verdicts, metric.name, &Verdict::metric) != cell.verdicts.end();
+    });
+    if (is_of_every_model(metric) || (metric.task.empty() && judged)) columns.push_back(&metric);
+  }
+  return columns;
+}
+
+void add_head(Markup& out, const experiments::Compare& compare, const std::vector<const Metric*>& columns) {
+  out.open("thead")
+      .open("tr")
+      .leaf("th", {{"scope", "col"}}, "Model")
+      .leaf("th", {{"scope", "col"}}, compare.axis);
+  for (const Metric* metric : columns) {
+    out.open("th", {{"scope", "col"}}).text(metric->title);
+    out.leaf("small", {}, higher_is_better(metric->kind) ? "higher is better" : "lower is better");
+    out.leaf("small", {}, margin_of(*metric, compare.margins)).close();
+  }
+  out.close().close();
+}
+
+void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, bool linked,
+              const std::vector<const Metric*>& columns) {
+  out.open("tbody");
+  bool first = true;
+  for (const Arm& arm : judged.cell.arms) {
+    out.open("tr");
+    if (first) {
+      out.open("th",
+               {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(judged.cell.arms.size())}});
+      if (linked) {
+        out.leaf("a", {{"class", "ml"}, {"href", "#cell-" + judged.cell.slug}}, judged.cell.label);
+      } else {
+        out.text(judged.cell.label);
+      }
+      out.close();
+    }
+    first = false;
+    const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
+    out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value);
+    if (const std::string why = judged.not_verified(arm.value); !why.empty())
+      out.leaf("small", {{"title", why}}, "NOT VERIFIED");
+    out.close();
+    for (const Metric* metric : columns) out.add(verdict_cell(judged.find(arm.value, metric->name)));
+    out.close();
+  }
+  out.close().line();
+}
+
+Markup tally(const Comparison& comparison) {
+  Markup out;
+  out.open("ul", {{"class", "tally"}});
+  for (const Look& look : looks()) {
+    std::ptrdiff_t count = 0;
+    for (const CellVerdicts& judged : comparison.cells)
+      count += std::ranges::count(judged.verdicts, look.word, &Verdict::word);
+    if (count == 0 && look.word >= Word::interim) continue;
+    out.leaf("li", {{"class", look.style}},
+             std::string(look.glyph) + " " + look.text + ": " + std::to_string(count));
+  }
+  out.close();
+  return out;
+}
+
+std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
+  const auto found = row.find(kind);
+  std::string text;
+  if (found == row.end()) return text;
+  for (const std::string& name : found->second) text += (text.empty() ? "" : "; ") + name;
+  return text;
+}
+
+Markup published(const Comparison& comparison) {
+  const PublishedTable table = published_table(comparison);
+  Markup out;
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "shape"}});
+  out.leaf("caption", {},
+           "In the published shape: accuracy and loss of validation, training time per epoch." +
+               std::string(table.marked ? " † training says the opposite." : ""));
+  out.open("thead").open("tr");
+  for (const char* name : {"", "Accuracy", "Loss", "Time"}) out.leaf("th", {{"scope", "col"}}, name);
+  out.close().close().open("tbody");
+  for (const auto& [name, row] : table.rows) {
+    std::string style = name == "no verdict" ? "interim" : name;
+    std::ranges::replace(style, ' ', '-');
+    const auto look = std::ranges::find_if(looks(), [&](const Look& one) { return one.style == style; });
+    const std::string glyph = std::string(look->glyph) + " ";
+    out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, glyph + name);
+    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
+      const std::string names = names_in(row, kind);
+      out.leaf("td", {}, names.empty() ? "–" : names);
+    }
+    out.close();
+  }
+  out.close().close().close();
+  return out;
+}
+
+// Nothing where it is no parameter study.
+Markup benchmark(const Comparison& comparison) {
+  const Table table = benchmark_text(comparison);
+  Markup out;
+  if (table.rows.empty()) return out;
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "shape"}});
+  out.leaf("caption", {}, benchmark_caption(comparison)).open("thead").open("tr");
+  for (const std::string& name : table.columns) out.leaf("th", {{"scope", "col"}}, name);
+  out.close().close().open("tbody");
+  for (const std::vector<TableValue>& row : table.rows) {
+    out.open("tr");
+    for (const TableValue& value : row) out.leaf("td", {}, shown(value));
+    out.close();
+  }
+  out.close().close().close();
+  return out;
+}
+
+constexpr std::size_t short_remark = 60;  // characters: may be repeated in each row
+
+// Long parts that an earlier row of the same arm has said are left out.
+std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
+  std::vector<std::string> parts;
+  if (find_metric(verdict.metric).kind == MetricKind::time)
+    if (const std::string speed = speed_text(verdict); !speed.empty()) parts.push_back(speed);
+  bool above = false;
+  for (const std::string& part : remark_parts(verdict)) {
+    if (said.insert(part).second || part.size() <= short_remark) {
+      parts.push_back(part);
+    } else {
+      above = true;
+    }
+  }
+  if (above) parts.emplace_back(parts.empty() ? "as above" : "otherwise as above");
+  return models::joined(parts, {}, "; ");
+}
+
+void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict,
+                    std::set<std::string>& said) {
+  out.open("tr").leaf("td", {}, judged.cell.label).leaf("td", {}, verdict.arm);
+  out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, look_of(verdict.word).text);
+  out.leaf("td", {{"class", "n"}}, std::to_string(verdict.n));
+  out.leaf("td", {{"class", "n"}}, effect_text(verdict));
+  out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.95));
+  out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.90));
+  out.leaf("td", {{"class", "n"}}, margin_text(verdict));
+  out.leaf("td", {{"class", "n"}}, p_text(verdict.p_value()));
+  out.leaf("td", {}, verdict.hypothesis());
+  out.leaf("td", {{"class", "why"}}, remarks(verdict, said)).close().line();
+}
+
+Markup numbers(const Comparison& comparison) {
+  Markup out;
+  out.open("details").leaf("summary", {}, "All numbers: intervals, p-values, reasons");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "numbers"}}).open("thead").open("tr");
+  for (const char* name : {"Model", "Arm", "Metric", "Verdict"}) out.leaf("th", {{"scope", "col"}}, name);
+  for (const char* name : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"}) {
+    out.leaf("th", {{"scope", "col"}, {"class", "n"}}, name);
+  }
+  out.leaf("th", {{"scope", "col"}}, "p is for: the arm is");
+  out.leaf("th", {{"scope", "col"}}, "Remarks").close().close().open("tbody").line();
+  for (const CellVerdicts& judged : comparison.cells) {
+    std::map<std::string, std::set<std::string>> said_of_arm;
+    for (const Verdict& verdict : judged.verdicts)
+      add_number_row(out, judged, verdict, said_of_arm[verdict.arm]);
+  }
+  out.close().close().close().close();
+  return out;
+}
+
+}  // namespace
+
+Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first) {
+  Markup out;
+  out.open(
+      "section",
+      {{"id", first ? "verdicts"
+                    : "verdicts-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline)}});
+  out.leaf("h2", {}, "Verdicts against " + baseline_text(comparison.compare));
+  if (!has_verdicts(comparison)) {
+    out.leaf("p", {{"class", "sub"}}, no_verdicts_text(comparison)).close();
+    return out;
+  }
+  out.leaf("p", {{"class", "sub"}},
+           "The shaded strip in a cell is the margin inside which a difference counts as no change; the bar "
+           "is the 95 % interval of the change. Inconclusive means that the interval fits neither verdict, "
+           "so that more seeds are needed. The numbers below the table say how many, and why a cell has no "
+           "verdict.");
+  out.add(tally(comparison));
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
+  out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
+  const std::vector<const Metric*> columns = columns_of(comparison);
+  add_head(out, comparison.compare, columns);
+  for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first, columns);
+  out.close().close();
+  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison));
+  out.add(published(comparison)).add(benchmark(comparison)).close();
+  return out;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,12 @@
+// One verdict as a table cell: glyph, word, effect, interval, and a small picture of the interval over the
+// margin. Colour is never the only sign. Used by the tables of `page_verdicts` and `page_task_metrics`.
+#pragma once
+
+#include "reports/format/markup.h"
+#include "reports/verdicts/verdict.h"
+
+namespace trainyard::reports {
+
+Markup verdict_cell(const Verdict* verdict);  // null: not defined
+
+}  // namespace trainyard::reports

@@ -1,0 +1,275 @@
+#include "reports/results/cells.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/results/metrics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using Further = std::vector<std::pair<std::string, std::string>>;
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Values that make the cell, beside the model: varied, neither compared nor paired over.
+std::vector<std::string> further_names(const ReportData& data, const experiments::Compare& compare) {
+  std::set<std::string> names;
+  for (const std::string& name : data.plan.varied) {
+    const bool other = name != compare.axis && name != "model" && !contains(compare.pair, name);
+    // Seeds are the replicates, also where the arms are not paired by them.
+    if (other && name != "seed") names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+Further further_of(const db::RunSummary& run, const std::vector<std::string>& names) {
+  Further further;
+  for (const std::string& name : names) further.emplace_back(name, value_of(run, name));
+  return further;
+}
+
+std::string pair_of(const db::RunSummary& run, const experiments::Compare& compare) {
+  if (compare.pair.empty()) return run.run_key;
+  if (compare.pair.size() == 1) return value_of(run, compare.pair.front());
+  std::string text;
+  for (const std::string& name : compare.pair) {
+    text += (text.empty() ? "" : " ") + name + "=" + value_of(run, name);
+  }
+  return text;
+}
+
+std::string label_of(const std::string& title, const Further& further) {
+  std::string text = title.empty() ? "all models" : title;
+  for (const auto& [name, value] : further) text.append(", ").append(name).append(" ").append(value);
+  return text;
+}
+
+// What two runs of an arm must share to be the same training with other seeds: every resolved value but those
+// that the pairs stand for.
+using Work = std::map<std::string, models::Value>;
+
+Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
+  Work work = run.axes;
+  work.erase("seed");
+  for (const std::string& name : compare.pair) work.erase(name);
+  work["data source"] = run.data_source;
+  return work;
+}
+
+// The number of the last entry of the journal that plans each run, from 1; 0 where none does.
+std::map<std::string, std::size_t> last_planned(const ReportData& data) {
+  std::map<std::string, std::size_t> last;
+  for (std::size_t i = 0; i < data.history.size(); ++i)
+    for (const std::string& key : data.history[i].keys) last[key] = i + 1;
+  return last;
+}
+
+class CellBuilder {
+ public:
+  CellBuilder(const ReportData& data, const experiments::Compare& compare)
+      : data_(data), compare_(compare), names_(further_names(data, compare)), last_(last_planned(data)) {
+    for (const db::FinalMetrics& final : data.finals) finals_[final.run_key] = &final;
+  }
+
+  void add(const db::RunSummary& run) {
+    Observation observation{pair_of(run, compare_), &run, nullptr, nullptr};
+    if (const auto found = finals_.find(run.run_key); found != finals_.end())
+      observation.final = found->second;
+    if (const auto found = data_.launched.find(run.run_key); found != data_.launched.end()) {
+      observation.launched = &found->second;
+    }
+    Cell& cell = cell_for(run);
+    const std::string value = value_of(run, compare_.axis);
+    const bool limit = compare_.axis == "strategy" && run.kind == "independent" && value != compare_.baseline;
+    Arm& arm = limit ? arm_in(cell.limits, value) : arm_for(cell, value);
+    arm.runs.push_back(observation);
+  }
+
+  std::vector<Cell> result() {
+    std::erase_if(cells_, [](const Cell& cell) { return cell.baseline.runs.empty() && cell.arms.empty(); });
+    std::set<std::string> used;
+    for (Cell& cell : cells_) {
+      cell.label = label_of(cell.label, distinguishing(cell.further));
+      keep_latest(cell);
+      const std::string slug = slug_of(label_of(cell.model, cell.further));
+      cell.slug = slug;
+      for (int i = 2; !used.insert(cell.slug).second; ++i) cell.slug = slug + "-" + std::to_string(i);
+    }
+    return std::move(cells_);
+  }
+
+ private:
+  using Id = std::pair<std::string, Further>;
+
+  // The values that are not the same in all cells; all have the same names in the same order.
+  Further distinguishing(const Further& further) const {
+    Further differing;
+    for (std::size_t i = 0; i < further.size(); ++i)
+      if (std::ranges::any_of(cells_, [&](const Cell& cell) { return cell.further[i] != further[i]; }))
+        differing.push_back(further[i]);
+    return differing;
+  }
+
+  Cell& cell_for(const db::RunSummary& run) {
+    const Id id{compare_.axis == "model" ? "" : run.model, further_of(run, names_)};
+    const auto [place, added] = places_.try_emplace(id, cells_.size());
+    if (added) {
+      Cell cell;
+      cell.model = id.first;
+      cell.further = id.second;
+      cell.label = id.first.empty() ? title_of(id.first) : title_of(run);  // what tells it apart follows
+      cell.baseline.value = compare_.baseline;
+      cells_.push_back(std::move(cell));
+    }
+    return cells_[place->second];
+  }
+
+  static Arm& arm_for(Cell& cell, const std::string& value) {
+    return value == cell.baseline.value ? cell.baseline : arm_in(cell.arms, value);
+  }
+
+  static Arm& arm_in(std::vector<Arm>& arms, const std::string& value) {
+    const auto found = std::ranges::find(arms, value, &Arm::value);
+    if (found != arms.end()) return *found;
+    arms.push_back({value, {}});
+    return arms.back();
+  }
+
+  std::size_t last_entry(const Arm& arm) const {
+    std::size_t latest = 0;
+    for (const Observation& observation : arm.runs) latest = std::max(latest, entry_of(observation));
+    return latest;
+  }
+
+  std::size_t entry_of(const Observation& observation) const {
+    const auto found = last_.find(observation.run->run_key);
+    return found == last_.end() ? 0 : found->second;
+  }
+
+  const std::string& toml_of(std::size_t entry) const {
+    static const std::string none;
+    return entry == 0 ? none : data_.history[entry - 1].toml;
+  }
+
+  // An arm that the file has no longer goes; one that `--where` left out of the last plan stays.
+  void keep_latest(Cell& cell) const {
+    std::size_t latest = last_entry(cell.baseline);
+    for (const Arm& arm : cell.arms) latest = std::max(latest, last_entry(arm));
+    keep_latest_work(cell.baseline);
+    for (std::vector<Arm>* arms : {&cell.arms, &cell.limits}) {
+      std::erase_if(*arms, [&](const Arm& arm) { return toml_of(last_entry(arm)) != toml_of(latest); });
+      for (Arm& arm : *arms) keep_latest_work(arm);
+    }
+  }
+
+  // Planned again with other epochs, say: what the arm was before is another training.
+  void keep_latest_work(Arm& arm) const {
+    const std::size_t latest = last_entry(arm);
+    std::set<Work> works;
+    for (const Observation& observation : arm.runs)
+      if (entry_of(observation) == latest) works.insert(work_of(*observation.run, compare_));
+    std::erase_if(arm.runs, [&](const Observation& observation) {
+      return !works.contains(work_of(*observation.run, compare_));
+    });
+    std::map<std::string, std::size_t> latest_of_pair;
+    for (const Observation& observation : arm.runs) {
+      std::size_t& entry = latest_of_pair[observation.pair];
+      entry = std::max(entry, entry_of(observation));
+    }
+    std::set<std::string> taken;
+    std::erase_if(arm.runs, [&](const Observation& observation) {
+      return entry_of(observation) != latest_of_pair[observation.pair] ||
+             !taken.insert(observation.pair).second;
+    });
+  }
+
+  const ReportData& data_;
+  const experiments::Compare& compare_;
+  std::vector<std::string> names_;
+  std::map<std::string, std::size_t> last_;
+  std::map<std::string, const db::FinalMetrics*> finals_;
+  std::map<Id, std::size_t> places_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace
+
+std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare) {
+  CellBuilder builder(data, compare);
+  for (const db::RunSummary& run : data.runs)
+    if (asks_for(data, compare, run.run_key)) builder.add(run);
+  return builder.result();
+}
+
+bool is_open(const Observation& observation) {
+  return observation.final == nullptr && observation.run->status != "failed";
+}
+
+std::string name_of(const db::RunSummary& run, const std::string& model,
+                    const std::vector<std::string>& varied) {
+  std::string text = model + " " + run.strategy + " seed " + std::to_string(run.seed);
+  for (const std::string& name : varied) {
+    if (name == "model" || name == "strategy" || name == "seed") continue;
+    if (const std::string value = value_of(run, name); !value.empty()) text += " " + name + "=" + value;
+  }
+  return text;
+}
+
+std::vector<std::string> varying_axes(const ReportData& data) {
+  static const std::set<std::string> arm{"model", "strategy", "seed"};
+  std::vector<std::string> names;
+  for (const std::string& name : data.plan.varied)
+    if (!arm.contains(name)) names.push_back(name);
+  std::map<std::pair<std::string, std::string>, const db::RunSummary*> first;
+  std::set<std::string> found;
+  for (const db::RunSummary& run : data.runs) {
+    const db::RunSummary& other = *first.try_emplace({run.model, run.strategy}, &run).first->second;
+    for (const auto& [name, value] : run.axes)
+      if (const auto before = other.axes.find(name); before != other.axes.end() && before->second != value)
+        found.insert(name);
+  }
+  if (contains(names, "batch") || found.contains("batch")) found.erase("global_batch");
+  for (const std::string& name : found)
+    if (!arm.contains(name) && !contains(names, name)) names.push_back(name);
+  return names;
+}
+
+std::string baseline_text(const experiments::Compare& compare) {
+  const bool is_name = compare.axis == "strategy" || compare.axis == "model" || compare.axis == "group";
+  return is_name ? compare.baseline : compare.axis + " " + compare.baseline;
+}
+
+std::string value_of(const db::RunSummary& run, const std::string& name) {
+  if (name == "model") return run.model;
+  if (name == "strategy") return run.strategy;
+  if (name == "seed") return std::to_string(run.seed);
+  const auto found = run.axes.find(name);
+  if (found == run.axes.end()) return "";
+  if (const auto* text = std::get_if<std::string>(&found->second)) return *text;
+  return models::to_text(found->second);
+}
+
+std::string slug_of(const std::string& text) {
+  std::string slug;
+  for (const char character : text) {
+    const bool upper = character >= 'A' && character <= 'Z';
+    const bool plain = (character >= 'a' && character <= 'z') || (character >= '0' && character <= '9') ||
+                       (character == '.' && !slug.empty());
+    if (upper) {
+      slug += static_cast<char>(character - 'A' + 'a');
+    } else if (plain) {
+      slug += character;
+    } else if (!slug.empty() && slug.back() != '-') {
+      slug += '-';
+    }
+  }
+  while (!slug.empty() && slug.back() == '-') slug.pop_back();
+  return slug.empty() ? "cell" : slug;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,27 @@
+// What the experiment's file expects of its models ([expect.MODEL]), held against the runs of the latest plan
+// that have finished. Thresholds come from the journal, numbers from `task_final_metrics`: a report that is
+// made again says the same.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/design/expect.h"
+#include "reports/results/report_data.h"
+
+namespace trainyard::reports {
+
+struct CheckedExpectation {
+  experiments::Expectation expectation;
+  std::vector<double> values;  // of the finished runs, in the metric's unit in the file; NaN: not defined
+  std::vector<std::string> missed;  // one line a run that is not as expected
+  bool holds() const { return missed.empty(); }
+};
+
+// "✓ all as expected", "✗ missed by 1 of 5", "no finished run".
+std::string outcome_of(const CheckedExpectation& checked);
+
+// In the order of the file. InternalError for a metric that no run can have.
+std::vector<CheckedExpectation> check_expectations(const ReportData& data);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,210 @@
+#include "reports/results/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace trainyard::reports {
+
+namespace {
+
+using db::RankTimes;
+using runner::RankWork;
+using runner::StepSeconds;
+
+// Enough for the ranks to fall into step with one another.
+constexpr int simulated_steps = 100;
+
+std::string cell_of(const experiments::Run& run) {
+  std::string text;
+  for (const auto& [name, value] : run.axes) {
+    if (name == "model" || name == "strategy" || name == "seed") continue;
+    text += (text.empty() ? "" : ", ") + name + " " + experiments::plain_text(value);
+  }
+  return text;
+}
+
+using Runs = std::vector<const MeasuredRun*>;
+
+struct Arms {
+  std::map<std::string, Runs> by_name;  // of one model and cell
+  const Runs* of_kind(const std::string& kind, std::int64_t replicas) const {
+    for (const auto& [name, runs] : by_name) {
+      const experiments::Strategy& strategy = runs.front()->run.strategy;
+      if (strategy.kind == kind && strategy.replicas == replicas) return &runs;
+    }
+    return nullptr;
+  }
+};
+
+// Ranks on equal devices share them.
+std::vector<int> cores_of(const experiments::Launch& launch) {
+  std::vector<int> cores;
+  std::map<std::string, int> numbers;
+  for (const std::string& device : launch.devices)
+    cores.push_back(numbers.try_emplace(device, static_cast<int>(numbers.size())).first->second);
+  return cores;
+}
+
+// The replica of a stage that comes last waits for none: what it spends is the reduction itself.
+void take_least_reduction(std::vector<RankWork>& ranks, std::size_t stages) {
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    double least = ranks[stage].reduction;
+    for (std::size_t r = stage; r < ranks.size(); r += stages) least = std::min(least, ranks[r].reduction);
+    for (std::size_t r = stage; r < ranks.size(); r += stages) ranks[r].reduction = least;
+  }
+}
+
+StepCost cost_of(const runner::SimulatedSteps& steps) {
+  StepCost cost{steps.seconds, {}};
+  for (const StepSeconds& rank : steps.ranks)
+    for (const auto each : all_parts)
+      cost.parts.*each += rank.*each / static_cast<double>(steps.ranks.size());
+  return cost;
+}
+
+runner::StepPlan plan_of(const MeasuredRun& run, std::vector<RankWork> ranks) {
+  const experiments::Strategy& strategy = run.run.strategy;
+  const auto micro_batches = static_cast<int>(strategy.micro_batches);
+  runner::StepPlan plan;
+  plan.schedule = runner::in_turns(
+      runner::training_schedule(strategy.schedule, static_cast<int>(strategy.stages), micro_batches),
+      micro_batches, static_cast<int>(run.run.gradient_accumulation));
+  plan.stages_meet = run.run.optimizer.clip_norm > 0;
+  // Seconds that passed for a receiver begin with the sender's copying; those on its core do not.
+  plan.messages_stream = !run.launch.devices_shared;
+  plan.ranks = std::move(ranks);
+  plan.cores = cores_of(run.launch);
+  return plan;
+}
+
+StepCost of_stages(const MeasuredRun& run) {
+  std::vector<RankWork> ranks;
+  for (const RankTimes& rank : run.epoch.ranks) ranks.push_back(work_of(run, rank));
+  take_least_reduction(ranks, static_cast<std::size_t>(run.run.strategy.stages));
+  return cost_of(simulate_steps(plan_of(run, std::move(ranks)), simulated_steps));
+}
+
+StepCost of_replicas(const MeasuredRun& run, const Runs& base) {
+  RankWork work = mean_work(base);
+  const double local =
+      static_cast<double>(run.run.global_batch) / static_cast<double>(run.run.strategy.replicas);
+  const double share = local / static_cast<double>(base.front()->run.global_batch);
+  work.input *= share;
+  work.forward *= share;
+  work.backward *= share;
+  if (run.epoch.transport == "shared memory")
+    work.optimizer /= static_cast<double>(run.run.strategy.replicas);  // each updates its part
+  work.reduction = mean_work({&run}).reduction;
+  const std::vector<RankWork> ranks(run.epoch.ranks.size(), work);
+  return cost_of(simulate_steps(plan_of(run, ranks), simulated_steps));
+}
+
+StepCost of_independent(const MeasuredRun& run, const Runs& single) {
+  const std::vector<RankWork> one{mean_work(single)};
+  return cost_of(simulate_steps(plan_of(run, one), 1));
+}
+
+void add_mean(StepCost& mean, const StepCost& cost, double count) {
+  mean.seconds += cost.seconds / count;
+  for (const auto each : all_parts) mean.parts.*each += cost.parts.*each / count;
+}
+
+struct Basis {
+  Runs runs;  // of one device
+  std::string text;
+  std::string missing;
+};
+
+std::string part_of_batch(const experiments::Run& run, const experiments::Run& base) {
+  const auto local = run.global_batch / run.strategy.sharing_replicas();
+  return local == base.global_batch
+             ? ""
+             : " on " + std::to_string(local) + " of " + std::to_string(base.global_batch) + " samples";
+}
+
+bool timed_alike(const MeasuredRun& a, const MeasuredRun& b) {
+  const auto of = [](const MeasuredRun& run) {
+    const experiments::Circumstances& at = run.launch.circumstances;
+    return std::tie(at.host, at.processor, at.release, at.libtorch, at.threads_per_rank, run.run.precision);
+  };
+  return of(a) == of(b);
+}
+
+// Those of `base` that say what a step of `measured` costs on one device; or why there are none.
+Basis usable(const Runs& base, const MeasuredRun& measured) {
+  Basis basis;
+  for (const MeasuredRun* one : base) {
+    const std::string lack = lack_of(*one);
+    if (lack.empty() && timed_alike(*one, measured)) basis.runs.push_back(one);
+    if (basis.missing.empty()) basis.missing = lack;
+  }
+  if (!basis.runs.empty()) basis.missing = "";
+  if (basis.runs.empty() && basis.missing.empty())
+    basis.missing = base.front()->run.strategy.name +
+                    " was trained on another host, by another release, with other threads or precision";
+  return basis;
+}
+
+Basis basis_of(const MeasuredRun& measured, const Arms& arms) {
+  const experiments::Run& run = measured.run;
+  const experiments::Strategy& strategy = run.strategy;
+  if (strategy.stages > 1) {
+    const std::string order = strategy.schedule.empty() ? "layer by layer" : strategy.schedule;
+    return {{}, order + " simulated, each rank's own work as measured", ""};
+  }
+  const Runs* limit = strategy.independent() ? nullptr : arms.of_kind("independent", strategy.replicas);
+  const Runs* single = arms.of_kind("single", 1);
+  if (limit == nullptr && single == nullptr)
+    return {{}, "", "the sweep has no single run of it to start from"};
+  Basis basis = usable(limit != nullptr ? *limit : *single, measured);
+  const bool from_limit = limit != nullptr && !basis.runs.empty();
+  if (basis.runs.empty() && limit != nullptr && single != nullptr) basis = usable(*single, measured);
+  if (basis.runs.empty()) return basis;
+  basis.text = from_limit ? std::to_string(strategy.replicas) + " independent ranks at once" : "single";
+  basis.text += part_of_batch(run, basis.runs.front()->run);
+  if (!strategy.independent()) basis.text += ", gradients as its replicas waited for them";
+  return basis;
+}
+
+StepCost predicted_cost(const MeasuredRun& run, const Basis& basis) {
+  if (run.run.strategy.stages > 1) return of_stages(run);
+  return run.run.strategy.independent() ? of_independent(run, basis.runs) : of_replicas(run, basis.runs);
+}
+
+Prediction predict(const Runs& runs, const Arms& arms) {
+  const experiments::Run& run = runs.front()->run;
+  Prediction prediction{run.model, cell_of(run), run.strategy.name, static_cast<int>(runs.size()), "", "", {},
+                        {}};
+  for (const MeasuredRun* one : runs) {
+    if (prediction.missing.empty()) prediction.missing = lack_of(*one);
+  }
+  if (!prediction.missing.empty()) return prediction;
+  const auto count = static_cast<double>(runs.size());
+  for (const MeasuredRun* one : runs) {
+    add_mean(prediction.measured, measured_cost(*one), count);
+    const Basis basis = basis_of(*one, arms);
+    if (prediction.missing.empty()) prediction.missing = basis.missing;
+    if (!prediction.missing.empty()) continue;
+    prediction.basis = basis.text;
+    add_mean(prediction.predicted, predicted_cost(*one, basis), count);
+  }
+  if (!prediction.missing.empty()) prediction.predicted = {};
+  return prediction;
+}
+
+}  // namespace
+
+std::vector<Prediction> predictions(const std::vector<MeasuredRun>& runs) {
+  std::map<std::pair<std::string, std::string>, Arms> cells;
+  for (const MeasuredRun& run : runs)
+    cells[{run.run.model, cell_of(run.run)}].by_name[run.run.strategy.name].push_back(&run);
+  std::vector<Prediction> all;
+  for (const auto& [cell, arms] : cells)
+    for (const auto& [name, of_arm] : arms.by_name)
+      if (of_arm.front()->run.strategy.kind != "single") all.push_back(predict(of_arm, arms));
+  return all;
+}
+
+}  // namespace trainyard::reports

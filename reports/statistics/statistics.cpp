@@ -1,0 +1,143 @@
+#include "reports/statistics/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
+#include "base/error.h"
+
+namespace trainyard::reports {
+
+using boost::math::complement;
+using boost::math::students_t;
+
+namespace {
+
+// Relative spread below which differences are one number and rounding: there is no test to make.
+constexpr double constant_spread = 1e-12;
+
+double variance_of(std::span<const double> values, double mean) {
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum / (static_cast<double>(values.size()) - 1);
+}
+
+// P(T ≥ t), P(T ≤ t) with the limits of t = ±∞.
+double upper_tail(double t, double freedom) {
+  if (std::isinf(t)) return t > 0 ? 0 : 1;
+  return boost::math::cdf(complement(students_t(freedom), t));
+}
+
+double lower_tail(double t, double freedom) {
+  return upper_tail(-t, freedom);
+}
+
+ThreeSided constant_difference(double difference, double margin) {
+  ThreeSided p;
+  p.better = difference > margin ? 0 : 1;
+  p.worse = difference < -margin ? 0 : 1;
+  p.equivalent = std::abs(difference) < margin ? 0 : 1;
+  p.cell = std::min({p.better, p.worse, p.equivalent});
+  return p;
+}
+
+}  // namespace
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return std::nan("");
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Estimate paired_estimate(std::span<const double> differences) {
+  if (differences.size() < 2) throw InternalError("an estimate needs two differences or more");
+  Estimate estimate;
+  const auto n = static_cast<double>(differences.size());
+  estimate.n = static_cast<int>(differences.size());
+  estimate.mean = mean_of(differences);
+  estimate.spread = std::sqrt(variance_of(differences, estimate.mean));
+  estimate.standard_error = estimate.spread / std::sqrt(n);
+  estimate.freedom = n - 1;
+  return estimate;
+}
+
+// Welch (1947): ν = (u + v)² / (u²/(nₐ − 1) + v²/(n_b − 1)) with u = sₐ²/nₐ, v = s_b²/n_b.
+Estimate welch_estimate(std::span<const double> baseline, std::span<const double> arm) {
+  if (baseline.size() < 2 || arm.size() < 2) throw InternalError("an estimate needs two values in each arm");
+  const auto count_a = static_cast<double>(baseline.size());
+  const auto count_b = static_cast<double>(arm.size());
+  const double mean_a = mean_of(baseline);
+  const double mean_b = mean_of(arm);
+  const double variance_a = variance_of(baseline, mean_a);
+  const double variance_b = variance_of(arm, mean_b);
+  const double u = variance_a / count_a;
+  const double v = variance_b / count_b;
+  Estimate estimate;
+  estimate.n = static_cast<int>(std::min(baseline.size(), arm.size()));
+  estimate.mean = mean_b - mean_a;
+  estimate.spread = std::sqrt(variance_a + variance_b);
+  estimate.standard_error = std::sqrt(u + v);
+  const double denominator = u * u / (count_a - 1) + v * v / (count_b - 1);
+  estimate.freedom = denominator > 0 ? (u + v) * (u + v) / denominator : count_a + count_b - 2;
+  return estimate;
+}
+
+bool is_constant(const Estimate& estimate, double margin) {
+  return estimate.spread < constant_spread * std::max(std::abs(estimate.mean), margin);
+}
+
+double t_statistic(const Estimate& estimate) {
+  return estimate.mean / estimate.standard_error;
+}
+
+double t_test_p(const Estimate& estimate) {
+  return std::min(1.0, 2 * upper_tail(std::abs(t_statistic(estimate)), estimate.freedom));
+}
+
+Interval confidence_interval(const Estimate& estimate, double level) {
+  if (estimate.standard_error == 0) return {estimate.mean, estimate.mean};
+  const double t = boost::math::quantile(complement(students_t(estimate.freedom), (1 - level) / 2));
+  return {estimate.mean - t * estimate.standard_error, estimate.mean + t * estimate.standard_error};
+}
+
+ThreeSided three_sided_test(const Estimate& estimate, double margin) {
+  if (is_constant(estimate, margin)) return constant_difference(estimate.mean, margin);
+  const double above = (estimate.mean - margin) / estimate.standard_error;
+  const double below = (estimate.mean + margin) / estimate.standard_error;
+  ThreeSided p;
+  p.better = upper_tail(above, estimate.freedom);
+  p.worse = lower_tail(below, estimate.freedom);
+  p.equivalent = std::max(upper_tail(below, estimate.freedom), lower_tail(above, estimate.freedom));
+  p.cell = std::min({1.0, 2 * p.better, 2 * p.worse, p.equivalent});
+  return p;
+}
+
+std::vector<double> holm(std::span<const double> p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  std::vector<double> adjusted(p.size());
+  double largest = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    largest = std::max(largest, static_cast<double>(p.size() - rank) * p[order[rank]]);
+    adjusted[order[rank]] = std::min(1.0, largest);
+  }
+  return adjusted;
+}
+
+double t_test_power(int n, double effect_over_sd, double alpha) {
+  const double freedom = n - 1;
+  const double critical = boost::math::quantile(complement(students_t(freedom), alpha / 2));
+  const boost::math::non_central_t shifted(freedom, std::abs(effect_over_sd) * std::sqrt(n));
+  return boost::math::cdf(complement(shifted, critical)) + boost::math::cdf(shifted, -critical);
+}
+
+}  // namespace trainyard::reports

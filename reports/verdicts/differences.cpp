@@ -1,0 +1,318 @@
+#include "reports/verdicts/differences.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/counted.h"
+#include "base/error.h"
+#include "base/joined.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+bool no_loss_where_others_count(double loss, double accuracy) {
+  return std::isinf(loss) || (std::isnan(loss) && !std::isnan(accuracy));
+}
+
+// The loss is no number any more where the same samples still count for accuracy, or, for models that are
+// known to have one, in training. A foreign arm may simply not report it.
+bool has_diverged(const Observation& observation) {
+  if (observation.final == nullptr) return false;
+  const db::FinalMetrics& final = *observation.final;
+  return no_loss_where_others_count(final.train_loss, final.train_accuracy) ||
+         no_loss_where_others_count(final.validation_loss, final.validation_accuracy) ||
+         no_loss_where_others_count(final.test_loss, final.test_accuracy) ||
+         (std::isnan(final.train_loss) && known_to_have(*observation.run, find_metric("train-loss")));
+}
+
+// Same machine and same programs: what two times must share to be compared.
+bool same_machine(const Observation& a, const Observation& b) {
+  if (a.launched == nullptr || b.launched == nullptr) return true;
+  const experiments::Circumstances& left = a.launched->circumstances;
+  const experiments::Circumstances& right = b.launched->circumstances;
+  return left.host == right.host && left.processor == right.processor && left.release == right.release &&
+         left.libtorch == right.libtorch && left.nccl == right.nccl;
+}
+
+std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
+  if (compare.pair.empty()) return "run " + observation.run->run_key;
+  if (compare.pair.size() == 1) return compare.pair.front() + " " + observation.pair;
+  return observation.pair;
+}
+
+// Runs of one arm without a value, by reason.
+struct Lacks {
+  int failed = 0;
+  int placed = 0;     // their placement makes their times useless
+  int uncounted = 0;  // their times do not count for another reason
+  int unmeasured = 0;
+  int all() const { return failed + placed + uncounted + unmeasured; }
+};
+
+// "the only run of ddp", "both runs of ddp", "all three runs of ddp".
+std::string every_run_of(const Arm& arm) {
+  const std::size_t runs = arm.runs.size();
+  const std::string which = runs == 1   ? "the only run"
+                            : runs == 2 ? "both runs"
+                                        : "all " + models::in_words(runs) + " runs";
+  return which + " of " + arm.value;
+}
+
+std::string words_of(const Metric& metric) {
+  std::string words = metric.name;
+  std::ranges::replace(words, '-', ' ');
+  return words;
+}
+
+// Why no run of the arm has a value; empty if some run has one.
+std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric) {
+  const auto runs = static_cast<int>(arm.runs.size());
+  if (runs == 0) return "no run of " + arm.value + " is planned";
+  if (lacks.all() < runs) return "";
+  if (lacks.failed == runs) return every_run_of(arm) + " failed";
+  const std::string cost = metric.kind == MetricKind::time ? "times" : "energy";
+  const std::string not_counted = metric.kind == MetricKind::time ? " do not count" : " does not count";
+  if (lacks.placed + lacks.uncounted == runs) return "the " + cost + " of " + every_run_of(arm) + not_counted;
+  if (lacks.unmeasured == runs) return every_run_of(arm) + " recorded no " + words_of(metric);
+  std::vector<std::string> parts;
+  const auto add = [&](int count, const std::string& what) {
+    if (count > 0) parts.push_back(models::in_words(count) + " " + what);
+  };
+  add(lacks.failed, "failed");
+  add(lacks.placed + lacks.uncounted, "measured " + cost + " that" + not_counted);
+  add(lacks.unmeasured, "recorded no " + words_of(metric));
+  return "no run of " + arm.value + " has a value: " + models::joined(parts);
+}
+
+class Collector {
+ public:
+  Collector(const Arm& baseline, const Arm& arm, const Metric& metric, const experiments::Compare& compare)
+      : baseline_(baseline), arm_(arm), metric_(metric), compare_(compare) {}
+
+  Differences paired() {
+    for (const Observation& a : baseline_.runs) {
+      const auto partner =
+          std::ranges::find_if(arm_.runs, [&](const Observation& b) { return b.pair == a.pair; });
+      if (partner != arm_.runs.end()) add_pair(a, *partner);
+    }
+    if (result_.baseline.empty()) say_what_is_missing();
+    return std::move(result_);
+  }
+
+  Differences unpaired() {
+    for (const Observation& a : baseline_.runs)
+      add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
+    for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
+    result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+    if (result_.baseline.empty() || result_.arm.empty()) say_what_is_missing();
+    return std::move(result_);
+  }
+
+ private:
+  void drop(const Observation& observation, const std::string& why) {
+    result_.dropped.push_back(pair_name(observation, compare_) + ": " + why);
+  }
+
+  void say_what_is_missing() {
+    std::vector<std::string> parts;
+    for (const Arm* arm : {&baseline_, &arm_})
+      if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
+        parts.push_back(std::move(part));
+    const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const Arm* arm) {
+      const Lacks& lacks = lacks_[arm->value];
+      return lacks.placed > 0 && lacks.all() == static_cast<int>(arm->runs.size()) && lacks.uncounted == 0;
+    });
+    if (!placed) placement_.clear();
+    result_.placement = placement_;
+    result_.missing =
+        parts.empty() ? "no pair of runs has values of both arms" : models::joined(parts, {}, "; ");
+  }
+
+  // True where the run has a number for the test; otherwise says why not.
+  bool usable(const Observation& observation, const std::string& arm) {
+    const db::RunSummary& run = *observation.run;
+    Lacks& lacks = lacks_[arm];
+    if (run.status == "failed") {
+      ++lacks.failed;
+      drop(observation, arm + " failed" + (run.failure.empty() ? "" : ": " + run.failure));
+      return false;
+    }
+    if (observation.final == nullptr) return false;
+    if (is_cost(metric_.kind) && !observation.final->times_count) {
+      const std::string placement =
+          observation.launched == nullptr ? "" : useless_placement(*observation.launched);
+      ++(placement.empty() ? lacks.uncounted : lacks.placed);
+      if (!placement.empty()) placement_ = arm == arm_.value ? placement : arm + " had " + placement;
+      drop(observation, arm + (placement.empty() ? " shared the host or a device" : " had " + placement) +
+                            ": " + costs("its") + " not count");
+      return false;
+    }
+    if (!std::isfinite(observation.final->*metric_.final_value)) {
+      ++lacks.unmeasured;
+      drop(observation, arm + " has no such number");
+      return false;
+    }
+    return true;
+  }
+
+  std::string costs(const std::string& whose) const {
+    return whose + (metric_.kind == MetricKind::time ? " times do" : " energy does");
+  }
+
+  double number_of(const Observation& observation) {
+    const bool by_epoch = metric_.final_value == &db::FinalMetrics::epoch_train_seconds ||
+                          metric_.final_value == &db::FinalMetrics::epoch_energy_joules;
+    result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
+    return observation.final->*metric_.final_value;
+  }
+
+  // Accuracy and loss of a diverged run are an outcome, not a number to average; its times are times.
+  bool took_divergence(bool a, bool b) {
+    if (is_cost(metric_.kind) || (!a && !b)) return false;
+    (a && b ? result_.both_diverged : a ? result_.baseline_diverged : result_.arm_diverged) = true;
+    return true;
+  }
+
+  void add_pair(const Observation& a, const Observation& b) {
+    if (a.final != nullptr && b.final != nullptr && took_divergence(has_diverged(a), has_diverged(b))) return;
+    const bool first = usable(a, baseline_.value);
+    const bool second = usable(b, arm_.value);  // both are asked: each names its own reason
+    if (!first || !second) return;
+    if (is_cost(metric_.kind) && !same_machine(a, b)) {
+      drop(a, "the two runs had different machines or releases: " + costs("their") + " not compare");
+      return;
+    }
+    result_.baseline.push_back(number_of(a));
+    result_.arm.push_back(number_of(b));
+  }
+
+  void add_single(const Observation& observation, const std::string& arm, std::vector<double>& values,
+                  bool& diverged) {
+    if (!is_cost(metric_.kind) && has_diverged(observation)) {
+      diverged = true;
+    } else if (usable(observation, arm)) {
+      values.push_back(number_of(observation));
+    }
+  }
+
+  const Arm& baseline_;
+  const Arm& arm_;
+  const Metric& metric_;
+  const experiments::Compare& compare_;
+  std::map<std::string, Lacks> lacks_;  // by arm
+  std::string placement_;
+  Differences result_;
+};
+
+int count_open(const Arm& arm) {
+  return static_cast<int>(std::ranges::count_if(arm.runs, is_open));
+}
+
+double transformed(double value, const Measure& measure) {
+  switch (measure.scale) {
+    case Scale::log_ratio:
+      return -std::log(value);
+    case Scale::absolute:
+      return -value;
+    case Scale::points:
+      return measure.points * value;
+    case Scale::decibels:
+      return value;
+  }
+  return value;
+}
+
+std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) result.push_back(transformed(value, measure));
+  return result;
+}
+
+Measure loss_measure(const std::vector<double>& baseline, const experiments::LossMargin& margin) {
+  if (!baseline.empty() && margin.absolute > (margin.ratio - 1) * mean_of(baseline))
+    return {Scale::absolute, margin.absolute};
+  return {Scale::log_ratio, std::log(margin.ratio)};
+}
+
+}  // namespace
+
+double psnr_margin(const experiments::LossMargin& margin) {
+  return 10 * std::log10(margin.ratio);
+}
+
+bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric) {
+  bool known = false;
+  bool finished = false;
+  bool diverged = false;
+  for (const Arm* side : {&baseline, &arm}) {
+    for (const Observation& observation : side->runs) {
+      known = known || known_to_have(*observation.run, metric);
+      if (observation.final == nullptr) continue;
+      if (!std::isnan(observation.final->*metric.final_value)) return true;
+      finished = true;
+      diverged = diverged || has_diverged(observation);
+    }
+  }
+  return known && (!finished || diverged);
+}
+
+Differences collect_differences(const Arm& baseline, const Arm& arm, const Metric& metric,
+                                const experiments::Compare& compare) {
+  Collector collector(baseline, arm, metric, compare);
+  Differences result = compare.pair.empty() ? collector.unpaired() : collector.paired();
+  result.open_runs = count_open(baseline) + count_open(arm);
+  return result;
+}
+
+std::vector<std::string> without_partner(const Arm& baseline, const Arm& arm,
+                                         const experiments::Compare& compare) {
+  std::vector<std::string> alone;
+  if (compare.pair.empty()) return alone;
+  const auto add = [&](const Arm& of, const Arm& other) {
+    for (const Observation& one : of.runs)
+      if (std::ranges::find(other.runs, one.pair, &Observation::pair) == other.runs.end())
+        alone.push_back(pair_name(one, compare) + ": " + other.value + " has no such run");
+  };
+  add(baseline, arm);
+  add(arm, baseline);
+  return alone;
+}
+
+Measure measure_for(const Differences& differences, const Metric& metric,
+                    const experiments::Margins& margins) {
+  switch (metric.kind) {
+    case MetricKind::accuracy:
+    case MetricKind::bleu:
+      return {Scale::points, margins.accuracy_points, shown_scale(metric.kind)};
+    case MetricKind::time:
+    case MetricKind::energy:  // the margin of time is that of all costs
+      return {Scale::log_ratio, std::log(margins.time)};
+    case MetricKind::loss:
+      return loss_measure(differences.baseline, margins.loss);
+    case MetricKind::perplexity:
+      return {Scale::log_ratio, std::log(margins.loss.ratio)};
+    case MetricKind::psnr:
+      return {Scale::decibels, psnr_margin(margins.loss)};
+  }
+  throw InternalError("no margin for " + metric.name);
+}
+
+double mean_difference(const Differences& differences, const Measure& measure) {
+  return mean_of(transformed(differences.arm, measure)) - mean_of(transformed(differences.baseline, measure));
+}
+
+Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired) {
+  const std::vector<double> a = transformed(differences.baseline, measure);
+  const std::vector<double> b = transformed(differences.arm, measure);
+  if (!paired) return welch_estimate(a, b);
+  std::vector<double> difference;
+  difference.reserve(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(b[i] - a[i]);
+  return paired_estimate(difference);
+}
+
+}  // namespace trainyard::reports

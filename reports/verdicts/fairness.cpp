@@ -1,0 +1,366 @@
+#include "reports/verdicts/fairness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/counted.h"
+#include "base/joined.h"
+#include "reports/format/number_text.h"
+#include "reports/results/metrics.h"
+#include "reports/verdicts/fairness_terms.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using models::joined;
+using Texts = std::set<std::string>;
+
+void for_each_run(const Cell& cell, const std::function<void(const Arm&, const Observation&)>& visit) {
+  for (const Observation& observation : cell.baseline.runs) visit(cell.baseline, observation);
+  for (const Arm& arm : cell.arms) {
+    for (const Observation& observation : arm.runs) visit(arm, observation);
+  }
+}
+
+// What runs have, over all cells, and whether those of one cell all have the same.
+struct Values {
+  Texts all;
+  bool same_in_cells = true;
+};
+
+Values values_in(const std::vector<Cell>& cells,
+                 const std::function<void(const Observation&, Texts&)>& add_values) {
+  Values values;
+  for (const Cell& cell : cells) {
+    Texts here;
+    for_each_run(cell, [&](const Arm&, const Observation& observation) { add_values(observation, here); });
+    values.same_in_cells = values.same_in_cells && here.size() <= 1;
+    values.all.insert(here.begin(), here.end());
+  }
+  return values;
+}
+
+// Values of one name over all runs, beside the one that needs no remark.
+Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, const std::string& usual) {
+  Texts values = values_in(cells, [&](const Observation& observation, Texts& here) {
+                   if (observation.run->kind == "foreign") return;  // the file's value, not the program's
+                   if (const std::string value = value_of(*observation.run, name); !value.empty())
+                     here.insert(value);
+                 }).all;
+  values.erase(usual);
+  return values;
+}
+
+// What keeps a distributed run from being the same training as a single one, besides the batch.
+void changed_training(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
+  if (!unusual_values(cells, "sampler", "exact").empty()) {
+    statements.push_back({Bearing::unfair,
+                          "Some runs use the distributed sampler: parts are padded to equal size, so that "
+                          "some samples count twice."});
+  }
+  if (const Texts scaled = unusual_values(cells, "learning_rate_scaling", "none"); !scaled.empty()) {
+    statements.push_back(
+        {Bearing::note, "Some runs scale the learning rate with the global batch (" + joined(scaled) + ")."});
+  }
+}
+
+Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& compare) {
+  if (compare.pair.empty()) {
+    return {Bearing::note, "Arms are not paired: the file says so, and the Welch test is used."};
+  }
+  std::string by;
+  for (const std::string& name : compare.pair) by += (by.empty() ? "" : " and ") + name;
+  std::set<std::size_t> counts;
+  bool same = true;
+  for (const Cell& cell : cells) {
+    std::map<std::string, Texts> pairs;
+    for_each_run(cell, [&](const Arm& arm, const Observation& observation) {
+      pairs[arm.value].insert(observation.pair);
+    });
+    for (const auto& [arm, values] : pairs) {
+      same = same && values == pairs.begin()->second;
+      counts.insert(values.size());
+    }
+  }
+  if (!same)
+    return {Bearing::unfair,
+            "Not all arms have the same values of " + by + ": what has no partner is left out."};
+  const std::string number = counts.size() > 1      ? "values"
+                             : *counts.begin() == 1 ? "value"
+                                                    : std::to_string(*counts.begin()) + " values";
+  return {Bearing::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") + " have the same " +
+                             number + " of " + by + ": differences are taken pair by pair."};
+}
+
+Statement warm_up(const std::vector<Cell>& cells) {
+  std::int64_t fewest = 0;
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+      if (observation.final == nullptr) return;
+      fewest = fewest == 0 ? observation.final->epochs : std::min(fewest, observation.final->epochs);
+    });
+  }
+  if (fewest == 0) return {Bearing::note, "No run has finished yet."};
+  if (fewest >= 3) return {Bearing::fair, "Epoch 1 (warm-up) is drawn but left out of time verdicts."};
+  return {Bearing::unfair,
+          "Some runs have fewer than 3 epochs: their time verdicts include the warm-up epoch."};
+}
+
+// What is known of the finished runs' times.
+struct TimesKnown {
+  std::int64_t finished = 0, marked = 0, not_recorded = 0;
+  std::map<std::string, std::int64_t> problems;  // number of runs by reason
+  double most_taken = 0;                         // by other processes, of the cores of a run that counts
+};
+
+TimesKnown times_known(const std::vector<Cell>& cells) {
+  TimesKnown known;
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+      if (observation.final == nullptr) return;
+      const db::FinalMetrics& final = *observation.final;
+      ++known.finished;
+      if (!final.times_count) {
+        ++known.marked;
+        ++known
+              .problems[final.times_problem.empty() ? "it shared the host or a device" : final.times_problem];
+      } else if (std::isnan(final.other_share)) {
+        ++known.not_recorded;
+      } else {
+        known.most_taken = std::max(known.most_taken, final.other_share);
+      }
+    });
+  }
+  return known;
+}
+
+// "3 runs: other runs shared the host; 1 run: …": the three most frequent reasons.
+std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted(problems.begin(), problems.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &std::pair<std::string, std::int64_t>::second);
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i)
+    text += (i == 0 ? "" : "; ") + models::counted(sorted[i].second, "run") + ": " + sorted[i].first;
+  if (sorted.size() > most)
+    text += "; " + models::counted(sorted.size() - most, "further reason") + " in `trainyard show`";
+  return text;
+}
+
+Statement marked_times(const std::vector<Cell>& cells) {
+  const TimesKnown known = times_known(cells);
+  if (known.finished == 0) return {Bearing::note, "No times are known yet."};
+  if (known.marked > 0)
+    return {Bearing::unfair, models::counted(known.marked, "run") + " of " + std::to_string(known.finished) +
+                                 " did not have the host and its devices to itself: " +
+                                 (known.marked == 1 ? "its times are" : "their times are") +
+                                 " marked and enter no verdict (" + reasons_text(known.problems) + ")."};
+  if (known.not_recorded > 0)
+    return {Bearing::note,
+            "Whether every finished run had its devices to itself is not known: what other "
+            "processes took was not recorded for " +
+                models::counted(known.not_recorded, "run") + "."};
+  return {Bearing::fair,
+          "Every finished run was the only timed run on its host and had its devices to itself: other "
+          "processes took at most " +
+              plain_number(std::round(1000 * known.most_taken) / 10) + " % of the leased cores."};
+}
+
+// "2 cores for 2 threads": what one rank of a run has.
+std::string cores_and_threads(std::size_t cores, int threads) {
+  return models::counted(static_cast<std::int64_t>(cores), "core") + " for " +
+         models::counted(static_cast<std::int64_t>(threads), "thread");
+}
+
+// Ranks that have fewer cores than threads: an earlier release launched such for `threads = 2` on two cores.
+std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
+  std::int64_t crowded = 0;
+  Texts texts;
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+      if (observation.launched == nullptr) return;
+      const int threads = observation.launched->circumstances.threads_per_rank;
+      const auto fewer = [&](std::size_t count) { return std::cmp_less(count, threads); };
+      const auto found = std::ranges::find_if(observation.launched->cores, fewer);
+      if (found == observation.launched->cores.end()) return;
+      texts.insert(cores_and_threads(*found, threads));
+      ++crowded;
+    });
+  }
+  if (crowded == 0) return std::nullopt;
+  return Statement{Bearing::unfair, "Each rank of " + models::counted(crowded, "run") +
+                                        " had fewer cores than threads (" + joined(texts) +
+                                        "): these times do not count."};
+}
+
+// The baseline's rank against one rank of an arm: the same number of cores each.
+Statement cores(const std::vector<Cell>& cells, const experiments::Compare& compare) {
+  bool unpinned = false;
+  const auto [counts, same] = values_in(cells, [&](const Observation& observation, Texts& here) {
+    if (observation.launched == nullptr) return;
+    unpinned = unpinned || observation.launched->cores.empty();
+    for (const std::size_t count : observation.launched->cores)
+      here.insert(count == 0
+                      ? "0 cores"
+                      : cores_and_threads(count, observation.launched->circumstances.threads_per_rank));
+  });
+  if (const auto crowded = crowded_ranks(cells)) return *crowded;
+  if (!same)
+    return {compare.axis == "threads" ? Bearing::note : Bearing::unfair,
+            "Ranks do not all have the same number of cores (" + joined(counts) + ")."};
+  if (counts.empty() || unpinned || counts.contains("0 cores"))
+    return {Bearing::note, "Ranks are not pinned to cores, or it is not known."};
+  return {Bearing::fair, "Each rank is pinned to " + joined(counts, {}, " or ") +
+                             "; a single device gets exactly what one rank of a distributed run gets."};
+}
+
+void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
+  std::set<std::pair<std::string, std::string>> replaced;
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+      const db::RunSummary& run = *observation.run;
+      if (run.kind == "foreign") return;  // it reads its own data
+      if (!run.data_source.empty() && run.data_source != run.dataset)
+        replaced.emplace(run.dataset, run.data_source);
+    });
+  }
+  for (const auto& [asked, read] : replaced) {
+    statements.push_back({Bearing::unfair, "Stand-in data: " + read + " was read in place of " + asked +
+                                               "; the numbers say nothing about " + asked + "."});
+  }
+}
+
+Statement machines(const ReportData& data) {
+  Texts hosts;
+  Texts programs;
+  for (const auto& [key, launched] : data.launched) {
+    const experiments::Circumstances& circumstances = launched.circumstances;
+    hosts.insert(circumstances.host + " " + circumstances.processor);
+    programs.insert(circumstances.release);
+  }
+  if (hosts.empty()) return {Bearing::note, "On what machines the runs were is not known."};
+  if (hosts.size() <= 1 && programs.size() <= 1) {
+    return {Bearing::fair, "All runs had the same machine and the same release of trainyard."};
+  }
+  return {Bearing::unfair,
+          "Runs had different machines or releases: times are compared only between equal ones."};
+}
+
+// The parity gate: that what was timed trains what one device would. What it finds wrong is said of each arm.
+Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
+  const std::vector<std::string> unknown = not_probed(data, cells);
+  if (unknown.empty())
+    return {Bearing::fair,
+            "Before it was timed, the first steps of each arm were compared with one process that does its "
+            "work in turn."};
+  return {Bearing::note, "Not probed: " + joined(Texts(unknown.begin(), unknown.end())) +
+                             ": whether each trains what one device would is not known."};
+}
+
+// What is compared, and the machine's limits beside it; equal reasons once, with an example.
+void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
+                  std::vector<Statement>& statements) {
+  std::vector<std::pair<std::string, Texts>> names_by_reason;
+  const auto add = [&](const Observation& observation) {
+    const db::RunSummary& run = *observation.run;
+    if (run.status != "failed") return;
+    const std::string name = name_of(run, title_of(run), data.plan.varied);
+    auto known = std::ranges::find(names_by_reason, run.failure, &std::pair<std::string, Texts>::first);
+    if (known == names_by_reason.end())
+      known = names_by_reason.insert(names_by_reason.end(), {run.failure, {}});
+    known->second.insert(name);
+  };
+  for (const Cell& cell : cells) {
+    for_each_run(cell, [&](const Arm&, const Observation& observation) { add(observation); });
+    for (const Arm& limit : cell.limits) std::ranges::for_each(limit.runs, add);
+  }
+  for (const auto& [reason, names] : names_by_reason) {
+    const std::string which = names.size() == 1
+                                  ? *names.begin()
+                                  : models::counted(names.size(), "run") + ", for example " + *names.begin();
+    statements.push_back(
+        {Bearing::unfair, "Failed and left out: " + (reason.empty() ? "" : reason + ": ") + which + "."});
+  }
+}
+
+bool is_compared(const Cell& cell) {
+  return !cell.baseline.runs.empty() && !cell.arms.empty();
+}
+
+}  // namespace
+
+std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
+                                           const std::vector<Cell>& cells) {
+  const bool compared = std::ranges::any_of(cells, is_compared);
+  std::vector<Statement> statements;
+  if (compared) {
+    statements = {pairing(cells, compare)};
+    std::ranges::copy(term_statements(data, compare, cells), std::back_inserter(statements));
+  }
+  std::ranges::copy(std::vector{warm_up(cells), marked_times(cells), cores(cells, compare), machines(data),
+                                libtorch_statement(data), parity(data, cells)},
+                    std::back_inserter(statements));
+  changed_training(cells, statements);
+  stand_ins(cells, statements);
+  missing_runs(data, cells, statements);
+  if (!compared) return statements;
+  statements.push_back(
+      {Bearing::note, "Verdicts are corrected for the number of cells of one metric and arm (Holm, α = " +
+                          plain_number(compare.alpha) +
+                          (compare.final_look ? ", one look" : ", 0.8 α for the first look") +
+                          "); the intervals shown are not."});
+  return statements;
+}
+
+std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells) {
+  struct Found {
+    Bearing bearing;
+    std::string word;
+    std::string reasons;
+    std::vector<std::string> arms;
+  };
+  std::vector<Found> all;  // equal words with equal reasons once
+  for (const CellVerdicts& judged : cells) {
+    for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
+      const Comparability& found = judged.comparability[i];
+      const std::string arm = judged.cell.label + " " + judged.cell.arms[i].value;
+      const auto add = [&](Bearing bearing, const std::string& word, const std::vector<std::string>& texts) {
+        if (texts.empty()) return;
+        const std::string reasons = joined(Texts(texts.begin(), texts.end()), {}, "; ");
+        const auto known = std::ranges::find_if(
+            all, [&](const Found& one) { return one.word == word && one.reasons == reasons; });
+        if (known == all.end()) {
+          all.push_back({bearing, word, reasons, {arm}});
+        } else {
+          known->arms.push_back(arm);
+        }
+      };
+      if (!found.broken.empty()) add(Bearing::unfair, "BROKEN", {found.broken});
+      add(Bearing::unfair, "NOT COMPARABLE", found.refused);
+      add(Bearing::unfair, "Times NOT COMPARABLE", found.times_refused);
+      for (const Verdict& verdict : judged.verdicts)
+        if (verdict.arm == judged.cell.arms[i].value && verdict.word == Word::not_timed) {
+          add(Bearing::unfair, "NOT TIMED", {verdict.reason});
+          break;  // its other times have the same placement
+        }
+      add(Bearing::unfair, "NOT VERIFIED", found.not_stated);
+      add(Bearing::note, "Declared", found.declared);
+    }
+  }
+  std::vector<Statement> statements;
+  for (const Found& one : all) {
+    const std::string more =
+        one.arms.size() == 1 ? "" : " and " + models::counted(one.arms.size() - 1, "other arm");
+    const std::string reasons = (one.word == "NOT VERIFIED" ? "not stated are " : "") + one.reasons;
+    statements.push_back({one.bearing, one.word + ": " + one.arms.front() + more + ": " + reasons + "."});
+  }
+  return statements;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,25 @@
+// «What makes this comparison fair, and what does not»: statements that are derived from the data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/results/cells.h"
+#include "reports/verdicts/verdict.h"
+
+namespace trainyard::reports {
+
+enum class Bearing { fair, unfair, note };
+
+struct Statement {
+  Bearing bearing = Bearing::note;
+  std::string text;
+};
+
+std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
+                                           const std::vector<Cell>& cells);
+
+// What the contract says of each arm: refused, broken, not verified, declared.
+std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells);
+
+}  // namespace trainyard::reports

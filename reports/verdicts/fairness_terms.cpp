@@ -1,0 +1,209 @@
+#include "reports/verdicts/fairness_terms.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/joined.h"
+#include "reports/verdicts/comparability.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using models::joined;
+using Texts = std::set<std::string>;
+
+// What the pairs of all cells show of one term.
+struct Shared {
+  Texts values;      // that were stated
+  Texts not_stated;  // arms that do not state it
+  Texts in_part;     // arms that state it only for a part of the layers or epochs
+  Texts other;       // arms that state something else than their partner
+  int pairs = 0;
+};
+
+// A failed run enters no verdict, and a planned one has nothing to state.
+bool is_finished(const Observation& observation) {
+  return observation.final != nullptr;
+}
+
+using PairVisitor = std::function<void(const Arm&, const Observation&, const Arm&, const Observation&)>;
+
+// Paired arms by pair; others run by run.
+void for_each_pair(const std::vector<Cell>& cells, bool paired, const PairVisitor& visit) {
+  for (const Cell& cell : cells)
+    for (const Arm& arm : cell.arms)
+      for (std::size_t i = 0; i < arm.runs.size(); ++i) {
+        const std::vector<Observation>& runs = cell.baseline.runs;
+        const auto partner = paired         ? std::ranges::find(runs, arm.runs[i].pair, &Observation::pair)
+                             : runs.empty() ? runs.end()
+                                            : runs.begin() + static_cast<std::ptrdiff_t>(i % runs.size());
+        if (partner == runs.end() || !is_finished(*partner) || !is_finished(arm.runs[i])) continue;
+        visit(cell.baseline, *partner, arm, arm.runs[i]);
+      }
+}
+
+std::string value_in(const RunTerms& terms, const std::string& name) {
+  const auto found = terms.stated.find(name);
+  return found == terms.stated.end() ? "" : found->second;
+}
+
+Texts lines_of(const std::string& text) {
+  Texts lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.insert(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// The layers or epochs that lines speak of: "0.weight" of "0.weight 3fa9…".
+Texts parts_of(const Texts& lines) {
+  Texts parts;
+  for (const std::string& line : lines) parts.insert(line.substr(0, line.rfind(' ')));
+  return parts;
+}
+
+void compare_values(const std::string& baseline, const std::string& value, const std::string& arm,
+                    Shared& shared) {
+  const Texts first = lines_of(baseline);
+  const Texts second = lines_of(value);
+  if (first == second) return;
+  // more lines than one: hashes of layers or epochs: an arm may state only some
+  const bool partial = parts_of(first) != parts_of(second) && (first.size() > 1 || second.size() > 1);
+  Texts all = first;
+  all.insert(second.begin(), second.end());
+  const bool contradicts = all.size() > parts_of(all).size();
+  (partial && !contradicts ? shared.in_part : shared.other).insert(arm);
+}
+
+Shared shared_term(const ReportData& data, const experiments::Compare& compare,
+                   const std::vector<Cell>& cells, const std::string& name) {
+  Shared shared;
+  const auto value_of_run = [&](const Arm& arm, const Observation& observation) {
+    const RunTerms terms = terms_of(data, *observation.run);
+    std::string value = value_in(terms, name);
+    if (value.empty() && name == "global_batch" && !terms.foreign)
+      value = value_of(*observation.run, "batch");
+    if (value.empty()) shared.not_stated.insert(arm.value);
+    return value;
+  };
+  for_each_pair(cells, !compare.pair.empty(),
+                [&](const Arm& baseline, const Observation& a, const Arm& arm, const Observation& b) {
+                  ++shared.pairs;
+                  const std::string first = value_of_run(baseline, a);
+                  const std::string second = value_of_run(arm, b);
+                  for (const std::string& value : {first, second})
+                    if (!value.empty()) shared.values.insert(value);
+                  if (!first.empty() && !second.empty()) compare_values(first, second, arm.value, shared);
+                });
+  return shared;
+}
+
+Statement statement_of(const Shared& shared, bool meant, const std::string& title, const std::string& same) {
+  if (!shared.other.empty())
+    return {meant ? Bearing::note : Bearing::unfair,
+            title + ": " + joined(shared.other) + (shared.other.size() == 1 ? " differs" : " differ") +
+                " from the baseline" + (meant ? ", as the comparison means it." : ".")};
+  if (!shared.not_stated.empty())
+    return {Bearing::note, title + ": not stated by " + joined(shared.not_stated) + "."};
+  if (!shared.in_part.empty())
+    return {Bearing::note, title + ": stated only in part by " + joined(shared.in_part) + "."};
+  return {Bearing::fair, same};
+}
+
+bool may_differ(const experiments::Compare& compare, const std::set<std::string>& names) {
+  return names.contains(compare.axis) ||
+         std::ranges::any_of(compare.differs, [&](const std::string& one) { return names.contains(one); });
+}
+
+Statement global_batch(const ReportData& data, const experiments::Compare& compare,
+                       const std::vector<Cell>& cells) {
+  const Shared shared = shared_term(data, compare, cells, "global_batch");
+  if (!shared.other.empty())
+    return {may_differ(compare, {"batch", "global_batch"}) ? Bearing::note : Bearing::unfair,
+            "The global batch differs between the arms of a cell (" + joined(shared.values) + ")."};
+  return statement_of(shared, false, "Global batch",
+                      "The global batch is the same for all arms of a cell (" + joined(shared.values) + ").");
+}
+
+// Replicas that took a whole batch each would together have seen more samples than the baseline.
+void replica_parts(const ReportData& data, const experiments::Compare& compare,
+                   const std::vector<Cell>& cells, std::vector<Statement>& statements) {
+  Texts shown;
+  Texts foreign;
+  Texts unknown;
+  for_each_pair(cells, !compare.pair.empty(),
+                [&](const Arm&, const Observation& a, const Arm& arm, const Observation& b) {
+                  if (b.run->replicas <= 1) return;
+                  const RunTerms terms = terms_of(data, *b.run);
+                  const std::string samples = value_in(terms, "samples");
+                  const bool same =
+                      !samples.empty() && samples == value_in(terms_of(data, *a.run), "samples");
+                  (terms.foreign ? foreign : same ? shown : unknown).insert(arm.value);
+                });
+  for (const std::string& arm : unknown) shown.erase(arm);
+  if (!shown.empty())
+    statements.push_back({Bearing::fair, "Each of N replicas gets its N-th part of a global batch in " +
+                                             joined(shown) +
+                                             ": all replicas together saw as many samples "
+                                             "per epoch as the baseline."});
+  if (!unknown.empty())
+    statements.push_back({Bearing::note, "The records do not show whether the replicas of " +
+                                             joined(unknown) +
+                                             " together saw as many samples as the "
+                                             "baseline."});
+  if (!foreign.empty())
+    statements.push_back(
+        {Bearing::note, "Each replica's part of a global batch: not stated by " + joined(foreign) + "."});
+}
+
+}  // namespace
+
+std::vector<Statement> term_statements(const ReportData& data, const experiments::Compare& compare,
+                                       const std::vector<Cell>& cells) {
+  std::vector<Statement> statements;
+  int pairs = 0;
+  for_each_pair(cells, !compare.pair.empty(), [&](auto&&...) { ++pairs; });
+  if (pairs == 0) return statements;
+  statements.push_back(global_batch(data, compare, cells));
+  replica_parts(data, compare, cells, statements);
+  // runs of other seeds, or of other models, begin with other weights
+  const bool by_seed = std::ranges::find(compare.pair, "seed") != compare.pair.end();
+  if (!by_seed) return statements;
+  if (compare.axis != "model")
+    statements.push_back(
+        statement_of(shared_term(data, compare, cells, "initial_weights"),
+                     may_differ(compare, {"initial_weights"}), "Initial weights",
+                     "The runs of each pair begin with the same weights, by the SHA-256 of each layer."));
+  statements.push_back(statement_of(
+      shared_term(data, compare, cells, "batches"),
+      may_differ(compare, {"batches", "sampler", "batch", "global_batch", "train_samples"}), "Data order",
+      "The runs of each pair take the same samples in the same order, by the SHA-256 of each epoch."));
+  return statements;
+}
+
+Statement libtorch_statement(const ReportData& data) {
+  Texts versions;
+  Texts silent;
+  for (const db::RunSummary& run : data.runs) {
+    const auto found = data.evidence.find(run.run_key);
+    if (run.status != "finished" || found == data.evidence.end()) continue;
+    bool stated = !found->second.ranks.empty();
+    for (const db::RunEvidence::Rank& rank : found->second.ranks) {
+      stated = stated && !rank.libtorch_version.empty();
+      if (!rank.libtorch_version.empty()) versions.insert(rank.libtorch_version);
+    }
+    if (!stated) silent.insert(run.strategy);
+  }
+  if (versions.size() > 1)
+    return {Bearing::unfair, "Runs had different versions of LibTorch (" + joined(versions) + ")."};
+  if (!silent.empty()) return {Bearing::note, "LibTorch: not stated by " + joined(silent) + "."};
+  if (versions.empty()) return {Bearing::note, "The version of LibTorch is not known."};
+  return {Bearing::fair, "All runs had the same LibTorch (" + joined(versions) + ")."};
+}
+
+}  // namespace trainyard::reports

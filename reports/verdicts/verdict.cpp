@@ -1,0 +1,237 @@
+#include "reports/verdicts/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/joined.h"
+#include "reports/statistics/planning.h"
+#include "reports/verdicts/differences.h"
+#include "reports/verdicts/look_plan.h"
+#include "reports/verdicts/verdict_look.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+void plan_seeds(Verdict& verdict, double holm_level) {
+  verdict.seeds_needed =
+      seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
+  verdict.cannot_be_resolved = !verdict.seeds_needed;
+  const std::string plan =
+      verdict.seeds_needed ? "about " + std::to_string(*verdict.seeds_needed) + " seeds (a planning value)"
+                           : "> 100 seeds: cannot be resolved at this margin";
+  verdict.reason = "the interval fits neither verdict; it would take " + plan;
+}
+
+// One cell, arm and metric: what it is at each of its looks.
+struct Case {
+  std::size_t cell = 0;
+  const Comparability* comparability = nullptr;
+  std::vector<Verdict> looks;
+  std::vector<std::string> changes;  // of the rules since they were first planned
+};
+
+bool decided_outside(const Verdict& verdict) {
+  return !verdict.tested && (verdict.word == Word::improves || verdict.word == Word::deteriorates);
+}
+
+std::vector<LookTest> tests_of(const Case& one) {
+  std::vector<LookTest> tests;
+  for (const Verdict& look : one.looks)
+    tests.push_back({look.tested ? std::optional(look.p) : std::nullopt, look.level});
+  return tests;
+}
+
+// The look whose word stands: the first that decided, by its test or by a divergence; else the last one.
+std::size_t standing_look(const Case& one, const Decision& decision) {
+  for (std::size_t look = 0; look < one.looks.size(); ++look) {
+    const bool by_test = decision.word != Word::inconclusive && decision.look == look;
+    if (by_test || decided_outside(one.looks[look])) return look;
+  }
+  return one.looks.size() - 1;
+}
+
+void take_decision(Verdict& verdict, const Decision& decision) {
+  verdict.adjusted_p = decision.adjusted_p;
+  verdict.word = decision.word;
+  if (verdict.constant) {
+    verdict.reason = verdict.word == Word::inconclusive
+                         ? "all differences are equal to the margin"
+                         : "all differences are equal: compared with the margin, not tested";
+  } else if (verdict.word == Word::inconclusive) {
+    plan_seeds(verdict, decision.holm_level);
+  }
+}
+
+std::string look_name(const Verdict& look) {
+  return "look " + std::to_string(look.look) + " (n = " + std::to_string(look.n) + ")";
+}
+
+// "decided at the first look, n = 3"; only if there are several looks.
+std::string decided_at(const Verdict& standing) {
+  static constexpr std::array ordinals{"first", "second", "third", "fourth", "fifth", "sixth"};
+  const auto index = static_cast<std::size_t>(standing.look - 1);
+  const std::string look = index < ordinals.size() ? std::string("the ") + ordinals[index] + " look"
+                                                   : "look " + std::to_string(standing.look);
+  return decided_at_look + look + ", n = " + std::to_string(standing.n);
+}
+
+bool is_decided(Word word) {
+  return word == Word::improves || word == Word::no_change || word == Word::deteriorates;
+}
+
+void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
+  for (const Verdict& look : one.looks) {
+    const auto index = static_cast<std::size_t>(look.look - 1);
+    const Word word = decided_outside(look) ? look.word : decision.by_look[index].value_or(Word::interim);
+    if (look.look < standing.look && look.word != Word::interim)
+      standing.notes.push_back(look_name(look) + " decided nothing");
+    if (look.look <= standing.look) continue;
+    if (look.word == Word::interim) {
+      standing.notes.push_back(look_name(look) + ": " + look.reason);
+    } else if (word != standing.word && word != Word::interim && word != Word::inconclusive) {
+      standing.notes.push_back(look_name(look) + " says " + text_of(word));
+    }
+  }
+}
+
+// What stands against the verdict, whatever the numbers say; empty where nothing does.
+std::string refusal(const Case& one) {
+  const Comparability& found = *one.comparability;
+  std::string text = models::joined(found.refused, {}, "; ");
+  if (!is_cost(find_metric(one.looks.front().metric).kind) || found.times_refused.empty()) return text;
+  return text + (text.empty() ? "" : "; ") + models::joined(found.times_refused, {}, "; ");
+}
+
+bool in_family(const Case& one) {
+  if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
+  return std::ranges::any_of(one.looks,
+                             [](const Verdict& look) { return look.tested || look.word == Word::interim; });
+}
+
+// No verdict: the word names why, effect and intervals stay for those who look for the reason.
+void refuse(Verdict& verdict, Word word, const std::string& why) {
+  verdict.word = word;
+  verdict.reason = why;
+  verdict.tested = false;
+}
+
+void apply(const Case& one, Verdict& verdict) {
+  const Comparability& found = *one.comparability;
+  verdict.verified = found.verified();
+  for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
+  if (!found.broken.empty()) {
+    refuse(verdict, Word::broken, found.broken);
+  } else if (const std::string why = refusal(one); !why.empty()) {
+    refuse(verdict, Word::not_comparable, why);
+  }
+}
+
+Verdict verdict_of(const Case& one, const Decision& decision) {
+  const std::size_t standing = standing_look(one, decision);
+  Verdict verdict = one.looks[standing];
+  if (verdict.tested && in_family(one)) take_decision(verdict, decision);
+  if (verdict.looks > 1 && is_decided(verdict.word)) verdict.notes.push_back(decided_at(verdict));
+  note_other_looks(verdict, one, decision);
+  verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
+  apply(one, verdict);
+  return verdict;
+}
+
+// One metric and one arm over all cells; a cell that will never be tested is not of the family.
+void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cells) {
+  std::vector<std::vector<LookTest>> tests;
+  for (const Case& one : cases) {
+    if (in_family(one)) tests.push_back(tests_of(one));
+  }
+  const std::vector<Decision> decisions = decide_family(tests);
+  std::size_t next = 0;
+  for (const Case& one : cases) {
+    Decision none;
+    none.by_look.resize(one.looks.size());
+    cells[one.cell].verdicts.push_back(verdict_of(one, in_family(one) ? decisions[next++] : none));
+  }
+}
+
+// By arm, then metric, whatever order the families came in.
+void in_order(CellVerdicts& judged) {
+  const auto place = [&](const Verdict& verdict) {
+    const auto arm = std::ranges::find(judged.cell.arms, verdict.arm, &Arm::value);
+    const auto metric = std::ranges::find(metrics(), verdict.metric, &Metric::name);
+    return std::pair(arm - judged.cell.arms.begin(), metric - metrics().begin());
+  };
+  std::ranges::sort(judged.verdicts, {}, place);
+}
+
+Interval shown(Scale scale, const Interval& differences) {
+  const double first = as_change(scale, differences.low);
+  const double second = as_change(scale, differences.high);
+  return {std::min(first, second), std::max(first, second)};
+}
+
+}  // namespace
+
+std::string Verdict::hypothesis() const {
+  if (!p_value()) return "";
+  const Word smallest = smallest_word(p);
+  if (smallest == Word::no_change) return "inside the margin";
+  return smallest == Word::improves ? "better than the margin" : "worse than the margin";
+}
+
+std::string CellVerdicts::not_verified(const std::string& arm) const {
+  for (std::size_t i = 0; i < cell.arms.size(); ++i)
+    if (cell.arms[i].value == arm && !comparability[i].verified())
+      return "NOT VERIFIED: not stated are " + models::joined(comparability[i].not_stated, {}, "; ");
+  return "";
+}
+
+const Verdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.arm == arm && verdict.metric == metric) return &verdict;
+  }
+  return nullptr;
+}
+
+std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare) {
+  std::vector<CellVerdicts> result;
+  for (Cell& cell : make_cells(data, compare)) {
+    CellVerdicts judged{std::move(cell), {}, {}};
+    for (const Arm& arm : judged.cell.arms)
+      judged.comparability.push_back(comparability_of(data, compare, judged.cell, arm));
+    result.push_back(std::move(judged));
+  }
+  std::map<std::pair<std::string, std::string>, std::vector<Case>> families;  // by arm and metric
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const Cell& cell = result[i].cell;
+    for (std::size_t j = 0; j < cell.arms.size(); ++j) {
+      const Arm& arm = cell.arms[j];
+      const LookPlan plan = plan_looks(data, compare, cell, arm);
+      for (const Metric& metric : metrics())
+        if (is_defined(cell.baseline, arm, metric))
+          families[{arm.value, metric.name}].push_back(
+              {i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes});
+    }
+  }
+  for (const auto& [family, cases] : families) judge_family(cases, result);
+  for (CellVerdicts& judged : result) in_order(judged);
+  return result;
+}
+
+double as_change(Scale scale, double difference) {
+  if (scale == Scale::log_ratio) return 100 * std::expm1(-difference);
+  return scale == Scale::absolute ? -difference : difference;
+}
+
+Change change_of(const Verdict& verdict, double level) {
+  return {as_change(verdict.scale, verdict.estimate->mean),
+          shown(verdict.scale, confidence_interval(*verdict.estimate, level))};
+}
+
+Interval margin_as_change(const Verdict& verdict) {
+  return shown(verdict.scale, Interval{-verdict.margin, verdict.margin});
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,78 @@
+#include "runner/communicator/gloo_communicator.h"
+
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "runner/communicator/c10d_work.h"
+#include "runner/device/process.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+class GlooCommunicator final : public Communicator {
+ public:
+  explicit GlooCommunicator(c10::intrusive_ptr<c10d::ProcessGroupGloo> group) : group_(std::move(group)) {}
+
+  int rank() const override { return group_->getRank(); }
+  int size() const override { return group_->getSize(); }
+  const char* transport() const override { return "gloo"; }
+  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return start_work(rank(), "all-reduce", [&] { return group_->allreduce(tensors); });
+  }
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return start_work(rank(), "sending to a stage", [&] { return group_->send(tensors, to, tag); });
+  }
+  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return start_work(rank(), "receiving from a stage", [&] { return group_->recv(tensors, from, tag); });
+  }
+  void broadcast(const at::Tensor& tensor, int root) override {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    guarded(rank(), "broadcast", [&] { return group_->broadcast(tensors, options)->wait(); });
+  }
+  void barrier() override {
+    guarded(rank(), "barrier", [&] { return group_->barrier()->wait(); });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+
+Store connect_store(const Environment& environment) {
+  ignore_broken_pipes();  // it may serve the store
+  c10d::TCPStoreOptions options;
+  options.port = environment.store_port;
+  options.isServer = !environment.agent_store && environment.rank == 0;
+  options.waitWorkers = false;
+  options.timeout = communication_timeout;
+  return guarded(environment.rank, "connecting to the store", [&]() -> Store {
+    const auto store = c10::make_intrusive<c10d::TCPStore>(environment.store_host, options);
+    return c10::make_intrusive<c10d::PrefixStore>("trainyard/" + environment.run_id, store);
+  });
+}
+
+std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
+                                                const RankGroup& group) {
+  ignore_broken_pipes();
+  return guarded(group.rank, "the rendezvous", [&]() -> std::unique_ptr<Communicator> {
+    using Gloo = c10d::ProcessGroupGloo;
+    auto options = Gloo::Options::create(group.timeout);
+    options->devices.push_back(group.one_host ? Gloo::createDeviceForHostname("127.0.0.1")
+                                              : Gloo::createDefaultDevice());
+    return std::make_unique<GlooCommunicator>(c10::make_intrusive<Gloo>(
+        c10::make_intrusive<c10d::PrefixStore>(name, store), group.rank, group.size, options));
+  });
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,16 @@
+// For builds without CUDA.
+#include "base/error.h"
+#include "runner/communicator/nccl_communicator.h"
+
+namespace trainyard::runner {
+
+std::unique_ptr<Communicator> nccl_communicator(const Store&, const std::string&, const RankGroup&,
+                                                at::Device, std::unique_ptr<Communicator>) {
+  throw InternalError("NCCL in a build without it");
+}
+
+std::string nccl_version() {
+  return "";
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,255 @@
+#include "runner/communicator/shared_memory_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include "base/error.h"
+#include "runner/communicator/shared_group.h"
+#include "runner/communicator/shared_messages.h"
+#include "runner/device/time_parts.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+// A rank's numbers in memory that others see; a tensor that lies elsewhere has a copy there meanwhile.
+struct Shared {
+  at::Tensor tensor;
+  std::uint64_t offset = 0;
+  bool copied = false;
+};
+
+struct Pending {
+  Collective kind = Collective::none;
+  int root = 0;
+  Shared own;
+  std::function<void()> then = {};  // of a meeting
+};
+
+// The seconds in which somebody is late.
+class LateTime {
+ public:
+  void note(bool late) {
+    if (late == since_.has_value()) return;
+    if (late)
+      since_.emplace();
+    else
+      seconds_ += std::exchange(since_, std::nullopt)->lap();
+  }
+  double take() { return std::exchange(seconds_, 0); }
+
+ private:
+  std::optional<Stopwatch> since_;
+  double seconds_ = 0;
+};
+
+class SharedMemoryCommunicator final : public Communicator {
+ public:
+  explicit SharedMemoryCommunicator(std::unique_ptr<SharedGroup> group)
+      : group_(std::move(group)), messages_(*group_) {}
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  const char* transport() const override { return "shared memory"; }
+  bool same_clock() const override { return true; }
+  std::optional<double> take_straggler_seconds() override { return late_.take(); }
+
+  at::Tensor allocate(std::int64_t count, at::ScalarType dtype) override {
+    return tensor_at(rank(), take_zeros(count, dtype), count, dtype);
+  }
+  at::Tensor allocate_shared(std::int64_t count, at::ScalarType dtype) override {
+    const at::Tensor offset = at::zeros({}, at::kLong);
+    if (rank() == 0) offset.fill_(static_cast<std::int64_t>(take_zeros(count, dtype)));
+    broadcast(offset, 0);
+    return tensor_at(0, static_cast<std::uint64_t>(offset.item<std::int64_t>()), count, dtype);
+  }
+
+  std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    const std::uint64_t number = begin({Collective::all_reduce, 0, share(tensor)}, tensor);
+    advance();
+    return std::make_unique<CollectiveWork>(*this, number);
+  }
+  void broadcast(const at::Tensor& tensor, int root) override {
+    complete("broadcast",
+             begin({Collective::broadcast, root, rank() == root ? share(tensor) : Shared{tensor}}, tensor));
+  }
+  void barrier() override { complete("barrier", begin({Collective::barrier, 0, {}}, {})); }
+
+  std::unique_ptr<Work> meet(std::function<void()> then) override {
+    const std::uint64_t number = begin({Collective::meeting, 0, {}, std::move(then)}, {});
+    advance();
+    return std::make_unique<MeetingWork>(*this, number);
+  }
+
+  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    return messages_.send(tensor, to, tag);
+  }
+  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
+    return messages_.receive(tensor, from, tag);
+  }
+
+ private:
+  class CollectiveWork final : public Work {
+   public:
+    CollectiveWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    void wait() override { owner_.complete("all-reduce", number_); }
+
+   private:
+    SharedMemoryCommunicator& owner_;
+    std::uint64_t number_;
+  };
+  class MeetingWork final : public Work {
+   public:
+    MeetingWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    void wait() override { owner_.do_all_up_to(number_); }
+
+   private:
+    SharedMemoryCommunicator& owner_;
+    std::uint64_t number_;
+  };
+
+  std::uint64_t take_zeros(std::int64_t count, at::ScalarType dtype) {
+    const auto bytes = static_cast<std::size_t>(count) * c10::elementSize(dtype);
+    const std::uint64_t offset = group_->blocks().take(bytes);
+    std::memset(group_->data(rank(), offset), 0, bytes);
+    return offset;
+  }
+
+  // It keeps the memory, not the group.
+  at::Tensor tensor_at(int owner, std::uint64_t offset, std::int64_t count, at::ScalarType dtype) const {
+    return at::from_blob(
+        group_->data(owner, offset), {count}, [memory = group_->memory()](void*) {}, dtype);
+  }
+
+  Shared share(const at::Tensor& tensor) {
+    if (!tensor.is_non_overlapping_and_dense())
+      throw InternalError("a tensor with holes cannot be exchanged by ranks");
+    if (const auto offset = group_->own_offset(tensor.const_data_ptr(), tensor.nbytes()))
+      return {tensor, *offset, false};
+    Shared shared{tensor, group_->blocks().take(tensor.nbytes()), true};
+    std::memcpy(group_->data(rank(), shared.offset), tensor.const_data_ptr(), tensor.nbytes());
+    return shared;
+  }
+
+  // Brings this rank's contribution; its number.
+  std::uint64_t begin(Pending pending, const at::Tensor& tensor) {
+    const std::uint64_t number = ++begun_;
+    if (number > collectives_under_way) {
+      // its place must no longer be read by anybody
+      group_->wait("a collective", [&] { return missing_in(number - collectives_under_way); });
+    }
+    group_->contribution(rank(), number) = {
+        pending.kind, tensor.defined() ? static_cast<std::int32_t>(tensor.scalar_type()) : 0,
+        tensor.defined() ? tensor.numel() : 0, pending.own.offset};
+    pending_.emplace(number, std::move(pending));
+    group_->begun(rank()).store(number, std::memory_order_release);
+    group_->ring();
+    return number;
+  }
+
+  // A rank that has not done its part of collective `number`.
+  std::optional<int> missing_in(std::uint64_t number) {
+    const auto late = advance();
+    late_.note(late && done_ < number);
+    if (late && done_ < number) return late;
+    for (int r = 0; r < size(); ++r)
+      if (group_->done(r).load(std::memory_order_acquire) < number) return r;
+    return std::nullopt;
+  }
+
+  // Does this rank's part of all collectives that every rank has begun, in order; the rank that is late for
+  // the next of them.
+  std::optional<int> advance() {
+    while (done_ < begun_) {
+      for (int r = 0; r < size(); ++r)
+        if (group_->begun(r).load(std::memory_order_acquire) <= done_) return r;
+      do_part(done_ + 1);
+      group_->done(rank()).store(++done_, std::memory_order_release);
+      group_->ring();
+    }
+    return std::nullopt;
+  }
+
+  void do_part(std::uint64_t number) {
+    const Contribution& own = group_->contribution(rank(), number);
+    for (int r = 0; r < size(); ++r)
+      if (!group_->contribution(r, number).same_shape(own))
+        throw InternalError("ranks " + std::to_string(rank()) + " and " + std::to_string(r) +
+                            " exchange different tensors");
+    const Pending& pending = pending_.at(number);
+    if (own.kind == Collective::all_reduce) add_up_own_slice(number);
+    if (own.kind == Collective::meeting) pending.then();
+    if (own.kind == Collective::broadcast && rank() != pending.root) {
+      const Contribution& root = group_->contribution(pending.root, number);
+      std::memcpy(pending.own.tensor.mutable_data_ptr(), group_->data(pending.root, root.offset),
+                  pending.own.tensor.nbytes());
+    }
+  }
+
+  // In pieces that stay in a core's cache between adding and writing.
+  void add_up_own_slice(std::uint64_t number) {
+    constexpr std::int64_t line = 64;
+    constexpr std::int64_t piece = 1 << 15;
+    const at::AutoDispatchBelowADInplaceOrView plain;
+    const std::int64_t count = group_->contribution(rank(), number).count;
+    const auto edge = [&](int r) { return r == size() ? count : count * r / size() / line * line; };
+    for (std::int64_t begin = edge(rank()); begin < edge(rank() + 1); begin += piece) {
+      const std::int64_t numbers = std::min(piece, edge(rank() + 1) - begin);
+      const at::Tensor sum = numbers_of(0, number, begin, numbers);
+      for (int r = 1; r < size(); ++r) sum.add_(numbers_of(r, number, begin, numbers));
+      for (int r = 1; r < size(); ++r) numbers_of(r, number, begin, numbers).copy_(sum);
+    }
+  }
+
+  at::Tensor numbers_of(int r, std::uint64_t number, std::int64_t begin, std::int64_t numbers) const {
+    const Contribution& from = group_->contribution(r, number);
+    const auto dtype = static_cast<at::ScalarType>(from.dtype);
+    const auto start = static_cast<std::uint64_t>(begin) * c10::elementSize(dtype);
+    return at::from_blob(group_->data(r, from.offset + start), {numbers}, dtype);
+  }
+
+  // This rank's part of collective `number`, which need not be that of others.
+  void do_all_up_to(std::uint64_t number) {
+    group_->wait("a meeting", [&]() -> std::optional<int> {
+      const std::optional<int> late = done_ < number ? advance() : std::nullopt;
+      late_.note(done_ < number);
+      return done_ < number ? late : std::nullopt;
+    });
+    pending_.erase(number);
+  }
+
+  void complete(const char* deed, std::uint64_t number) {
+    group_->wait(deed, [&] { return missing_in(number); });
+    const Pending pending = std::move(pending_.extract(number).mapped());
+    if (!pending.own.copied) return;
+    if (pending.kind == Collective::all_reduce)
+      std::memcpy(pending.own.tensor.mutable_data_ptr(), group_->data(rank(), pending.own.offset),
+                  pending.own.tensor.nbytes());
+    group_->blocks().give_back(pending.own.offset);
+  }
+
+  std::unique_ptr<SharedGroup> group_;
+  std::uint64_t begun_ = 0;  // collectives
+  std::uint64_t done_ = 0;
+  std::map<std::uint64_t, Pending> pending_;
+  SharedMessages messages_;
+  LateTime late_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
+                                                         const RankGroup& group) {
+  auto shared = SharedGroup::meet(store, name, group);
+  if (!shared) return nullptr;
+  return std::make_unique<SharedMemoryCommunicator>(std::move(shared));
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,47 @@
+#include "runner/gradients/clipping.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "runner/gradients/row_gradient.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+constexpr double least_norm = 1e-6;
+
+at::Tensor squares_of(const std::vector<at::Tensor>& numbers) {
+  return at::stack(at::_foreach_norm(numbers, 2)).to(at::kDouble).square_().sum();
+}
+
+double sum_of_squares(const std::vector<at::Tensor>& numbers) {
+  return numbers.empty() ? 0 : squares_of(numbers).item<double>();
+}
+
+}  // namespace
+
+double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
+                      const std::function<double(double)>& sum_over_all) {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> numbers = numbers_of(gradients);
+  const double norm = std::sqrt(sum_over_all(sum_of_squares(numbers)));
+  const double factor = max_norm / (norm + least_norm);
+  const bool within = factor >= 1;  // not so where the norm is NaN
+  if (!within && !numbers.empty()) at::_foreach_mul_(numbers, factor);
+  return norm;
+}
+
+void clip_without_looking(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
+                          const std::function<void(const at::Tensor&)>& sum_over_all) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor squares =
+      gradients.empty() ? at::zeros({}, at::TensorOptions(device).dtype(at::kDouble)) : squares_of(gradients);
+  sum_over_all(squares);
+  const at::Tensor factor = squares.sqrt().add_(least_norm).reciprocal_().mul_(max_norm).clamp_max_(1);
+  if (!gradients.empty()) at::_foreach_mul_(gradients, factor.to(gradients.front().scalar_type()));
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,53 @@
+// Turns the gradients that each rank computed from its part of a batch into the gradients of the whole batch.
+// The loss of a rank is (sum over its samples) / (global weight of the step), so gradients are summed, never
+// averaged, and a rank without samples adds zeros.
+//
+// One step:  prepare(); then for each micro-batch backward, with last_backward() before the last of them,
+// during which sums are exchanged; finish(); optimizer.step(gradients()).   Without samples: reduce_zeros().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/networks/network.h"
+#include "runner/communicator/communicator.h"
+
+namespace trainyard::runner {
+
+class Reducer {
+ public:
+  virtual ~Reducer() = default;
+  virtual void prepare() = 0;        // forgets the gradients of the last step
+  virtual void last_backward() = 0;  // the next backward is the step's last
+  virtual void finish() = 0;         // after it: waits until the sums are there
+  virtual void
+  reduce_zeros() = 0;  // in place of prepare, backward and finish: this rank has no samples in the step
+  // What this rank updates with: in the order of the parameters, each in the memory layout of its own, or
+  // sparse with each row once. Where replicas share out the work, those of its slices
+  // (runner/gradients/slices.h).
+  virtual const std::vector<at::Tensor>& gradients() const = 0;
+  virtual bool in_slices() const {
+    return false;
+  }  // what is asked of all gradients, all replicas know only together
+  // Of all parameters, after the step's update. Collective.
+  virtual std::vector<at::Tensor> whole_gradients() { return gradients(); }
+};
+
+// One rank: the gradients are its own.
+std::unique_ptr<Reducer> local_reducer(std::vector<networks::NamedParameter> parameters);
+
+inline constexpr std::int64_t default_bucket_bytes = 1 << 20;
+
+// Several ranks: gradients are gathered in flat buckets, in the reverse order of the parameters, which is
+// about the order in which backward yields them; in the step's last backward a bucket is all-reduced as soon
+// as it and all before it are full, while backward goes on. A parameter larger than `bucket_bytes` has a
+// bucket of its own. `finish` throws InternalError naming a parameter that got no gradient: then the ranks'
+// collectives would no longer match. `communicator` must outlive it.
+std::unique_ptr<Reducer> bucket_reducer(std::vector<networks::NamedParameter> parameters,
+                                        Communicator& communicator,
+                                        std::int64_t bucket_bytes = default_bucket_bytes);
+
+}  // namespace trainyard::runner

@@ -1,0 +1,210 @@
+#include "runner/optimizer/optimizer.h"
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include "base/named_row.h"
+#include "runner/gradients/row_gradient.h"
+#include "runner/optimizer/row_update.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+// Which parameters a step updates by the fused kernel, with a whole gradient, and which row by row.
+struct Ways {
+  std::vector<std::size_t> fused;
+  std::vector<at::Tensor> gradients;  // of those
+  std::vector<std::size_t> by_rows;
+};
+
+bool is_set(const std::optional<at::Tensor>& skip) {
+  return skip && skip->item<float>() != 0;
+}
+
+// The fused kernels know by themselves what to skip.
+Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
+             const std::optional<at::Tensor>& skip) {
+  Ways ways;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const bool has_kernel = parameters[i].scalar_type() == at::kFloat && parameters[i].is_contiguous();
+    if (gradients[i].is_sparse() && has_kernel) {
+      ways.by_rows.push_back(i);
+    } else {
+      ways.fused.push_back(i);
+      ways.gradients.push_back(whole(gradients[i]));
+    }
+  }
+  if (!ways.by_rows.empty() && is_set(skip)) ways.by_rows.clear();
+  return ways;
+}
+
+std::vector<at::Tensor> those_at(const std::vector<std::size_t>& places,
+                                 const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> those;
+  if (tensors.empty()) return those;
+  those.reserve(places.size());
+  for (const std::size_t place : places) those.push_back(tensors[place]);
+  return those;
+}
+
+// Calls `update(part, rows)` for parts of `parameter` that cover it, side by side.
+template <class Update>
+void for_each_part(const at::Tensor& parameter, const at::Tensor& gradient, const Update& update) {
+  const at::Tensor rows = gradient._indices().contiguous(), values = gradient._values().contiguous();
+  const GivenRows given{rows.const_data_ptr<std::int64_t>(), values.const_data_ptr<float>(), rows.size(1)};
+  const std::int64_t columns = parameter.stride(0);
+  at::parallel_for(0, parameter.size(0), /*grain_size=*/64, [&](std::int64_t begin, std::int64_t end) {
+    update(MatrixPart{begin, end, columns}, given);
+  });
+}
+
+at::TensorOptions device_of(const std::vector<at::Tensor>& parameters) {
+  return at::TensorOptions(parameters.empty() ? at::Device(at::kCPU) : parameters.front().device());
+}
+
+// v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
+// learning_rate · v
+class Sgd final : public Optimizer {
+ public:
+  Sgd(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters, const ZerosLike& zeros)
+      : settings_(settings), parameters_(std::move(parameters)) {
+    if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel wants none without momentum
+  }
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
+    const at::NoGradGuard no_grad;
+    const Ways ways = ways_of(parameters_, gradients, skip);
+    const bool begins = first_ && !skip;  // one that may be skipped begins from velocity 0, which is the same
+    if (!ways.fused.empty()) {
+      at::_fused_sgd_(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, velocity_),
+                      settings_.weight_decay, settings_.momentum, settings_.learning_rate, /*dampening=*/0,
+                      /*nesterov=*/false, /*maximize=*/false, begins, /*grad_scale=*/{}, skip);
+    }
+    for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+    first_ = false;
+  }
+  void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+  std::vector<std::vector<at::Tensor>> state() const override {
+    if (velocity_.empty()) return {};
+    return {velocity_};
+  }
+  void go_on_after(std::int64_t steps) override { first_ = steps == 0; }
+
+ private:
+  void update_rows_of(std::size_t i, const at::Tensor& gradient) {
+    const SgdStep step{.learning_rate = static_cast<float>(settings_.learning_rate),
+                       .momentum = static_cast<float>(settings_.momentum),
+                       .weight_decay = static_cast<float>(settings_.weight_decay),
+                       .first = first_};
+    float* const velocity = velocity_.empty() ? nullptr : velocity_[i].mutable_data_ptr<float>();
+    float* const parameter = parameters_[i].mutable_data_ptr<float>();
+    for_each_part(parameters_[i], gradient, [&](const MatrixPart& part, const GivenRows& given) {
+      update_rows(step, part, parameter, velocity, given);
+    });
+  }
+
+  experiments::Optimizer settings_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> velocity_;
+  bool first_ = true;
+};
+
+// Adam (Kingma and Ba 2015) with PyTorch's defaults β = (0.9, 0.999), ε = 1e-8. Weight decay is added to the
+// gradient, or with `decoupled` taken from the parameter (Loshchilov and Hutter 2019).
+template <bool decoupled>
+class Adam final : public Optimizer {
+ public:
+  Adam(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters, const ZerosLike& zeros)
+      : settings_(settings),
+        parameters_(std::move(parameters)),
+        mean_(zeros(parameters_)),
+        square_(zeros(parameters_)),
+        steps_(parameters_.size(), at::zeros({}, device_of(parameters_).dtype(at::kFloat))) {}
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
+    const at::NoGradGuard no_grad;
+    if (!steps_.empty()) steps_.front().add_(1);
+    if (!steps_.empty() && skip) steps_.front().sub_(*skip);
+    const Ways ways = ways_of(parameters_, gradients, skip);
+    if (!ways.fused.empty()) update_fused(ways, skip);
+    for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+  }
+  void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
+  std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }
+
+ private:
+  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+
+  void update_fused(const Ways& ways, const std::optional<at::Tensor>& skip) {
+    constexpr auto kernel = [](auto&&... arguments) {
+      if constexpr (decoupled)
+        at::_fused_adamw_(arguments...);
+      else
+        at::_fused_adam_(arguments...);
+    };
+    kernel(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, mean_),
+           those_at(ways.fused, square_), at::TensorList(), those_at(ways.fused, steps_),
+           settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon, /*amsgrad=*/false,
+           /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), skip);
+  }
+
+  void update_rows_of(std::size_t i, const at::Tensor& gradient) {
+    const double t = steps_[i].template item<float>(), decay = settings_.weight_decay;
+    const AdamStep step{.step_size = static_cast<float>(settings_.learning_rate / (1 - std::pow(beta1, t))),
+                        .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
+                        .beta1 = static_cast<float>(beta1),
+                        .beta2 = static_cast<float>(beta2),
+                        .epsilon = static_cast<float>(epsilon),
+                        .weight_decay = static_cast<float>(decoupled ? 0 : decay),
+                        .keep = static_cast<float>(decoupled ? 1 - settings_.learning_rate * decay : 1)};
+    float* const parameter = parameters_[i].mutable_data_ptr<float>();
+    float* const mean = mean_[i].mutable_data_ptr<float>();
+    float* const square = square_[i].mutable_data_ptr<float>();
+    for_each_part(parameters_[i], gradient, [&](const MatrixPart& part, const GivenRows& given) {
+      update_rows(step, part, parameter, mean, square, given);
+    });
+  }
+
+  experiments::Optimizer settings_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> mean_;
+  std::vector<at::Tensor> square_;
+  std::vector<at::Tensor> steps_;  // of each parameter, as the kernel wants it: one tensor for all
+};
+
+template <class Kind>
+std::unique_ptr<Optimizer> make(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters,
+                                const ZerosLike& zeros) {
+  return std::make_unique<Kind>(settings, std::move(parameters), zeros);
+}
+
+struct Row {
+  const char* kind;
+  std::unique_ptr<Optimizer> (*make)(const experiments::Optimizer&, std::vector<at::Tensor>,
+                                     const ZerosLike&);
+};
+
+constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
+                          Row{"adamw", make<Adam<true>>}};
+
+}  // namespace
+
+std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> zeros;
+  zeros.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) zeros.push_back(at::zeros_like(tensor.detach()));
+  return zeros;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
+                                          std::vector<at::Tensor> parameters, const ZerosLike& zeros) {
+  const Row& row = models::named_row(rows, &Row::kind, "optimizer", settings.kind);
+  return row.make(settings, std::move(parameters), zeros);
+}
+
+}  // namespace trainyard::runner

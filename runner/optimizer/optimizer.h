@@ -1,0 +1,49 @@
+// The optimizers of a run, with the results of `torch.optim.SGD`, `Adam` and `AdamW`: one fused kernel a step
+// over all parameters, and `row_update.h` for those of whose gradient only rows are there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "experiments/run/run.h"
+
+namespace trainyard::runner {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Changes the parameters; `gradients` in their order, each in the memory layout of its parameter or sparse
+  // with each row once. Where `skip` (float32 [], on their device) is 1 instead of 0 the step changes
+  // nothing, as if it had not been.
+  void step(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip = {}) {
+    update(gradients, skip);
+    wait_for_others();
+  }
+  // The two halves of it: this replica's work, and waiting for what others do to the parameters.
+  virtual void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) = 0;
+  virtual void wait_for_others() {}
+  // Of the following steps; before the first call it is that of the settings.
+  virtual void set_learning_rate(double learning_rate) = 0;
+  // What it remembers of the steps so far, beside the parameters: its own tensors. A row for each thing that
+  // is remembered, in a row a tensor for each parameter.
+  virtual std::vector<std::vector<at::Tensor>> state() const = 0;
+  // After values were put into those of `state`: so many steps were made.
+  virtual void go_on_after(std::int64_t /*steps*/) {}
+};
+
+// Zeros like each of some tensors: where an optimizer remembers something of each parameter. Such rows come
+// first in its state, in the order in which they were asked for.
+using ZerosLike = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors);
+
+// UserError for an unknown kind, with those that exist.
+std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
+                                          std::vector<at::Tensor> parameters,
+                                          const ZerosLike& zeros = zeros_like_each);
+
+}  // namespace trainyard::runner

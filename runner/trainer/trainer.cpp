@@ -1,0 +1,299 @@
+#include "runner/trainer/trainer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "models/catalogue.h"
+#include "runner/communicator/replica_sum.h"
+#include "runner/device/device_timeline.h"
+#include "runner/device/gpu.h"
+#include "runner/device/precision.h"
+#include "runner/gradients/clipping.h"
+#include "runner/gradients/row_gradient.h"
+#include "runner/optimizer/shared_optimizer.h"
+#include "runner/trainer/rank_parts.h"
+#include "runner/trainer/translation.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+// `places` in contiguous parts whose sizes differ by at most one.
+std::vector<at::Tensor> divided(const at::Tensor& places, int parts) {
+  std::vector<at::Tensor> divided;
+  for (int i = 0; i < parts; ++i) {
+    const Part part = part_of({0, places.size(0)}, i, parts);
+    divided.push_back(places.slice(0, part.begin, part.end));
+  }
+  return divided;
+}
+
+networks::Activations moved_to(at::Device device, networks::Activations all) {
+  for (at::Tensor& tensor : all) tensor = tensor.to(device);
+  return all;
+}
+
+Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
+  if (inputs && targets) return data.gather(places);
+  return {inputs ? data.inputs(places) : networks::Activations(),
+          targets ? data.targets(places) : at::Tensor(), places};
+}
+
+}  // namespace
+
+Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, const Connections& ranks,
+                 at::ScalarType dtype)
+    : run_(run),
+      ranks_(ranks),
+      task_(&find_task(models::find_model(run.model).task)),
+      network_(build_stage(run, input, ranks, dtype)),
+      update_(make_update(run.optimizer, network_, *ranks.replicas)),
+      executor_(network_, *ranks.stages, run.precision),
+      training_(training_actions(run, ranks)),
+      evaluation_(forward_actions(ranks, micro_batches_of(run))),
+      inference_(forward_actions(ranks, 1)),
+      metrics_(*task_, ranks.device) {
+  if (ranks.device.is_cuda()) times_.device = timeline_ = std::make_shared<DeviceTimeline>(gpu_marks());
+  why_not_captured_ = runner::why_not_captured(run, ranks.device, ranks.transport());
+  if (why_not_captured_.empty()) capture_steps(gpu_graphs());
+  if (needs_loss_scale(run.precision)) scale_loss(LossScaling());
+}
+
+StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches,
+                           MetricSums& sums, Divisor divisor) const {
+  StageWork work;
+  work.samples = divided(places, micro_batches);
+  work.context.seed = run_.seed;
+  work.context.step = steps_done_;
+  work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
+    return gather(data, samples, inputs, targets);
+  };
+  work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
+  // how many there are is asked for: a step that is replayed may not, and on a GPU that takes time
+  if (divisor && ranks_.device.is_cpu()) work.positions = task_->positions;
+  work.loss = [&sums, divisor, this](const at::Tensor&, const networks::Activations& outputs,
+                                     const at::Tensor& targets) {
+    const at::Tensor output = for_loss(outputs.front());
+    const at::Tensor sum = task_->loss_sum(output, targets);
+    sums.add(sum, output, targets);
+    const at::Tensor loss = part_of_mean(sum, divisor);
+    return loss_scale_ ? loss_scale_->scaled(loss) : loss;
+  };
+  return work;
+}
+
+at::Tensor Trainer::part_of_mean(const at::Tensor& sum, Divisor divisor) const {
+  if (divisor) return sum * (1.0 / static_cast<double>(*divisor));
+  return sum * captured_->loss_factor().to(sum.scalar_type());
+}
+
+void Trainer::step(const SplitData& data, const Share& share) {
+  const auto padded = captured_ ? data.padded_as_for(share.batch) : nullptr;
+  if (!replay(data, padded, share)) compute(padded ? *padded : data, share.places, share.divisor, times_);
+  count(metrics_, data, share.places);
+  ++steps_done_;
+  ++times_.steps;
+}
+
+bool Trainer::replay(const SplitData& data, const std::shared_ptr<const SplitData>& padded,
+                     const Share& share) {
+  const bool all_have_some = share.batch.size(0) >= ranks_.mesh.replicas;
+  if (!captured_ || data.host_gathers() || !all_have_some) return false;
+  PartWatch watch(times_);
+  const auto work = [this, &data, padded](const at::Tensor& own, const std::shared_ptr<PartMarks>& marks) {
+    StepTimes inside;
+    inside.device = marks;
+    compute(padded ? *padded : data, own, std::nullopt, inside);
+  };
+  const std::vector<std::int64_t> shape = (padded ? *padded : data).shape(share.batch);
+  return captured_->replay({shape, share.places, share.divisor, steps_done_}, work, timeline_.get());
+}
+
+// The last stage knows the loss, and so what it is a sum over.
+void Trainer::count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const {
+  if (ranks_.last_stage()) sums.count(data.weight(places));
+}
+
+void Trainer::compute(const SplitData& data, const at::Tensor& places, Divisor divisor, StepTimes& times) {
+  const int micro_batches = static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_);
+  StageWork work = work_on(data, places, micro_batches, metrics_, divisor);
+  if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
+    work.context.sum_over_replicas = [this](const at::Tensor& tensor) {
+      return sum_over_ranks(tensor, *ranks_.replicas);
+    };
+  }
+  if (!divisor) {  // the host's number would be that of the step that was captured, in all that are replayed
+    work.context.step = -1;
+    work.context.step_on_device = captured_->step_number();
+  }
+  PartWatch watch(times);
+  Reducer& reducer = *update_.reducer;
+  Optimizer& optimizer = *update_.optimizer;
+  reducer.prepare();
+  const bool had_samples = executor_.run(training_, work, reducer, times);
+  watch.skip();
+  had_samples ? reducer.finish() : reducer.reduce_zeros();
+  watch.lap(&TimeParts::exposed_communication);
+  if (loss_scale_)
+    loss_scale_->unscale(numbers_of(reducer.gradients()),
+                         [this](const at::Tensor& own) { sum_over_whole_model(own); });
+  if (run_.optimizer.clip_norm > 0) clip_whole_model();
+  optimizer.update(reducer.gradients(), loss_scale_ ? std::optional(loss_scale_->found_inf()) : std::nullopt);
+  if (loss_scale_) loss_scale_->update();
+  watch.lap(&TimeParts::optimizer);
+  optimizer.wait_for_others();
+  watch.lap(&TimeParts::exposed_communication);
+}
+
+void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler,
+                          const StepDone& done) {
+  ranks_.replicas->take_straggler_seconds();  // what was before is no training
+  PartWatch watch(times_);
+  const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
+  if (captured_ && run_.augmentation != "none") captured_->forget();  // other draws, in other memory
+  at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
+  if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its places
+  for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+    const Share share = sampler.share(*augmented, order, k);
+    watch.lap(&TimeParts::data);
+    step(*augmented, share);
+    done(k + 1, metrics_);
+    watch.skip();
+  }
+  times_.straggler = ranks_.replicas->take_straggler_seconds();
+}
+
+// A captured step has it among its constants.
+void Trainer::set_learning_rate(double learning_rate) {
+  if (captured_ && learning_rate_ != learning_rate) captured_->forget();
+  learning_rate_ = learning_rate;
+  update_.optimizer->set_learning_rate(learning_rate);
+}
+
+void Trainer::capture_steps(MakeGraph make) {
+  captured_.reset();
+  if (make) captured_.emplace(std::move(make), ranks_.device, *ranks_.replicas);
+}
+
+std::string Trainer::why_not_captured() const {
+  return captured_ ? captured_->failure() : why_not_captured_;
+}
+
+MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done) {
+  take_running_statistics();
+  MetricSums sums(*task_, ranks_.device);
+  StepTimes unrecorded;
+  const at::Tensor order = evaluation_order(data);
+  for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+    const at::Tensor places = sampler.places(order, k);
+    StageWork work = work_on(data, places, micro_batches_of(run_), sums, /*divisor=*/1);
+    work.context.training = false;
+    executor_.run(evaluation_, work, *update_.reducer, unrecorded);
+    count(sums, data, places);
+    done(k + 1, sums);
+  }
+  return sums;
+}
+
+at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
+  at::Tensor tokens = at::empty({inputs.front().size(0)}, at::kLong);
+  StageWork work;
+  work.samples = {at::arange(tokens.size(0))};
+  work.context.training = false;
+  work.gather = [&](const at::Tensor& samples, bool, bool) {
+    return Batch{moved_to(ranks_.device, inputs), {}, samples};
+  };
+  const at::Tensor &source = inputs.front(), &target = inputs.back();
+  work.shape = [&](const at::Tensor&) {
+    return std::vector{source.size(0), source.size(1), target.size(0), target.size(1)};
+  };
+  work.loss = [&](const at::Tensor&, const networks::Activations& outputs, const at::Tensor&) {
+    tokens.copy_(last_tokens(outputs.front()));
+    return at::Tensor();
+  };
+  StepTimes unrecorded;
+  executor_.run(inference_, work, *update_.reducer, unrecorded);
+  ranks_.stages->broadcast(tokens, ranks_.mesh.stages - 1);
+  return tokens;
+}
+
+// `own` is known of the gradients that this rank updates with: each stage has its own, replicas have the same
+// or, in slices, each its own too.
+void Trainer::sum_over_whole_model(const at::Tensor& own) const {
+  if (update_.reducer->in_slices()) ranks_.replicas->all_reduce(own)->wait();
+  ranks_.stages->all_reduce(own)->wait();
+}
+
+void Trainer::clip_whole_model() {
+  if (!ranks_.device.is_cpu())
+    return clip_without_looking(update_.reducer->gradients(), run_.optimizer.clip_norm, ranks_.device,
+                                [this](const at::Tensor& own) { sum_over_whole_model(own); });
+  clip_gradients(update_.reducer->gradients(), run_.optimizer.clip_norm, [this](double own) {
+    const at::Tensor sum = at::full({}, own, at::kDouble);
+    sum_over_whole_model(sum);
+    return sum.item<double>();
+  });
+}
+
+void Trainer::take_running_statistics() {
+  const at::NoGradGuard no_grad;
+  for (const auto& buffer : network_.buffers()) ranks_.replicas->broadcast(buffer.value, 0);
+}
+
+std::vector<networks::NamedParameter> Trainer::remembered_values() const {
+  std::vector<networks::NamedParameter> values;
+  for (const std::vector<at::Tensor>& row : update_.optimizer->state())  // by place
+    for (const at::Tensor& tensor : row)
+      values.push_back({"optimizer." + std::to_string(values.size()), tensor});
+  if (loss_scale_)
+    for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
+  return values;
+}
+
+std::vector<networks::NamedParameter> Trainer::state() const {
+  std::vector<networks::NamedParameter> state = network_.state();
+  for (auto& remembered : remembered_values()) state.push_back(std::move(remembered));
+  return state;
+}
+
+void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps) {
+  const at::NoGradGuard no_grad;
+  networks::load_values(network_, state);
+  for (const auto& remembered : remembered_values()) {
+    const auto found = std::find_if(state.begin(), state.end(),
+                                    [&](const auto& each) { return each.name == remembered.name; });
+    if (found == state.end() || found->value.sizes() != remembered.value.sizes())
+      throw InternalError("a state to go on from has no " + remembered.name + " of this shape");
+    at::Tensor(remembered.value).copy_(found->value);
+  }
+  update_.optimizer->go_on_after(steps);
+  steps_done_ = steps;
+}
+
+MetricSums Trainer::take_metrics() {
+  return metrics_.take();
+}
+
+std::optional<ScaledSteps> Trainer::take_scaled_steps() {
+  if (!loss_scale_) return std::nullopt;
+  return ScaledSteps{loss_scale_->value(), loss_scale_->take_skipped_steps()};
+}
+
+void Trainer::scale_loss(const LossScaling& scaling) {
+  loss_scale_.emplace(ranks_.device, scaling);
+}
+
+StepTimes Trainer::take_times() {
+  StepTimes none;
+  if (times_.on_core) none.on_core.emplace();
+  none.device = times_.device;
+  if (times_.device) times_.passed = times_.device->take();
+  return std::exchange(times_, none);
+}
+
+}  // namespace trainyard::runner

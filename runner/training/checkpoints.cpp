@@ -1,0 +1,157 @@
+#include "runner/training/checkpoints.h"
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "base/durable_file.h"
+#include "base/error.h"
+#include "runner/device/time_parts.h"
+
+namespace trainyard::runner {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+using Tensors = std::vector<networks::NamedParameter>;
+
+constexpr std::array tensor_types{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong,
+                                  at::kInt,   at::kShort,  at::kChar, at::kByte,     at::kBool};
+
+at::ScalarType type_named(const std::string& name) {
+  for (const at::ScalarType type : tensor_types)
+    if (name == c10::toString(type)) return type;
+  throw InternalError("a checkpoint holds numbers of type " + name);
+}
+
+// On the CPU, row by row.
+Tensors plain(Tensors tensors) {
+  for (auto& tensor : tensors) tensor.value = tensor.value.detach().to(at::kCPU).contiguous();
+  return tensors;
+}
+
+std::vector<std::string_view> bytes_of(const Tensors& tensors) {
+  std::vector<std::string_view> bytes;
+  for (const auto& tensor : tensors)
+    bytes.emplace_back(static_cast<const char*>(tensor.value.const_data_ptr()), tensor.value.nbytes());
+  return bytes;
+}
+
+json layout_of(const Tensors& tensors) {
+  json layout = json::array();
+  for (const auto& tensor : tensors)
+    layout.push_back({{"name", tensor.name},
+                      {"type", c10::toString(tensor.value.scalar_type())},
+                      {"shape", tensor.value.sizes().vec()}});
+  return layout;
+}
+
+Tensors tensors_of(const json& layout, std::string_view bytes) {
+  Tensors tensors;
+  for (const json& entry : layout) {
+    const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
+    const at::Tensor value = at::empty(shape, type_named(entry.at("type").get<std::string>()));
+    if (value.nbytes() > bytes.size()) throw InternalError("a checkpoint ends before its last tensor");
+    if (value.nbytes() > 0) std::memcpy(value.mutable_data_ptr(), bytes.data(), value.nbytes());
+    bytes.remove_prefix(value.nbytes());
+    tensors.push_back({entry.at("name").get<std::string>(), value});
+  }
+  return tensors;
+}
+
+// JSON has no infinity: no loss was finite so far.
+json to_json(const WeightKeeper::Kept& kept) {
+  const bool finite = kept.validation_loss < std::numeric_limits<double>::infinity();
+  return {{"any", kept.any}, {"validation_loss", finite ? json(kept.validation_loss) : json(nullptr)}};
+}
+
+WeightKeeper::Kept kept_from_json(const json& object) {
+  WeightKeeper::Kept kept{object.at("any").get<bool>()};
+  if (const json& loss = object.at("validation_loss"); !loss.is_null()) loss.get_to(kept.validation_loss);
+  return kept;
+}
+
+// A second name, so that later weights do not change it; a copy where the file system knows no second names.
+void link_or_copy(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::remove(to, failed);
+  fs::create_hard_link(from, to, failed);
+  if (failed) fs::copy_file(from, to, fs::copy_options::overwrite_existing);
+}
+
+void check_is(const experiments::Checkpoint& found, const experiments::Launch& launch) {
+  if (found.run == launch.key && found.attempt == launch.resumes->attempt) return;
+  throw UserError("the checkpoint after epoch " + std::to_string(found.epoch) + " is of run " + found.run +
+                      ", attempt " + std::to_string(found.attempt) + ", not of attempt " +
+                      std::to_string(launch.resumes->attempt),
+                  "remove this run's checkpoints to begin anew", {.file = launch.checkpoints.string()});
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const experiments::Launch& launch, const Connections& ranks)
+    : launch_(launch), ranks_(ranks) {}
+
+bool Checkpoints::writes() const {
+  return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() && ranks_.position.replica == 0;
+}
+
+std::int64_t Checkpoints::resume(Trainer& trainer, WeightKeeper& weights) const {
+  const std::int64_t done = launch_.resumes ? launch_.resumes->after_epoch : 0;
+  const int stage = ranks_.position.stage;
+  if (done > 0) {
+    const auto content = experiments::read_checkpoint(launch_.checkpoints, done, stage);
+    check_is(content.checkpoint, launch_);
+    const json& state = content.checkpoint.state;
+    trainer.restore(tensors_of(state.at("tensors"), content.values), state.at("steps").get<std::int64_t>());
+    weights.resume(kept_from_json(state.at("kept_weights")));
+    if (content.checkpoint.weights && ranks_.position.replica == 0)
+      link_or_copy(experiments::kept_weights_file(launch_.checkpoints, done),
+                   launch_.records / weights_file_name);
+  }
+  if (writes()) remove_all_but(1, done);  // what is later was not whole, and will be written again
+  return done;
+}
+
+void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const WeightKeeper& weights,
+                             RankRecords& records) const {
+  if (!writes()) return;
+  Stopwatch watch;
+  experiments::Checkpoint checkpoint{launch_.key, launch_.attempt, epoch, ranks_.position.stage, {}, {}};
+  checkpoint.weights = keep_weights(epoch);
+  const Tensors state = plain(trainer.state());
+  checkpoint.state = {{"steps", trainer.steps_done()},
+                      {"kept_weights", to_json(weights.kept())},
+                      {"tensors", layout_of(state)}};
+  experiments::write_checkpoint(launch_.checkpoints, checkpoint, bytes_of(state));
+  remove_all_but(epoch - 1, epoch);
+  records.checkpoint(epoch, watch.lap());
+}
+
+// Durable before the checkpoint that names it.
+std::optional<experiments::FileSum> Checkpoints::keep_weights(std::int64_t epoch) const {
+  const fs::path weights = launch_.records / weights_file_name;
+  if (ranks_.position.stage != 0 || !fs::exists(weights)) return std::nullopt;
+  const fs::path kept = experiments::kept_weights_file(launch_.checkpoints, epoch);
+  link_or_copy(weights, kept);
+  experiments::sync_file(kept);
+  return experiments::sum_of_file(kept);
+}
+
+// Of this stage; the kept weights belong to stage 0.
+void Checkpoints::remove_all_but(std::int64_t first, std::int64_t last) const {
+  for (const auto& file : experiments::checkpoint_files(launch_.checkpoints)) {
+    if (file.stage.value_or(0) != ranks_.position.stage) continue;
+    if (file.epoch < first || file.epoch > last) fs::remove(file.path);
+  }
+}
+
+}  // namespace trainyard::runner

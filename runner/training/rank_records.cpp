@@ -1,0 +1,188 @@
+#include "runner/training/rank_records.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/host_name.h"
+#include "runner/device/process.h"
+#include "runner/device/versions.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const TimeParts& parts) {
+  return {
+      {"data", parts.data},         {"forward", parts.forward},
+      {"backward", parts.backward}, {"exposed_communication", parts.exposed_communication + parts.transfer},
+      {"bubble", parts.bubble},     {"optimizer", parts.optimizer}};
+}
+
+Json to_json(const TimeParts& parts, double whole) {
+  Json json = to_json(parts);
+  json["other"] = whole - parts.sum();
+  return json;
+}
+
+Json to_json(const GpuSettings& gpu) {
+  Json json{{"model", gpu.model},
+            {"channels_last", gpu.channels_last},
+            {"cudnn_autotuning", true},
+            {"replayed_steps", gpu.why_not_replayed.empty()}};
+  if (!gpu.why_not_replayed.empty()) json["why_not_replayed"] = gpu.why_not_replayed;
+  return json;
+}
+
+std::string device_name(const experiments::Launch& launch, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list(affinity());
+}
+
+}  // namespace
+
+RankRecords::RankRecords(const experiments::Launch& launch, int rank)
+    : rank_(rank),
+      epochs_(launch.run.epochs),
+      writer_(launch.records / experiments::rank_records_name(rank), launch.key, launch.attempt, rank),
+      progress_(launch.records / experiments::rank_progress_name(rank)) {}
+
+void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
+                        std::int64_t parameters, const SampleCounts& samples, int threads,
+                        const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu) {
+  setup_seconds_ = seconds_since_start();
+  const Versions built = versions();
+  const Position position = mesh.position(rank_);
+  has_metrics_ = position.stage == mesh.stages - 1;
+  has_neighbours_ = mesh.stages > 1;
+  Json body = {
+      {"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
+      {"device", device_name(launch, rank_)},
+      {"host", models::host_name()},
+      {"threads", threads},
+      {"pid", getpid()},
+      {"world_size", launch.run.strategy.world_size()},
+      {"replica", position.replica},
+      {"stage", position.stage},
+      {"transport", transport},
+      {"parameters", parameters},
+      {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
+      {"initial_weights", initial_weights}};
+  if (gpu) {
+    body["gpu"] = to_json(*gpu);
+    why_not_replayed_ = gpu->why_not_replayed;
+  }
+  writer_.append("start", body);
+}
+
+void RankRecords::probe(const ProbedStep& outcome) {
+  Json layers = Json::array();
+  for (const ProbedLayer& layer : outcome.layers) {
+    layers.push_back({{"path", layer.path}, {"gradient_norm", layer.gradient_norm}});
+    if (layer.difference) layers.back()["difference"] = *layer.difference;
+    layers.back()["parameter_hash"] = layer.parameter_hash;
+  }
+  Json body{{"step", outcome.step}, {"loss", outcome.loss}};
+  if (outcome.reference_loss) body["reference_loss"] = *outcome.reference_loss;
+  body["gradient_norm"] = outcome.gradient_norm;
+  body["layers"] = std::move(layers);
+  writer_.append("probe", body);
+  progress(experiments::Phase::probe, 0, outcome.step, probed_steps, {}, true);
+}
+
+void RankRecords::epoch(const EpochOutcome& outcome) {
+  Json metrics = metrics_of(outcome.train, "train");
+  for (const Json& metric : metrics_of(outcome.validation, "validation")) metrics.push_back(metric);
+  const StepTimes& times = outcome.times;
+  Json body{{"epoch", outcome.epoch},
+            {"train_seconds", outcome.train_seconds},
+            {"processor_seconds", outcome.processor_seconds},
+            {"validation_seconds", outcome.validation_seconds},
+            {"seconds", to_json(times.passed, outcome.train_seconds)},
+            {"steps", times.steps}};
+  if (has_neighbours_) body["transfer_seconds"] = times.passed.transfer;
+  if (times.straggler) body["straggler_seconds"] = *times.straggler;
+  if (times.on_core) {
+    body["core_seconds"] = to_json(*times.on_core);
+    if (has_neighbours_) body["core_seconds"]["transfer"] = times.on_core->transfer;
+  }
+  if (const DeviceUse& use = outcome.device_use; use.energy_joules) {
+    body["energy_joules"] = *use.energy_joules;
+    body["energy_device"] = use.energy_device;
+  }
+  if (outcome.device_use.peak_bytes) body["peak_device_bytes"] = *outcome.device_use.peak_bytes;
+  if (outcome.scaled) {
+    body["loss_scale"] = outcome.scaled->loss_scale;
+    body["skipped_steps"] = outcome.scaled->skipped_steps;
+  }
+  if (!outcome.batches.empty()) body["batches"] = outcome.batches;
+  body["metrics"] = std::move(metrics);
+  writer_.append("epoch", body);
+  writer_.sync();
+}
+
+void RankRecords::checkpoint(std::int64_t epoch, double seconds) {
+  writer_.append("checkpoint", {{"epoch", epoch}, {"seconds", seconds}});
+}
+
+void RankRecords::test(double seconds, const MetricSums& sums) {
+  writer_.append("test", {{"seconds", seconds}, {"metrics", metrics_of(sums, "test")}});
+}
+
+Json RankRecords::metrics_of(const MetricSums& sums, const std::string& phase) const {
+  return has_metrics_ ? runner::to_json(sums, phase) : Json::array();
+}
+
+void RankRecords::message(const std::string& level, const std::string& text) {
+  writer_.append("message", {{"level", level}, {"text", text}});
+}
+
+void RankRecords::replayed_steps(const std::string& why_not) {
+  if (!why_not_replayed_ || *why_not_replayed_ == why_not) return;
+  why_not_replayed_ = why_not;
+  message("warning", "steps are computed one by one from here on, not replayed: " + why_not);
+}
+
+void RankRecords::finished() {
+  end("finished", "");
+  progress(experiments::Phase::done, epochs_, 0, 0, {}, true);
+}
+
+void RankRecords::failed(const std::string& error) {
+  end("failed", error);
+}
+
+void RankRecords::end(const std::string& status, const std::string& error) {
+  Json body{{"status", status}, {"setup_seconds", setup_seconds_}, {"total_seconds", seconds_since_start()}};
+  if (!error.empty()) body["error"] = error;
+  writer_.append("end", body);
+  writer_.sync();
+}
+
+double RankRecords::seconds_since_start() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void RankRecords::progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step,
+                           std::int64_t steps, const std::optional<SeenSums>& sums, bool now) {
+  if (!now && !progress_.due()) return;
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  const bool known = sums && sums->weight > 0;
+  const auto weight = known ? static_cast<double>(sums->weight) : unknown;
+  experiments::Progress progress;
+  progress.phase = phase;
+  progress.epoch = static_cast<std::uint32_t>(epoch);
+  progress.epochs = static_cast<std::uint32_t>(epochs_);
+  progress.step = static_cast<std::uint64_t>(step);
+  progress.steps = static_cast<std::uint64_t>(steps);
+  progress.loss = known ? sums->loss / weight : unknown;
+  const bool counted = known && sums->correct;
+  progress.accuracy = counted ? static_cast<double>(*sums->correct) / weight : unknown;
+  progress_.write(progress);
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,226 @@
+#include "runner/training/training.h"
+
+#include <ctime>
+#include <utility>
+
+#include <ATen/Parallel.h>
+
+#include "base/error.h"
+#include "runner/data/epoch_order.h"
+#include "runner/device/device.h"
+#include "runner/device/device_use.h"
+#include "runner/device/gpu.h"
+#include "runner/device/out_of_memory.h"
+#include "runner/device/precision.h"
+#include "runner/device/process.h"
+#include "runner/optimizer/learning_rate.h"
+#include "runner/parity/parameter_check.h"
+#include "runner/parity/parity_gate.h"
+#include "runner/trainer/connections.h"
+#include "runner/trainer/strategy.h"
+#include "runner/trainer/trainer.h"
+#include "runner/trainer/translation.h"
+#include "runner/training/checkpoints.h"
+#include "runner/training/weight_keeper.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+using experiments::Phase;
+
+// Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says; beside a GPU
+// as many as the plan says.
+int settle(const experiments::Launch& launch, int rank, const Seat& seat, RankRecords& records) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
+    records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
+  }
+  // a cluster need not bind to cores
+  const bool own_cores = index < launch.cores.size() && seat.device.is_cpu();
+  const int own = own_cores ? available_cores() : launch.circumstances.threads_per_rank;
+  const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
+  return threads;
+}
+
+// What the network is built for; a launch file written by hand may leave it to the data.
+models::InputShape input_of(const models::DataChoice& data) {
+  if (data.input != models::InputShape{}) return data.input;
+  return models::facts(models::find_dataset(data.source), data.folder, data).input;
+}
+
+// The passes over the data, of each of which this rank has its replica's part.
+class Passes {
+ public:
+  Passes(const experiments::Run& run, const Connections& ranks, RankRecords& records)
+      : run_(run),
+        ranks_(ranks),
+        records_(records),
+        meter_(ranks.device),
+        seen_(ranks.device, ranks.device.is_cuda() ? gpu_marks() : MakeMark()) {}
+
+  struct Taken {
+    double seconds;            // from a barrier to this rank's last optimizer step
+    double processor_seconds;  // of all its threads meanwhile
+  };
+  Taken train(Trainer& trainer, const SplitData& data, std::int64_t epoch) {
+    const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
+    records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
+    seen_.begin();
+    trainer.set_learning_rate(learning_rate_at(run_, epoch));
+    ranks_.barrier();
+    meter_.training_begins();
+    const std::clock_t processor = std::clock();
+    Stopwatch watch;
+    trainer.train_epoch(data, epoch, sampler, [&](std::int64_t step, const MetricSums& so_far) {
+      show(Phase::train, epoch, step, sampler, so_far);
+    });
+    synchronize(ranks_.device);
+    const double seconds = watch.lap();
+    const double processor_seconds = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
+    meter_.training_ends();
+    return {seconds, processor_seconds};
+  }
+  // Which samples the epoch took, in what order; worked out once more, so that no step waits for it. Empty
+  // on the later stages of a replica: the first one states it.
+  std::string batches(const SplitData& data, std::int64_t epoch) const {
+    if (ranks_.position.stage > 0) return "";
+    return sampler_of(data, find_sampling(run_.sampler))
+        .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
+  }
+  // Of the epoch that was trained last.
+  DeviceUse device_use() const { return meter_.use(); }
+
+  // Evaluates this rank's part of `data`.
+  MetricSums evaluate(Trainer& trainer, const SplitData& data, Phase phase, std::int64_t epoch) {
+    const Sampler sampler = sampler_of(data, Sampling::exact);
+    seen_.begin();
+    MetricSums sums = trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
+      show(phase, epoch, step, sampler, so_far);
+    });
+    synchronize(ranks_.device);
+    return sums;
+  }
+
+  // Adds what this rank's part of `data` scores when it is translated.
+  void add_translations(MetricSums& sums, Trainer& trainer, const SplitData& data) {
+    const Sampler sampler = sampler_of(data, Sampling::exact);
+    const at::Tensor order = evaluation_order(data);
+    for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+      add_bleu(sums, data, sampler.places(order, k),
+               [&](const networks::Activations& inputs) { return trainer.next_tokens(inputs); });
+      show(Phase::test, run_.epochs, k + 1, sampler, sums);
+    }
+  }
+
+ private:
+  void show(Phase phase, std::int64_t epoch, std::int64_t step, const Sampler& sampler,
+            const MetricSums& so_far) {
+    if (records_.progress_due()) records_.progress(phase, epoch, step, sampler.steps(), seen_.look(so_far));
+  }
+
+  Sampler sampler_of(const SplitData& data, Sampling sampling) const {
+    return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
+  }
+
+  const experiments::Run& run_;
+  const Connections& ranks_;
+  RankRecords& records_;
+  DeviceMeter meter_;
+  SumsOnTheirWay seen_;
+};
+
+std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connections& ranks) {
+  if (!ranks.device.is_cuda()) return std::nullopt;
+  return GpuSettings{gpu_facts(ranks.device.index()).name, trainer.network().channels_last,
+                     trainer.why_not_captured()};
+}
+
+void check_enough(const SplitData& train, const Mesh& mesh) {
+  if (train.size() >= mesh.replicas) return;
+  throw UserError(std::to_string(train.size()) + " training samples are fewer than " +
+                      std::to_string(mesh.replicas) + " replicas",
+                  "train with more samples or fewer replicas");
+}
+
+}  // namespace
+
+void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
+  records.progress(Phase::setup, 0, 0, 0, {}, true);
+
+  // 1. The process groups.
+  const Seat seat = take_seat(launch, environment);
+  settle_on(seat.device);
+  const int threads = settle(launch, environment.rank, seat, records);
+  const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
+  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
+  if (!find_strategy(launch.run.strategy.kind).connected) {
+    ranks.barrier();  // at once, and then none waits for another
+    ranks = unconnected(seat.device);
+  }
+  try {
+    train(launch, ranks, threads, records);
+  } catch (const c10::Error& error) {
+    const auto refused = bytes_refused(error.what_without_backtrace());
+    if (!refused) throw;
+    throw out_of_memory(launch.run, seat.device.str(), *refused, device_memory(seat.device));
+  }
+}
+
+void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
+  const experiments::Run& run = launch.run;
+  const Mesh& mesh = ranks.mesh;
+  use_precision(run.precision, ranks.device);
+
+  // 2. The layers of this rank's stage, the same in every replica; 4. their optimizer, and the task's loss.
+  const models::InputShape input = input_of(run.data);
+  Trainer trainer(run, input, ranks);
+  check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+  const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
+
+  // 3. The data, divided among replicas as the sampler says.
+  const DataParts data =
+      make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
+  check_enough(*data.train, mesh);
+  place(data, ranks.device, *ranks.replicas);
+  records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
+                {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights,
+                gpu_settings(trainer, ranks));
+
+  if (launch.probe) {
+    records.progress(Phase::probe, 0, 0, probed_steps, {}, true);
+    probe_parity(run, input, *data.train, ranks, [&](const ProbedStep& outcome) { records.probe(outcome); });
+  }
+
+  // 5. Train and evaluate each epoch.
+  if (launch.devices_shared) trainer.measure_seconds_on_core();
+  WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);
+  Passes passes(run, ranks, records);
+  const Checkpoints checkpoints(launch, ranks);
+  for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
+    const Passes::Taken taken = passes.train(trainer, *data.train, epoch);
+    Stopwatch watch;
+    MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
+    const double validation_seconds = watch.lap();
+    weights.epoch_done(trainer.network(), validation);
+    records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
+                   trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(),
+                   std::move(validation), passes.batches(*data.train, epoch)});
+    records.replayed_steps(trainer.why_not_captured());
+    checkpoints.epoch_done(epoch, trainer, weights, records);
+  }
+
+  // 6. Test after training.
+  Stopwatch watch;
+  MetricSums test = passes.evaluate(trainer, *data.test, Phase::test, run.epochs);
+  if (trainer.task().target == Target::next_token) passes.add_translations(test, trainer, *data.test);
+  records.test(watch.lap(), test);
+
+  // 7. Clean up: no rank leaves while another may still need it.
+  ranks.barrier();
+  records.finished();
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,114 @@
+// trainyard-runner: one rank of one run. Reads its place from the environment and its work from
+// $TRAINYARD_RUN.
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "runner/communicator/nccl_communicator.h"
+#include "runner/device/device.h"
+#include "runner/device/process.h"
+#include "runner/device/seat.h"
+#include "runner/device/versions.h"
+#include "runner/training/rank_records.h"
+#include "runner/training/training.h"
+
+namespace {
+
+using namespace trainyard;
+
+constexpr const char* help = R"(trainyard-runner [--records DIR | --version [--json] | --help]
+
+Trains one rank of one run. --records writes to DIR instead of the folder of run.json, which is how to run a rank
+again by hand. --version --json also lists the GPUs that it sees. It reads
+  TRAINYARD_RUN                      path of run.json, which says what to train and where records go
+  RANK, WORLD_SIZE                   its place; default: the only rank
+  LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks on this host, and their number; default: all
+  MASTER_ADDR, MASTER_PORT           the store where ranks meet, as trainyard-store prints it
+  TORCHELASTIC_USE_AGENT_STORE=True  that store is already served; else rank 0 opens it
+  TORCHELASTIC_RUN_ID                prefix of this launch in the store
+Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by SIGTERM.
+)";
+
+// Leaves without destructors: after an error no collective call of theirs may run, and after success they
+// only cost time.
+[[noreturn]] void leave(int code) {
+  std::cout.flush();
+  std::cerr.flush();
+  _exit(code);
+}
+
+[[noreturn]] void fail(const std::exception& error, runner::RankRecords* records) {
+  const std::string text = models::first_line(error.what());
+  std::cerr << "error: " << text << std::endl;
+  try {
+    if (records) records->failed(text);
+  } catch (const std::exception& second) {
+    std::cerr << "error: could not record that: " << models::first_line(second.what()) << std::endl;
+  }
+  leave(1);
+}
+
+// Records go nowhere else than beside the file that asks for them, whatever stands in it.
+void check_records(const experiments::Launch& launch, const std::filesystem::path& run_file) {
+  std::error_code none;
+  if (!std::filesystem::equivalent(launch.records, std::filesystem::absolute(run_file).parent_path(), none))
+    throw UserError("records is " + launch.records.string() + ", and must be the folder of this file",
+                    "--records DIR writes to another", {.file = run_file.string()});
+}
+
+// `records_folder` stands in for the launch's own where it is given.
+[[noreturn]] void run_rank(const std::optional<std::filesystem::path>& records_folder = {}) {
+  runner::die_with_parent();
+  runner::exit_on_sigterm();
+  runner::report_at_terminate();
+  std::optional<runner::RankRecords> records;
+  try {
+    const runner::Environment environment = runner::read_environment();
+    experiments::Launch launch = experiments::read_launch(environment.run_file);
+    if (records_folder) {
+      std::filesystem::create_directories(*records_folder);
+      launch.records = *records_folder;
+      launch.run.checkpoint = "";  // those of the run stay as they are
+    } else {
+      check_records(launch, environment.run_file);
+    }
+    records.emplace(launch, environment.rank);
+    runner::name_device(launch, environment);
+    runner::train(launch, environment, *records);
+  } catch (const std::exception& error) {
+    fail(error, records ? &*records : nullptr);
+  }
+  leave(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  runner::tune_allocator();
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) run_rank();
+  if (arguments.size() == 2 && arguments[0] == "--records") run_rank(arguments[1]);
+  if (arguments == std::vector<std::string>{"--version"}) {
+    std::cout << runner::to_text(runner::versions()) << "\n";
+  } else if (arguments == std::vector<std::string>{"--version", "--json"}) {
+    runner::Versions versions = runner::versions();
+    if (const std::string loaded = runner::nccl_version(); !loaded.empty()) versions.nccl = loaded;
+    nlohmann::ordered_json facts = runner::to_json(versions);
+    facts["gpus"] = runner::to_json(runner::gpus());
+    std::cout << facts << "\n";
+  } else if (arguments == std::vector<std::string>{"--help"}) {
+    std::cout << help;
+  } else {
+    std::cerr << "error: unknown argument " << arguments.front() << "\n" << help;
+    return 2;
+  }
+  return 0;
+}

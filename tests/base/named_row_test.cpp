@@ -1,0 +1,35 @@
+#include "base/named_row.h"
+
+#include <array>
+
+#include <doctest/doctest.h>
+
+using namespace trainyard;
+
+namespace {
+
+struct Fruit {
+  const char* name;
+  int stones;
+};
+
+constexpr std::array fruits{Fruit{"", 0}, Fruit{"cherry", 1}, Fruit{"apple", 0}};
+
+const Fruit& fruit_named(const std::string& name) {
+  return models::named_row(fruits, &Fruit::name, "fruit", name);
+}
+
+}  // namespace
+
+TEST_CASE("a row is found by its name, also by the empty one") {
+  CHECK(&fruit_named("cherry") == &fruits[1]);
+  CHECK(&fruit_named("") == &fruits[0]);
+  CHECK(models::row_or_null(fruits, &Fruit::name, "apple") == &fruits[2]);
+  CHECK(models::row_or_null(fruits, &Fruit::name, "appl") == nullptr);
+}
+
+TEST_CASE("a name of no row is a user's error with the nearest name, else with all names that there are") {
+  CHECK_THROWS_WITH_AS(fruit_named("chery"), "there is no fruit \"chery\"; did you mean \"cherry\"?",
+                       UserError);
+  CHECK_THROWS_WITH_AS(fruit_named("plum"), "there is no fruit \"plum\"; known are cherry, apple", UserError);
+}

@@ -1,0 +1,251 @@
+#include "db/database/database.h"
+
+#include <fstream>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "db/database/schema.h"
+#include "db/ingest/ingest.h"
+#include "db/queries/queries.h"
+#include "tests/db/support/yard.h"
+#include "tests/support/contains.h"
+#include "tests/support/without_rights.h"
+
+using namespace trainyard;
+using namespace trainyard::db;
+using namespace trainyard::db::testing;
+
+namespace {
+
+// The text of the UserError that `work` throws.
+template <typename Work>
+std::string user_error(Work&& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no UserError";
+}
+
+void fill(const std::filesystem::path& file) {
+  Database database = Database::open_for_writing(file);
+  Ingest ingest(database);
+  ingest.journal_entry(run_entry("sweep", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
+}
+
+}  // namespace
+
+TEST_CASE("a new database is in WAL mode, synchronous FULL, with foreign keys and a version") {
+  const TemporaryFolder folder;
+  const Database database = Database::open_for_writing(folder / "results.db");
+  SQLite::Database& connection = database.connection();
+  CHECK(connection.execAndGet("PRAGMA journal_mode").getString() == "wal");
+  CHECK(connection.execAndGet("PRAGMA synchronous").getInt() == 2);
+  CHECK(connection.execAndGet("PRAGMA foreign_keys").getInt() == 1);
+  CHECK(connection.execAndGet("PRAGMA user_version").getInt() == schema_version);
+}
+
+TEST_CASE("a database of schema 1 is brought forward: its runs have tasks, its views are those of today") {
+  const TemporaryFolder folder;
+  {
+    SQLite::Database old(folder / "results.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    old.exec(std::string(migrations().front()));
+    old.exec("CREATE VIEW epoch_rank AS SELECT 1");
+    old.exec(
+        "INSERT INTO run VALUES ('0123456789ab', 'cnn', 'mnist', 'mnist', 'single', 'single', 1, 1, 0, 3, "
+        "'{}', 1)");
+    old.exec(
+        "INSERT INTO run VALUES ('ba9876543210', 'mine', 'mnist', 'mnist', 'mine', 'mine', 1, 1, 0, 3, '{}', "
+        "1)");
+    old.exec("PRAGMA user_version = 1");
+    old.exec("PRAGMA application_id = " + std::to_string(application_id));
+  }
+  CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "older schema 1"));
+  const Database database = Database::open_for_writing(folder / "results.db");
+  CHECK(rows_of(database, "SELECT model, task FROM run") ==
+        std::vector<std::string>{R"(["cnn","classification"])", R"(["mine",null])"});
+  CHECK(select(database, "SELECT expect FROM journal").rows.empty());
+  CHECK(select(database, "SELECT rank FROM epoch_rank").rows.empty());
+  CHECK(names_of(database, "view").size() == views().size());
+}
+
+TEST_CASE("a database marked older than its tables are is refused, named, and left as it was") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  fill(file);
+  for (int version = -1; version < schema_version; ++version) {
+    CAPTURE(version);
+    SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = " + std::to_string(version));
+    const std::string error = user_error([&] { Database::open_for_writing(file); });
+    CHECK_MESSAGE(error.starts_with(file.string() + ": is marked as a database of schema "), error);
+    CHECK(contains(error, "`trainyard db rebuild` makes it anew from the journal"));
+    SQLite::Database left(file);
+    CHECK(left.execAndGet("PRAGMA user_version").getInt() == version);
+    CHECK(left.execAndGet("SELECT COUNT(*) FROM run_summary").getInt() == 1);
+  }
+}
+
+TEST_CASE("a database whose schema cannot be read is refused with what makes it anew") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  fill(file);
+  std::ofstream(file, std::ios::in | std::ios::out).seekp(100) << std::string(3000, 'x');  // its first page
+  for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
+                            user_error([&] { Database::open_read_only(file); })}) {
+    CHECK_MESSAGE(error.starts_with(file.string() + ": is damaged: "), error);
+    CHECK(contains(error, "`trainyard db rebuild` makes it anew from the journal"));
+  }
+}
+
+TEST_CASE("a missing database is an error that names the file and does not create it") {
+  const TemporaryFolder folder;
+  const std::string error = user_error([&] { Database::open_read_only(folder / "results.db"); });
+  CHECK(contains(error, (folder / "results.db").string()));
+  CHECK(contains(error, "trainyard run"));
+  CHECK(!std::filesystem::exists(folder / "results.db"));
+}
+
+TEST_CASE("a file that is no database is refused by both openers and left as it is") {
+  const TemporaryFolder folder;
+  const std::string text =
+      "this is a letter, not a database, and long enough to have a header of 100 bytes: " +
+      std::string(100, '.');
+  std::ofstream(folder / "letter.db") << text;
+  CHECK(contains(user_error([&] { Database::open_read_only(folder / "letter.db"); }), "is not a database"));
+  CHECK(contains(user_error([&] { Database::open_for_writing(folder / "letter.db"); }), "is not a database"));
+  CHECK(std::filesystem::file_size(folder / "letter.db") == text.size());
+}
+
+TEST_CASE("another program's database is refused and left as it is") {
+  const TemporaryFolder folder;
+  SQLite::Database(folder / "foreign.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("CREATE TABLE t (x)");
+  CHECK(
+      contains(user_error([&] { Database::open_read_only(folder / "foreign.db"); }), "not one of trainyard"));
+  CHECK(contains(user_error([&] { Database::open_for_writing(folder / "foreign.db"); }),
+                 "not one of trainyard"));
+  SQLite::Database again(folder / "foreign.db");
+  CHECK(again.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 1);
+}
+
+TEST_CASE("a database of a later release is refused with both versions") {
+  const TemporaryFolder folder;
+  fill(folder / "results.db");
+  SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
+  const std::string error = user_error([&] { Database::open_for_writing(folder / "results.db"); });
+  CHECK(contains(error, "schema 99"));
+  CHECK(contains(error, "knows " + std::to_string(schema_version)));
+  CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "schema 99"));
+}
+
+TEST_CASE("an empty file is not yet a database for readers and becomes one for a writer") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "results.db").close();
+  CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "is empty"));
+  Database::open_for_writing(folder / "results.db");
+  CHECK(experiment_names(Database::open_read_only(folder / "results.db")).empty());
+}
+
+TEST_CASE("opening for writing in a folder that is not there is a user's error") {
+  const TemporaryFolder folder;
+  CHECK(contains(user_error([&] { Database::open_for_writing(folder / "nowhere" / "results.db"); }),
+                 "cannot open"));
+}
+
+TEST_CASE("a reader sees what a writer has committed, while the writer has its next transaction open") {
+  const TemporaryFolder folder;
+  Database writer = Database::open_for_writing(folder / "results.db");
+  Ingest ingest(writer);
+  ingest.journal_entry(run_entry("first", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
+  writer.transaction([&] {
+    ingest.journal_entry(run_entry("second", {make_run("mlp", 1, 1)}, "2026-11-20T09:01:00.000Z"));
+    CHECK(experiment_names(Database::open_read_only(folder / "results.db")) ==
+          std::vector<std::string>{"first"});
+  });
+  CHECK(experiment_names(Database::open_read_only(folder / "results.db")).size() == 2);
+}
+
+TEST_CASE("within one transaction a reader sees one moment, whatever a writer commits meanwhile") {
+  const TemporaryFolder folder;
+  Database writer = Database::open_for_writing(folder / "results.db");
+  Ingest ingest(writer);
+  Database reader = Database::open_read_only(folder / "results.db");
+  reader.transaction([&] {
+    CHECK(experiment_names(reader).empty());
+    ingest.journal_entry(run_entry("first", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
+    CHECK(experiment_names(reader).empty());
+  });
+  CHECK(experiment_names(reader).size() == 1);
+}
+
+TEST_CASE("a read-only connection cannot write") {
+  const TemporaryFolder folder;
+  fill(folder / "results.db");
+  const Database reader = Database::open_read_only(folder / "results.db");
+  CHECK_THROWS_AS(reader.connection().exec("DELETE FROM run"), SQLite::Exception);
+}
+
+TEST_CASE("a database in a folder that cannot be written is readable, with # and % in its name") {
+  const TemporaryFolder folder;
+  const auto yard = folder / "a yard #1 50%25?";
+  std::filesystem::create_directory(yard);
+  fill(yard / "results.db");
+  REQUIRE(!std::filesystem::exists(yard / "results.db-wal"));
+  ::chmod(folder.path().c_str(), 0755);
+  ::chmod(yard.c_str(), 0555);
+  {
+    const WithoutRights nobody;
+    CHECK(experiment_names(Database::open_read_only(yard / "results.db")) ==
+          std::vector<std::string>{"sweep"});
+  }
+  ::chmod(yard.c_str(), 0755);
+}
+
+TEST_CASE("what a killed writer left in the -wal file is never silently left out") {
+  const TemporaryFolder folder;
+  const auto yard = folder / "yard";
+  const auto copy = folder / "copy";
+  std::filesystem::create_directory(yard);
+  std::filesystem::create_directory(copy);
+  {
+    const Database writer = Database::open_for_writing(yard / "results.db");
+    Database another = Database::open_for_writing(yard / "results.db");
+    Ingest(another).journal_entry(run_entry("sweep", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
+    for (const char* name : {"results.db", "results.db-wal"})
+      std::filesystem::copy_file(yard / name, copy / name);  // as after a SIGKILL, without the -shm file
+  }
+  ::chmod(folder.path().c_str(), 0755);
+  ::chmod(copy.c_str(), 0555);
+  {
+    const WithoutRights nobody;
+    CHECK(contains(user_error([&] { Database::open_read_only(copy / "results.db"); }), "-wal"));
+  }
+  ::chmod(copy.c_str(), 0755);
+  CHECK(experiment_names(Database::open_read_only(copy / "results.db")) == std::vector<std::string>{"sweep"});
+}
+
+TEST_CASE("a transaction that throws leaves nothing behind, an inner one only takes back its own part") {
+  const TemporaryFolder folder;
+  Database database = Database::open_for_writing(folder / "results.db");
+  Ingest ingest(database);
+  const auto plan = [&](const std::string& name, std::uint64_t seed) {
+    ingest.journal_entry(run_entry(name, {make_run("mlp", 1, seed)}, "2026-11-20T09:00:00.000Z"));
+  };
+  CHECK_THROWS(database.transaction([&] {
+    plan("first", 0);
+    throw std::runtime_error("stop");
+  }));
+  CHECK(experiment_names(database).empty());
+  database.transaction([&] {
+    plan("outer", 1);
+    CHECK_THROWS(database.transaction([&] {
+      plan("inner", 2);
+      throw std::runtime_error("stop");
+    }));
+  });
+  CHECK(experiment_names(database) == std::vector<std::string>{"outer"});
+}

@@ -1,0 +1,195 @@
+// Attempts whose ranks all say that they have finished, and whose records claim what cannot be.
+#include <SQLiteCpp/Database.h>
+#include <doctest/doctest.h>
+
+#include "db/database/schema.h"
+#include "db/ingest/attempt_fault.h"
+#include "db/ingest/ingest.h"
+#include "db/ingest/maintenance.h"
+#include "db/queries/resumable.h"
+#include "tests/db/support/checked_yard.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::db;
+using namespace trainyard::db::testing;
+using nlohmann::json;
+
+namespace {
+
+json sums(double correct, double weight) {
+  return json::array({metric("train", "loss", 5, weight), metric("train", "correct", correct, weight)});
+}
+
+json epoch_of(std::int64_t epoch, const json& metrics, double seconds = 1) {
+  json body = epoch_body(epoch, seconds, 0.5);
+  body["metrics"] = metrics;
+  return body;
+}
+
+// An attempt whose ranks have these records before their `end`s.
+void attempt_of(Yard& yard, const experiments::Run& run, int number,
+                const std::vector<std::vector<std::pair<std::string, json>>>& ranks,
+                std::optional<experiments::Resumes> resumes = {}, bool finished = true) {
+  auto launch = make_launch(run, number);
+  launch.resumes = resumes;
+  yard.ingest.run_file(experiments::to_json(launch));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    Spool spool(run, number, static_cast<int>(rank));
+    for (const auto& [type, body] : ranks[rank]) yard.ingest.record(spool.next(type, body));
+    if (finished) yard.ingest.record(spool.next("end", end_body("finished", 2)));
+  }
+}
+
+std::string fault_of(const Yard& yard, const experiments::Run& run, int attempt = 1) {
+  const auto fault = attempt_fault(yard.database, key(run), attempt);
+  return fault ? fault->error : "";
+}
+
+std::string state_of(const Yard& yard) {
+  return select(yard.database, "SELECT status FROM run_summary").rows.at(0).at(0).get<std::string>();
+}
+
+}  // namespace
+
+TEST_CASE("each rank owes each epoch asked for, and what is missing is said") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 7);
+  yard.plan({run});
+  std::vector<std::pair<std::string, json>> all, some;
+  for (const int epoch : {1, 2, 3, 4, 5, 6, 7}) all.emplace_back("epoch", epoch_of(epoch, sums(1, 4)));
+  for (const int epoch : {1, 3, 4}) some.emplace_back("epoch", epoch_of(epoch, sums(1, 4)));
+  attempt_of(yard, run, 1, {all, some});
+  CHECK(fault_of(yard, run) ==
+        "rank 1 says that it has finished, but of the 7 epochs asked for it has recorded none of epochs 2, 5 "
+        "to 7");
+  CHECK(state_of(yard) == "failed");
+  CHECK(select(yard.database, "SELECT failure FROM run_summary").rows[0][0] == fault_of(yard, run));
+  CHECK(final_metrics(yard.database, "sweep").empty());
+  attempt_of(yard, run, 2, {all, all});
+  CHECK(state_of(yard) == "finished");
+}
+
+TEST_CASE("of an epoch whose record cannot be read the reason is said") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0, 1);
+  yard.plan({run});
+  attempt_of(yard, run, 1, {{{"epoch", epoch_of(1, json::array({metric("train", "loss", 5, 4)}))}}});
+  CHECK(fault_of(yard, run).empty());
+  json body = epoch_of(1, sums(1, 4));
+  body["metrics"][0]["weight"] = nullptr;
+  attempt_of(yard, run, 2, {{{"epoch", body}}});
+  CHECK(contains(fault_of(yard, run, 2),
+                 "none of epoch 1; a record (seq 0) could not be read: member weight must be a number"));
+  CHECK(state_of(yard) == "finished");  // attempt 1 counts
+}
+
+TEST_CASE("epochs of a chain of attempts count together, and a fault in what was resumed is the run's") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0, 4);
+  yard.plan({run});
+  const auto epochs = [](std::initializer_list<int> numbers, double correct) {
+    std::vector<std::vector<std::pair<std::string, json>>> ranks(1);
+    for (const int epoch : numbers) ranks[0].emplace_back("epoch", epoch_of(epoch, sums(correct, 4)));
+    return ranks;
+  };
+  attempt_of(yard, run, 1, epochs({1, 2, 3}, 9), {}, false);
+  attempt_of(yard, run, 2, epochs({3, 4}, 1), experiments::Resumes{1, 2});
+  CHECK(contains(fault_of(yard, run, 2), "rank 0, epoch 1: train correct has the sum 9 of a weight of 4"));
+  CHECK(attempt_fault(yard.database, key(run), 2)->attempt == 1);
+  CHECK(resumable_attempts(yard.database, key(run)).empty());  // or the next attempt would end as this one
+  attempt_of(yard, run, 3, epochs({1, 2, 3}, 2), {}, false);
+  CHECK(resumable_attempts(yard.database, key(run)).size() == 1);
+  attempt_of(yard, run, 4, epochs({3, 4}, 1), experiments::Resumes{3, 2});
+  CHECK(fault_of(yard, run, 4).empty());
+  CHECK(state_of(yard) == "finished");
+}
+
+TEST_CASE("weights of a phase stay the same over all ranks, however the ranks share them") {
+  const auto two_ranks = [](double first, double second, const std::string& sampler) {
+    Yard yard;
+    auto run = make_run("mlp", 2, 0, 2);
+    run.sampler = sampler;
+    yard.plan({run});
+    using Records = std::vector<std::pair<std::string, json>>;
+    attempt_of(yard, run, 1,
+               {Records{{"epoch", epoch_of(1, sums(1, 4))}, {"epoch", epoch_of(2, sums(1, first))}},
+                Records{{"epoch", epoch_of(1, sums(1, 4))}, {"epoch", epoch_of(2, sums(1, second))}}});
+    return fault_of(yard, run);
+  };
+  CHECK(two_ranks(3, 5, "exact").empty());
+  CHECK(two_ranks(4, 5, "exact") ==
+        "rank 1, epoch 2: train correct has a weight of 5, but in epoch 1 of 4, and over all ranks it must "
+        "stay the same");
+  CHECK(two_ranks(4, 5, "distributed").empty());  // sentences that fill up are longer or shorter
+}
+
+TEST_CASE(
+    "times fit into what the orchestrator has measured of the attempt, by its own clock or the time of day") {
+  struct Case {
+    json exited;
+    double train_seconds;
+    bool impossible;
+  };
+  for (const Case& each : {Case{{{"seconds", 4.0}}, 1, false}, Case{{{"seconds", 2.5}}, 1, true},
+                           Case{json::object(), 1, false}, Case{json::object(), 3, true}}) {
+    Yard yard;
+    const auto run = make_run("mlp", 1, 0, 2);
+    yard.plan({run});
+    attempt_of(yard, run, 1,
+               {{{"epoch", epoch_of(1, sums(1, 4), each.train_seconds)},
+                 {"epoch", epoch_of(2, sums(1, 4), each.train_seconds)}}});
+    CHECK(fault_of(yard, run).empty());        // nobody has measured it yet
+    Spool orchestrator(run, 1, std::nullopt);  // a second from record to record
+    for (const char* type : {"leased", "launched", "message", "message"})
+      yard.ingest.record(orchestrator.next(type, {{"level", "info"}, {"text", "later"}}));
+    json exited = each.exited;
+    exited["of_rank"] = 0;
+    yard.ingest.record(orchestrator.next("exited", exited));
+    CHECK(state_of(yard) == (each.impossible ? "failed" : "finished"));
+    if (each.impossible)
+      CHECK_MESSAGE(
+          contains(fault_of(yard, run), "rank 0, epoch 2: train_seconds and validation_seconds are "),
+          fault_of(yard, run));
+  }
+}
+
+TEST_CASE("an older database is brought forward to what a rebuild of its files gives") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  const auto good = make_run("mlp", 1, 0, 1), bad = make_run("mlp", 1, 1, 1);
+  const auto rows = [&](const Database& database) {
+    return rows_of(database, "SELECT run_key, status, failure FROM run_state");
+  };
+  const auto fill = [&](Database& database) {
+    Ingest ingest(database);
+    ingest.journal_entry(run_entry("sweep", {good, bad}, "2026-11-20T08:00:00.000Z"));
+    for (const auto& run : {good, bad}) {
+      ingest.run_file(experiments::to_json(make_launch(run)));
+      Spool spool(run, 1, 0);
+      ingest.record(spool.next("epoch", epoch_of(1, sums(key(run) == key(bad) ? 253 : 2, 100))));
+      ingest.record(spool.next("end", end_body("finished", 2)));
+    }
+  };
+  std::vector<std::string> expected;
+  {
+    Database database = Database::open_for_writing(file);
+    fill(database);
+    expected = rows(database);
+  }
+  {  // as the release before this one has it
+    SQLite::Database old(file, SQLite::OPEN_READWRITE);
+    for (const std::string& view : views())
+      old.exec("DROP VIEW " + view.substr(view.find("VIEW ") + 5, view.find(" AS") - view.find("VIEW ") - 5));
+    old.exec("DROP TABLE attempt_fault");
+    old.exec("UPDATE run_state SET status = 'finished', failure = NULL");
+    old.exec("PRAGMA user_version = 9");
+  }
+  CHECK_THROWS_AS(Database::open_read_only(file), OlderSchemaError);
+  const Database database = Database::open_for_writing(file);
+  CHECK(rows(database) == expected);
+  CHECK(select(database, "SELECT failure FROM run_summary WHERE status = 'failed'").rows.at(0).at(0) ==
+        "rank 0, epoch 1: train correct has the sum 253 of a weight of 100, and it counts from 0 to its "
+        "weight");
+  CHECK(final_metrics(database, "sweep").size() == 1);
+}

@@ -1,0 +1,347 @@
+// Numbers of the views, against sums worked out by hand.
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "db/queries/queries.h"
+#include "tests/db/support/checked_yard.h"
+
+using namespace trainyard;
+using namespace trainyard::db;
+using namespace trainyard::db::testing;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> columns(const Database& database, const std::string& view) {
+  return select(database, "SELECT * FROM " + view).columns;
+}
+
+}  // namespace
+
+TEST_CASE("the public views have their promised columns in their promised order") {
+  const CheckedYard yard;
+  using Names = std::vector<std::string>;
+  CHECK(columns(yard.database, "epoch_average") ==
+        Names{"run_key", "experiment", "model", "strategy", "seed", "epoch", "train_loss", "train_accuracy",
+              "validation_loss", "validation_accuracy", "train_seconds", "validation_seconds",
+              "energy_joules", "peak_device_bytes"});
+  CHECK(columns(yard.database, "epoch_rank") ==
+        Names{"run_key", "experiment", "model", "strategy", "seed", "rank", "epoch", "train_loss",
+              "train_accuracy", "validation_loss", "validation_accuracy", "train_seconds",
+              "validation_seconds", "energy_joules", "energy_device", "peak_device_bytes"});
+  CHECK(columns(yard.database, "final_metrics") ==
+        Names{"run_key", "experiment", "model", "strategy", "seed", "train_loss", "train_accuracy",
+              "validation_loss", "validation_accuracy", "test_loss", "test_accuracy", "epoch_train_seconds",
+              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes", "variant"});
+  CHECK(columns(yard.database, "run_axis") == Names{"run_key", "name", "value"});
+  Names summary = columns(yard.database, "run_summary");
+  summary.resize(8);
+  CHECK(summary == Names{"run_key", "experiment", "model", "strategy", "seed", "status", "epochs",
+                         "total_train_seconds"});
+}
+
+TEST_CASE("an average is the sum of sums over the sum of weights, not the mean of means") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 4);
+  yard.plan({run});
+  finish(yard.ingest, run, make_launch(run), {5, 2, 3});
+  const auto epochs = epoch_averages(yard.database, "sweep");
+  REQUIRE(epochs.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double epoch = static_cast<double>(i) + 1;
+    CHECK(epochs[i].epoch == i + 1);
+    CHECK(epochs[i].replica == -1);
+    CHECK(epochs[i].seed == 4);
+    CHECK(epochs[i].train_loss == doctest::Approx((100 + 200) / epoch / (40 + 80)));
+    CHECK(epochs[i].train_accuracy == doctest::Approx(90.0 / 120));
+    CHECK(epochs[i].validation_loss == doctest::Approx(48.0 / 24));
+    CHECK(epochs[i].validation_accuracy == doctest::Approx(12.0 / 24));
+  }
+  const FinalMetrics final = yard.final();
+  CHECK(final.train_loss == doctest::Approx(300.0 / 3 / 120));
+  CHECK(final.test_loss == doctest::Approx(9.0 / 30));
+  CHECK(final.test_accuracy == doctest::Approx(27.0 / 30));
+  CHECK(final.epochs == 3);
+  CHECK(run_summaries(yard.database).at(0).test_accuracy == doctest::Approx(27.0 / 30));
+}
+
+TEST_CASE("ranks of unequal parts are weighed by their samples") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 1);
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  Spool zero(run, 1, 0), one(run, 1, 1);
+  yard.ingest.record(zero.next(
+      "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 30, 10), metric("train", "correct", 10, 10)})));
+  yard.ingest.record(one.next(
+      "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 10, 30), metric("train", "correct", 0, 30)})));
+  const auto epochs = epoch_averages(yard.database, "sweep");
+  CHECK(epochs.at(0).train_loss == doctest::Approx(1.0));       // the mean of means is 5/3
+  CHECK(epochs.at(0).train_accuracy == doctest::Approx(0.25));  // the mean of means is 1/2
+  const auto ranks = epoch_replicas(yard.database, "sweep");
+  REQUIRE(ranks.size() == 2);
+  CHECK(ranks[0].replica == 0);
+  CHECK(ranks[0].train_loss == doctest::Approx(3.0));
+  CHECK(ranks[1].train_loss == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("what is not measured, or of no samples, is not defined") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 1);
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  Spool zero(run, 1, 0), one(run, 1, 1);
+  yard.ingest.record(zero.next(
+      "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10), metric("validation", "correct", 0, 0)})));
+  yard.ingest.record(one.next("epoch", epoch_body(1, 2, 1)));
+  const EpochRow average = epoch_averages(yard.database, "sweep").at(0);
+  CHECK(average.train_loss == doctest::Approx(0.5));  // only a last stage writes metrics
+  CHECK(std::isnan(average.train_accuracy));
+  CHECK(std::isnan(average.validation_loss));
+  CHECK(std::isnan(average.validation_accuracy));
+  CHECK(std::isnan(epoch_replicas(yard.database, "sweep").at(1).train_loss));
+  CHECK(std::isnan(run_summaries(yard.database).at(0).test_accuracy));
+}
+
+TEST_CASE("a rank whose loss is not a number makes the average not a number") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 1);
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  Spool zero(run, 1, 0), one(run, 1, 1);
+  yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
+  yard.ingest.record(one.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", nullptr, 10)})));
+  CHECK(std::isnan(epoch_averages(yard.database, "sweep").at(0).train_loss));
+}
+
+TEST_CASE("the time of an epoch is that of its slowest rank") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 2);
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  Spool zero(run, 1, 0), one(run, 1, 1);
+  yard.ingest.record(zero.next("epoch", epoch_body(1, 4, 0.5)));
+  yard.ingest.record(zero.next("epoch", epoch_body(2, 1, 0.25)));
+  yard.ingest.record(one.next("epoch", epoch_body(1, 3, 1.0)));
+  yard.ingest.record(one.next("epoch", epoch_body(2, 2, 0.125)));
+  yard.ingest.record(zero.next("end", end_body("finished", 6)));
+  yard.ingest.record(one.next("end", end_body("finished", 7)));
+  const auto epochs = epoch_averages(yard.database, "sweep");
+  CHECK(epochs.at(0).train_seconds == 4);
+  CHECK(epochs.at(1).train_seconds == 2);
+  CHECK(epochs.at(0).validation_seconds == 1.0);
+  CHECK(run_summaries(yard.database).at(0).total_train_seconds == 4 + 2);
+  CHECK(run_summaries(yard.database).at(0).total_seconds == 7);
+  CHECK(yard.final().total_validation_seconds == doctest::Approx(1.0 + 0.25));
+}
+
+TEST_CASE("seconds per epoch are the median after the first; of fewer than 3 none is dropped") {
+  const std::vector<std::pair<std::vector<double>, double>> cases{
+      {{9}, 9},                 // one epoch: itself
+      {{9, 1}, 5},              // two: their mean, none dropped
+      {{9, 1, 4}, 2.5},         // three: the first is dropped
+      {{9, 5, 1, 3}, 3},        // odd number left
+      {{9, 5, 1, 3, 100}, 4},   // even: mean of the two in the middle
+      {{1, 7, 7, 7, 8, 6}, 7},  // ties
+  };
+  for (const auto& [given, expected] : cases) {
+    const auto& seconds = given;  // a binding cannot be captured
+    Yard yard;
+    const auto run = make_run("mlp", 1, 0, static_cast<std::int64_t>(seconds.size()));
+    yard.plan({run});
+    finish(yard.ingest, run, make_launch(run), seconds);
+    CAPTURE(seconds.size());
+    CHECK(yard.final().epoch_train_seconds == doctest::Approx(expected));
+  }
+}
+
+TEST_CASE("each run has its own median") {
+  CheckedYard yard;
+  const auto fast = make_run("mlp", 1, 0, 4), slow = make_run("mlp", 1, 1, 4);
+  yard.plan({fast, slow});
+  finish(yard.ingest, fast, make_launch(fast), {9, 1, 2, 3});
+  finish(yard.ingest, slow, make_launch(slow), {9, 10, 30, 20});
+  const auto finals = final_metrics(yard.database, "sweep");
+  REQUIRE(finals.size() == 2);
+  CHECK(finals[0].epoch_train_seconds == 2);
+  CHECK(finals[1].epoch_train_seconds == 20);
+}
+
+TEST_CASE("an epoch of a running run has an average once all ranks have written it") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0);
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  Spool zero(run, 1, 0), one(run, 1, 1);
+  yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
+  CHECK(epoch_averages(yard.database, "sweep").empty());
+  CHECK(epoch_replicas(yard.database, "sweep").size() == 1);
+  CHECK(run_summaries(yard.database).at(0).epochs_done == 0);
+  yard.ingest.record(one.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
+  CHECK(epoch_averages(yard.database, "sweep").size() == 1);
+  CHECK(run_summaries(yard.database).at(0).epochs_done == 1);
+}
+
+TEST_CASE("the finished attempt counts for a run, else the latest") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0);
+  yard.plan({run});
+  const auto fail = [&](int attempt) {
+    yard.ingest.run_file(experiments::to_json(make_launch(run, attempt)));
+    Spool orchestrator(run, attempt, std::nullopt), zero(run, attempt, 0);
+    yard.ingest.record(zero.next("epoch", epoch_body(1, 10.0 * attempt, 1)));
+    yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}, {"error", "it broke"}}));
+  };
+  fail(1);
+  fail(2);
+  CHECK(epoch_averages(yard.database, "sweep").at(0).train_seconds == 20);
+  CHECK(final_metrics(yard.database, "sweep").empty());
+  finish(yard.ingest, run, make_launch(run, 3), {1, 2, 3});
+  fail(4);
+  const RunSummary summary = run_summaries(yard.database).at(0);
+  CHECK(summary.status == "finished");
+  CHECK(summary.attempts == 4);
+  CHECK(summary.failure.empty());
+  CHECK(summary.total_train_seconds == 1 + 2 + 3);
+  CHECK(epoch_averages(yard.database, "sweep").size() == 3);
+}
+
+TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0, 6);
+  yard.plan({run});
+  const auto attempt = [&](int number, int first, int last, std::optional<int> resumes, int after) {
+    json launch = experiments::to_json(make_launch(run, number));
+    if (resumes) launch.update({{"resumes_attempt", *resumes}, {"resumes_after_epoch", after}});
+    yard.ingest.run_file(launch);
+    Spool zero(run, number, 0);
+    for (int epoch = first; epoch <= last; ++epoch)
+      yard.ingest.record(zero.next("epoch", epoch_body(epoch, 100.0 * number + epoch, 1)));
+    return zero;
+  };
+  attempt(1, 1, 3, std::nullopt, 0);  // its last checkpoint is of epoch 2
+  attempt(2, 3, 5, 1, 2);             // its last checkpoint is of epoch 4
+  attempt(3, 1, 2, std::nullopt, 0);  // began anew, and is resumed by nobody
+  Spool last = attempt(4, 5, 6, 2, 4);
+  yard.ingest.record(last.next("end", end_body("finished", 9)));
+  const auto epochs = epoch_averages(yard.database, "sweep");
+  std::vector<double> seconds;
+  seconds.reserve(epochs.size());
+  for (const EpochRow& epoch : epochs) seconds.push_back(epoch.train_seconds);
+  CHECK(seconds == std::vector<double>{101, 102, 203, 204, 405, 406});
+  CHECK(epoch_replicas(yard.database, "sweep").size() == 6);
+  CHECK(run_summaries(yard.database).at(0).total_train_seconds == 101 + 102 + 203 + 204 + 405 + 406);
+}
+
+TEST_CASE("an attempt that claims to resume itself or a later one ends the chain there") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0);
+  yard.plan({run});
+  json launch = experiments::to_json(make_launch(run, 1));
+  launch.update({{"resumes_attempt", 1}, {"resumes_after_epoch", 7}});
+  yard.ingest.run_file(launch);
+  Spool zero(run, 1, 0);
+  yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1)));
+  CHECK(epoch_averages(yard.database, "sweep").size() == 1);
+}
+
+TEST_CASE("times count where the host was exclusive and no device was shared") {
+  for (const bool exclusive : {true, false})
+    for (const bool shared : {true, false}) {
+      Yard yard;
+      const auto run = make_run("mlp", 1, 0);
+      yard.plan({run});
+      auto launch = make_launch(run);
+      launch.host_exclusive = exclusive;
+      launch.devices_shared = shared;
+      finish(yard.ingest, run, launch, {1, 2, 3});
+      CHECK(yard.final().times_count == (exclusive && !shared));
+    }
+}
+
+namespace {
+
+// The reason why the times of the only run do not count, as all places say it; empty if they do.
+std::string times_problem(const Yard& yard) {
+  const auto text = [](const nlohmann::json& value) {
+    return value.is_null() ? std::string() : value.get<std::string>();
+  };
+  const FinalMetrics final = yard.final();
+  const auto rows =
+      select(yard.database,
+             "SELECT s.times_problem, s.times_count, r.times_problem, r.times_count, "
+             "t.times_count FROM attempt_summary s JOIN run_summary r USING (run_key) JOIN attempt t "
+             "USING (run_key) WHERE r.run_key = '" +
+                 final.run_key + "'")
+          .rows;
+  REQUIRE(rows.size() == 1);
+  CHECK(text(rows[0][0]) == final.times_problem);
+  CHECK(text(rows[0][2]) == final.times_problem);
+  for (const std::size_t flag : {1U, 3U, 4U}) CHECK((rows[0][flag] == 1) == final.times_problem.empty());
+  CHECK(final.times_count == final.times_problem.empty());
+  return final.times_problem;
+}
+
+}  // namespace
+
+TEST_CASE("times of ranks with fewer cores than threads do not count, and the reason is kept") {
+  struct Case {
+    std::vector<std::vector<int>> cores;
+    int threads;
+    std::string problem;
+  };
+  for (const auto& [cores, threads, problem] :
+       {Case{{{0}}, 1, ""}, Case{{{0, 1}}, 2, ""}, Case{{{0}}, 2, "a rank had 1 core for 2 threads"},
+        Case{{{0, 1}}, 4, "a rank had 2 cores for 4 threads"}, Case{{}, 2, ""}, Case{{{0, 1}}, 1, ""}}) {
+    CheckedYard yard;
+    const auto run = make_run("mlp", 1, 0);
+    yard.plan({run});
+    auto launch = make_launch(run);
+    launch.cores = cores;
+    launch.circumstances.threads_per_rank = threads;
+    finish(yard.ingest, run, launch, {1, 2, 3});
+    CHECK(times_problem(yard) == problem);
+  }
+}
+
+TEST_CASE("what other processes took is a column, and if it was too much the times do not count") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 1, 0);
+  yard.plan({run});
+  finish(yard.ingest, run, make_launch(run), {1, 2, 3});
+  CHECK(std::isnan(yard.final().other_share));  // as of releases that did not record it
+  Spool orchestrator(run, 1, std::nullopt);
+  yard.ingest.record(
+      orchestrator.next("processor_use", {{"cores", 1}, {"limit", 0.02}, {"other_share", 0.01}}));
+  CHECK(times_problem(yard).empty());
+  CHECK(yard.final().other_share == 0.01);
+  CHECK(attempts_of_run(yard.database, key(run)).at(0).other_share == 0.01);
+  const std::string why = "other processes took 31 % of its cores (limit 2 %)";
+  yard.ingest.record(orchestrator.next("processor_use", {{"cores", 1}, {"other_share", 0.31}, {"why", why}}));
+  CHECK(times_problem(yard) == why);
+  CHECK(attempts_of_run(yard.database, key(run)).at(0).times_problem == why);
+  const auto finished = finished_runs(
+      yard.database, {{key(run), experiments::circumstances_hash(make_launch(run).circumstances)}});
+  CHECK(finished.times_problems == std::map<std::string, std::string>{{key(run), why}});
+}
+
+TEST_CASE("parts of the time are means over the timed epochs and the ranks") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0);
+  yard.plan({run});
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  for (int rank = 0; rank < 2; ++rank) {
+    Spool spool(run, 1, rank);
+    for (int epoch = 1; epoch <= 3; ++epoch) {
+      json body = epoch_body(epoch, 1, 1);
+      body["seconds"] = {{"data", epoch + 10 * rank}, {"forward", 0.5}};
+      yard.ingest.record(spool.next("epoch", body));
+    }
+  }
+  const auto parts = time_parts(yard.database, "sweep");
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].seconds.at("data") == doctest::Approx((2 + 3 + 12 + 13) / 4.0));
+  CHECK(parts[0].seconds.at("forward") == 0.5);
+  CHECK(!parts[0].seconds.contains("bubble"));
+}

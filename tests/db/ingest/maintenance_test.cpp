@@ -1,0 +1,223 @@
+// A database that is looked after: checked, copied, made again from the files, brought forward.
+#include "db/ingest/maintenance.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "db/database/schema.h"
+#include "db/ingest/file_system.h"
+#include "db/ingest/ingest.h"
+#include "db/ingest/replay.h"
+#include "db/queries/queries.h"
+#include "tests/db/support/live_yard.h"
+#include "tests/db/support/yard.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::db;
+using namespace trainyard::db::testing;
+
+namespace {
+
+// One run that finished and one that is planned, as files and in the database.
+struct Small : LiveYard {
+  experiments::Run done = make_run("mlp", 1, 0), planned = make_run("mlp", 1, 1);
+  std::string key = experiments::run_key(done);
+
+  Small() {
+    journal(run_entry("sweep", {done, planned}, "2026-11-20T08:00:00.000Z"));
+    LiveAttempt attempt(*this, done, 1, "2026-11-20T08:00:01.000Z");
+    for (int number = 1; number <= 3; ++number) epoch(attempt, 0, number);
+    end(attempt, 0, "finished");
+    attempt.collect();
+  }
+
+  std::filesystem::path spool() const {
+    return folder.path() / "runs" / key / "attempt-1" / experiments::rank_records_name(0);
+  }
+  void sql(const std::string& statement) const {
+    SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec(statement);
+  }
+};
+
+std::vector<std::string> all_rows(const Database& database) {
+  std::vector<std::string> rows;
+  for (const std::string& name : names_of(database, "view"))
+    for (const std::string& row : rows_of(database, "SELECT * FROM " + name)) rows.push_back(name + row);
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a sound database is the same as its files; one that was changed by hand is not, table by table") {
+  const Small yard;
+  CHECK(damage(yard.live).empty());
+  CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
+  yard.sql("UPDATE metric SET sum = sum + 1 WHERE epoch = 2 AND name = 'correct' AND phase = 'train'");
+  yard.sql("DELETE FROM epoch WHERE epoch = 3");
+  CHECK(check_files(yard.folder.path(), &yard.live).differences ==
+        std::vector<std::string>{"epoch: 1 rows are in the files only, 0 in the database only",
+                                 "metric: 1 rows are in the files only, 1 in the database only"});
+  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.check"));
+}
+
+TEST_CASE(
+    "a line of the journal or of a spool that cannot be read is named, also where nothing is compared") {
+  Small yard;
+  append_line(yard.folder / "journal.jsonl", "garbage\n{}\n");
+  append_line(yard.spool(), "{\"v\":1,\n");
+  const std::string journal = (yard.folder / "journal.jsonl").string();
+  for (const Database* database : {&std::as_const(yard.live), static_cast<const Database*>(nullptr)}) {
+    const FileCheck found = check_files(yard.folder.path(), database);
+    CHECK(found.differences.empty());
+    REQUIRE(found.unreadable.size() == 3);
+    CHECK(found.unreadable[0] == journal + ":2: not JSON at byte 1");
+    CHECK(found.unreadable[1].starts_with(journal + ":3: not a journal entry: "));
+    CHECK(found.unreadable[2] == yard.spool().string() + ":6: not JSON at byte 8");
+  }
+}
+
+TEST_CASE("a journal entry that was damaged after the database took it is a difference and a line") {
+  Small yard;
+  auto lines = lines_of(yard.folder / "journal.jsonl");
+  REQUIRE(lines.size() == 1);
+  std::ofstream(yard.folder / "journal.jsonl") << "x" << lines[0].substr(1) << '\n';
+  const FileCheck found = check_files(yard.folder.path(), &yard.live);
+  CHECK(found.unreadable.size() == 1);
+  CHECK(std::ranges::find(found.differences,
+                          "experiment: 0 rows are in the files only, 1 in the database only") !=
+        found.differences.end());
+}
+
+TEST_CASE("rows that refer to nothing are damage") {
+  const Small yard;
+  yard.sql("PRAGMA foreign_keys = OFF; DELETE FROM attempt");
+  CHECK(contains(damage(yard.live).at(0), "refers to nothing"));
+}
+
+TEST_CASE("a copy has all that was committed, and is not put over a file that is there") {
+  Small yard;
+  back_up(Database::open_read_only(yard.folder / "results.db"), yard.folder / "copy.db");
+  CHECK(all_rows(Database::open_read_only(yard.folder / "copy.db")) == all_rows(yard.live));
+  CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "none/copy.db"),
+                       doctest::Contains("none/copy.db: cannot be written"), UserError);
+  CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "copy.db"), doctest::Contains("is there already"),
+                       UserError);
+}
+
+TEST_CASE(
+    "of two copies to one file at a time the second is refused; what a killed one left is written over") {
+  Small yard;
+  const auto copy = yard.folder / "copy.db", unfinished = yard.folder / "copy.db.unfinished";
+  std::ofstream(unfinished) << std::string(100'000, 'x');
+  const int other = ::open(unfinished.c_str(), O_RDWR | O_CLOEXEC);  // as another copy holds it
+  REQUIRE(::flock(other, LOCK_EX) == 0);
+  CHECK_THROWS_WITH_AS(back_up(yard.live, copy),
+                       doctest::Contains("copy.db: is being written by another `trainyard db backup`"),
+                       UserError);
+  CHECK(std::filesystem::file_size(unfinished) == 100'000);
+  ::close(other);  // however it ended
+  back_up(yard.live, copy);
+  CHECK(all_rows(Database::open_read_only(copy)) == all_rows(yard.live));
+  CHECK_FALSE(std::filesystem::exists(unfinished));
+}
+
+TEST_CASE("a database made again has equal views; the old file is kept") {
+  const Small yard;
+  const auto before = all_rows(yard.live);
+  std::ofstream(yard.folder / "results.db", std::ios::in | std::ios::out).seekp(100)
+      << std::string(4000, 'x');
+  const Replay result = rebuild(yard.folder.path());
+  CHECK(result.records == 5);
+  CHECK(result.problems.empty());
+  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db-wal"));
+  CHECK(std::filesystem::exists(yard.folder / "results.db.before-rebuild"));
+  CHECK(all_rows(Database::open_read_only(yard.folder / "results.db")) == before);
+}
+
+TEST_CASE("a database that was moved away is made again from the files when the yard is next opened") {
+  Small yard;
+  const auto before = all_rows(yard.live);
+  for (const char* name : {"results.db", "results.db-wal", "results.db-shm"})
+    std::filesystem::remove(yard.folder / name);
+  CHECK(all_rows(open_yard_for_writing(yard.folder.path())) == before);
+}
+
+TEST_CASE("a journal entry whose writer was killed before the database had it is taken when next opened") {
+  Small yard;
+  append_line(yard.folder / "journal.jsonl",
+              run_entry("later", {make_run("mlp", 1, 7)}, "2026-11-20T09:00:00.000Z").dump() + "\n");
+  CHECK(experiment_names(yard.live) == std::vector<std::string>{"sweep"});
+  CHECK(experiment_names(open_yard_for_writing(yard.folder.path())) ==
+        std::vector<std::string>{"sweep", "later"});
+}
+
+TEST_CASE("links in a yard are not followed by a replay") {
+  const Small yard;
+  const auto runs = yard.folder.path() / "runs";
+  const TemporaryFolder elsewhere;
+  std::filesystem::rename(runs / yard.key, elsewhere / "stolen");
+  std::filesystem::create_directory_symlink(elsewhere / "stolen", runs / yard.key);
+  Database again = Database::open_for_writing(elsewhere / "again.db");
+  CHECK(replay(yard.folder.path(), again).records == 0);
+}
+
+namespace {
+
+// Of attempts, what schema 9 added: whether times count followed from the launch alone before.
+constexpr const char* without_times_problems = R"sql(
+ALTER TABLE attempt DROP COLUMN times_count;
+ALTER TABLE attempt DROP COLUMN times_problem;
+ALTER TABLE attempt DROP COLUMN other_share;
+ALTER TABLE attempt DROP COLUMN overlapped;
+ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (host_exclusive AND NOT devices_shared);
+)sql";
+
+}  // namespace
+
+TEST_CASE("how runs stand is made from the records when a database of schema 2 is brought forward") {
+  Small yard;
+  const auto before = all_rows(yard.live);
+  for (const std::string& view : names_of(yard.live, "view")) yard.sql("DROP VIEW " + view);
+  yard.sql("DROP TABLE run_state; DROP TABLE attempt_chain; ALTER TABLE removed DROP COLUMN up_to_attempt");
+  yard.sql("DROP TABLE probe_layer; DROP TABLE probe; DROP TABLE attempt_epoch; DROP TABLE run_final");
+  yard.sql("DROP INDEX run_of_model; DROP TABLE attempt_fault");
+  yard.sql(without_times_problems);
+  for (const std::string column : {"energy_joules", "energy_device", "peak_device_bytes", "batches"})
+    yard.sql("ALTER TABLE epoch DROP COLUMN " + column);
+  yard.sql("PRAGMA user_version = 2");
+  CHECK(all_rows(Database::open_for_writing(yard.folder / "results.db")) == before);
+}
+
+TEST_CASE("a removal names attempts: a clock set back neither hides later ones nor brings back old ones") {
+  Small yard;
+  nlohmann::json removal = rm_entry({yard.key}, "2026-11-20T12:00:00.000Z");
+  removal["attempts"] = {{yard.key, 1}};
+  yard.journal(removal);
+  yard.journal(run_entry("sweep", {yard.done}, "2026-11-20T08:30:00.000Z"));
+  CHECK(yard.ingest.run_file(experiments::to_json(make_launch(yard.done, 1, "2026-11-20T13:00:00.000Z"))) ==
+        Accepted::refused);
+  LiveAttempt attempt(yard, yard.done, 2, "2026-11-20T07:00:00.000Z");  // the clock was set back
+  for (int number = 1; number <= 3; ++number) epoch(attempt, 0, number);
+  end(attempt, 0, "finished");
+  attempt.collect();
+  CHECK(keys_with_status(yard.live, "finished") == std::set<std::string>{yard.key});
+  CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
+}
+
+TEST_CASE("network file systems are known by their numbers in the kernel's headers, local ones are none") {
+  CHECK(network_file_system(0x6969) == "NFS");
+  CHECK(network_file_system(0xFF534D42) == "CIFS");
+  CHECK(network_file_system(0x0BD00BD0) == "Lustre");
+  for (const unsigned long local : {0xEF53UL, 0x58465342UL, 0x9123683EUL, 0x01021994UL, 0x794C7630UL})
+    CHECK(network_file_system(local).empty());  // ext4, XFS, Btrfs, tmpfs, overlayfs
+  const TemporaryFolder folder;
+  CHECK_NOTHROW(refuse_network_file_system(folder / "yard that is not there yet"));
+}

@@ -1,0 +1,134 @@
+// What epochs took of the devices: energy counts once a device, memory is that of the rank that needed most.
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "db/database/schema.h"
+#include "tests/db/support/checked_yard.h"
+
+using namespace trainyard;
+using namespace trainyard::db;
+using namespace trainyard::db::testing;
+using nlohmann::json;
+
+namespace {
+
+struct Used {
+  json joules;
+  std::string device;
+  json peak_bytes;
+};
+
+// `used`: by rank, then epoch; train seconds are 1 in each.
+void finish_with(Yard& yard, const experiments::Run& run, const std::vector<std::vector<Used>>& used) {
+  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  for (std::size_t rank = 0; rank < used.size(); ++rank) {
+    Spool spool(run, 1, static_cast<int>(rank));
+    for (std::size_t e = 0; e < used[rank].size(); ++e) {
+      json body = epoch_body(static_cast<std::int64_t>(e) + 1, 1, 0.5, {metric("train", "loss", 10, 10)});
+      const Used& one = used[rank][e];
+      if (!one.joules.is_null()) body["energy_joules"] = one.joules;
+      if (!one.device.empty()) body["energy_device"] = one.device;
+      if (!one.peak_bytes.is_null()) body["peak_device_bytes"] = one.peak_bytes;
+      yard.ingest.record(spool.next("epoch", body));
+    }
+    yard.ingest.record(spool.next("end", end_body("finished", 6)));
+  }
+}
+
+std::vector<double> joules_of_epochs(const Yard& yard) {
+  std::vector<double> joules;
+  for (const EpochRow& row : epoch_averages(yard.database, "sweep")) joules.push_back(row.energy_joules);
+  return joules;
+}
+
+}  // namespace
+
+TEST_CASE("the energy of an epoch is the sum over its devices, that of a run the sum over its epochs") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 4);
+  yard.plan({run});
+  finish_with(yard, run,
+              {{{900, "GPU-a", 7000}, {100.5, "GPU-a", 5000}, {104, "GPU-a", 5000}, {102, "GPU-a", 5000}},
+               {{800, "GPU-b", 6000}, {200, "GPU-b", 9000}, {204, "GPU-b", 6000}, {202, "GPU-b", 6000}}});
+  CHECK(joules_of_epochs(yard) == std::vector<double>{1700, 300.5, 308, 304});
+  CHECK(yard.final().epoch_energy_joules == 304);  // the median without the first epoch, which warms up
+  CHECK(yard.final().peak_device_bytes == 9000);
+  CHECK(rows_of(yard.database, "SELECT energy_joules, peak_device_bytes FROM run_summary") ==
+        std::vector<std::string>{"[2612.5,9000]"});
+  CHECK(rows_of(yard.database, "SELECT epoch_energy_joules, peak_device_bytes FROM task_final_metrics") ==
+        std::vector<std::string>{"[304.0,9000]"});
+}
+
+TEST_CASE("ranks that share a device read the same counter: it counts once, with what the longest saw") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 1);
+  yard.plan({run});
+  finish_with(yard, run, {{{100, "GPU-a", {}}}, {{101, "GPU-a", {}}}});
+  CHECK(joules_of_epochs(yard) == std::vector<double>{101});
+}
+
+TEST_CASE("programs that name no device have one a rank") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 1);
+  yard.plan({run});
+  finish_with(yard, run, {{{100, "", {}}}, {{101, "", {}}}});
+  CHECK(joules_of_epochs(yard) == std::vector<double>{201});
+}
+
+TEST_CASE("where a device's energy is not known, that of the epoch and of the run is not either") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 2);
+  yard.plan({run});
+  finish_with(yard, run, {{{100, "GPU-a", {}}, {100, "GPU-a", {}}}, {{{}, "", {}}, {50, "GPU-b", {}}}});
+  const auto joules = joules_of_epochs(yard);
+  REQUIRE(joules.size() == 2);
+  CHECK(std::isnan(joules[0]));
+  CHECK(joules[1] == 150);
+  CHECK(rows_of(yard.database, "SELECT energy_joules, peak_device_bytes FROM run_summary") ==
+        std::vector<std::string>{"[null,null]"});
+}
+
+TEST_CASE(
+    "a database of schema 6 is brought forward, with what it kept of such records as members it did not "
+    "know") {
+  Yard yard;
+  const auto run = make_run("mlp", 2, 0, 2);
+  yard.plan({run});
+  finish_with(yard, run,
+              {{{100.25, "GPU-a", 7000}, {50, "GPU-a", 5000}}, {{{}, "", {}}, {50, "GPU-b", 6000}}});
+  const std::vector<std::string> everything{"SELECT * FROM epoch",       "SELECT * FROM attempt_epoch",
+                                            "SELECT * FROM run_state",   "SELECT * FROM epoch_average",
+                                            "SELECT * FROM run_summary", "SELECT * FROM task_final_metrics"};
+  std::vector<std::vector<std::string>> before;
+  for (const std::string& sql : everything) before.push_back(rows_of(yard.database, sql));
+  SQLite::Database& connection = yard.database.connection();
+  for (const std::string& view : names_of(yard.database, "view")) connection.exec("DROP VIEW " + view);
+  connection.exec(R"sql(
+    UPDATE epoch SET extra = json_object('energy_joules', energy_joules, 'energy_device', energy_device,
+                                         'peak_device_bytes', peak_device_bytes)
+    WHERE energy_joules IS NOT NULL;
+    DROP TABLE attempt_fault;
+    ALTER TABLE epoch DROP COLUMN batches;
+    ALTER TABLE attempt DROP COLUMN times_count;
+    ALTER TABLE attempt DROP COLUMN times_problem;
+    ALTER TABLE attempt DROP COLUMN other_share;
+    ALTER TABLE attempt DROP COLUMN overlapped;
+    ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (host_exclusive AND NOT devices_shared);
+    ALTER TABLE run_state DROP COLUMN times_problem;
+    ALTER TABLE run_state DROP COLUMN other_share;
+    ALTER TABLE epoch DROP COLUMN energy_joules;
+    ALTER TABLE epoch DROP COLUMN energy_device;
+    ALTER TABLE epoch DROP COLUMN peak_device_bytes;
+    ALTER TABLE attempt_epoch DROP COLUMN energy_joules;
+    ALTER TABLE attempt_epoch DROP COLUMN peak_device_bytes;
+    ALTER TABLE run_state DROP COLUMN energy_joules;
+    ALTER TABLE run_state DROP COLUMN epoch_energy_joules;
+    ALTER TABLE run_state DROP COLUMN peak_device_bytes;
+    PRAGMA user_version = 6)sql");
+  const Database forward = Database::open_for_writing(yard.folder / "results.db");
+  for (std::size_t i = 0; i < everything.size(); ++i) {
+    CAPTURE(everything[i]);
+    CHECK(rows_of(forward, everything[i]) == before[i]);
+  }
+}

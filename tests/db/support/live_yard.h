@@ -1,0 +1,104 @@
+// A yard under way: files as an orchestrator and its ranks append them, and a collector that ingests them
+// piece by piece into a live database.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/database/database.h"
+#include "db/ingest/ingest.h"
+#include "experiments/protocol/record_writer.h"
+#include "tests/db/support/yard.h"
+
+namespace trainyard::db::testing {
+
+inline std::vector<std::string> lines_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+inline void append_line(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::app) << text;
+}
+
+// A yard as an orchestrator fills it, with a collector that ingests as it goes.
+struct LiveYard {
+  TemporaryFolder folder;
+  Database live = Database::open_for_writing(folder / "results.db");
+  Ingest ingest{live};
+
+  void journal(const nlohmann::json& entry) {
+    append_line(folder / "journal.jsonl", entry.dump() + "\n");
+    ingest.journal_entry(entry);
+  }
+};
+
+// One attempt under way: its writers, and how far the collector has read each spool.
+class LiveAttempt {
+ public:
+  LiveAttempt(LiveYard& yard, const experiments::Run& run, int number, const std::string& created)
+      : yard_(yard) {
+    auto launch = make_launch(run, number, created);
+    launch.records = yard.folder.path() / "runs" / launch.key / ("attempt-" + std::to_string(number));
+    std::filesystem::create_directories(launch.records);
+    experiments::write_launch(launch);
+    yard.ingest.run_file(experiments::to_json(experiments::read_launch(launch.records / "run.json")));
+    open(launch.records / experiments::orchestrator_records_name, launch, std::nullopt);
+    for (int rank = 0; rank < run.strategy.world_size(); ++rank)
+      open(launch.records / experiments::rank_records_name(rank), launch, rank);
+  }
+
+  experiments::RecordWriter& orchestrator() { return *spools_[0].writer; }
+  experiments::RecordWriter& rank(int rank) { return *spools_[static_cast<std::size_t>(rank) + 1].writer; }
+  const std::filesystem::path& file(int rank) { return spools_[static_cast<std::size_t>(rank) + 1].file; }
+
+  // Ingests what is new in every spool.
+  void collect() {
+    for (Spool& spool : spools_) {
+      const auto lines = lines_of(spool.file);
+      for (; spool.read < lines.size(); ++spool.read) {
+        const auto parsed = experiments::parse_line(lines[spool.read]);
+        if (parsed.record) yard_.ingest.record(*parsed.record);
+      }
+    }
+  }
+
+ private:
+  struct Spool {
+    std::filesystem::path file;
+    std::unique_ptr<experiments::RecordWriter> writer;
+    std::size_t read = 0;
+  };
+  void open(const std::filesystem::path& file, const experiments::Launch& launch, std::optional<int> rank) {
+    spools_.push_back(
+        {file, std::make_unique<experiments::RecordWriter>(file, launch.key, launch.attempt, rank), 0});
+  }
+
+  LiveYard& yard_;
+  std::vector<Spool> spools_;
+};
+
+inline nlohmann::ordered_json body(const nlohmann::json& object) {
+  return nlohmann::ordered_json::parse(object.dump());
+}
+
+inline void epoch(LiveAttempt& attempt, int rank, int number) {
+  const std::vector<nlohmann::json> metrics = {
+      metric("train", "loss", 100.0 / number, 40), metric("train", "correct", 30, 40),
+      metric("validation", "loss", 3.5, 8), metric("validation", "correct", 4, 8)};
+  attempt.rank(rank).append("epoch", body(epoch_body(number, 1.0 + number + rank, 0.125, metrics)));
+}
+
+inline void end(LiveAttempt& attempt, int rank, const std::string& status, const std::string& error = "") {
+  attempt.rank(rank).append(
+      "test",
+      body({{"seconds", 0.5}, {"metrics", nlohmann::json::array({metric("test", "correct", 9, 10)})}}));
+  attempt.rank(rank).append("end", body(end_body(status, 12.5 + rank, error)));
+}
+
+}  // namespace trainyard::db::testing

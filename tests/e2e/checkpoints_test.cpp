@@ -1,0 +1,126 @@
+// Runs that keep checkpoints, through the real programs: killed and gone on with, they are what they would
+// have been.
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "db/database/database.h"
+#include "db/queries/queries.h"
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/sweep_file.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int epochs = 100;
+const std::vector<std::string> sweep = {"run", "small.toml", "--no-report", "--set", "checkpoint=epoch"};
+
+std::string file_of(const std::string& strategies) {
+  return sweep_file(epochs, strategies, 1) + "save = \"best\"\n[strategy.mp-ddp]\nmicro_batches = 2\n";
+}
+
+// The checkpoint of an epoch of some run, not the first ones.
+bool has_checkpoint(const fs::path& yard) {
+  std::error_code missing;
+  for (const auto& run : fs::directory_iterator(yard / "runs", missing))
+    for (const auto& file : fs::directory_iterator(run.path() / "checkpoints", missing))
+      if (const std::string name = file.path().filename();
+          name.ends_with(".checkpoint") && !name.starts_with("epoch-1.") && !name.starts_with("epoch-2."))
+        return true;
+  return false;
+}
+
+// All that was measured and is no time, with every digit.
+std::string results(const Scratch& scratch, const std::string& yard) {
+  const auto database = db::Database::open_read_only(scratch.path() / yard / "results.db");
+  std::string text;
+  for (const char* query :
+       {"SELECT run_key, epoch, phase, name, value, weight FROM epoch_mean ORDER BY 1, 2, 3, 4",
+        "SELECT run_key, test_loss, test_accuracy FROM final_metrics ORDER BY 1",
+        "SELECT run_key, epochs_done, status FROM run_summary ORDER BY 1"})
+    for (const auto& row : db::select(database, query).rows) text += nlohmann::json(row).dump() + "\n";
+  return text;
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(file, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+// The best weights of the last attempt at the only run of a yard.
+std::string weights(const Scratch& scratch, const std::string& yard, int attempt) {
+  const auto run = fs::directory_iterator(scratch.path() / yard / "runs")->path();
+  return bytes_of(run / ("attempt-" + std::to_string(attempt)) / "weights.safetensors");
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a run whose orchestrator was killed goes on after its last epoch and ends bit for bit as it would "
+    "have") {
+  const Scratch scratch;
+  scratch.write("small.toml", file_of(R"("mp-ddp")"));
+  {
+    Trainyard running(scratch.path(), sweep);
+    REQUIRE(comes_true([&] { return has_checkpoint(scratch.path() / "yard"); }));
+    running.signal(SIGKILL);
+    running.wait();
+  }
+  REQUIRE(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
+  const auto resumed = run_trainyard(scratch.path(), {"resume", "--no-report"});
+  CHECK_MESSAGE(resumed.code == 0, (resumed.out + resumed.err));
+  const auto whole = run_trainyard(scratch.path(), {"run", "small.toml", "--no-report", "--yard", "whole"});
+  CHECK_MESSAGE(whole.code == 0, (whole.out + whole.err));
+  CHECK(results(scratch, "yard") == results(scratch, "whole"));
+  CHECK(weights(scratch, "yard", 2) == weights(scratch, "whole", 1));
+  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  CHECK(contains(shown.out, "attempt 2: finished"));
+  CHECK(contains(shown.out, "goes on after epoch "));
+  CHECK_FALSE(has_checkpoint(scratch.path() / "yard"));
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}
+
+TEST_CASE(
+    "a run of which a rank was killed, or that was ended by Ctrl-C, goes on too; a removed one begins anew") {
+  const Scratch scratch;
+  scratch.write("small.toml", file_of(R"("ddp")"));
+  const auto yard = scratch.path() / "yard";
+  {
+    Trainyard running(scratch.path(), sweep);
+    REQUIRE(comes_true([&] { return has_checkpoint(yard) && ranks_below(scratch.path()).size() == 2; }));
+    const auto ranks = ranks_below(scratch.path());
+    REQUIRE(ranks.size() == 2);
+    kill(ranks.back(), SIGKILL);
+    CHECK(running.wait().code == 1);
+  }
+  {
+    Trainyard running(scratch.path(), sweep);
+    REQUIRE(comes_true([&] { return ranks_below(scratch.path()).size() == 2; }));
+    running.signal(SIGINT);
+    CHECK(running.wait().code == 130);
+  }
+  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  CHECK(contains(shown.out, "goes on after epoch "));
+  CHECK(run_trainyard(scratch.path(), {"rm", "last"}).code == 0);
+  CHECK_FALSE(has_checkpoint(yard));
+  const auto again = run_trainyard(scratch.path(), sweep);
+  CHECK_MESSAGE(again.code == 0, (again.out + again.err));
+  CHECK_FALSE(contains(again.out + again.err, "goes on after epoch"));
+}
+
+TEST_CASE("the key that asks for checkpoints is listed, and a wrong value says what is allowed") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(1));
+  CHECK(contains(run_trainyard(scratch.path(), {"list", "keys", "checkpoint"}).out, "\"none\", \"epoch\""));
+  const auto wrong = run_trainyard(scratch.path(), {"check", "small.toml", "--set", "checkpoint=often"});
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.out + wrong.err, "checkpoint must be one of \"none\", \"epoch\""));
+}

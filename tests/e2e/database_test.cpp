@@ -1,0 +1,127 @@
+// `trainyard db`: a yard's database is copied and checked beside others who do the same, or who may only
+// read.
+#include <fstream>
+#include <memory>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/support/contains.h"
+#include "tests/support/without_rights.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A yard with two finished runs of one experiment.
+struct TwoRuns : Scratch {
+  TwoRuns() {
+    write("arm.sh", shell_arm("epoch 1\nfinish"));
+    write("arms.toml", shell_arm_file("{ count = 2 }"));
+    REQUIRE(run_trainyard(path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("of backups to one file at a time one is whole, the others say why not, and nothing else is left") {
+  const TwoRuns scratch;
+  const fs::path copies = scratch.path() / "copies";
+  const auto runs_of = [&](const char* yard) {
+    return run_trainyard(scratch.path(), {"export", "runs", "--yard", yard}).out;
+  };
+  const std::string runs = runs_of("yard");
+  REQUIRE(contains(runs, "finished"));
+  for (int round = 0; round < 5; ++round) {
+    fs::create_directory(copies);
+    std::vector<std::unique_ptr<Trainyard>> backups;
+    for (int i = 0; i < 6; ++i) {  // each with a folder for its output
+      fs::create_directories(scratch.path() / std::to_string(i));
+      backups.push_back(std::make_unique<Trainyard>(
+          scratch.path() / std::to_string(i),
+          std::vector<std::string>{"db", "backup", "../copies/results.db", "--yard", "../yard"}));
+    }
+    int copied = 0;
+    for (const auto& backup : backups) {
+      const Output output = backup->wait();
+      copied += output.code == 0 ? 1 : 0;
+      const bool refused =
+          contains(output.err, "results.db: is being written by another `trainyard db backup`") ||
+          contains(output.err, "results.db: is there already; name a file that is not");
+      CHECK_MESSAGE((output.code == 0 || (output.code == 2 && refused)), output.err);
+    }
+    CHECK(copied == 1);
+    CHECK(runs_of("copies") == runs);
+    CHECK_FALSE(fs::exists(copies / "results.db.unfinished"));
+    fs::remove_all(copies);
+  }
+}
+
+TEST_CASE(
+    "an entry of the journal with a value of another kind is a damaged line, and no verb breaks of it") {
+  const TwoRuns scratch;
+  const fs::path journal = scratch.path() / "yard/journal.jsonl";
+  auto entry = nlohmann::json::parse(std::ifstream(journal));
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  const auto write_entry = [&] { std::ofstream(journal) << entry.dump() << '\n'; };
+  const auto varied = entry.at("varied");
+  for (const char* wrong : {"[7]", R"([{"name": "seed"}])"}) {
+    entry["varied"] = nlohmann::json::parse(wrong);
+    write_entry();
+    const auto checked = at({"db", "check"});
+    CHECK(checked.code == 1);
+    CHECK_MESSAGE(contains(checked.out, "journal.jsonl:1: member varied of a journal entry: "), checked.out);
+  }
+  const auto rebuilt = at({"db", "rebuild"});
+  CHECK(rebuilt.code == 0);
+  CHECK_MESSAGE(contains(rebuilt.err, "journal.jsonl:1: member varied of a journal entry: "), rebuilt.err);
+  CHECK(contains(rebuilt.out, "left out: 1 damaged line"));
+  CHECK(contains(at({"report"}).err, "this yard has no experiment yet"));
+  entry["varied"] = varied;
+  write_entry();
+  CHECK(at({"db", "rebuild"}).code == 0);
+  CHECK(at({"report"}).code == 0);
+}
+
+TEST_CASE("who may only read a yard can check it, and is told what is in the way") {
+  const TwoRuns scratch;
+  const fs::path yard = scratch.path() / "yard", output = scratch.path() / "output";
+  const fs::path program = scratch.path() / "trainyard";  // the build may lie where others may not look
+  fs::copy_file(TRAINYARD_PROGRAM, program);
+  fs::create_directory(output);
+  fs::permissions(output, fs::perms::all);
+  const auto let = [](const fs::path& place, int rights) { fs::permissions(place, fs::perms(rights)); };
+  const auto check = [&] {
+    const WithoutRights nobody;
+    return run_trainyard(output, {"db", "check", "--yard", "../yard"}, {}, program);
+  };
+  const auto run = fs::directory_iterator(yard / "runs")->path();
+  for (const fs::path& place : {scratch.path(), yard / "runs", run}) let(place, 0755);
+  let(yard / "journal.jsonl", 0444);
+  let(yard / "yard.lock", 0444);
+  let(yard, 0555);
+  const auto sound = check();
+  CHECK_MESSAGE(sound.code == 0, (sound.out + sound.err));
+  CHECK(contains(sound.out, "sound, and the same as the files say"));
+
+  let(run, 0000);
+  const auto closed = check();
+  let(run, 0755);
+  CHECK(closed.code == 2);
+  CHECK_MESSAGE(contains(closed.err, run.filename().string() + ": cannot be read; check its permissions"),
+                closed.err);
+
+  let(yard / "journal.jsonl", 0644);
+  std::ofstream(yard / "journal.jsonl", std::ios::app) << "garbage\n";
+  const auto damaged = check();
+  CHECK(damaged.code == 1);
+  CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
+  CHECK(contains(damaged.out, "you may only read this yard"));
+  let(yard, 0755);
+}

@@ -1,0 +1,103 @@
+// A program of the user's with a model, a data set, files and variables of its own, from the file to the
+// page.
+#include <fstream>
+#include <iterator>
+
+#include <doctest/doctest.h>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+std::string own_file() {
+  return "name = \"own\"\n[matrix]\nmodel = [\"char-gpt\"]\nstrategy = [\"one\", \"two\"]\nwidth = [64, "
+         "128]\n"
+         "seed = [0, 1, 2]\n[defaults]\nepochs = 1\n"
+         "[model.char-gpt]\ntitle = \"Character GPT\"\ndataset = \"my-captions\"\nparameters = { width = 32 "
+         "}\n"
+         "[dataset.my-captions]\ntitle = \"My captions\"\n"
+         "[strategy.one]\ncommand = [\"/bin/sh\", \"arm.sh\", \"{seed}\", \"{width}\"]\nfiles = [\"*.sh\", "
+         "\"pkg\"]\n"
+         "env = { OWN_WIDTH = \"w{width}\" }\n"
+         "[strategy.two]\ncommand = [\"/bin/sh\", \"arm.sh\", \"{seed}\", \"{width}\", \"again\"]\n"
+         "[compare]\naxis = \"strategy\"\nbaseline = \"one\"\n";
+}
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a model and a data set of the user's own go from check to the report by their names and titles") {
+  const Scratch scratch;
+  scratch.write("own.toml", own_file());
+  scratch.write("arm.sh", shell_arm("echo \"width $2 variable ${OWN_WIDTH:-none}\"\nepoch 1\nfinish"));
+  std::filesystem::create_directory(scratch.path() / "pkg");
+  scratch.write("pkg/layers.py", "pass\n");
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments, {{"TRAINYARD_DATA", ""}});
+  };
+  const auto checked = at({"check", "own.toml"});
+  CHECK_MESSAGE(contains(checked.out, "own.toml: ok, 12 runs"), checked.err);
+  const auto planned = at({"plan", "own.toml"});
+  CHECK_MESSAGE(contains(planned.out, "char-gpt one seed 0 width=128"), (planned.out + planned.err));
+  const auto ran = at({"run", "own.toml"});
+  REQUIRE_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK(contains(ran.out, "12 runs finished"));
+  const auto logs = at({"logs", "last"});
+  CHECK_MESSAGE(contains(logs.out, "width 128 variable"), logs.out);
+  const auto shown = at({"show", "last"});
+  CHECK_MESSAGE(contains(shown.out, "(Character GPT)"), shown.out);
+  CHECK(contains(shown.out, "(My captions)"));
+  CHECK(contains(shown.out, "width"));
+  CHECK(contains(at({"status", "--runs"}).out, "char-gpt"));
+  const auto compared = at({"compare"});
+  CHECK_MESSAGE(contains(compared.out, "Character GPT"), (compared.out + compared.err));
+  REQUIRE(at({"report"}).code == 0);
+  CHECK(contains(content_of(scratch.path() / "yard/reports/own/index.html"), "Character GPT"));
+  const auto exported = at({"export"});
+  CHECK_MESSAGE(contains(exported.out, "char-gpt"), (exported.out + exported.err));
+  const auto values = at({"sql", "SELECT DISTINCT model, dataset FROM run", "--format", "csv"});
+  CHECK_MESSAGE(contains(values.out, "char-gpt,my-captions"), values.out);
+  CHECK(at({"db", "rebuild"}).code == 0);
+  CHECK(contains(at({"compare"}).out, "Character GPT"));
+  CHECK(at({"plan", "own.toml"}).out.find("12 finished") != std::string::npos);
+  scratch.write("pkg/layers.py", "changed = True\n");
+  CHECK(contains(at({"plan", "own.toml"}).out, "6 to run"));  // of the arm that names the folder
+}
+
+TEST_CASE("variables of env reach the ranks of their own arm alone") {
+  const Scratch scratch;
+  scratch.write("own.toml", own_file());
+  scratch.write("arm.sh", shell_arm("echo \"variable ${OWN_WIDTH:-none}\"\nepoch 1\nfinish"));
+  std::filesystem::create_directory(scratch.path() / "pkg");
+  scratch.write("pkg/layers.py", "pass\n");
+  for (const auto& [arm, variable] :
+       {std::pair("one", "variable w128\n"), std::pair("two", "variable none\n")}) {
+    const auto ran =
+        run_trainyard(scratch.path(), {"run", "own.toml", "--no-report", "--where", "seed=0", "--where",
+                                       "width=128", "--where", std::string("strategy=") + arm});
+    REQUIRE_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK(run_trainyard(scratch.path(), {"logs", "last"}).out == variable);
+  }
+}
+
+TEST_CASE("check, plan and run refuse a pattern that finds no file, and name it") {
+  const Scratch scratch;
+  std::string file = own_file();
+  file.replace(file.find("\"pkg\""), 5, "\"pkg/*.py\"");
+  scratch.write("own.toml", file);
+  scratch.write("arm.sh", shell_arm("finish"));
+  for (const char* verb : {"check", "plan", "run"}) {
+    const auto refused = run_trainyard(scratch.path(), {verb, "own.toml"});
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err, "`files` has \"pkg/*.py\", which finds no file"), refused.err);
+  }
+}

@@ -1,0 +1,214 @@
+// What a new user does in the first hour, with the real programs.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "db/database/database.h"
+#include "db/ingest/replay.h"
+#include "db/queries/queries.h"
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/sweep_file.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+nlohmann::json query(const Scratch& scratch, const std::string& sql) {
+  const auto answer = run_trainyard(scratch.path(), {"sql", sql, "--format", "json"});
+  REQUIRE_MESSAGE(answer.code == 0, answer.err);
+  return nlohmann::json::parse(answer.out);
+}
+
+const std::vector<std::string> views = {"run_summary", "epoch_average", "epoch_rank", "final_metrics",
+                                        "run_axis"};
+
+}  // namespace
+
+TEST_CASE("a new file is checked, planned, trained, reported, and not trained twice") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  REQUIRE(at({"new", "first.toml"}).code == 0);
+  CHECK(at({"new", "first.toml"}).code == 2);  // not over a file that is there
+  CHECK(contains(at({"check", "first.toml"}).out, "first.toml: ok"));
+
+  const std::vector<std::string> small = {"first.toml", "--set",  "epochs=2", "--set",    "train_samples=400",
+                                          "--where",    "seed=0", "--where",  "model=mlp"};
+  auto command = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), small.begin(), small.end());
+    return at(arguments);
+  };
+  const auto planned = command({"plan"});
+  CHECK_MESSAGE(planned.code == 0, planned.err);
+  CHECK(contains(planned.out, "2 to run"));
+  CHECK(contains(planned.out, "time not known"));
+
+  const auto first = command({"run"});
+  REQUIRE_MESSAGE(first.code == 0, first.err);
+  CHECK(contains(first.out, "2 runs finished, 0 were finished before, 0 failed"));
+  const auto page = scratch.path() / "yard/reports/first/index.html";
+  CHECK(std::filesystem::file_size(page) > 10'000);
+
+  CHECK(contains(command({"run"}).out, "0 runs finished, 2 were finished before, 0 failed"));
+  CHECK(contains(command({"plan"}).out, "0 to run"));
+  CHECK(query(scratch, "SELECT count(*) AS n FROM run_summary WHERE status = 'finished'")[0]["n"] == 2);
+
+  const auto shown = at({"show", "last"});
+  CHECK_MESSAGE(shown.code == 0, shown.err);
+  CHECK(contains(shown.out, "by hand:"));
+  CHECK(at({"status"}).code == 0);
+  CHECK(at({"report", "--out", "again"}).code == 0);
+  std::ifstream one(page, std::ios::binary), two(scratch.path() / "again/index.html", std::ios::binary);
+  const std::string a((std::istreambuf_iterator<char>(one)), {}),
+      b((std::istreambuf_iterator<char>(two)), {});
+  CHECK_MESSAGE(std::equal(a.begin(), a.end(), b.begin(), b.end()),
+                "from the database alone, the same bytes");
+}
+
+TEST_CASE("of a yard that was moved `show` names the files where they are, as a shell takes them") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(1, R"("single")", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  std::filesystem::rename(scratch.path() / "yard", scratch.path() / "the yard's $HOME");
+  const auto shown = run_trainyard(scratch.path(), {"show", "last", "--yard", "the yard's $HOME"}).out;
+  CHECK_FALSE(contains(shown, scratch.path().string() + "/yard/"));
+  const std::string title = "by hand: ";
+  const auto begin = shown.find(title);
+  REQUIRE(begin != std::string::npos);
+  const auto command = shown.substr(begin + title.size(), shown.find('\n', begin) - begin - title.size());
+  const auto shell = "cd '" + scratch.path().string() + "' && " + command + " > said 2>&1";
+  CHECK_MESSAGE(std::system(shell.c_str()) == 0, command);
+  CHECK(std::filesystem::exists(scratch.path() / "by-hand/rank-0.records.jsonl"));
+}
+
+TEST_CASE("single and two replicas train alike, and every file replayed gives the same views") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(3));
+  const auto output = run_trainyard(scratch.path(), {"run", "small.toml"});
+  REQUIRE_MESSAGE(output.code == 0, output.err);
+  const auto rows =
+      query(scratch,
+            "SELECT a.seed, a.epoch, a.train_loss AS single, b.train_loss AS ddp FROM epoch_average a "
+            "JOIN epoch_average b ON a.seed = b.seed AND a.epoch = b.epoch "
+            "WHERE a.strategy = 'single' AND b.strategy = 'ddp'");
+  REQUIRE(rows.size() == 6);
+  for (const auto& row : rows)
+    CHECK(row["ddp"].get<double>() == doctest::Approx(row["single"].get<double>()).epsilon(1e-3));
+  CHECK(query(scratch, "SELECT count(*) AS n FROM epoch_rank WHERE strategy = 'ddp'")[0]["n"] == 12);
+
+  const auto written = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  auto replayed = db::Database::open_for_writing(scratch.path() / "replayed.db");
+  CHECK(db::replay(scratch.path() / "yard", replayed).damaged_lines == 0);
+  for (const auto& view : views)
+    CHECK(db::select(written, "SELECT * FROM " + view).rows ==
+          db::select(replayed, "SELECT * FROM " + view).rows);
+}
+
+TEST_CASE("a report comes in every format, with published numbers, and of a part of the runs") {
+  const Scratch scratch;
+  scratch.write("p.toml",
+                "[paper.mlp]\nepochs = 2\nsingle = { train_accuracy = [0.5, 0.75], train_seconds = 24 }\n");
+  std::string file = sweep_file(2);
+  file.insert(file.find("[matrix]"), "published = \"p.toml\"\n");
+  scratch.write("small.toml", file);
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  REQUIRE(at({"run", "small.toml", "--no-report"}).code == 0);
+  const auto made =
+      at({"report", "--format", "html,pdf,svg,png,latex,markdown,csv,vega-lite", "--out", "all"});
+  CHECK_MESSAGE(made.code == 0, made.err);
+  const auto folder = scratch.path() / "all";
+  for (const char* name : {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex",
+                           "tables/verdicts.csv", "tables/runs.csv", "figures/mlp-train-accuracy.pdf",
+                           "figures/mlp-speed-up.svg", "figures/mlp-efficiency.png",
+                           "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.vl.json"})
+    CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
+  std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
+  CHECK(contains({std::istreambuf_iterator<char>(svg), {}}, "published single"));
+  // What the data looks like was written by `run`: 500 training samples of ten classes, one channel.
+  const auto profile =
+      query(scratch,
+            "SELECT json_extract(extra, '$.data_profiles[0].classes.train') AS classes, "
+            "json_array_length(extra, '$.data_profiles[0].channels') AS channels FROM journal");
+  int samples = 0;
+  for (const int count : nlohmann::json::parse(profile[0]["classes"].get<std::string>())) samples += count;
+  CHECK(samples == 500);
+  CHECK(profile[0]["channels"] == 1);
+
+  const auto part = at({"report", "--where", "seed=1", "--out", "part"});
+  CHECK_MESSAGE(part.code == 0, part.err);
+  std::ifstream page(scratch.path() / "part/index.html");
+  CHECK(contains({std::istreambuf_iterator<char>(page), {}},
+                 "Only a part of the runs is in this report (seed=1)"));
+  const auto wrong = at({"report", "--where", "sed=1"});
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.err, "did you mean \"seed\""));
+  CHECK(at({"report", "--since", "2999-01-01"}).code == 2);
+  CHECK(at({"report", "--format", "pfd"}).code == 2);
+}
+
+TEST_CASE("wrong input ends with code 2 and says where") {
+  const Scratch scratch;
+  scratch.write("wrong.toml",
+                "name = \"wrong\"\n[matrix]\nmodel = [\"mpl\"]\nstrategy = [\"single\"]\nseed = [0]\n");
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  const auto checked = at({"check", "wrong.toml"});
+  CHECK(checked.code == 2);
+  CHECK(contains(checked.err, "wrong.toml:3:"));
+  CHECK(contains(checked.err, "did you mean \"mlp\""));
+  CHECK(at({"run", "missing.toml"}).code == 2);
+  CHECK(at({"rnu"}).code == 2);
+  const auto nothing = at({"status"});
+  CHECK(nothing.code == 2);
+  CHECK(contains(nothing.err, "no results in"));
+}
+
+TEST_CASE("sql prints four formats and refuses to write") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(1, R"("single")", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  const auto ask = [&](const std::string& sql, const std::string& format) {
+    return run_trainyard(scratch.path(), {"sql", sql, "--format", format});
+  };
+  const std::string statement = "SELECT model, seed, '=1' AS formula FROM run_summary";
+  CHECK(ask(statement, "table").out == "model  seed  formula\nmlp       0  =1\n");
+  CHECK(ask(statement, "csv").out == "model,seed,formula\nmlp,0,'=1\n");
+  CHECK(ask(statement, "markdown").out == "| model | seed | formula |\n|---|---:|---|\n| mlp | 0 | =1 |\n");
+  CHECK(nlohmann::json::parse(ask(statement, "json").out) ==
+        nlohmann::json::parse(R"([{"model": "mlp", "seed": 0, "formula": "=1"}])"));
+  for (const std::string writing :
+       {"DELETE FROM run", "DROP TABLE run", "ATTACH 'x.db' AS x", "SELECT 1; DELETE FROM run"})
+    CHECK_MESSAGE(ask(writing, "table").code == 2, writing);
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "x.db"));
+}
+
+TEST_CASE("the drawn digits are worth learning: a linear model stays 5 points below the MLP") {
+  const Scratch scratch;
+  scratch.write("depth.toml", R"(name = "depth"
+[matrix]
+model = ["mlp"]
+hidden = [[250, 100], []]
+seed = { count = 2 }
+[defaults]
+dataset = "synthetic-digits"
+train_samples = 2000
+)");
+  const auto output = run_trainyard(scratch.path(), {"run", "depth.toml"});
+  REQUIRE_MESSAGE(output.code == 0, output.err);
+  const auto accuracy =
+      query(scratch,
+            "SELECT 100 * avg(f.test_accuracy) AS percent FROM final_metrics f JOIN run_axis a "
+            "ON a.run_key = f.run_key AND a.name = 'hidden' GROUP BY a.value ORDER BY percent");
+  REQUIRE(accuracy.size() == 2);
+  CHECK(accuracy[1]["percent"].get<double>() > 85);
+  CHECK(accuracy[1]["percent"].get<double>() - accuracy[0]["percent"].get<double>() > 5);
+}

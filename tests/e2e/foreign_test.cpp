@@ -1,0 +1,282 @@
+// Programs of the user's as arms: whatever honours the launch and record contracts is one.
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "db/database/database.h"
+#include "db/queries/queries.h"
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+std::string foreign_file(const std::string& command, int replicas, const std::string& more = "") {
+  return "name = \"foreign\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"mine\"]\nseed = [3]\n[defaults]\n"
+         "dataset = \"synthetic-digits\"\nepochs = 3\nlearning_rate = 0.5\n[strategy.mine]\ncommand = " +
+         command + "\nreplicas = " + std::to_string(replicas) + "\n" + more;
+}
+
+// The example with a rank 0 that is killed in its first attempt, once it has said that a checkpoint is
+// whole and the other has recorded that epoch too.
+std::string killed_after_a_checkpoint(std::string program) {
+  const std::string saved = "        record(\"checkpoint\", epoch=epoch)\n";
+  const auto place = program.find(saved);
+  REQUIRE(place != std::string::npos);
+  return program.insert(
+      place + saved.size(),
+      "        if epoch == 2 and run[\"attempt\"] == 1:\n"
+      "            while '\"epoch\": 2' not in open(f\"{run['records']}/rank-1.records.jsonl\").read():\n"
+      "                time.sleep(0.01)\n"
+      "            os.kill(os.getpid(), 9)\n");
+}
+
+// A shell script that trains nothing, records the epochs asked for and says that it has finished.
+const std::string every_epoch =  // NOLINT(cert-err58-cpp)
+    "echo \"arguments: $*\"\n"
+    "asked=$(grep -o '\"epochs\": *[0-9]*' \"$TRAINYARD_RUN\" | head -n 1 | grep -o '[0-9]*$')\n"
+    "for number in $(seq 1 $asked); do epoch $number; done\n";
+const std::string trivial = "#!/bin/sh\n" + shell_arm(every_epoch + "finish");  // NOLINT(cert-err58-cpp)
+
+void run_trivial(const Scratch& scratch, int replicas) {
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", replicas));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"}).code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("what a rank warns of stands in `show`, beneath its attempt") {
+  const Scratch scratch;
+  const std::string warns =
+      R"([ "$RANK" = 0 ] || record message '"level":"warning","text":"the loss rises"')";
+  scratch.write("program.sh", shell_arm(every_epoch + warns + "\nfinish"));
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 2));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  CHECK_MESSAGE(contains(shown.out, "\n  warning of rank 1: the loss rises\n"), shown.out);
+}
+
+TEST_CASE(
+    "the documented PyTorch DDP program is an arm: two ranks learn, and go on from their own checkpoint") {
+  const Scratch scratch;
+  const auto program = scratch.write("train.py", documented_example());
+  scratch.write("foreign.toml",
+                foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}"])", 2,
+                             "files = [\"train.py\"]\n"));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  const auto epochs = db::epoch_averages(database, "foreign");
+  REQUIRE(epochs.size() == 3);
+  CHECK(epochs[2].train_loss < epochs[0].train_loss);
+  CHECK(epochs[2].train_accuracy > 0.9);  // which side of a plane a point is on
+  CHECK(db::epoch_replicas(database, "foreign").size() == 6);
+
+  const auto key = db::run_summaries(database).front().run_key;
+  std::ofstream(program, std::ios::app) << "# changed\n";
+  const auto plan = run_trainyard(scratch.path(), {"plan", "foreign.toml"});
+  CHECK_FALSE(contains(plan.out, key));
+  CHECK(contains(plan.out, "1 to run"));
+
+  scratch.write("train.py", killed_after_a_checkpoint(documented_example()));
+  const auto resumed =
+      run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report", "--yard", "resumed", "--set",
+                                     "checkpoint=epoch", "--max-retries", "1"});
+  CHECK_MESSAGE(resumed.code == 0, (resumed.out + resumed.err));
+  const auto again =
+      db::epoch_averages(db::Database::open_read_only(scratch.path() / "resumed/results.db"), "foreign");
+  REQUIRE(again.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(again[i].train_loss == epochs[i].train_loss);
+  CHECK(contains(run_trainyard(scratch.path(), {"show", "last", "--yard", "resumed"}).out,
+                 "goes on after epoch 2 of attempt 1"));
+}
+
+TEST_CASE("arguments are given as they stand, whatever a shell would make of them") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  scratch.write(
+      "foreign.toml",
+      foreign_file(R"(["/bin/sh", "program.sh", "$(touch hacked); `touch hacked` && rm -rf *", "a b", "{{}",
+                                 "{model}/{seed}"])",
+                   1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
+  const auto logs = run_trainyard(scratch.path(), {"logs", "last"});
+  CHECK(logs.out == "arguments: $(touch hacked); `touch hacked` && rm -rf * a b {} mlp/3\n");
+}
+
+TEST_CASE(
+    "resume goes on without the file; a removed run is out of the results, and trained anew when asked") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  const auto file = scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report", "--set", "epochs=7"}).code ==
+          0);
+  std::filesystem::remove(file);
+  const auto again = run_trainyard(scratch.path(), {"resume", "--no-report"});
+  CHECK(again.code == 0);
+  CHECK(contains(again.out, "0 runs finished, 1 was finished before"));  // epochs=7 is asked for again
+
+  const auto removed = run_trainyard(scratch.path(), {"rm", "last", "--files"});
+  CHECK(contains(removed.out, "(1 attempt) and its files"));
+  CHECK(contains(run_trainyard(scratch.path(), {"db", "check"}).out, "sound, and the same as the files say"));
+  const auto resumed = run_trainyard(scratch.path(), {"resume", "foreign", "--no-report"});
+  CHECK_MESSAGE(contains(resumed.out, "1 run finished, 0 were finished before"), (resumed.out + resumed.err));
+  CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "attempt 2: finished"));
+  const auto status = run_trainyard(scratch.path(), {"status", "--runs"});
+  CHECK(contains(status.out, "finished"));
+}
+
+TEST_CASE("a database is checked, copied and made again from the files") {
+  const Scratch scratch;
+  run_trivial(scratch, 2);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(run_trainyard(scratch.path(), {"db", "backup", "copy.db"}).code == 0);
+  CHECK(std::filesystem::file_size(scratch.path() / "copy.db") > 4096);
+  std::ofstream(scratch.path() / "yard/results.db", std::ios::in | std::ios::out).seekp(5000)
+      << std::string(20'000, 'x');
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code != 0);
+  const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
+  CHECK_MESSAGE(rebuilt.code == 0, rebuilt.err);
+  // leased, launched, two exited, processor_use; of each rank 3 epochs and an end
+  CHECK_MESSAGE(contains(rebuilt.out, "from 13 records"), rebuilt.out);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}
+
+TEST_CASE("a record may say its time in any zone; one whose time is none is left out, and the run says so") {
+  const Scratch scratch;
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto run_at = [&](const std::string& time) {
+    std::string script = trivial;
+    const std::string usual = "2026-11-20T09:30:12.345Z";
+    scratch.write("program.sh", script.replace(script.find(usual), usual.size(), time));
+    const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+    return std::pair(output.code, output.out + output.err);
+  };
+  const auto [refused, said] = run_at("soon");
+  CHECK(refused == 1);
+  CHECK_MESSAGE(contains(said, "a line was left out: time is not one of RFC 3339, as \"2026-11-20T"), said);
+  const auto [taken, words] = run_at("2026-11-20 11:30:12.345678+02:00");
+  CHECK_MESSAGE(taken == 0, words);
+  const auto ended =
+      run_trainyard(scratch.path(), {"sql", "SELECT ended FROM process WHERE ended IS NOT NULL"});
+  CHECK_MESSAGE(contains(ended.out, "2026-11-20T09:30:12.345Z"), ended.out);
+}
+
+TEST_CASE("db check names a line of the journal that cannot be read, and says what a rebuild makes of it") {
+  const Scratch scratch;
+  run_trivial(scratch, 1);
+  const auto journal = scratch.path() / "yard/journal.jsonl";
+  std::ofstream(journal, std::ios::app) << "garbage\n";
+  const auto added = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK(added.code == 1);
+  CHECK(contains(added.out, "journal.jsonl:2: not JSON at byte 1\n"));
+  CHECK(contains(added.out, "`trainyard db rebuild` leaves out what cannot be read, as it is left out"));
+  const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
+  CHECK(contains(rebuilt.err, "journal.jsonl:2: not JSON at byte 1\n"));
+  CHECK(contains(rebuilt.out, "left out: 1 damaged line, the rest of 0 damaged spools"));
+  std::ofstream(journal, std::ios::in | std::ios::out) << "x";  // the entry that the database has
+  const auto lost = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK(lost.code == 1);
+  CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
+  CHECK(contains(lost.out, "what only the database knows of it would be lost: mend such lines first"));
+}
+
+TEST_CASE("a database marked older than it is names the way out, and `db rebuild` is one") {
+  const Scratch scratch;
+  run_trivial(scratch, 1);
+  // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
+  std::ofstream(scratch.path() / "yard/results.db", std::ios::in | std::ios::out).seekp(60)
+      << std::string("\0\0\0\3", 4);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"status"}, {"db", "check"}, {"run", "foreign.toml", "--no-report"}}) {
+    const auto refused = run_trainyard(scratch.path(), arguments);
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err, "results.db: is marked as a database of schema 3, but its tables"),
+                  refused.err);
+    CHECK(contains(refused.err, "`trainyard db rebuild` makes it anew from the journal"));
+  }
+  CHECK(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}
+
+TEST_CASE("a program that is not there is told before anything starts, with the place of its strategy") {
+  const Scratch scratch;
+  scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));
+  for (const char* verb : {"check", "plan", "run"}) {
+    const auto output = run_trainyard(scratch.path(), {verb, "foreign.toml"});
+    CHECK(output.code == 2);
+    CHECK_MESSAGE(contains(output.err, "foreign.toml:4:13"), output.err);
+    CHECK_MESSAGE(contains(output.err, "there is no program no-such-program to start"), output.err);
+  }
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml", "--file-only"}).code == 0);
+  scratch.write("foreign.toml", foreign_file(R"(["./program.sh"])", 1));
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 2);
+  std::filesystem::permissions(scratch.write("program.sh", trivial), std::filesystem::perms::owner_all);
+  CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
+}
+
+TEST_CASE("a host may have a name of any bytes: it is kept as text") {
+  const Scratch scratch;
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  // of this process and what it starts alone
+  const auto output = run_trainyard(scratch.path(),
+                                    {"--uts", "/bin/sh", "-c",
+                                     "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
+                                     "exec \"$0\" run foreign.toml --no-report",
+                                     TRAINYARD_PROGRAM},
+                                    {}, "/usr/bin/unshare");
+  if (output.code == 77 || contains(output.err, "unshare failed")) {
+    MESSAGE("only where a host may be named: " << output.err);
+    return;
+  }
+  REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto host =
+      run_trainyard(scratch.path(),
+                    {"sql", "SELECT json_extract(circumstances, '$.host') FROM attempt", "--format", "csv"});
+  CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
+}
+
+TEST_CASE("of records that did not count the failure says why, and not that the end is missing") {
+  const Scratch scratch;
+  scratch.write("program.sh", shell_arm(every_epoch + R"(echo '{"v":1,' >> "$dir/rank-$RANK.records.jsonl")" +
+                                        "\nseq=$((seq + 1))\nfinish"));
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err,
+                         "rank 0 said that it has finished, but that record does not count; "
+                         "of its records a line was left out: not JSON"),
+                output.err);
+  CHECK_FALSE(contains(output.err, "without saying"));
+}
+
+TEST_CASE("NaN as Python's json writes it is a loss that is not a number, and the run goes on") {
+  const Scratch scratch;
+  scratch.write("program.sh", shell_arm(R"(for number in 1 2 3; do
+  record epoch "\"epoch\":$number,\"train_seconds\":0.001,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":NaN,\"weight\":10}]"
+done
+finish)"));
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  const auto losses = run_trainyard(
+      scratch.path(), {"sql", "SELECT COUNT(*) AS n, COUNT(sum) AS known FROM metric", "--format", "csv"});
+  CHECK_MESSAGE(contains(losses.out, "3,0"), losses.out);
+}
+
+TEST_CASE("a program that ends with a text and no word for an error fails with the last line of its log") {
+  const Scratch scratch;
+  scratch.write("train.py", "import sys\nprint('step 3')\nsys.exit('out of cheese at line 7')\n");
+  scratch.write("foreign.toml", foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py"])", 1));
+  const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
+  CHECK(output.code == 1);
+  CHECK_MESSAGE(contains(output.err, "out of cheese at line 7 (exit code 1)"), output.err);
+}

@@ -1,0 +1,107 @@
+// A sweep that is interrupted, killed or robbed of a rank: nothing is lost, nothing is left behind.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "db/database/database.h"
+#include "db/queries/queries.h"
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/sweep_file.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+constexpr int long_epochs = 10'000;  // minutes: ended by the test long before
+
+// Ranks that train: their spool has an epoch.
+bool trains(const Scratch& scratch, std::size_t ranks) {
+  if (ranks_below(scratch.path()).size() != ranks ||
+      !std::filesystem::exists(scratch.path() / "yard/results.db"))
+    return false;
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  const auto runs = db::run_summaries(database);
+  return std::any_of(runs.begin(), runs.end(),
+                     [](const auto& run) { return run.status == "running" && run.epochs_done > 0; });
+}
+
+std::vector<std::string> statuses(const Scratch& scratch) {
+  std::vector<std::string> found;
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  for (const auto& run : db::run_summaries(database)) found.push_back(run.status);
+  return found;
+}
+
+const std::vector<std::string> sweep = {"run", "small.toml", "--no-report"};
+
+}  // namespace
+
+TEST_CASE("Ctrl-C ends the runs in order with code 130, and the same command continues") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(long_epochs, R"("ddp")", 1));
+  Trainyard running(scratch.path(), sweep);
+  REQUIRE(comes_true([&] { return trains(scratch, 2); }));
+  running.signal(SIGINT);
+  const auto output = running.wait();
+  CHECK(output.code == 130);
+  CHECK(contains(output.err, "the same command continues"));
+  CHECK(ranks_below(scratch.path()).empty());
+  CHECK(statuses(scratch) == std::vector<std::string>{"interrupted"});
+
+  Trainyard again(scratch.path(), sweep);
+  CHECK(comes_true([&] { return trains(scratch, 2); }));
+}
+
+TEST_CASE("when the orchestrator is killed its ranks end too, and the same command finishes the sweep") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(60, R"("ddp")", 2));
+  Trainyard running(scratch.path(), sweep);
+  REQUIRE(comes_true([&] { return trains(scratch, 2); }));
+  running.signal(SIGKILL);
+  running.wait();
+  CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
+  CHECK(contains(run_trainyard(scratch.path(), {"status"}).out, "no sweep looks after what is running"));
+
+  const auto output = run_trainyard(scratch.path(), sweep);
+  CHECK_MESSAGE(output.code == 0, output.err);
+  CHECK(statuses(scratch) == std::vector<std::string>{"finished", "finished"});
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  const auto interrupted = "SELECT COUNT(*) FROM attempt_status WHERE status = 'interrupted' AND attempt = 1";
+  CHECK(db::select(database, interrupted).rows.at(0)[0] == 1);
+}
+
+TEST_CASE("a rank that dies ends its run, the sweep goes on, and the failure is named") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(60, R"("ddp")", 2));
+  Trainyard running(scratch.path(), sweep);
+  REQUIRE(comes_true([&] { return trains(scratch, 2); }));
+  const auto victims = ranks_below(scratch.path());
+  REQUIRE(victims.size() == 2);
+  kill(victims.back(), SIGKILL);
+  CHECK(comes_true([&] {
+    const auto left = ranks_below(scratch.path());
+    return std::find(left.begin(), left.end(), victims.front()) == left.end();
+  }));
+  const auto output = running.wait();
+  CHECK(output.code == 1);
+  CHECK(contains(output.err, "killed by signal 9"));
+  CHECK(contains(output.err, ".log"));
+  auto ended = statuses(scratch);
+  std::sort(ended.begin(), ended.end());
+  CHECK(ended == std::vector<std::string>{"failed", "finished"});
+}
+
+TEST_CASE("a second run on the same yard is refused and names the process that holds it") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(long_epochs, R"("single")", 1));
+  Trainyard first(scratch.path(), sweep);
+  REQUIRE(comes_true([&] { return trains(scratch, 1); }));
+  const Scratch elsewhere;
+  elsewhere.write("small.toml", sweep_file(1, R"("single")", 1));
+  const auto second =
+      run_trainyard(elsewhere.path(), {"run", "small.toml", "--yard", (scratch.path() / "yard").string()});
+  CHECK(second.code == 2);
+  CHECK(contains(second.err, "process " + std::to_string(first.pid())));
+}

@@ -1,0 +1,69 @@
+// What the machine gives: independent runs at once, from the file to the figure, and the communicator.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/sweep_file.h"
+#include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+TEST_CASE(
+    "independent runs at once train what single trains, and stand beside speed-up as the machine's limit") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  scratch.write("small.toml", sweep_file(3, R"("single", "ddp")") + R"(save = "last"
+[[include]]
+strategy = "independent"
+seed = 0
+)");
+  const Output run = at({"run", "small.toml"});
+  REQUIRE_MESSAGE(run.code == 0, run.err);
+  CHECK(contains(run.out, "5 runs finished"));
+  CHECK_FALSE(contains(run.out, "independent  "));  // no row of a verdict
+
+  const auto rows = [&](const std::string& sql) {
+    const Output answer = at({"sql", sql, "--format", "json"});
+    REQUIRE_MESSAGE(answer.code == 0, answer.err);
+    return nlohmann::json::parse(answer.out);
+  };
+  // Bit by bit: neither a rank beside it nor its place changes what a run trains.
+  const std::string epochs =
+      "SELECT DISTINCT epoch, train_loss, train_accuracy, validation_loss FROM epoch_rank WHERE seed = 0 AND "
+      "strategy = ";
+  CHECK(rows(epochs + "'independent' ORDER BY epoch") == rows(epochs + "'single' ORDER BY epoch"));
+  CHECK(rows(epochs + "'independent'").size() == 3);
+  CHECK(rows("SELECT DISTINCT rank, replica, stage, world_size FROM process JOIN run USING (run_key) "
+             "WHERE strategy_kind = 'independent' ORDER BY rank") ==
+        nlohmann::json::parse(R"([{"rank": 0, "replica": 0, "stage": 0, "world_size": 2},
+                                  {"rank": 1, "replica": 1, "stage": 0, "world_size": 2}])"));
+
+  REQUIRE(at({"report", "--format", "csv", "--out", "csv"}).code == 0);
+  CHECK(contains(tests::read_text(scratch.path() / "csv/figures/mlp-speed-up.csv"),
+                 "\nindependent runs at once,2,"));
+  const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
+  CHECK(contains(page, "2 independent runs at once reach"));
+  const Output asked = at({"compare", "single", "independent"});  // where the user asks, there is an answer
+  CHECK(contains(asked.out, "train seconds"));
+}
+
+TEST_CASE("[machine] communicator is what ranks use, and another one is another circumstance") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  for (const std::string machine : {"auto", "gloo"}) {
+    scratch.write("small.toml",
+                  sweep_file(1, R"("ddp")", 1) + "[machine]\ncommunicator = \"" + machine + "\"\n");
+    const Output run = at({"run", "small.toml", "--no-report"});
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+  }
+  const Output used =
+      at({"sql", "SELECT DISTINCT attempt, json_extract(start_extra, '$.transport') FROM process", "--format",
+          "csv"});
+  CHECK(contains(used.out, "1,shared memory\n2,gloo\n"));
+}

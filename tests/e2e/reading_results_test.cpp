@@ -1,0 +1,298 @@
+// What a user asks of finished sweeps: help, status, show, logs, sql, rm, predict, and a run by its name.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/e2e/support/sweep_file.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+const Texts verbs{"new",  "list",   "data",    "check",   "plan",   "run", "resume", "status", "show",
+                  "logs", "report", "compare", "predict", "export", "sql", "rm",     "db"};
+
+Texts lines_of(const std::string& text) {
+  std::istringstream in(text);
+  Texts lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// A yard with the finished experiment "arms" of two seeds; `more` is the body of the arm.
+class Finished {
+ public:
+  explicit Finished(const std::string& more = "", const std::string& seeds = "{ count = 2 }") {
+    scratch_.write("arm.sh", shell_arm(more + "\nepoch 1\nfinish"));
+    scratch_.write("arms.toml", shell_arm_file(seeds));
+    const auto run = at({"run", "arms.toml", "--no-report"});
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+  }
+  const Scratch& scratch() const { return scratch_; }
+  Output at(const Texts& arguments) const { return run_trainyard(scratch_.path(), arguments); }
+  Texts keys(const std::string& where = "1") const {
+    const auto answer =
+        at({"sql", "SELECT run_key FROM run_summary WHERE " + where + " ORDER BY seed", "--format", "json"});
+    REQUIRE_MESSAGE(answer.code == 0, answer.err);
+    Texts keys;
+    for (const auto& row : nlohmann::json::parse(answer.out)) keys.push_back(row.at("run_key"));
+    return keys;
+  }
+
+ private:
+  Scratch scratch_;
+};
+
+}  // namespace
+
+TEST_CASE("without arguments the help is printed, and each verb has one or two lines in it") {
+  const Scratch scratch;
+  const auto bare = run_trainyard(scratch.path(), {});
+  CHECK(bare.code == 0);
+  CHECK(bare.err.empty());
+  CHECK(bare.out == run_trainyard(scratch.path(), {"--help"}).out);
+  const Texts lines = lines_of(bare.out);
+  for (const std::string& verb : verbs) {
+    CAPTURE(verb);
+    const auto begins = [&](const std::string& line) { return line.starts_with("  " + verb + " "); };
+    const auto first = std::find_if(lines.begin(), lines.end(), begins);
+    REQUIRE(first != lines.end());
+    const auto goes_on = [](const std::string& line) { return line.starts_with("            "); };
+    CHECK(std::find_if_not(first + 1, lines.end(), goes_on) - first <= 2);
+  }
+  for (const std::string& line : lines) CHECK_MESSAGE(line.size() <= 80, line);
+  const auto group = run_trainyard(scratch.path(), {"db"});
+  CHECK(group.code == 0);
+  CHECK(contains(group.out, "  rebuild "));
+}
+
+TEST_CASE("the help of each verb has an example of it") {
+  const Scratch scratch;
+  for (const std::string& verb : verbs) {
+    CAPTURE(verb);
+    const auto help = run_trainyard(scratch.path(), {verb, "--help"});
+    CHECK(help.code == 0);
+    CHECK(contains(help.out, "\n  trainyard " + verb));
+  }
+  for (const std::string verb :
+       {"data get", "data list", "data verify", "db check", "db backup", "db rebuild"}) {
+    CAPTURE(verb);
+    const auto help = run_trainyard(
+        scratch.path(), {verb.substr(0, verb.find(' ')), verb.substr(verb.find(' ') + 1), "--help"});
+    CHECK(contains(help.out, "\n  trainyard " + verb));
+  }
+}
+
+TEST_CASE("a key that no run has is refused with the runs whose key or name is like it") {
+  const Finished yard;
+  const Texts keys = yard.keys();
+  REQUIRE(keys.size() == 2);
+  std::string wrong = keys[0].substr(0, 6);
+  wrong[5] = wrong[5] == '0' ? '1' : '0';
+  for (const std::string verb : {"show", "logs", "rm"}) {
+    CAPTURE(verb);
+    const auto by_key = yard.at({verb, wrong});
+    CHECK(by_key.code == 2);
+    CHECK_MESSAGE(contains(by_key.err, "\n  " + keys[0] + "  arms: mlp mine seed 0, finished"), by_key.err);
+    CHECK_FALSE(contains(by_key.err, keys[1]));
+  }
+  const auto by_name = yard.at({"show", "mlp seed 1"});
+  CHECK(by_name.code == 2);
+  CHECK_MESSAGE(contains(by_name.err, keys[1] + "  arms: mlp mine seed 1, finished"), by_name.err);
+  const auto by_experiment = yard.at({"show", "arms"});
+  CHECK(contains(by_experiment.err, "\"arms\" is an experiment, not a run"));
+  CHECK(contains(by_experiment.err, "\nits runs:\n  " + keys[0]));
+  const auto nothing = yard.at({"show", "zebra"});
+  CHECK(nothing.code == 2);
+  CHECK_FALSE(contains(nothing.err, "similar runs"));
+}
+
+TEST_CASE("status --all lists the finished runs with their keys") {
+  const Finished yard;
+  const auto some = yard.at({"status"}).out;
+  const auto all = yard.at({"status", "--all"});
+  CHECK(all.code == 0);
+  for (const std::string& key : yard.keys()) {
+    CHECK_FALSE(contains(some, key));
+    CHECK(contains(all.out, key + "  mlp    mine         0  finished") !=
+          contains(all.out, key + "  mlp    mine         1  finished"));
+  }
+}
+
+TEST_CASE("sql --schema prints the views with their columns, then the tables") {
+  const Finished yard;
+  const auto text = yard.at({"sql", "--schema"});
+  REQUIRE_MESSAGE(text.code == 0, text.err);
+  for (const std::string& line : lines_of(text.out)) CHECK_MESSAGE(line.size() <= 80, line);
+  const auto view = text.out.find("\nfinal_metrics (view)\n  run_key, experiment, model, strategy, seed,");
+  const auto table = text.out.find("\nrun (table)\n  run_key, model, dataset,");
+  CHECK(view != std::string::npos);
+  CHECK(table != std::string::npos);
+  CHECK(text.out.rfind(" (view)") < text.out.find(" (table)"));
+  const auto answer = nlohmann::json::parse(yard.at({"sql", "--schema", "--format", "json"}).out);
+  CHECK(answer[0].at("kind") == "view");
+  CHECK(answer[0].at("name") == "run_summary");
+  CHECK(answer[0].at("column") == "run_key");
+  CHECK(answer.back().at("kind") == "table");
+  CHECK(contains(yard.at({"sql"}).err, "no SQL statement is given"));
+  CHECK(yard.at({"sql", "SELECT 1", "--schema"}).code == 2);
+}
+
+TEST_CASE("logs of a run that printed nothing says so, how the run ended and where its epochs are") {
+  const Finished silent;
+  const auto logs = silent.at({"logs", "last"});
+  CHECK(logs.code == 0);
+  CHECK(logs.out.empty());
+  const std::string key = silent.keys("seed = 1").front();
+  CHECK_MESSAGE(contains(logs.err, "note: rank 0 printed nothing in attempt 1, which finished"), logs.err);
+  CHECK_MESSAGE(contains(logs.err, "`trainyard show " + key + "` has its epochs"), logs.err);
+  const Finished talking("echo one line");
+  const auto heard = talking.at({"logs", "last"});
+  CHECK(heard.out == "one line\n");
+  CHECK(heard.err.empty());
+}
+
+TEST_CASE("logs of a silent attempt names the attempts that printed something") {
+  const Scratch scratch;
+  scratch.write("arm.sh",
+                shell_arm("[ $attempt = 1 ] && { echo 'error: no luck' >&2; exit 3; }\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[7]"));
+  REQUIRE(run_trainyard(scratch.path(),
+                        {"run", "arms.toml", "--no-report", "--max-retries", "1", "--backoff", "0"})
+              .code == 0);
+  const auto logs = run_trainyard(scratch.path(), {"logs", "last"});
+  CHECK_MESSAGE(contains(logs.err, "attempt 1 printed something: `trainyard logs "), logs.err);
+  CHECK(contains(run_trainyard(scratch.path(), {"logs", "last", "--attempt", "1"}).out, "error: no luck"));
+}
+
+TEST_CASE(
+    "run takes an experiment by its name: its file as it was, with the options of then or those of now") {
+  const Finished yard("", "{ count = 3 }");
+  CHECK(contains(yard.at({"run", "arms.toml", "--no-report", "--where", "seed=1"}).out,
+                 "1 was finished before"));
+  std::filesystem::rename(yard.scratch().path() / "arms.toml", yard.scratch().path() / "moved.toml");
+  const auto again = yard.at({"run", "arms", "--no-report"});
+  CHECK_MESSAGE(again.code == 0, again.err);
+  CHECK_MESSAGE(contains(again.out, "0 runs finished, 1 was finished before"), again.out);
+  const auto now = yard.at({"run", "arms", "--no-report", "--where", "seed=0,seed=2"});
+  CHECK_MESSAGE(contains(now.out, "0 runs finished, 2 were finished before"), now.out);
+  CHECK(contains(yard.at({"run", "arms", "--dry-run"}).out, "2 runs, 2 finished, 0 to run"));
+
+  const auto wrong = yard.at({"run", "amrs"});
+  CHECK(wrong.code == 2);
+  CHECK_MESSAGE(contains(wrong.err,
+                         "\"amrs\" is neither a file nor an experiment of this yard; did you mean \"arms\"?"),
+                wrong.err);
+  yard.scratch().write("arms", "name = \"other\"\nnonsense\n");  // a file of that name wins
+  CHECK(contains(yard.at({"run", "arms"}).err, "arms:2:"));
+  CHECK(contains(yard.at({"run", "missing.toml"}).err, "cannot be read"));
+}
+
+TEST_CASE("rm takes an experiment by its name, and with --where only the runs that are like that") {
+  const Finished yard("", "{ count = 4 }");
+  const auto none = yard.at({"rm", "arms", "--where", "model=mlp,seed=9"});
+  CHECK(none.code == 2);
+  CHECK_MESSAGE(contains(none.err, "no run has model=mlp,seed=9"), none.err);
+  const auto typo = yard.at({"rm", "--where", "sead=1"});
+  CHECK(typo.code == 2);
+  CHECK_MESSAGE(contains(typo.err, "no run has a value called \"sead\"; did you mean \"seed\"?"), typo.err);
+  CHECK(yard.at({"rm"}).code == 2);
+  CHECK(contains(yard.at({"rm", "amrs"}).err, "did you mean \"arms\"?"));
+  CHECK(yard.keys().size() == 4);
+
+  const std::string first = yard.keys("seed = 1").front();
+  const auto listed = yard.at({"rm", "--where", "strategy=mine,seed=1", "--dry-run"});
+  CHECK(contains(listed.out, "would remove " + first + " (1 attempt)\n1 run; nothing was removed\n"));
+  CHECK(yard.keys().size() == 4);
+  const auto one = yard.at({"rm", "arms", "--where", "model=mlp,strategy=mine,seed=1"});
+  CHECK(one.code == 0);
+  CHECK(contains(one.out, "removed " + first + " (1 attempt)"));
+  CHECK(yard.keys("seed <> 1").size() == 3);
+  CHECK(yard.keys("seed = 1").empty());
+  const auto rest = yard.at({"rm", "arms", "--files"});
+  CHECK(rest.code == 0);
+  CHECK(yard.keys().empty());
+  CHECK(contains(yard.at({"rm", "arms"}).err, "experiment \"arms\" has no run"));
+  CHECK(contains(yard.at({"run", "arms", "--no-report"}).out, "4 runs finished, 0 were finished before"));
+}
+
+TEST_CASE("predict takes an experiment by its name") {
+  const Finished yard;
+  const auto only_own = yard.at({"predict", "arms"});  // a program of the user's has no single to go by
+  CHECK_FALSE(contains(only_own.err, "cannot be read"));
+  CHECK_MESSAGE(contains(only_own.out + only_own.err, "mine"), (only_own.out + only_own.err));
+  const auto wrong = yard.at({"predict", "amrs"});
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.err, "did you mean \"arms\"?"));
+}
+
+namespace {
+
+// A yard with one finished run of `model`, whose arm records `metrics` of its test.
+class Tested {
+ public:
+  Tested(const std::string& model, const std::string& dataset, const std::string& metrics,
+         const std::string& more = "") {
+    scratch_.write("arm.sh",
+                   shell_arm("epoch 1\nrecord test '\"seconds\":0.1,\"metrics\":[" + metrics + "]'\nfinish"));
+    scratch_.write("one.toml",
+                   "name = \"one\"\n[matrix]\nmodel = [\"" + model +
+                       "\"]\nstrategy = [\"mine\"]\nseed = [7]\n[defaults]\ndataset = \"" + dataset +
+                       "\"\nepochs = 1\n[strategy.mine]\ncommand = [\"/bin/sh\", \"arm.sh\", \"{seed}\"]\n" +
+                       more);
+    run_ = at({"run", "one.toml"});
+  }
+  const Output& run() const { return run_; }
+  Output at(const Texts& arguments) const { return run_trainyard(scratch_.path(), arguments); }
+  std::string page() const {
+    std::ifstream in(scratch_.path() / "yard/reports/one/index.html", std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  Scratch scratch_;
+  Output run_;
+};
+
+std::string metric(const std::string& name, const std::string& sum, const std::string& weight) {
+  return R"({"phase":"test","name":")" + name + R"(","sum":)" + sum + R"(,"weight":)" + weight + "}";
+}
+
+}  // namespace
+
+// The counts, and the score 80.910671 of them, are those of sacreBLEU 2.5; exp(1.5) is 4.4817.
+TEST_CASE("BLEU is from 0 to 100 in show, sql, export, the page and [expect]") {
+  const std::string metrics = metric("loss", "15", "10") + "," + metric("bleu_1", "6", "7") + "," +
+                              metric("bleu_2", "5", "6") + "," + metric("bleu_3", "4", "5") + "," +
+                              metric("bleu_4", "3", "4") + "," + metric("bleu_length", "7", "6");
+  const Tested yard("seq2seq", "synthetic-phrases", metrics, "[expect.seq2seq]\ntest_bleu = 81\n");
+  CHECK(yard.run().code == 1);
+  CHECK_MESSAGE(contains(yard.run().err, "missed: "), yard.run().err);
+  CHECK_MESSAGE(contains(yard.run().err, "80.9"), yard.run().err);
+  CHECK(
+      contains(yard.at({"show", "last"}).out, "test loss 1.50000, test perplexity 4.482, test BLEU 80.91\n"));
+  const auto answer =
+      yard.at({"sql", "SELECT round(test_bleu, 6) AS bleu FROM task_final_metrics", "--format", "csv"});
+  CHECK(answer.out == "bleu\n80.910671\n");
+  CHECK(contains(yard.at({"export", "final"}).out, ",80.91067"));
+  CHECK(contains(yard.page(), "BLEU 80.91"));
+}
+
+TEST_CASE("show of a reconstruction has the PSNR of its test and its epochs, and no accuracy") {
+  const Tested yard("conv-autoencoder", "synthetic-digits", metric("loss", "0.1", "10"));
+  REQUIRE_MESSAGE(yard.run().code == 0, yard.run().err);
+  const auto shown = yard.at({"show", "last"}).out;
+  CHECK_MESSAGE(contains(shown, "test loss 0.01000, test PSNR 20.00 dB\n"), shown);  // 10 log10(1 / 0.01)
+  CHECK_MESSAGE(contains(shown, "epoch  train loss  train PSNR dB  train s"), shown);
+  CHECK_FALSE(contains(shown, "train %"));
+}

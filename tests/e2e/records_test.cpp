@@ -1,0 +1,168 @@
+// Arms whose records claim what cannot be: they fail, with the rank, the record and what is wrong, and no
+// verdict is made of them.
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+// Three epochs of two ranks that share 100 samples, as they should be recorded. A test's script has its lines
+// before.
+constexpr const char* honest = R"sh(
+sound() {
+  record epoch "\"epoch\":$1,\"train_seconds\":${2:-0.001},\"validation_seconds\":0.001,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":5,\"weight\":50},{\"phase\":\"train\",\"name\":\"correct\",\"sum\":${3:-40},\"weight\":${4:-50}}]${5:-}"
+}
+)sh";
+
+struct Ended {
+  int code;
+  std::string said;
+};
+
+// A run of such an arm.
+Ended ended(const Scratch& scratch, const std::string& body) {
+  scratch.write("arm.sh", shell_arm(honest + body));
+  scratch.write("arms.toml", shell_arm_file("[1]", 2));
+  const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--set", "epochs=3"});
+  return {output.code, output.out + output.err};
+}
+
+// What is said of a run that has failed.
+std::string failure_of(const std::string& body) {
+  const Scratch scratch;
+  const Ended run = ended(scratch, body);
+  CHECK_MESSAGE(run.code == 1, run.said);
+  const auto status = run_trainyard(scratch.path(), {"status", "--runs"});
+  CHECK_MESSAGE(contains(status.out, "failed"), status.out);
+  const auto check = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK_MESSAGE(check.code == 0, (check.out + check.err));
+  return run.said;
+}
+
+constexpr const char* by_rank_1 = "[ $RANK = 0 ] && { sound 1; sound 2; sound 3; finish; exit 0; }\n";
+
+}  // namespace
+
+TEST_CASE("an arm that records the epochs asked for, in sound sums and times, has finished") {
+  const Scratch scratch;
+  const Ended run = ended(scratch, "record start '\"learning_rate\":0.1'\nsound 1\nsound 2\nsound 3\nfinish");
+  CHECK_MESSAGE(run.code == 0, run.said);
+}
+
+TEST_CASE("an arm that records one of three epochs fails, and says which are missing and on which rank") {
+  const std::string said = failure_of(by_rank_1 + std::string("sound 2\nfinish"));
+  CHECK_MESSAGE(
+      contains(said,
+               "rank 1 says that it has finished, but of the 3 epochs asked for it has recorded none "
+               "of epochs 1, 3 (rank-1.records.jsonl:2)"),
+      said);
+  const std::string more = failure_of(by_rank_1 + std::string("for n in 1 2 3 4; do sound $n; done\nfinish"));
+  CHECK_MESSAGE(contains(more, "rank 1, epoch 4: the run asks for 3 epochs (rank-1.records.jsonl:4)"), more);
+}
+
+TEST_CASE("metrics that cannot be fail the run, with rank, file and line") {
+  struct Case {
+    const char* second_epoch;
+    const char* said;
+  };
+  for (const Case& each :
+       {Case{"0.001 253 50",
+             "rank 1, epoch 2: train correct has the sum 253 of a weight of 50, and it counts "
+             "from 0 to its weight (rank-1.records.jsonl:2)"},
+        Case{"0.001 -1 50", "rank 1, epoch 2: train correct has the sum -1 of a weight of 50"},
+        Case{"0.001 -60 -50", "rank 1, epoch 2: train correct has the weight -50, and none is below 0"},
+        Case{"0.001 40 49", "rank 1, epoch 2: train correct has a weight of 49, but in epoch 1 of 50"}}) {
+    const std::string said =
+        failure_of(by_rank_1 + std::string("sound 1\nsound 2 ") + each.second_epoch + "\nsound 3\nfinish");
+    CHECK_MESSAGE(contains(said, each.said), said);
+  }
+}
+
+TEST_CASE("times that do not fit into the run's own fail it, with rank, line and both numbers") {
+  const std::string long_ago =
+      failure_of(by_rank_1 + std::string("sound 1\nsound 2 1000000000\nsound 3\nfinish"));
+  CHECK_MESSAGE(contains(long_ago,
+                         "rank 1, epoch 2: train_seconds and validation_seconds are 1000000000.003 s "
+                         "up to here, but the run took at most "),
+                long_ago);
+  CHECK_MESSAGE(contains(long_ago, "s from launch to end (rank-1.records.jsonl:2)"), long_ago);
+  const std::string negative = failure_of(by_rank_1 + std::string("sound 1\nsound 2 -5\nsound 3\nfinish"));
+  CHECK_MESSAGE(contains(negative,
+                         "rank 1, epoch 2: train_seconds is -5 s, and no time is below 0 s "
+                         "(rank-1.records.jsonl:2)"),
+                negative);
+  const std::string total =
+      failure_of(by_rank_1 + std::string("sound 1\nsound 2\nsound 3\n"
+                                         "record end '\"status\":\"finished\",\"total_seconds\":3600'"));
+  CHECK_MESSAGE(contains(total, "rank 1, record end: total_seconds is 3600 s, but the run took at most "),
+                total);
+}
+
+TEST_CASE("ranks that state different terms fail the run, with the rank and the term") {
+  struct Case {
+    const char* of_rank_0;
+    const char* of_rank_1;
+    const char* said;
+  };
+  for (const Case& each :
+       {Case{R"("global_batch":64)", R"("global_batch":32)",
+             "rank 1 states another term than rank 0: global batch (samples a step) 32 against 64 "
+             "(rank-1.records.jsonl:1)"},
+        Case{R"("learning_rate":0.1)", R"("learning_rate":0.2)", "learning rate 0.2 against 0.1"},
+        Case{R"("initial_weights":{"0.weight":"aa","2.weight":"bb"})",
+             R"("initial_weights":{"0.weight":"aa","2.weight":"cc"})",
+             "initial weights of layer 2.weight cc against bb"}}) {
+    const std::string said =
+        failure_of(std::string("[ $RANK = 0 ] && record start '") + each.of_rank_0 + "' || record start '" +
+                   each.of_rank_1 + "'\nsound 1\nsound 2\nsound 3\nfinish");
+    CHECK_MESSAGE(contains(said, each.said), said);
+  }
+  const std::string order =
+      failure_of("for n in 1 2 3; do sound $n 0.001 40 50 \",\\\"batches\\\":\\\"$RANK\\\"\"; done\nfinish");
+  CHECK_MESSAGE(
+      contains(order, "rank 1, epoch 1: states another data order (batches) than rank 0: 1 against 0"),
+      order);
+  const Scratch scratch;  // stages of a pipeline hold other layers, each replica has a device of its own
+  const Ended fine = ended(scratch,
+                           "record start "
+                           "\"\\\"stage\\\":$RANK,\\\"device\\\":\\\"cpu:$RANK\\\",\\\"initial_weights\\\":{"
+                           "\\\"$RANK.weight\\\":\\\"a$RANK\\\"}\"\n"
+                           "sound 1\nsound 2\nsound 3\nfinish");
+  CHECK_MESSAGE(fine.code == 0, fine.said);
+}
+
+TEST_CASE(
+    "a run that an earlier release took for finished has failed once its yard is read, and is trained "
+    "again") {
+  const Scratch scratch;
+  REQUIRE(ended(scratch, "sound 1\nsound 2\nsound 3\nfinish").code == 0);
+  const auto sql = [&](const std::string& select) {
+    return run_trainyard(scratch.path(), {"sql", select, "--format", "csv"}).out;
+  };
+  const std::string folder = [&] {
+    const std::string rows = sql("SELECT directory FROM attempt");
+    return rows.substr(rows.find('/'), rows.find('\n', rows.find('/')) - rows.find('/'));
+  }();
+  {  // the first epoch of rank 1 as no release would take it today
+    const auto file = folder + "/rank-1.records.jsonl";
+    std::ifstream in(file);
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    const auto place = text.find("\"sum\":40");
+    REQUIRE(place != std::string::npos);
+    std::ofstream(file) << text.replace(place, 8, "\"sum\":90");
+  }
+  REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  CHECK(contains(sql("SELECT status, failure FROM run_summary"),
+                 "failed,\"rank 1, epoch 1: train correct has the sum 90 of a weight of 50"));
+  CHECK(sql("SELECT COUNT(*) AS n FROM final_metrics") == "n\n0\n");
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  const auto again = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--set", "epochs=3"});
+  CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), (again.out + again.err));
+}

@@ -1,0 +1,135 @@
+// What a report says of programs that state little, fail, or cannot be timed: on the terminal, on the page
+// and in its files.
+#include <doctest/doctest.h>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+std::size_t times_in(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Arms against `first`: `quiet` states nothing, `failing` always fails, `crowded` has four ranks on two
+// devices.
+constexpr const char* arms_file = R"(name = "arms"
+[matrix]
+model = ["mlp"]
+strategy = ["first", "quiet", "failing", "crowded"]
+seed = { count = 3 }
+[defaults]
+dataset = "synthetic-digits"
+epochs = 3
+[machine]
+devices = 2
+[compare]
+baseline = "first"
+[strategy.first]
+command = ["/bin/sh", "arm.sh", "{seed}"]
+[strategy.quiet]
+command = ["/bin/sh", "arm.sh", "{seed}", "quiet"]
+[strategy.failing]
+command = ["false"]
+[strategy.crowded]
+command = ["/bin/sh", "arm.sh", "{seed}", "crowded"]
+replicas = 4
+)";
+
+// One sweep that all cases look at.
+struct Sweep {
+  Scratch scratch;
+  Output run;
+  Sweep() {
+    scratch.write("arm.sh", shell_arm("record start '\"pid\":1'; epoch 1; epoch 2; epoch 3; finish"));
+    scratch.write("arms.toml", arms_file);
+    run = at({"run", "arms.toml"});
+  }
+  Output at(const std::vector<std::string>& arguments) const {
+    return run_trainyard(scratch.path(), arguments);
+  }
+  std::string file(const std::string& name) const { return tests::read_text(scratch.path() / name); }
+};
+
+}  // namespace
+
+TEST_CASE("programs that state nothing are not called fair, and what is missing is said once") {
+  const Sweep sweep;
+  CHECK_MESSAGE(sweep.run.code == 1, sweep.run.err);  // `failing`
+  const std::string page = sweep.file("yard/reports/arms/index.html");
+  REQUIRE(sweep.at({"report", "arms", "--format", "markdown,latex", "--out", "files"}).code == 0);
+  const std::string markdown = sweep.file("files/report.md");
+  for (const std::string* text : {&page, &markdown}) {
+    for (const char* said : {"Initial weights: not stated by crowded, first, quiet.",
+                             "Data order: not stated by crowded, first, quiet.",
+                             "Global batch: not stated by crowded, first, quiet.",
+                             "LibTorch: not stated by crowded, first, quiet."})
+      CHECK_MESSAGE(contains(*text, said), said);
+    for (const char* claim : {"same data order", "its N-th part", "begin with the same weights",
+                              "All runs had the same LibTorch"})
+      CHECK_MESSAGE(!contains(*text, claim), claim);
+  }
+
+  // equal warnings are one line
+  CHECK(times_in("warning: Failed and left out: ", sweep.run.out) == 1);
+  CHECK(contains(sweep.run.out, "exit code 1: 3 runs, for example MLP failing seed 0."));
+  CHECK(times_in("NOT VERIFIED", sweep.run.out) == 1);
+  CHECK(times_in("are constant", sweep.run.out) == 1);
+  CHECK(times_in("warning: NOT TIMED: MLP crowded: four ranks on two devices.", sweep.run.out) == 1);
+
+  const Output compared = sweep.at({"compare"});
+  CHECK(contains(compared.out, "NOT TIMED: four ranks on two devices [MLP crowded: "));
+  CHECK(contains(compared.out, "NO DATA: all three runs of failing failed [MLP failing: "));
+  CHECK(times_in("NOT VERIFIED", compared.out) == 1);
+  CHECK(contains(sweep.at({"compare", "--format", "json"}).out, "\"NOT TIMED\""));
+
+  const std::string latex = sweep.file("files/tables/effects.tex");
+  for (const std::string* text : {&markdown, &latex}) {
+    CHECK(contains(*text, "NOT TIMED: four ranks on two devices"));
+    CHECK(contains(*text, "NO DATA: all three runs of failing failed"));
+  }
+  CHECK(times_in("\\label{", latex) == 1);
+  CHECK(contains(page, "four ranks on two devices"));
+}
+
+TEST_CASE("in a joint report a comparison of one file leaves the runs of another alone") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  scratch.write("arm.sh", shell_arm("epoch 1; finish"));
+  const std::string arm = "command = [\"/bin/sh\", \"arm.sh\", \"{seed}\", \"";
+  scratch.write(
+      "one.toml",
+      "name = \"one\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"a\", \"b\"]\nseed = { count = 3 }\n"
+      "[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\n[compare]\nbaseline = \"a\"\n"
+      "[strategy.a]\n" +
+          arm + "a\"]\n[strategy.b]\n" + arm + "b\"]\n");
+  scratch.write("two.toml",
+                "name = \"two\"\n[matrix]\nmodel = [\"cnn\"]\nstrategy = [\"a\"]\nbatch = [32, 64]\n"
+                "seed = { count = 3 }\n[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\n[compare]\n"
+                "axis = \"batch\"\nbaseline = 32\n[strategy.a]\n" +
+                    arm + "a\"]\n");
+  for (const char* file : {"one.toml", "two.toml"}) {
+    const Output run = at({"run", file, "--no-report"});
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+  }
+  const Output report = at({"report", "one", "two", "--format", "csv", "--out", "joint"});
+  REQUIRE_MESSAGE(report.code == 0, report.err);
+  const std::string verdicts = tests::read_text(scratch.path() / "joint/tables/verdicts.csv");
+  CHECK(contains(verdicts, "strategy,a,"));
+  CHECK(contains(verdicts, "batch,32,"));
+  for (std::size_t begin = 0; begin < verdicts.size();) {
+    const std::string line = verdicts.substr(begin, verdicts.find('\n', begin) - begin);
+    CHECK_FALSE_MESSAGE((line.starts_with("strategy,") && contains(line, "CNN")), line);
+    CHECK_FALSE_MESSAGE((line.starts_with("batch,") && contains(line, "MLP")), line);
+    begin += line.size() + 1;
+  }
+}

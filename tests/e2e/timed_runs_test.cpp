@@ -1,0 +1,183 @@
+// Timed runs have the host to themselves: two sweeps in two yards take turns, and what other processes take
+// is recorded and decides whether times count.
+#include <csignal>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "db/database/database.h"
+#include "db/queries/queries.h"
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/e2e/support/sweep_file.h"
+#include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+// A yard whose run records that it has begun and ends when the file `go` is there.
+struct SlowYard {
+  SlowYard() {
+    scratch.write("arm.sh", shell_arm("touch begun\nuntil_there go\nepoch 1\nfinish"));
+    scratch.write("arms.toml", shell_arm_file("[0]"));
+  }
+  std::filesystem::path folder() const { return scratch.path(); }
+  bool begun() const { return std::filesystem::exists(folder() / "begun"); }
+  void go() const { scratch.write("go", ""); }
+  Scratch scratch;
+};
+
+// Burns every CPU, lest the kernel move it to one that is not leased.
+class Burners {
+ public:
+  Burners() {
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &allowed)) start(cpu);
+  }
+  ~Burners() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  Burners(const Burners&) = delete;
+  Burners& operator=(const Burners&) = delete;
+
+ private:
+  void start(int cpu) {
+    const pid_t pid = fork();
+    if (pid > 0) pids_.push_back(pid);
+    if (pid != 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    for (volatile bool on = true; on;) {
+    }
+  }
+  std::vector<pid_t> pids_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "of two sweeps in two yards the second waits and names the holder; --no-wait refuses; Ctrl-C ends it") {
+  const SlowYard first, second;
+  const Scratch locks;
+  const Environment shared{{"TRAINYARD_HOST_LOCK", locks.path().string()}};
+  const std::vector<std::string> run{"run", "arms.toml", "--no-report"};
+  Trainyard holder(first.folder(), run, shared);
+  REQUIRE(comes_true([&] { return first.begun(); }));
+  const std::string named = "process " + std::to_string(holder.pid()) + " of ";
+
+  const Output refused =
+      run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared);
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "this host is measured by " + named), refused.err);
+  CHECK(contains(refused.err, "trainyard run arms.toml, yard " + (first.folder() / "yard").string()));
+
+  {
+    Trainyard stopped(second.folder(), run, shared);
+    REQUIRE(comes_true([&] { return contains(tests::read_text(second.folder() / "stdout.txt"), named); }));
+    stopped.signal(SIGINT);
+    CHECK(stopped.wait().code == 130);
+    CHECK_FALSE(second.begun());
+  }
+  const auto packed = run_trainyard(second.folder(),
+                                    {"run", "arms.toml", "--no-report", "--exclude-where", "seed=0"}, shared);
+  CHECK_FALSE(contains(packed.out, "waiting"));  // nothing to train, nothing to wait for
+
+  Trainyard waiting(second.folder(), run, shared);
+  REQUIRE(comes_true([&] { return contains(tests::read_text(second.folder() / "stdout.txt"), named); }));
+  CHECK_FALSE(second.begun());
+  first.go();
+  CHECK(holder.wait().code == 0);
+  second.go();
+  const Output output = waiting.wait();
+  CHECK_MESSAGE(output.code == 0, output.err);
+  CHECK(contains(output.out, "waiting: this host is measured by " + named));
+  CHECK(contains(output.out, "1 run finished"));
+}
+
+TEST_CASE("runs whose times do not count wait for nobody, and `resume` waits as `run` does") {
+  const SlowYard first, second;
+  const Scratch locks;
+  const Environment shared{{"TRAINYARD_HOST_LOCK", locks.path().string()}};
+  Trainyard holder(first.folder(), {"run", "arms.toml", "--no-report"}, shared);
+  REQUIRE(comes_true([&] { return first.begun(); }));
+  second.scratch.write("packed.toml", shell_arm_file("[0]", 1, "[machine]\nexclusive = \"devices\"\n"));
+  second.go();
+  const Output packed = run_trainyard(second.folder(), {"run", "packed.toml", "--no-report"}, shared);
+  CHECK_MESSAGE(packed.code == 0, packed.err);
+  CHECK_FALSE(contains(packed.out, "waiting"));
+  REQUIRE(run_trainyard(second.folder(), {"rm", "last"}, shared).code == 0);
+  second.scratch.write("timed.toml", shell_arm_file("[1]"));
+  CHECK(run_trainyard(second.folder(), {"run", "timed.toml", "--no-wait"}, shared).code == 2);
+  first.go();
+  CHECK(holder.wait().code == 0);
+}
+
+TEST_CASE("a run beside processes that burn its cores has times that do not count, and says why everywhere") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(3, R"("single")", 1));
+  {
+    const Burners burners;
+    const Output output =
+        run_trainyard(scratch.path(), {"run", "small.toml"}, {{"TRAINYARD_OTHERS_LIMIT", ""}});
+    CHECK_MESSAGE(output.code == 0, output.err);
+    CHECK_MESSAGE(contains(output.out, "its times do not count: other processes took "), output.out);
+  }
+  const std::string reason = " % of its cores (limit 2 %)";
+  const Output show = run_trainyard(scratch.path(), {"show", "last"});
+  CHECK_MESSAGE(contains(show.out, "times do not count: other processes took "), show.out);
+  CHECK(contains(show.out, reason));
+  const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
+  CHECK(contains(page, "did not have the host and its devices to itself"));
+  CHECK(contains(page, reason));
+  CHECK_FALSE(contains(page, "Every finished run was the only timed run"));
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  const auto rows = db::select(database, "SELECT times_count, other_share > 0.02 FROM run_summary").rows;
+  CHECK(rows == std::vector<std::vector<nlohmann::json>>{{0, 1}});
+
+  const Output plan = run_trainyard(scratch.path(), {"plan", "small.toml"});
+  CHECK(contains(plan.out, "the times of 1 finished run do not count: other processes took "));
+  CHECK(contains(plan.out, "`run` with --retrain-times trains them again"));
+  const Output again = run_trainyard(scratch.path(), {"run", "small.toml", "--retrain-times"});
+  CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), again.out);
+  CHECK(db::select(database, "SELECT times_count FROM run_summary").rows ==
+        std::vector<std::vector<nlohmann::json>>{{1}});
+  CHECK(contains(
+      tests::read_text(scratch.path() / "yard/reports/small/index.html"),
+      "Every finished run was the only timed run on its host and had its devices to itself: other processes "
+      "took at most "));
+}
+
+// What a release wrote that pinned two threads to one core, in a database of its schema.
+TEST_CASE("a yard of an older release is read with the times of two threads on one core left out, and told") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(3, R"("single")", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard/runs")) {
+    if (entry.path().filename() != "run.json") continue;
+    auto launch = nlohmann::json::parse(tests::read_text(entry.path()));
+    launch.erase("host_locked");
+    launch["cores"] = {{0}};
+    launch["circumstances"]["threads_per_rank"] = 2;
+    std::ofstream(entry.path()) << launch.dump();
+  }
+  REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  const std::string reason = "a rank had 1 core for 2 threads";
+  CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "times do not count: " + reason));
+  CHECK(contains(run_trainyard(scratch.path(), {"report"}).out, "index.html"));
+  CHECK(contains(tests::read_text(scratch.path() / "yard/reports/small/index.html"), reason));
+}

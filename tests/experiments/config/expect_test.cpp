@@ -1,0 +1,50 @@
+// [expect.*]: what a file says that its runs must reach.
+#include <doctest/doctest.h>
+
+#include "tests/experiments/file/loading.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using namespace trainyard::tests;
+
+TEST_CASE("a plain number is the least accuracy or the greatest loss; a table says which") {
+  const Loaded result = load_text(start +
+                                      "[expect.mlp]\ntest_accuracy = 0.9\ntest_loss = 1\n"
+                                      "train_loss = { at_least = 0.1, at_most = 2.5 }\n",
+                                  "f.toml");
+  REQUIRE(result.experiment.has_value());
+  const auto& expect = result.experiment->expect;
+  REQUIRE(expect.size() == 3);
+  CHECK(to_text(expect[0]) == "mlp: test_accuracy >= 0.9");
+  CHECK(to_text(expect[1]) == "mlp: test_loss <= 1");
+  CHECK(to_text(expect[2]) == "mlp: train_loss >= 0.1 and <= 2.5");
+}
+
+TEST_CASE("expectations that cannot be have their place and their reason") {
+  CHECK(problem_of(start + "[expect.mpl]\ntest_loss = 1") ==
+        "f.toml:4:9: error: there is no model \"mpl\"; did you mean \"mlp\"?");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_acuracy = 1") ==
+        "f.toml:5:1: error: \"test_acuracy\" is not a key of [expect.mlp]; did you mean \"test_accuracy\"?");
+  CHECK(
+      problem_of(start + "[expect.mlp]\ntest_psnr = 20") ==
+      "f.toml:5:1: error: test_psnr is not defined for model \"mlp\" (classification); known are test_loss, "
+      "validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_loss = \"low\"") ==
+        "f.toml:5:13: error: a threshold must be a number, is \"low\"");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = 90") ==
+        "f.toml:5:17: error: a threshold must be a number in [0, 1], is 90");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = { at_least = -0.1 }") ==
+        "f.toml:5:30: error: at_least must be a number in [0, 1], is -0.1");
+  CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 120") ==
+        "f.toml:5:13: error: a threshold must be a number in [0, 100], is 120");
+  CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 0.07") ==
+        "f.toml:5:1: warning: nothing is held against this: no run has the model \"seq2seq\"\n"
+        "f.toml:5:13: error: bleu is a score from 0 to 100, and this is less than 1: for the fraction 0.07 "
+        "write 7.0");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_loss = {}") ==
+        "f.toml:5:13: error: a threshold must have at_least or at_most, as in { at_least = 0.9 }");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_loss = { at_least = 2, at_most = 1 }") ==
+        "f.toml:5:13: error: at_least is more than at_most: no value is expected");
+  CHECK(problem_of(start + "[expect.cnn]\ntest_loss = 1") ==
+        "f.toml:5:1: warning: nothing is held against this: no run has the model \"cnn\"");
+}

@@ -1,0 +1,142 @@
+// The fair-comparison contract: what runs state, what differs, and what the file may declare.
+#include "experiments/design/contract.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "experiments/file/file.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::experiments {
+namespace {
+
+const std::string head = R"(
+name = "contract"
+[matrix]
+model = ["mlp"]
+strategy = ["single", "ddp"]
+seed = { count = 3 }
+)";
+
+std::vector<std::string> warnings(const std::string& rest) {
+  std::vector<std::string> texts;
+  const Loaded loaded = load_text(head + rest, "contract.toml");
+  REQUIRE(loaded.experiment.has_value());
+  for (const Problem& problem : loaded.problems)
+    if (problem.message.find("NOT COMPARABLE") != std::string::npos) texts.push_back(to_text(problem));
+  return texts;
+}
+
+TEST_CASE("arms with different global batches are NOT COMPARABLE, named before launch and once") {
+  const auto found = warnings(R"([defaults]
+batch = { size = 64, per = "replica" }
+[compare]
+axis = "strategy"
+baseline = "single"
+)");
+  REQUIRE(found.size() == 1);
+  CHECK(
+      contains(found[0], "contract.toml:9:1: warning: NOT COMPARABLE: mlp ddp against single: global batch"));
+  CHECK(contains(found[0], "128 against 64"));
+  CHECK(contains(found[0], "differs = [\"global_batch\"]"));
+}
+
+TEST_CASE("a difference that the file declares is no warning") {
+  CHECK(warnings(R"([defaults]
+batch = { size = 64, per = "replica" }
+[compare]
+axis = "strategy"
+baseline = "single"
+differs = ["batch"]
+)")
+            .empty());
+}
+
+TEST_CASE("strategies that share a batch are comparable, whatever they are made of") {
+  CHECK(warnings("[strategy.ddp]\nreplicas = 4\n").empty());
+}
+
+TEST_CASE("a learning rate, epochs or a sampler of one arm alone are named") {
+  const auto found = warnings("[strategy.ddp]\nlearning_rate = 0.1\nepochs = 2\nsampler = \"distributed\"\n");
+  REQUIRE(found.size() == 3);
+  std::string all;
+  for (const std::string& text : found) all += text + "\n";
+  for (const char* title :
+       {"learning rate 0.1 against 0.05", "epochs 2 against 10", "sampler distributed against exact"})
+    CHECK_MESSAGE(contains(all, title), title);
+}
+
+TEST_CASE("what the axis varies is no difference, what is varied with it is one") {
+  const std::string zipped = R"(zip = [ { learning_rate = [0.1, 0.01], batch = [128, 64] } ]
+[compare]
+axis = "batch"
+baseline = 128
+pair = ["seed"]
+)";
+  // each batch has a learning rate of its own: they are different cells and nothing is compared
+  CHECK(warnings(zipped).empty());
+}
+
+TEST_CASE("terms that only records know can be declared, and unknown ones get advice") {
+  CHECK(warnings("[compare]\naxis = \"strategy\"\nbaseline = \"single\"\ndiffers = [\"initial_weights\", "
+                 "\"versions\"]\n")
+            .empty());
+  const Loaded wrong =
+      load_text(head + "[compare]\naxis = \"strategy\"\nbaseline = \"single\"\ndiffers = [\"version\"]\n",
+                "wrong.toml");
+  CHECK_FALSE(wrong.experiment.has_value());
+  CHECK(contains(to_text(wrong.problems.front()), "versions"));
+}
+
+TEST_CASE("a foreign start record states terms by their names, what it leaves out is not stated") {
+  const StatedTerms terms = stated_by_start({{"epochs", 10},
+                                             {"global_batch", 128},
+                                             {"optimizer", "sgd momentum 0.9"},
+                                             {"learning_rate", 0.05},
+                                             {"initial_weights", {{"10.weight", "bb"}, {"2.weight", "aa"}}},
+                                             {"something", "else"}});
+  CHECK(terms.at("epochs") == "10");
+  CHECK(terms.at("learning_rate") == "0.05");
+  CHECK(terms.at("initial_weights") == "2.weight aa\n10.weight bb");
+  CHECK_FALSE(terms.contains("something"));
+  CHECK(not_stated(terms) == std::vector<std::string>{"data fingerprint", "learning rate schedule",
+                                                      "precision", "batch normalisation", "threads per rank",
+                                                      "kind of device", "data order"});
+}
+
+TEST_CASE("a number that a program states is that of a run however JSON writes it") {
+  for (const double rate : {0.0005, 1e-7, 0.05, 1.0, 123456.5}) {
+    const std::string own = stated_by({{"learning_rate", rate}}).at("learning_rate");
+    CHECK(stated_by_start({{"learning_rate", rate}}).at("learning_rate") == own);
+  }
+}
+
+TEST_CASE("of another data order the first epoch that both state is named") {
+  const StatedTerms one{{"batches", batches_text({{1, "aa"}, {2, "bb"}, {10, "cc"}})}};
+  const StatedTerms other{{"batches", batches_text({{2, "dd"}, {10, "ee"}})}};
+  CHECK(one.at("batches") == "epoch 1 aa\nepoch 2 bb\nepoch 10 cc");
+  const auto differences = differing_terms(one, other, Compare{});
+  REQUIRE(differences.size() == 1);
+  CHECK(to_text(differences[0]) == "data order epoch 2 dd against epoch 2 bb");
+  CHECK_FALSE(differences[0].declared);
+  Compare declared;
+  declared.differs = {"sampler"};
+  CHECK(differing_terms(one, other, declared).at(0).declared);
+  CHECK(differing_terms(one, {{"batches", batches_text({{1, "aa"}})}}, Compare{}).empty());
+  CHECK(differing_terms(one, {}, Compare{}).empty());
+}
+
+TEST_CASE("of other initial weights the first layer is named") {
+  const StatedTerms one{
+      {"initial_weights", weights_text({{"0.weight", "aa"}, {"2.weight", "cc"}, {"10.weight", "dd"}})}};
+  const StatedTerms other{
+      {"initial_weights", weights_text({{"0.weight", "aa"}, {"2.weight", "ee"}, {"10.weight", "ff"}})}};
+  const auto differences = differing_terms(one, other, Compare{});
+  REQUIRE(differences.size() == 1);
+  CHECK(to_text(differences[0]) == "initial weights 2.weight ee against 2.weight cc");
+  CHECK_FALSE(differences[0].declared);
+  CHECK(differing_terms(one, one, Compare{}).empty());
+}
+
+}  // namespace
+}  // namespace trainyard::experiments

@@ -1,0 +1,207 @@
+// The files that come with trainyard, and the one that `trainyard new` writes.
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "experiments/file/template.h"
+#include "tests/experiments/file/loading.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using namespace trainyard::tests;
+
+namespace {
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  REQUIRE_MESSAGE(file, path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What the facts read off the texts, experiments/published-results.toml, say word for word.
+struct Stated {
+  std::string key;       // "[model.mlp] epochs"
+  std::string sentence;  // of that file
+};
+
+const std::vector<Stated> stated_by_study{
+    {"[model.vgg11] epochs", "[stifi-2025.vgg11]           # figures 3.2 - 3.4, 3 epochs\nepochs = 3\n"},
+    {"[model.nbow] epochs",
+     "[stifi-2025.nbow]            # figures 3.5 - 3.7, 5 epochs; [first, last]\nepochs = 5\n"},
+    {"[model.seq2seq] epochs", "[stifi-2025.seq2seq]         # figures 3.8 - 3.9, 10 epochs\nepochs = 10\n"},
+    {"[model.cnn] epochs", "[stifi-2025.cnn]             # figures 3.12 - 3.14, 20 epochs\nepochs = 20\n"},
+    {"[model.mlp] epochs", "[stifi-2025.mlp]             # figures 3.15 - 3.17, 10 epochs\nepochs = 10\n"},
+    {"[strategy.ddp] replicas", "hardware.ddp    = \"two Tesla P100 (Kaggle)\""}};
+const std::vector<Stated> stated_by_parameter_study{
+    {"[[matrix.zip]] threads", "cores   = { value = [1, 2, 3, 4],"},
+    {"[[matrix.zip]] hidden", "neurons = { value = [32, 128, 256, 512],"},
+    {"[[matrix.zip]] hidden", "hidden-layers = { value = [1, 4, 8],"},
+    {"[[matrix.zip]] epochs", "epochs  = { value = [1, 5, 10, 20],"},
+    {"[defaults] dataset", "[parallel-ml]                # Fashion-MNIST parameter study"}};
+
+// The keys of a file that are marked as stated, with their values: "[model.mlp] epochs" → "10".
+std::map<std::string, std::string> marked_as_stated(const std::string& toml) {
+  std::map<std::string, std::string> marked;
+  std::istringstream lines(toml);
+  std::string table;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("[")) table = line.substr(0, line.find_last_of(']') + 1);
+    const auto mark = line.find("# stated");
+    if (mark == std::string::npos) continue;
+    const auto equals = line.find('=');
+    const auto trimmed = [](std::string text) { return text.substr(0, text.find_last_not_of(' ') + 1); };
+    marked[table + " " + trimmed(line.substr(0, equals))] =
+        trimmed(line.substr(equals + 2, mark - equals - 2));
+  }
+  return marked;
+}
+
+}  // namespace
+
+TEST_CASE("the shipped files are right") {
+  struct Shipped {
+    std::string file, name;
+    std::size_t runs, comparisons;
+  };
+  for (const Shipped& shipped : {Shipped{"demo", "demo", 20, 1},
+                                 {"mnist", "mnist", 6, 1},
+                                 {"cluster", "cluster", 20, 1},
+                                 {"six-models", "six models", 96, 1},
+                                 {"published-study", "published study", 105, 2},
+                                 {"published-study-fair", "published study fair", 105, 2},
+                                 {"parallel-ml", "parallel ml", 60, 3},
+                                 {"parallel-ml-two-cores", "parallel ml two cores", 50, 3}}) {
+    CAPTURE(shipped.file);
+    const Loaded result = load("experiments/" + shipped.file + ".toml");
+    CHECK_MESSAGE(result.problems.empty(), texts(result.problems));
+    REQUIRE(result.experiment.has_value());
+    CHECK(result.experiment->name == shipped.name);
+    CHECK(result.experiment->compare.size() == shipped.comparisons);
+    CHECK(result.experiment->runs.size() == shipped.runs);
+  }
+}
+
+TEST_CASE("every value of a published protocol is marked as stated or assumed") {
+  for (const char* file :
+       {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores"}) {
+    const Loaded result = load(std::string("experiments/") + file + ".toml");
+    REQUIRE(result.experiment.has_value());
+    std::istringstream lines(result.experiment->toml);
+    bool values = false;  // in a table of values, not in the matrix or a comparison
+    for (std::string line; std::getline(lines, line);) {
+      CAPTURE(line);
+      if (line.starts_with("["))
+        values = line.starts_with("[defaults") || line.starts_with("[model.") ||
+                 line.starts_with("[strategy.") || line.starts_with("[[matrix.zip");
+      const bool marked =
+          line.find("# stated") != std::string::npos || line.find("# assumed") != std::string::npos;
+      if (values && !line.starts_with("[") && line.find(" = ") != std::string::npos) CHECK(marked);
+    }
+  }
+}
+
+TEST_CASE("what is marked as stated is what the text states, with its sentence, and nothing else is") {
+  const std::string facts = text_of_file("experiments/published-results.toml");
+  const std::map<std::string, std::vector<Stated>> files{
+      {"published-study", stated_by_study},
+      {"published-study-fair", stated_by_study},
+      {"parallel-ml", stated_by_parameter_study},
+      {"parallel-ml-two-cores", stated_by_parameter_study}};
+  for (const auto& [file, sentences] : files) {
+    CAPTURE(file);
+    std::set<std::string> allowed;
+    const auto marked = marked_as_stated(text_of_file("experiments/" + file + ".toml"));
+    for (const Stated& each : sentences) {
+      CAPTURE(each.key);
+      allowed.insert(each.key);
+      CHECK(facts.find(each.sentence) != std::string::npos);
+      REQUIRE(marked.contains(each.key));
+      const bool same_epochs = each.sentence.ends_with("\nepochs = " + marked.at(each.key) + "\n");
+      if (each.key.starts_with("[model.")) CHECK(same_epochs);
+    }
+    for (const auto& [key, value] : marked) CHECK_MESSAGE(allowed.contains(key), key);
+  }
+}
+
+TEST_CASE("what README says is proved of replicas and networks is what the tests check, for those models") {
+  struct Proof {
+    std::string claim;  // of README
+    std::string test;
+    std::vector<std::string> checks;  // texts of the test
+  };
+  std::string readme = text_of_file("README.md");
+  for (auto end = readme.find("\n  "); end != std::string::npos; end = readme.find("\n  "))
+    readme.replace(end, 3, " ");
+  for (const Proof& proof :
+       {Proof{"in float64 the losses are equal to 1e-11 over 20 steps, also with uneven batches",
+              "tests/runner/parity/parity_test.cpp",
+              {"constexpr int steps = 20;", "<= 1e-11 * std::abs(one.losses[step])",
+               "constexpr std::int64_t samples = 3 * global_batch + 1;"}},
+        Proof{"Each network is PyTorch's, to 1e-9 over ten steps",
+              "tests/models/networks/pytorch_networks_test.cpp",
+              {"constexpr std::int64_t steps = 10;", "< 1e-9 * scale"}},
+        Proof{"Two replicas of the MLP and of the CNN train what PyTorch's own DDP trains, to 1e-9 "
+              "over twelve steps. For the other models that is not tested.",
+              "tests/runner/trainer/pytorch_test.cpp",
+              {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
+               "for (const char* model : {\"mlp\", \"cnn\"}) {\n"
+               "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}}}) {
+    CAPTURE(proof.claim);
+    CHECK(readme.find(proof.claim) != std::string::npos);
+    const std::string test = text_of_file(proof.test);
+    for (const std::string& check : proof.checks) CHECK_MESSAGE(test.find(check) != std::string::npos, check);
+  }
+}
+
+TEST_CASE("the study for two cores is the parameter study without three and four threads") {
+  std::vector<Run> study = load("experiments/parallel-ml.toml").experiment.value().runs;
+  std::erase_if(study, [](const Run& run) { return run.threads.value() > 2; });
+  CHECK(load("experiments/parallel-ml-two-cores.toml").experiment.value().runs == study);
+}
+
+TEST_CASE("the study at an equal global batch differs from the published one in batch and sampler alone") {
+  Experiment published = std::move(load("experiments/published-study.toml").experiment.value());
+  const Experiment fair = std::move(load("experiments/published-study-fair.toml").experiment.value());
+  REQUIRE(published.runs.size() == fair.runs.size());
+  for (std::size_t i = 0; i < fair.runs.size(); ++i) {
+    Run& run = published.runs[i];
+    CHECK(run.global_batch == 64 * run.strategy.replicas);
+    CHECK(fair.runs[i].global_batch == 64);
+    CHECK((run.strategy.replicas > 1 || run_key(run) == run_key(fair.runs[i])));
+    run.batch_per = fair.runs[i].batch_per;
+    run.global_batch = fair.runs[i].global_batch;
+    run.sampler = fair.runs[i].sampler;
+    CHECK(run == fair.runs[i]);
+  }
+}
+
+TEST_CASE("the six models need no download, and each of their hybrids is cut in two") {
+  Experiment experiment = std::move(load("experiments/six-models.toml").experiment.value());
+  resolve_data(experiment, {});
+  CHECK(experiment.expect.size() == 6);
+  for (const Run& run : experiment.runs) {
+    CAPTURE(label(run));
+    CHECK(run.data.source.starts_with("synthetic-"));
+    CHECK(run.strategy.boundaries.size() == (run.strategy.kind == "mp-ddp" ? 1 : 0));
+  }
+}
+
+TEST_CASE("the file of `trainyard new` is right and needs no download") {
+  Experiment experiment = loaded(template_file("my sweep"));
+  CHECK(load_text(template_file("my sweep"), "f.toml").problems.empty());
+  CHECK(experiment.name == "my sweep");
+  CHECK(experiment.compare.size() == 1);
+  resolve_data(experiment, {});
+  for (const Run& run : experiment.runs) CHECK(run.data.source == "synthetic-digits");
+}
+
+TEST_CASE("`trainyard new` makes a name of any file's name") {
+  CHECK(loaded(template_file("a+b\"c")).name == "a-b-c");
+  CHECK(loaded(template_file("..")).name == "experiment");
+  CHECK(loaded(template_file("")).name == "experiment");
+  CHECK(loaded(template_file(std::string(200, 'n'))).name == std::string(80, 'n'));
+}

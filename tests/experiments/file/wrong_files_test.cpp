@@ -1,0 +1,189 @@
+// Wrong experiment files: each kind with the exact line that a person sees.
+#include <doctest/doctest.h>
+
+#include "base/nearest_name.h"
+#include "experiments/config/toml_tree.h"
+#include "experiments/matrix/expand.h"
+#include "models/catalogue.h"
+#include "tests/experiments/file/loading.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using namespace trainyard::tests;
+
+TEST_CASE("what is not TOML has its place") {
+  check_all({
+      {"name = \"x", "f.toml:1:10: error: not TOML: parsing string: encountered end-of-file"},
+      {"name = \"x\"\nname = \"y\"",
+       "f.toml:2:8: error: not TOML: parsing key-value pair: cannot redefine existing string 'name'"},
+      {"a = 1\n" + std::string("b.") + std::string(40, '.'),
+       "f.toml:2:3: error: not TOML: parsing key: expected bare key "
+       "starting character or string delimiter, saw '.'"},
+  });
+  std::string deep = "[a";
+  for (int i = 0; i < 300'000; ++i) deep += ".a";
+  CHECK(problems_of(deep + "]") ==
+        std::vector<std::string>{"f.toml:1:65: error: a key has more than 32 parts"});
+  CHECK(problems_of("a = " + std::string(200'000, '[')).size() == 1);
+}
+
+TEST_CASE("a file that cannot be read, or is larger than 1 MiB, is an error before anything else") {
+  const tests::ScratchFolder folder;
+  const std::string missing = (folder / "missing.toml").string();
+  const Loaded none = load(missing);
+  REQUIRE(none.problems.size() == 1);
+  CHECK(to_text(none.problems[0]) == missing + ": error: cannot be read: No such file or directory");
+  CHECK(load(folder.path()).problems.at(0).message.starts_with("cannot be read: "));
+  tests::write_text(folder / "large.toml", std::string(max_file_bytes + 1, '#'));
+  const Loaded large = load(folder / "large.toml");
+  REQUIRE(large.problems.size() == 1);
+  CHECK(large.problems[0].message == "is larger than 1048576 bytes, the limit");
+  std::string full = start + "#";
+  full.resize(max_file_bytes, '#');
+  CHECK(problems_of(full).empty());
+}
+
+TEST_CASE("names and seeds of an experiment") {
+  const std::string rest = "\n[matrix]\nmodel = [\"mlp\"]\n";
+  const std::string allowed =
+      "name must be 1 to 80 of A-Z a-z 0-9 space _ . -, not beginning with space . - (it names a folder), "
+      "is ";
+  check_all({
+      {"[matrix]\nmodel = [\"mlp\"]",
+       "f.toml:1:1: error: the experiment has no name, as in name = \"first sweep\""},
+      {"name = \"a/b\"" + rest, "f.toml:1:8: error: " + allowed + "\"a/b\""},
+      {"name = \"\"" + rest, "f.toml:1:8: error: " + allowed + "\"\""},
+      {"name = \"..\"" + rest, "f.toml:1:8: error: " + allowed + "\"..\""},
+      {"name = \"" + std::string(5000, 'a') + "\"" + rest,
+       "f.toml:1:8: error: " + allowed + "\"" + std::string(118, 'a') + "…"},
+      {"name = \"-rf\"" + rest, "f.toml:1:8: error: " + allowed + "\"-rf\""},
+      {"name = \" x\"" + rest, "f.toml:1:8: error: " + allowed + "\" x\""},
+      {"name = 3" + rest, "f.toml:1:8: error: " + allowed + "3"},
+      {"name = \"x\"\ndata_seed = -1" + rest, "f.toml:2:13: error: data_seed must be an integer >= 0, is -1"},
+      {"name = \"x\"\ndata_seed = 1.5" + rest,
+       "f.toml:2:13: error: data_seed must be an integer >= 0, is 1.5"},
+  });
+  CHECK(problems_of("name = \"" + std::string(80, 'n') + "\"" + rest).empty());
+  CHECK(problems_of("name = \"" + std::string(81, 'n') + "\"" + rest).size() == 1);
+}
+
+TEST_CASE("keys that are unknown, or stand in the wrong place") {
+  const std::string advice = "; `trainyard list keys` says what there is";
+  check_all({
+      {start + "[mtrix]", "f.toml:4:2: error: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},
+      {"epochs = 3\n" + start,
+       "f.toml:1:1: error: \"epochs\" is not a key of the file; it belongs in [defaults], [model.*], "
+       "[strategy.*] or "
+       "[matrix]"},
+      {start + "[defaults]\nepoch = 3",
+       "f.toml:5:1: error: \"epoch\" is not a key of [defaults]; did you mean \"epochs\"?"},
+      {start + "[defaults]\nquantised = true",
+       "f.toml:5:1: error: \"quantised\" is not a key of [defaults]" + advice},
+      {start + "[defaults]\nmodel = \"mlp\"",
+       "f.toml:5:1: error: \"model\" is not a key of [defaults]; it belongs in [matrix]"},
+      {start + "[defaults]\nreplicas = 2",
+       "f.toml:5:1: error: \"replicas\" is not a key of [defaults]; it belongs in [strategy.*] or [matrix]"},
+      {start + "[defaults]\nchannels = [1, 2]",
+       "f.toml:5:1: error: \"channels\" is not a key of [defaults]; it belongs in [model.*], [defaults] or "
+       "[matrix], "
+       "for models that have it"},
+      {start + "[model.resnet]", "f.toml:4:8: error: there is no model \"resnet\"" +
+                                     models::name_advice("resnet", models::model_names()) +
+                                     "; a model of your own needs a title"},
+      {start + "[model.nlp]", "f.toml:4:8: error: there is no model \"nlp\"; did you mean \"mlp\"?"},
+      {start + "[model.mlp]\n\"a\\nb\" = 1",
+       "f.toml:5:1: error: \"a\\nb\" is not a key of [model.mlp]" + advice},
+      {start + "[strategy.sngle]",
+       "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a command, or a kind, "
+       "one of "
+       "\"single\", "
+       "\"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"); did you mean \"single\"?"},
+      {start + "[strategy.ddp]\ncommand = [\"x\"]",
+       "f.toml:4:11: error: strategy \"ddp\" is a kind of trainyard's; give a command a name of its own"},
+      {start + "[machine]\nspool = \"/x\"",
+       "f.toml:5:1: error: spool is for launcher = \"slurm\" or \"mpi\", and the launcher here is \"local\""},
+      {start + "[machine]\nlaunchr = \"slurm\"",
+       "f.toml:5:1: error: \"launchr\" is not a key of [machine]; did you mean \"launcher\"?"},
+      {start + "[machine]\nlauncher = \"slurm\"\npartition = \"--wrap=x\"",
+       "f.toml:6:13: error: partition must be a text, is \"--wrap=x\""},
+      {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"--mem=4G\", \"--job-na=x\"]",
+       "f.toml:6:24: error: \"--job-na=x\" is trainyard's own to set; leave it out of options"},
+      {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"rm -rf\"]",
+       "f.toml:6:12: error: an option of sbatch must be \"--name\" or \"--name=value\", is \"rm -rf\""},
+      {start + "[machine]\nlauncher = \"mpi\"\noptions = [\"-np\", \"3\"]",
+       "f.toml:6:12: error: \"-np\" is trainyard's own to set; leave it out of options"},
+      {start + "[machine]\nlauncher = \"mpi\"\noptions = [1]",
+       "f.toml:6:11: error: options must be a list of texts, is [1]"},
+      {start + "[machine]\nlauncher = \"slurm\"\ntime_limit = \"soon\"",
+       "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", is \"soon\""},
+      {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
+       "f.toml:6:13: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
+       "between runs"},
+      {start + "[machine]\naccelerator = \"gpu\"",
+       "f.toml:5:15: error: accelerator must be one of \"auto\", \"cpu\", \"cuda\", is \"gpu\""},
+      {start + "[machine]\naccelerator = \"cpu\"\ncommunicator = \"nccl\"",
+       "f.toml:6:16: error: communicator \"nccl\" is for GPUs, and accelerator is \"cpu\""},
+      {start + "[machine]\naccelerator = \"cpu\"\nlauncher = \"slurm\"\ngpus_per_task = 1",
+       "f.toml:7:1: error: gpus_per_task asks for GPUs, and accelerator is \"cpu\""},
+      {start + "quantised = [1]\n", "f.toml:4:1: error: \"quantised\" is not a key of [matrix]" + advice},
+  });
+}
+
+TEST_CASE("all problems of a file are reported, in the file's order") {
+  const auto problems = problems_of(R"(name = "x"
+[matrix]
+model = ["mlp", "resnet"]
+batch = [0, 64]
+[defaults]
+epoch = 3
+[strategy.mine]
+[compare]
+alpha = 2
+)");
+  REQUIRE(problems.size() == 5);
+  CHECK(problems[0].starts_with("f.toml:3:17: error: model must be one of"));
+  CHECK(problems[1].starts_with("f.toml:4:10: error: batch must be"));
+  CHECK(problems[2].starts_with("f.toml:6:1: error: \"epoch\""));
+  CHECK(problems[3].starts_with("f.toml:7:11: error: there is no strategy"));
+  CHECK(problems[4].starts_with("f.toml:9:9: error: alpha must be"));
+}
+
+TEST_CASE("what is odd but works is a warning") {
+  const Loaded unused = load_text(start + "[[exclude]]\nmodel = \"cnn\"", "f.toml");
+  REQUIRE(unused.problems.size() == 1);
+  CHECK(to_text(unused.problems[0]) == "f.toml:4:1: warning: [[exclude]] matches no run of the matrix");
+  CHECK(unused.experiment.has_value());
+  const Loaded momentum = load_text(start + "[model.mlp]\noptimizer = \"adam\"\nmomentum = 0.5", "f.toml");
+  REQUIRE(momentum.problems.size() == 1);
+  CHECK(to_text(momentum.problems[0]) == "f.toml:6:12: warning: momentum is not used by adam");
+  const Loaded alone = load_text(start + "[compare]\n", "f.toml");
+  REQUIRE(alone.problems.size() == 1);
+  CHECK(to_text(alone.problems[0]) ==
+        "f.toml:4:1: warning: nothing is compared: all runs have the same strategy");
+}
+
+TEST_CASE("what is wrong on the command line is located there") {
+  const auto set = [](const std::string& text) { return problems_of(start, {.set = {text}, .where = {}}); };
+  const auto where = [](const std::string& text) { return problems_of(start, {.set = {}, .where = {text}}); };
+  CHECK(set("epochs=0").at(0) == "--set epochs: error: epochs must be an integer in [1, 1000000], is 0");
+  CHECK(set("epoch=1").at(0) == "--set epoch: error: \"epoch\" is not a key; did you mean \"epochs\"?");
+  CHECK(set("epochs").at(0) == "--set: error: \"epochs\" is not name=value, as in epochs=1");
+  CHECK(set("epochs=1\nbatch=2").size() == 1);
+  CHECK(set("channels=[1, 2]").at(0) ==
+        "--set channels: error: \"channels\" is not a key of any model of the experiment");
+  CHECK(where("modle=mlp").at(0) ==
+        "--where modle: error: \"modle\" is not a value of any run; did you mean \"model\"?");
+  CHECK(where("model=mpl").at(0) == "--where model: error: no run has model = mpl; did you mean \"mlp\"?");
+  CHECK(where("mlp").at(0) == "--where: error: \"mlp\" is not name=value, as in epochs=1");
+}
+
+TEST_CASE("what the arms of a comparison state is not asked of a file that is wrong") {
+  const std::string of_model = "name = \"x\"\n[matrix]\nstrategy = [\"single\", \"ddp\"]\nmodel = ";
+  check_all({{of_model + "[\"nbow\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"cifar10\"",
+              "f.toml:7:11: error: model \"nbow\" cannot be trained on \"cifar10\", only on imdb, "
+              "synthetic-reviews"},
+             {of_model + "[\"conv-autoencoder\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"imdb\"",
+              "f.toml:7:11: error: model \"conv-autoencoder\" cannot be trained on \"imdb\", only on mnist, "
+              "cifar10, fashion-mnist, synthetic-digits, synthetic-color-digits, folder"}});
+}

@@ -1,0 +1,153 @@
+// Matrices, and the rows that [[include]] adds and [[exclude]] removes: which runs they are.
+#include <random>
+#include <set>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/experiments/file/loading.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using namespace trainyard::tests;
+
+TEST_CASE("runs come in the order model, strategy, other axes as in the file, seed fastest") {
+  const Experiment experiment = loaded(R"(
+name = "x"
+[matrix]
+seed = { count = 2 }
+epochs = [2, 1]
+strategy = ["single", "ddp"]
+batch = [8, 4]
+model = ["mlp"]
+)");
+  CHECK(labels(experiment) ==
+        Labels{"mlp single seed 0 batch=8 epochs=2", "mlp single seed 1 batch=8 epochs=2",
+               "mlp single seed 0 batch=4 epochs=2", "mlp single seed 1 batch=4 epochs=2",
+               "mlp single seed 0 batch=8 epochs=1", "mlp single seed 1 batch=8 epochs=1",
+               "mlp single seed 0 batch=4 epochs=1", "mlp single seed 1 batch=4 epochs=1",
+               "mlp ddp seed 0 batch=8 epochs=2", "mlp ddp seed 1 batch=8 epochs=2",
+               "mlp ddp seed 0 batch=4 epochs=2", "mlp ddp seed 1 batch=4 epochs=2",
+               "mlp ddp seed 0 batch=8 epochs=1", "mlp ddp seed 1 batch=8 epochs=1",
+               "mlp ddp seed 0 batch=4 epochs=1", "mlp ddp seed 1 batch=4 epochs=1"});
+  CHECK(experiment.varied == Labels{"strategy", "epochs", "batch", "seed"});
+}
+
+TEST_CASE("the axes of a zip go together") {
+  const Experiment experiment = loaded(R"(
+name = "x"
+[matrix]
+model = ["mlp"]
+zip = [{ learning_rate = [0.1, 0.01], batch = [128, 64] }, { seed = [4, 5], epochs = [1, 1] }]
+)");
+  CHECK(labels(experiment) == Labels{"mlp single seed 4 batch=128 epochs=1 learning_rate=0.1",
+                                     "mlp single seed 5 batch=128 epochs=1 learning_rate=0.1",
+                                     "mlp single seed 4 batch=64 epochs=1 learning_rate=0.01",
+                                     "mlp single seed 5 batch=64 epochs=1 learning_rate=0.01"});
+  CHECK(experiment.varied == Labels{"learning_rate", "batch", "seed"});
+}
+
+TEST_CASE("excluded runs are gone, included ones come last and take single values from the matrix") {
+  const Experiment experiment = loaded(R"(
+name = "x"
+[matrix]
+model = ["mlp", "cnn"]
+strategy = ["single", "ddp"]
+seed = [3]
+[model.cnn]
+epochs = 20
+[[exclude]]
+model = "mlp"
+strategy = "ddp"
+[[exclude]]
+epochs = 20
+strategy = "single"
+[[include]]
+model = "mlp"
+strategy = "ddp"
+replicas = 4
+)");
+  CHECK(labels(experiment) == Labels{"mlp single seed 3", "cnn ddp seed 3", "mlp ddp seed 3 replicas=4"});
+  CHECK(experiment.runs.back().strategy.replicas == 4);
+  CHECK(experiment.strategy_locations.back().line == 17);
+}
+
+TEST_CASE("what is wrong with an excluded run is no problem") {
+  const Experiment experiment = loaded(R"(
+name = "x"
+[matrix]
+model = ["mlp"]
+strategy = ["single", "ddp"]
+replicas = [1, 2, 4]
+[[exclude]]
+strategy = "single"
+replicas = 2
+[[exclude]]
+strategy = "single"
+replicas = 4
+[[exclude]]
+strategy = "ddp"
+replicas = 1
+)");
+  CHECK(experiment.runs.size() == 3);
+}
+
+TEST_CASE("a file of added rows alone is one run a row") {
+  const Experiment experiment =
+      loaded("name = \"x\"\n[[include]]\nmodel = \"mlp\"\n[[include]]\nmodel = \"cnn\"\nseed = 2\n");
+  CHECK(labels(experiment) == Labels{"mlp single seed 0", "cnn single seed 2"});
+}
+
+TEST_CASE(
+    "property: a matrix has as many runs as its product less the excluded plus the included, and each key "
+    "once") {
+  std::mt19937 random(20261120);
+  const auto up_to = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)) + 1; };
+  for (int round = 0; round < 30; ++round) {
+    const int epochs = up_to(4), batches = up_to(4), seeds = up_to(5), strategies = up_to(2);
+    std::string toml = "name = \"p\"\n[matrix]\nseed = { count = " + std::to_string(seeds) +
+                       " }\nmodel = [\"mlp\", \"cnn\"]\n";
+    toml += strategies == 1 ? "strategy = [\"ddp\"]\n" : "strategy = [\"ddp\", \"single\"]\n";
+    toml += "epochs = [";
+    for (int i = 1; i <= epochs; ++i) toml += std::to_string(i) + ",";
+    toml += "]\nzip = [{ batch = [";
+    for (int i = 1; i <= batches; ++i) toml += std::to_string(16 * i) + ",";
+    toml += "], learning_rate = [";
+    for (int i = 1; i <= batches; ++i) toml += "0.0" + std::to_string(i) + ",";
+    toml += "] }]\n";
+    int expected = 2 * strategies * epochs * batches * seeds;
+    if (epochs > 1) {
+      toml += "[[exclude]]\nepochs = " + std::to_string(up_to(epochs)) + "\nmodel = \"cnn\"\n";
+      expected -= strategies * batches * seeds;
+    }
+    const int included = up_to(3);
+    for (int i = 0; i < included; ++i)
+      toml +=
+          "[[include]]\nmodel = \"mlp\"\nstrategy = \"ddp\"\nepochs = 9\nbatch = 8\nlearning_rate = 1\nseed "
+          "= " +
+          std::to_string(i) + "\n";
+    CAPTURE(toml);
+    const Experiment experiment = loaded(toml);
+    CHECK(experiment.runs.size() == static_cast<std::size_t>(expected + included));
+    std::set<std::string> keys;
+    for (const Run& run : experiment.runs) {
+      keys.insert(run_key(run));
+      CHECK(run_from_json(nlohmann::json::parse(to_json(run).dump())) == run);
+    }
+    CHECK(keys.size() == experiment.runs.size());
+  }
+}
+
+TEST_CASE("keys do not depend on the order of axes, values, tables, or on the name of the file") {
+  const auto keys = [](const std::string& toml, const char* file) {
+    std::set<std::string> all;
+    const Loaded result = load_text(toml, file);
+    for (const Run& run : result.experiment.value().runs) all.insert(run_key(run));
+    return all;
+  };
+  CHECK(keys("name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nbatch = [8, 16]\nepochs = [1, "
+             "2]\n[defaults]\nthreads = 1\n[model.mlp]\nhidden = [3]\n",
+             "a.toml") == keys("name = \"y\"\n[model.mlp]\nhidden = [3]\nthreads = 2\n[matrix]\nepochs = [2, "
+                               "1]\nbatch = [16, 8]\nmodel = [\"mlp\"]\n",
+                               "b/c.toml"));
+}

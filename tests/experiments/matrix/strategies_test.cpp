@@ -1,0 +1,249 @@
+// Strategies with stages: kinds, labels, splits by counted cost, batches; and their wrong ways.
+#include <algorithm>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "experiments/matrix/stage_split.h"
+#include "tests/experiments/file/loading.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using namespace trainyard::tests;
+
+namespace {
+
+using Boundaries = std::vector<std::int64_t>;
+
+double largest_part(const std::vector<double>& costs, const Boundaries& boundaries) {
+  double largest = 0;
+  std::size_t begin = 0;
+  for (std::size_t part = 0; part <= boundaries.size(); ++part) {
+    const auto end = part < boundaries.size() ? static_cast<std::size_t>(boundaries[part]) : costs.size();
+    CHECK(end > begin);
+    double cost = 0;
+    for (; begin < end; ++begin) cost += costs[begin];
+    largest = std::max(largest, cost);
+  }
+  return largest;
+}
+
+// By trying all cuts.
+double least_largest(const std::vector<double>& costs, std::int64_t parts) {
+  double best = 1e300;
+  for (std::uint32_t cuts = 0; cuts < 1u << (costs.size() - 1); ++cuts) {
+    Boundaries boundaries;
+    for (std::size_t i = 1; i < costs.size(); ++i)
+      if ((cuts >> (i - 1) & 1u) != 0) boundaries.push_back(static_cast<std::int64_t>(i));
+    if (static_cast<std::int64_t>(boundaries.size()) == parts - 1)
+      best = std::min(best, largest_part(costs, boundaries));
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("independent runs are single ones: no batch is shared, and no weights are kept") {
+  const Experiment experiment = loaded(start + R"(strategy = ["single", "ddp", "independent"]
+[defaults]
+batch = { size = 3, per = "replica" }
+train_samples = 6
+save = "last"
+[strategy.ddp]
+replicas = 2
+[strategy.independent]
+replicas = 4
+)");
+  REQUIRE(experiment.runs.size() == 3);
+  const Run& single = experiment.runs[0];
+  const Run& independent = experiment.runs[2];
+  CHECK(experiment.runs[1].global_batch == 6);
+  CHECK(independent.global_batch == 3);
+  CHECK(independent.strategy.world_size() == 4);
+  CHECK(single.save == "last");
+  CHECK(independent.save.empty());  // four ranks would write one file
+  CHECK(run_key(independent) != run_key(single));
+  // A batch of 3 is enough for 4 runs: none takes a part of it.
+  CHECK(problems_of(start +
+                    "strategy = [\"single\", \"independent\"]\n[defaults]\nbatch = 3\ntrain_samples = 3\n"
+                    "[strategy.independent]\nreplicas = 4\n")
+            .empty());
+}
+
+TEST_CASE("every kind of strategy has its mesh and schedule") {
+  const Experiment experiment =
+      loaded(start + "strategy = [\"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\"]\n");
+  REQUIRE(experiment.runs.size() == 5);
+  const auto is = [&](std::size_t i, std::int64_t replicas, std::int64_t stages, const std::string& schedule,
+                      std::int64_t micro_batches) {
+    const Strategy& strategy = experiment.runs[i].strategy;
+    CHECK(strategy.replicas == replicas);
+    CHECK(strategy.stages == stages);
+    CHECK(strategy.schedule == schedule);
+    CHECK(strategy.micro_batches == micro_batches);
+  };
+  is(0, 1, 1, "", 1);
+  is(1, 2, 1, "", 1);
+  is(2, 1, 2, "", 1);
+  is(3, 1, 2, "1f1b", 4);
+  is(4, 2, 2, "1f1b", 4);
+}
+
+TEST_CASE("strategies of one kind stand side by side under names of their own") {
+  const Experiment experiment = loaded(start + R"(
+strategy = ["single", "ddp", "ddp-3", "gpipe"]
+[strategy.ddp-3]
+kind = "ddp"
+replicas = 3
+[strategy.gpipe]
+kind = "pipeline"
+schedule = "gpipe"
+micro_batches = 8
+)");
+  REQUIRE(experiment.runs.size() == 4);
+  CHECK(experiment.runs[1].strategy.replicas == 2);
+  CHECK(experiment.runs[2].strategy.name == "ddp-3");
+  CHECK(experiment.runs[2].strategy.kind == "ddp");
+  CHECK(experiment.runs[2].strategy.replicas == 3);
+  CHECK(experiment.runs[3].strategy.schedule == "gpipe");
+  CHECK(experiment.runs[3].strategy.micro_batches == 8);
+  CHECK(label(experiment.runs[2]) == "mlp ddp-3 seed 0");
+}
+
+TEST_CASE("a batch per replica grows with the replicas, a global one does not") {
+  const std::string both = start +
+                           "strategy = [\"single\", \"ddp\"]\n[defaults]\nlearning_rate = 0.1\n"
+                           "learning_rate_scaling = \"linear\"\n";
+  const Experiment unfair = loaded(both + "batch = { size = 64, per = \"replica\" }\n");
+  CHECK(unfair.runs[0].global_batch == 64);
+  CHECK(unfair.runs[1].global_batch == 128);
+  CHECK(effective_learning_rate(unfair.runs[0]) == 0.1);
+  CHECK(effective_learning_rate(unfair.runs[1]) == 0.2);
+  CHECK(values_by_name(unfair.runs[1]).at("batch") == models::Value(std::string("64 per replica")));
+  const Experiment fair = loaded(both + "batch = 64\n");
+  CHECK(fair.runs[1].global_batch == 64);
+  CHECK(effective_learning_rate(fair.runs[1]) == 0.1);
+  const Loaded set = load_text(both, "f.toml", {.set = {"batch=32 per replica"}, .where = {}});
+  REQUIRE(set.experiment.has_value());
+  CHECK(set.experiment->runs[1].global_batch == 64);
+}
+
+TEST_CASE("the most costly part is as small as trying all cuts finds, for random costs") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> costs(1 + random() % 9);
+    for (double& cost : costs) cost = random() % 4 == 0 ? 0 : static_cast<double>(random() % 50);
+    for (std::int64_t parts = 1; parts <= static_cast<std::int64_t>(costs.size()); ++parts) {
+      const Boundaries boundaries = balanced_boundaries(costs, parts);
+      REQUIRE(static_cast<std::int64_t>(boundaries.size()) == parts - 1);
+      CHECK(largest_part(costs, boundaries) == least_largest(costs, parts));
+    }
+  }
+}
+
+TEST_CASE("of equally good cuts the one of least squares is taken, then the latest") {
+  CHECK(balanced_boundaries({1, 1, 1, 1, 10}, 3) == Boundaries{2, 4});
+  CHECK(balanced_boundaries({5, 0, 0, 5}, 2) ==
+        Boundaries{3});  // what costs nothing stays with what is before
+  CHECK(balanced_boundaries({0, 0, 0}, 3) == Boundaries{1, 2});
+  CHECK(balanced_boundaries({3}, 1).empty());
+  CHECK_THROWS_AS(balanced_boundaries({3}, 2), InternalError);
+}
+
+// flatten, 784×250, relu, 250×100, relu, 100×10: 196,000 and 25,000 and 1,000 multiply-adds.
+TEST_CASE("stages are cut by counted cost once the data is known, or where the file says") {
+  Experiment experiment = loaded(R"(name = "x"
+[data]
+mnist = "synthetic"
+[matrix]
+model = ["mlp"]
+strategy = ["mp", "given"]
+[strategy.given]
+kind = "mp"
+stage_split = [2, 4]
+)");
+  CHECK(experiment.runs[0].strategy.boundaries.empty());
+  const std::string key = run_key(experiment.runs[1]);
+  resolve_data(experiment, {});
+  CHECK(experiment.runs[0].strategy.boundaries == Boundaries{3});
+  CHECK(experiment.runs[1].strategy.stages == 3);
+  CHECK(experiment.runs[1].strategy.boundaries == Boundaries{2, 4});
+  CHECK(run_key(experiment.runs[1]) != key);  // the data's fingerprint
+  CHECK(stages_text(experiment.runs[0]) == "0-2 | 3-5 (88.3 + 11.7 % of the counted cost)");
+  const auto values = values_by_name(experiment.runs[0]);
+  CHECK(values.at("stage_split") == models::Value(std::string("auto")));
+  CHECK(values.at("boundaries") == models::Value(Boundaries{3}));
+}
+
+// Of 240 words: 241 vectors of 300 floats, a byte like 4 operations; of the last layer 300×2 multiply-adds.
+TEST_CASE("a stage that looks words up has the cost of the bytes that it moves") {
+  Run run = loaded("name = \"x\"\n[matrix]\nmodel = [\"nbow\"]\nstrategy = [\"mp\"]\n").runs.at(0);
+  run.data.input = {.image = {}, .classes = 2, .vocabulary = 20'000, .source_length = 240};
+  Experiment experiment;
+  experiment.runs = {run};
+  resolve_stages(experiment);
+  CHECK(experiment.runs[0].strategy.boundaries == Boundaries{2});
+  CHECK(stages_text(experiment.runs[0]) == "0-1 | 2 (99.9 + 0.1 % of the counted cost)");
+}
+
+TEST_CASE("what a kind of strategy does not have, and what does not fit, has its place and its reason") {
+  const std::string mp = start + "strategy = [\"mp\"]\n[strategy.mp]\n";
+  const auto wrong = [](const std::string& toml, const std::string& problem) {
+    CAPTURE(toml);
+    CHECK(problem_of(toml) == problem);
+  };
+  wrong(mp + "stages = 7",
+        "f.toml:6:10: error: 7 stages are more than the 6 layers of model \"mlp\"; each needs one at least");
+  wrong(mp + "stages = 1", "f.toml:6:10: error: stages of strategy \"mp\" must be >= 2, is 1");
+  wrong(mp + "stage_split = [4, 4]",
+        "f.toml:6:15: error: the boundaries of stage_split must ascend, are [4, 4]");
+  wrong(mp + "stage_split = [6]",
+        "f.toml:6:15: error: stage_split ends at layer 6, and the 6 layers of model \"mlp\" are 0 to 5");
+  wrong(mp + "stages = 3\nstage_split = [3]",
+        "f.toml:7:15: error: stage_split has 1 boundaries, and 3 stages have 2");
+  wrong(mp + "stage_split = \"even\"",
+        "f.toml:6:15: error: stage_split must be a list of 1 to 1023 integers >= 1 or \"auto\", is \"even\"");
+  wrong(mp + "micro_batches = 2",
+        "f.toml:6:17: error: micro_batches of strategy \"mp\" must be 1, is 2; kinds with micro_batches are "
+        "pipeline, mp-ddp");
+  wrong(mp + "schedule = \"gpipe\"",
+        "f.toml:6:12: error: strategy \"mp\" has no schedule; kinds with one are pipeline, mp-ddp");
+  wrong(start + "strategy = [\"ddp\"]\nstages = [2]",
+        "f.toml:5:11: error: stages of strategy \"ddp\" must be 1, is 2; kinds with stages are mp, pipeline, "
+        "mp-ddp");
+  wrong(start + "strategy = [\"ddp\"]\n[strategy.ddp]\nstage_split = [2]",
+        "f.toml:6:15: error: strategy \"ddp\" has no stage_split; kinds with one are mp, pipeline, mp-ddp");
+  wrong(start + "strategy = [\"mp-ddp\"]\nbatch = [7]",
+        "f.toml:5:10: error: a batch of 7 is too small for 2 replicas x 4 micro-batches; each needs a sample "
+        "at "
+        "least");
+  wrong(start + "strategy = [\"ddp\"]\n[defaults]\ntrain_samples = 1",
+        "f.toml:6:17: error: 1 train_samples are too few for 2 replicas; each needs one at least");
+  const std::string distributed =
+      start + "strategy = [\"single\", \"ddp\"]\n[defaults]\nsampler = \"distributed\"\n";
+  const std::string unequal =
+      " does not divide by 2 replicas, and sampler \"distributed\" gives each equally many; give the batch "
+      "per replica, or take sampler \"exact\"";
+  wrong(distributed + "batch = 65", "f.toml:7:9: error: a batch of 65" + unequal);
+  wrong(distributed + "batch = \"65 per replica\"\n[compare]\ndiffers = [\"batch\"]", "");
+  wrong(distributed + "batch = 64", "");
+  wrong(start + "[model.mlp]\nvocabulary_max_size = 100",
+        "f.toml:5:23: error: vocabulary_max_size is a key of texts; data set \"mnist\" has images");
+}
+
+TEST_CASE("a name of a strategy that has no kind, or the wrong one, has its place and its reason") {
+  const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"";
+  CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
+        "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command, or a kind, " +
+            all + ")");
+  CHECK(problem_of(start + "[strategy.mine]\nkind = \"dpd\"") ==
+        "f.toml:5:8: error: kind must be " + all + ", is \"dpd\"; did you mean \"ddp\"?");
+  CHECK(
+      problem_of(start + "[strategy.ddp]\nkind = \"mp\"") ==
+      "f.toml:4:11: error: strategy \"ddp\" is a kind itself; give a strategy of another kind another name");
+  CHECK(problem_of(start + "strategy = [\"hybird\"]\n[strategy.hybrid]\nkind = \"ddp\"") ==
+        "f.toml:4:13: error: there is no strategy \"hybird\"; did you mean \"hybrid\"?");
+  CHECK(problem_of(start + "[defaults]\nkind = \"ddp\"") ==
+        "f.toml:5:1: error: \"kind\" is not a key of [defaults]; it belongs in [strategy.*]");
+}

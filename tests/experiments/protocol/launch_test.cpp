@@ -1,0 +1,262 @@
+// run.json, circumstances, comparisons and progress files.
+#include "experiments/protocol/launch.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "experiments/design/compare.h"
+#include "experiments/design/expect.h"
+#include "experiments/protocol/progress.h"
+#include "experiments/protocol/record_writer.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+
+namespace {
+
+Circumstances example_circumstances() {
+  return {.host = "yard",
+          .processor = "Some CPU",
+          .threads_per_rank = 1,
+          .ranks_per_device = 1,
+          .release = "0.1.0 Release",
+          .libtorch = "2.13.0",
+          .nccl = ""};
+}
+
+// Whether another write is due right after one. A busy machine may lie so long between the two that it is:
+// then they are tried again.
+bool due_at_once(ProgressWriter& writer, const Progress& progress) {
+  while (true) {
+    const auto begin = std::chrono::steady_clock::now();
+    writer.write(progress);
+    const bool due = writer.due();
+    if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(200)) return due;
+  }
+}
+
+Launch example_launch(const std::filesystem::path& records) {
+  Launch launch;
+  launch.key = "3f9a1c20b7de";
+  launch.attempt = 2;
+  launch.records = records;
+  launch.experiment = "demo";
+  launch.run.model = "mlp";
+  launch.run.strategy = {.name = "ddp", .kind = "ddp", .replicas = 2, .stages = 1};
+  launch.run.seed = 7;
+  launch.run.axes = {{"strategy", std::string("ddp")}};
+  launch.devices = {"cpu:0", "cpu:1"};
+  launch.cores = {{0}, {1}};
+  launch.devices_shared = true;
+  launch.probe = true;
+  launch.circumstances = example_circumstances();
+  launch.created = "2026-11-20T09:30:12.345Z";
+  return launch;
+}
+
+std::string error_of(const std::filesystem::path& file) {
+  try {
+    read_launch(file);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("run.json comes back as it was written, and nothing else is left in the folder") {
+  const tests::ScratchFolder folder;
+  const Launch launch = example_launch(folder.path());
+  write_launch(launch);
+  write_launch(launch);  // over an older one
+  const Launch back = read_launch(folder / run_file_name);
+  CHECK(to_json(back) == to_json(launch));
+  CHECK(back.run == launch.run);
+  CHECK(back.circumstances == launch.circumstances);
+  CHECK(back.cores == launch.cores);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("run.json has the members that foreign programs rely on") {
+  const auto json = to_json(example_launch("/records"));
+  CHECK(json.at("v") == 1);
+  CHECK(json.at("run") == "3f9a1c20b7de");
+  CHECK(json.at("attempt") == 2);
+  CHECK(json.at("seed") == 7);
+  CHECK(json.at("epochs") == 10);
+  CHECK(json.at("axes").at("strategy") == "ddp");
+  CHECK(json.at("records") == "/records");
+  CHECK(json.at("world_size") == 2);
+  CHECK(json.at("work").at("model") == "mlp");
+  CHECK(json.at("circumstances_hash") == circumstances_hash(example_circumstances()));
+}
+
+TEST_CASE("a run.json of before there were probes asks for none") {
+  auto json = to_json(example_launch("/records"));
+  CHECK(launch_from_json(json).probe);
+  json.erase("probe");
+  CHECK_FALSE(launch_from_json(json).probe);
+}
+
+TEST_CASE("run.json says how many attempts may follow one that fails, where any may") {
+  Launch launch = example_launch("/records");
+  CHECK(!to_json(launch).contains("retries_left"));
+  CHECK(launch_from_json(to_json(launch)).retries_left == 0);
+  launch.retries_left = 2;
+  CHECK(launch_from_json(to_json(launch)).retries_left == 2);
+}
+
+TEST_CASE("run.json says what an attempt goes on from, and where its checkpoints are; else it says neither") {
+  Launch launch = example_launch("/records");
+  for (const char* member : {"checkpoints", "resumes_attempt", "resumes_after_epoch"})
+    CHECK(!to_json(launch).contains(member));
+  CHECK(!launch_from_json(to_json(launch)).resumes.has_value());
+  launch.checkpoints = "/checkpoints";
+  launch.resumes = Resumes{1, 4};
+  CHECK(to_json(launch).at("checkpoints") == "/checkpoints");
+  CHECK(to_json(launch).at("resumes_attempt") == 1);
+  CHECK(to_json(launch).at("resumes_after_epoch") == 4);
+  const Launch back = launch_from_json(to_json(launch));
+  CHECK(back.resumes == launch.resumes);
+  CHECK(back.checkpoints == launch.checkpoints);
+}
+
+TEST_CASE("a damaged run.json is an error that names the file and what is wrong") {
+  const tests::ScratchFolder folder;
+  const auto file = folder / run_file_name;
+  CHECK(error_of(file).find("cannot read the run file") != std::string::npos);
+  tests::write_text(file, "{\"v\":1,");
+  CHECK(error_of(file).find("not JSON at byte 8") != std::string::npos);
+  CHECK(error_of(file).find(file.string()) == 0);
+  tests::write_text(file, "{\"v\":1}");
+  CHECK(error_of(file).find("key 'run' not found") != std::string::npos);
+  tests::write_text(file, "{\"v\":2}");
+  CHECK(error_of(file).find("version 2") != std::string::npos);
+  tests::write_text(file, "[]");
+  CHECK(error_of(file).find(file.string()) == 0);
+}
+
+TEST_CASE("run.json in a folder that is not there cannot be written") {
+  CHECK_THROWS_AS(write_launch(example_launch("/nonexistent")), std::system_error);
+}
+
+// printf '%s' '{"host":"yard",…}' | sha256sum
+TEST_CASE("the hash of circumstances is of all of them and never changes") {
+  CHECK(
+      to_json(example_circumstances()).dump() ==
+      R"({"host":"yard","libtorch":"2.13.0","nccl":"","processor":"Some CPU","ranks_per_device":1.0,"release":"0.1.0 Release","threads_per_rank":1})");
+  CHECK(circumstances_hash(example_circumstances()) == "4ea76e9f5837");
+  Circumstances other = example_circumstances();
+  other.ranks_per_device = 2;
+  CHECK(circumstances_hash(other) != circumstances_hash(example_circumstances()));
+}
+
+TEST_CASE("a communicator that was asked for is a circumstance") {
+  Circumstances asked = example_circumstances();
+  asked.communicator = "gloo";
+  CHECK(circumstances_hash(asked) != circumstances_hash(example_circumstances()));
+  CHECK(circumstances_from_json(to_json(asked)) == asked);
+}
+
+TEST_CASE("a comparison comes back from its JSON as it was") {
+  Compare compare{.axis = "batch",
+                  .baseline = "64",
+                  .pair = {},
+                  .margins = {},
+                  .alpha = 0.01,
+                  .final_look = true,
+                  .differs = {"epochs"}};
+  compare.margins = {.time = 1.5, .loss = {.ratio = 1.25, .absolute = 0.5}, .accuracy_points = 2};
+  const auto json = to_json(compare);
+  CHECK(json.at("margins").at("loss").at("ratio") == 1.25);
+  const Compare back = compare_from_json(nlohmann::json::parse(json.dump()));
+  CHECK(to_json(back) == json);
+  CHECK(back.final_look);
+  CHECK(back.pair.empty());
+  CHECK_THROWS_AS(compare_from_json({{"axis", "batch"}}), InternalError);
+}
+
+TEST_CASE("progress comes back as it was written, with a stamp") {
+  const tests::ScratchFolder folder;
+  const auto file = folder / rank_progress_name(0);
+  CHECK_FALSE(read_progress(file).has_value());
+  ProgressWriter writer(file);
+  CHECK(writer.due());
+  const Progress now{.phase = Phase::train,
+                     .epoch = 2,
+                     .epochs = 10,
+                     .step = 1ull << 40,
+                     .steps = 63,
+                     .loss = 0.25,
+                     .accuracy = std::numeric_limits<double>::quiet_NaN()};
+  CHECK_FALSE(due_at_once(writer, now));
+  CHECK(std::filesystem::file_size(file) == 64);
+  const auto read = read_progress(file);
+  REQUIRE(read.has_value());
+  CHECK(read->phase == Phase::train);
+  CHECK(read->epoch == 2);
+  CHECK(read->epochs == 10);
+  CHECK(read->step == 1ull << 40);
+  CHECK(read->steps == 63);
+  CHECK(read->loss == 0.25);
+  CHECK(std::isnan(read->accuracy));
+  CHECK(read->stamp > 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(210));
+  CHECK(writer.due());
+}
+
+TEST_CASE("the layout of a progress file is the documented one") {
+  const tests::ScratchFolder folder;
+  ProgressWriter(folder / "p")
+      .write({.phase = Phase::test, .epoch = 258, .epochs = 3, .step = 4, .steps = 5, .loss = 1});
+  const std::string bytes = tests::read_text(folder / "p");
+  CHECK(bytes.substr(0, 12) == std::string("TYP1\x03\0\0\0\x02\x01\0\0", 12));
+  CHECK(bytes.substr(32, 8) == std::string("\0\0\0\0\0\0\xf0\x3f", 8));  // 1.0
+}
+
+TEST_CASE("a short, torn or foreign progress file is none") {
+  const tests::ScratchFolder folder;
+  const auto file = folder / "p";
+  ProgressWriter(file).write({});
+  const std::string whole = tests::read_text(file);
+  for (std::size_t byte = 0; byte < whole.size(); ++byte) {
+    std::string torn = whole;
+    torn[byte] = static_cast<char>(torn[byte] ^ 0x10);
+    tests::write_text(file, torn);
+    CHECK_FALSE(read_progress(file).has_value());
+    tests::write_text(file, whole.substr(0, byte));
+    CHECK_FALSE(read_progress(file).has_value());
+  }
+}
+
+TEST_CASE("a rank that cannot write its progress goes on") {
+  ProgressWriter writer("/nonexistent/progress");
+  writer.write({});
+  CHECK_FALSE(writer.due());
+}
+
+TEST_CASE("an expectation comes back from its JSON, says what it is, and never holds for NaN") {
+  const Expectation accuracy{
+      .model = "mlp", .phase = "test", .metric = "accuracy", .at_least = 0.9, .at_most = std::nullopt};
+  const Expectation loss{
+      .model = "seq2seq", .phase = "validation", .metric = "loss", .at_least = 1, .at_most = 2.5};
+  for (const Expectation& each : {accuracy, loss}) CHECK(expectation_from_json(to_json(each)) == each);
+  CHECK(to_text(accuracy) == "mlp: test_accuracy >= 0.9");
+  CHECK(to_text(loss) == "seq2seq: validation_loss >= 1 and <= 2.5");
+  CHECK(holds(accuracy, 0.9));
+  CHECK_FALSE(holds(accuracy, 0.89));
+  CHECK(holds(loss, 2.5));
+  CHECK_FALSE(holds(loss, 0.5));
+  CHECK_FALSE(holds(loss, 2.6));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(holds(accuracy, nan));
+  CHECK_FALSE(holds(loss, nan));
+  CHECK_THROWS_AS(expectation_from_json(nlohmann::json::object()), InternalError);
+}

@@ -1,0 +1,75 @@
+// How ranks talk, case by case.
+#include "experiments/protocol/transport.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+
+namespace {
+
+using Gpus = std::vector<std::string>;
+const Gpus cores{"", ""}, own{"GPU-a", "GPU-b"}, one_for_both{"GPU-a", "GPU-a"};
+const NcclSupport none{}, old{"2.29.7", true}, disabled{"2.30.3", false}, sharing{"2.32.3", true};
+
+std::string refusal(const Gpus& gpus, const NcclSupport& nccl) {
+  try {
+    transport_of("nccl", gpus, nccl);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("ranks talk by NCCL where each has a GPU of its own, and through the host where some share one") {
+  struct Case {
+    const char* communicator;
+    const Gpus& gpus;
+    const NcclSupport& nccl;
+    Transport transport;
+  };
+  for (const Case& each : std::vector<Case>{
+           {"auto", cores, none, Transport::host},
+           {"auto", cores, sharing, Transport::host},
+           {"gloo", cores, none, Transport::host},
+           {"auto", own, old, Transport::nccl},
+           {"nccl", own, old, Transport::nccl},
+           {"auto", own, none, Transport::host_copies},
+           {"gloo", own, old, Transport::host_copies},
+           {"auto", one_for_both, old, Transport::host_copies},
+           {"auto", one_for_both, sharing,
+            Transport::host_copies},  // it is an experiment: only where asked for
+           {"gloo", one_for_both, sharing, Transport::host_copies},
+           {"nccl", one_for_both, sharing, Transport::nccl},
+       }) {
+    CAPTURE(each.communicator);
+    CAPTURE(each.nccl.version);
+    CAPTURE(each.gpus[0]);
+    CHECK(transport_of(each.communicator, each.gpus, each.nccl) == each.transport);
+  }
+}
+
+TEST_CASE("NCCL that cannot work is refused with the reason and what can be done") {
+  CHECK(has(refusal(cores, sharing), "ranks train on CPU cores; leave communicator out, or set accelerator"));
+  CHECK(has(refusal(own, none), "trainyard-runner was built without NCCL"));
+  CHECK(has(refusal({"GPU-a", "GPU-b", "GPU-b"}, old),
+            "ranks 1 and 2 share a GPU, which NCCL 2.29.7 refuses (2.30 can); use fewer ranks"));
+  CHECK(has(refusal(one_for_both, disabled), "refuses unless NCCL_MULTI_RANK_GPU_ENABLE=1 is set"));
+  CHECK(refusal(one_for_both, {"3.0.1", true}).empty());
+}
+
+TEST_CASE("a rank without others needs no NCCL, whatever the file asks for") {
+  CHECK(transport_of("nccl", {""}, none) == Transport::host);
+  CHECK_NOTHROW(transport_of("nccl", {"GPU-a"}, none));
+}

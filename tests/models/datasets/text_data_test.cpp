@@ -1,0 +1,169 @@
+#include "models/datasets/text_data.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "models/samples/raw_texts.h"
+#include "models/samples/vocabulary.h"
+#include "tests/support/data_folder.h"
+
+using namespace trainyard::models;
+using namespace trainyard::tests;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Numbers = std::vector<std::int32_t>;
+
+Numbers numbers(const Sequences& sequences, std::int64_t index) {
+  const auto some = sequences[index];
+  return {some.begin(), some.end()};
+}
+
+fs::path write_reviews(const DataFolder& folder, const std::string& positive) {
+  return folder.write("aclImdb.tar.gz", tar({{"aclImdb/train/neg/0_1.txt", "bad bad film"},
+                                             {"aclImdb/train/pos/0_9.txt", positive},
+                                             {"aclImdb/test/neg/0_1.txt", "a bad idea"},
+                                             {"aclImdb/test/pos/0_9.txt", " "}}));
+}
+
+DataChoice all_of(const std::string& source, const fs::path& folder) {
+  DataChoice choice;
+  choice.dataset = choice.source = source;
+  choice.folder = folder;
+  choice.split = {1, 0, 0};
+  choice.vocabulary_min_frequency = 1;
+  return choice;
+}
+
+const ContentCache no_cache("");
+
+}  // namespace
+
+TEST_CASE("texts become numbers of the training part's vocabulary") {
+  const DataFolder folder;
+  const DataChoice choice = all_of("imdb", write_reviews(folder, "Film good"));
+  const Splits splits = read_texts(choice, no_cache);
+  const auto& train = std::get<Texts>(splits.train);
+  // bad 2, film 2, good 1: 4, 5, 6
+  CHECK(train.size() == 2);
+  const std::int64_t negative = train.labels[0] == 0 ? 0 : 1;
+  CHECK(numbers(train.tokens, negative) == Numbers{4, 4, 5});
+  CHECK(numbers(train.tokens, 1 - negative) == Numbers{5, 6});
+  const auto& test = std::get<Texts>(splits.test);
+  CHECK(numbers(test.tokens, 0) == Numbers{unknown_token, 4, unknown_token});
+  CHECK(numbers(test.tokens, 1) == Numbers{unknown_token});  // a text without a token
+  CHECK(test.labels == std::vector<std::uint8_t>{0, 1});
+  CHECK(sample_count(splits.validation) == 0);
+  const InputShape input = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input;
+  CHECK(input == InputShape{.image = {0, 0, 0}, .classes = 2, .vocabulary = 7, .source_length = 3});
+}
+
+TEST_CASE("a review is cut after 400 tokens, and words behind the cut are not in the vocabulary") {
+  const DataFolder folder;
+  std::string positive;
+  for (int i = 0; i < 400; ++i) positive += "word ";
+  const DataChoice choice = all_of("imdb", write_reviews(folder, positive + "late late"));
+  const Splits splits = read_texts(choice, no_cache);
+  const auto& train = std::get<Texts>(splits.train);
+  CHECK(train.tokens.tokens.size() == 403);
+  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 7);
+}
+
+TEST_CASE("of a pair the source ends with <eos>, the target stands between <bos> and <eos>") {
+  const DataFolder folder;
+  for (const std::string part : {"train", "val", "test_2016_flickr"}) {
+    folder.write(part + ".de", part == "val" ? "Ein Hund läuft.\n" : "Ein Hund.\n");
+    folder.write(part + ".en", "A dog.\n");
+  }
+  const DataChoice choice = all_of("multi30k", folder.path());
+  const Splits splits = read_texts(choice, no_cache);
+  const auto& train = std::get<TextPairs>(splits.train);
+  CHECK(numbers(train.source, 0) == Numbers{5, 6, 4, end_token});  // "." 4, "ein" 5, "hund" 6
+  CHECK(numbers(train.target, 0) == Numbers{begin_token, 5, 6, 4, end_token});
+  CHECK(numbers(std::get<TextPairs>(splits.validation).source, 0) ==
+        Numbers{5, 6, unknown_token, 4, end_token});
+  const InputShape input = text_facts(find_dataset("multi30k"), folder.path(), choice, no_cache).input;
+  CHECK(input.vocabulary == 7);
+  CHECK(input.target_vocabulary == 7);
+  CHECK(input.source_length == 4);  // with <eos>
+  CHECK(input.target_length == 4);  // without <bos>
+}
+
+TEST_CASE("the vocabulary does not hang on validation and test") {
+  const DataFolder folder;
+  std::vector<TarEntry> entries{{"test/neg/0.txt", "neverseen neverseen"}, {"test/pos/0.txt", "neverseen"}};
+  for (int i = 0; i < 50; ++i)
+    for (const std::string label : {"neg", "pos"})
+      entries.push_back(
+          {"train/" + label + "/" + std::to_string(i) + ".txt", "own" + label + std::to_string(i)});
+  DataChoice choice = all_of("imdb", folder.write("a.tar.gz", tar(entries)));
+  choice.split = {0.8, 0.2, 0};
+  const auto facts = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache);
+  CHECK(facts.input.vocabulary == 80 + special_tokens);
+  const Splits splits = read_texts(choice, no_cache);
+  for (const std::int32_t token : std::get<Texts>(splits.validation).tokens.tokens)
+    CHECK(token == unknown_token);
+  choice.train_samples = 30;  // what is not trained on is not known
+  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 34);
+  choice.vocabulary_max_size = 10;
+  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 10);
+}
+
+TEST_CASE("with a cache the second reading is the same, and another choice has another entry") {
+  const DataFolder folder;
+  const DataFolder kept;
+  const ContentCache cache(kept.path());
+  DataChoice choice = all_of("imdb", write_reviews(folder, "Ümlaut film"));
+  const auto tokens = [&](const ContentCache& from) {
+    return std::get<Texts>(read_texts(choice, from).train).tokens.tokens;
+  };
+  const auto expected = tokens(no_cache);
+  CHECK(tokens(cache) == expected);
+  CHECK(tokens(cache) == expected);
+  CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 1);
+  choice.vocabulary_min_frequency = 2;
+  CHECK(tokens(cache) == tokens(no_cache));
+  CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 2);
+}
+
+TEST_CASE("two processes that build one vocabulary at once both get it") {
+  const DataFolder folder;
+  std::string words;
+  for (int i = 0; i < 20000; ++i)
+    words += "w" + std::to_string(i * 7919 % 5000) + (i % 50 == 49 ? "\n" : " ");
+  for (const std::string part : {"train", "val", "test_2016_flickr"})
+    for (const std::string side : {".de", ".en"}) folder.write(part + side, words);
+  const DataChoice choice = all_of("multi30k", folder.path());
+  const DataFacts expected = text_facts(find_dataset("multi30k"), folder.path(), choice, no_cache);
+  CHECK(expected.input.vocabulary == 5004);
+  for (int turn = 0; turn < 3; ++turn) {
+    const DataFolder kept;
+    std::vector<pid_t> children;
+    for (int i = 0; i < 2; ++i) {
+      children.push_back(fork());
+      if (children.back() != 0) continue;
+      const auto facts =
+          text_facts(find_dataset("multi30k"), folder.path(), choice, ContentCache(kept.path()));
+      _exit(facts.fingerprint == expected.fingerprint && facts.input == expected.input ? 0 : 1);
+    }
+    for (const pid_t child : children) {
+      int status = 1;
+      REQUIRE(waitpid(child, &status, 0) == child);
+      CHECK(status == 0);
+    }
+    CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 1);
+  }
+}
+
+TEST_CASE("texts that changed after the run was planned are an error") {
+  const DataFolder folder;
+  DataChoice choice = all_of("imdb", write_reviews(folder, "good"));
+  choice.fingerprint = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).fingerprint;
+  CHECK(sample_count(read_texts(choice, no_cache).train) == 2);
+  write_reviews(folder, "great");
+  CHECK(user_error_of([&] { read_texts(choice, no_cache); }).find("is not what the run was planned with") !=
+        std::string::npos);
+}

@@ -1,0 +1,243 @@
+// Values that two layers read, as skip connections make them: whatever a model is chained from, no layer
+// overwrites what another one still reads. Each network is held against the same one without an operator in
+// place, bit for bit, and one against PyTorch, if a Python with torch is at hand.
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+#include <torch/csrc/autograd/variable.h>
+
+#include "models/catalogue.h"
+#include "models/chain.h"
+#include "models/networks/network.h"
+#include "models/networks/safetensors.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::networks;
+using models::Chain;
+using models::InputShape;
+using trainyard::tests::ScratchFolder;
+
+constexpr std::int64_t steps = 20, batch = 6, width = 5;
+constexpr double learning_rate = 0.1;
+const InputShape numbers{.image = {width, 1, 1}, .classes = width};
+
+using Forward = std::function<Activations(const Activations&, const ForwardContext&)>;
+
+Layer custom(const std::string& path, Forward forward) {
+  return {path, "custom", {}, {}, std::move(forward)};
+}
+
+Layer chained(const Chain& chain) {
+  return make_layer(chain.layers().back(), {3, at::kDouble});
+}
+
+Layer linear(const std::string& path) {
+  models::Layer row = Chain(numbers).linear(width).layers().back();
+  row.path = path;
+  return make_layer(row, {3, at::kDouble});
+}
+
+// The catalogue's, or one that never overwrites anything.
+Layer relu(bool may_overwrite) {
+  if (may_overwrite) return chained(Chain(numbers).relu());
+  return custom("relu", [](const Activations& inputs, const ForwardContext&) {
+    Activations outputs = inputs;
+    outputs.front() = at::relu(inputs.front());
+    return outputs;
+  });
+}
+
+Layer keep() {  // {x} → {x, x}
+  return custom("keep", [](const Activations& inputs, const ForwardContext&) {
+    return Activations{inputs.front(), inputs.front()};
+  });
+}
+
+Layer keep_a_view() {  // {x} → {x, the same numbers in another shape}
+  return custom("keep", [](const Activations& inputs, const ForwardContext&) {
+    return Activations{inputs.front(), inputs.front().view({-1})};
+  });
+}
+
+Layer add() {  // {x, kept} → {x + kept}
+  return custom("add", [](const Activations& inputs, const ForwardContext&) {
+    return Activations{inputs.at(0) + inputs.at(1).view_as(inputs.at(0))};
+  });
+}
+
+// One layer that holds others, and reads its input after them.
+Layer residual(const Layer& first, const Layer& second) {
+  Layer layer = custom("residual", [first, second](const Activations& inputs, const ForwardContext& context) {
+    const Activations inside = second.forward(first.forward(inputs, context), context);
+    return Activations{inputs.front() + inside.front()};
+  });
+  layer.parameters = second.parameters;
+  return layer;
+}
+
+Layer sigmoid() {
+  return chained(Chain(numbers).sigmoid());
+}
+
+struct Trained {
+  std::vector<at::Tensor> values;  // the losses, then all parameters
+};
+
+Trained train(const Network& network) {
+  at::manual_seed(1);
+  Trained trained;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const at::Tensor x = at::randn({batch, width}, at::kDouble);
+    const at::Tensor labels = at::randint(width, {batch}, at::kLong);
+    const at::Tensor loss = at::cross_entropy_loss(network.forward({x}).front(), labels);
+    loss.backward();
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& parameter : network.parameter_values()) {
+      at::Tensor(parameter).sub_(parameter.grad(), learning_rate);
+      parameter.grad().zero_();
+    }
+    trained.values.push_back(loss.detach());
+  }
+  for (const at::Tensor& parameter : network.parameter_values()) trained.values.push_back(parameter.detach());
+  return trained;
+}
+
+using Build = std::function<Network(bool may_overwrite)>;
+
+void check_equal_without_overwriting(const Build& build) {
+  const Trained found = train(build(true)), expected = train(build(false));
+  REQUIRE(found.values.size() == expected.values.size());
+  for (std::size_t i = 0; i < found.values.size(); ++i) {
+    CAPTURE(i);
+    CHECK(at::equal(found.values[i], expected.values[i]));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a skip connection trains the bits of the same network without an operator in place") {
+  check_equal_without_overwriting([](bool may_overwrite) {
+    return Network{
+        {linear("0"), keep(), relu(may_overwrite), linear("1"), add(), relu(may_overwrite), linear("2")}};
+  });
+}
+
+TEST_CASE("a skip connection that keeps a view of the value does, too") {
+  check_equal_without_overwriting([](bool may_overwrite) {
+    return Network{{linear("0"), keep_a_view(), relu(may_overwrite), linear("1"), add(), linear("2")}};
+  });
+}
+
+TEST_CASE("a layer that holds others and reads its input after them does, too") {
+  check_equal_without_overwriting([](bool may_overwrite) {
+    return Network{{linear("0"), residual(relu(may_overwrite), linear("1")), linear("2")}};
+  });
+}
+
+TEST_CASE("a layer whose backward pass needs its output keeps it before a relu") {
+  check_equal_without_overwriting([](bool may_overwrite) {
+    return Network{{linear("0"), sigmoid(), relu(may_overwrite), linear("1")}};
+  });
+}
+
+TEST_CASE("a layer whose backward pass needs its input keeps it beside a relu that reads the same") {
+  check_equal_without_overwriting([](bool may_overwrite) {
+    const Layer side = linear("1");
+    Layer both = custom("both", [side](const Activations& inputs, const ForwardContext& context) {
+      return Activations{inputs.front(), side.forward(inputs, context).front()};
+    });
+    both.parameters = side.parameters;
+    return Network{{linear("0"), both, relu(may_overwrite), linear("2"), add()}};
+  });
+}
+
+TEST_CASE("a network leaves the values alone that it is given, also if they pass on a gradient") {
+  const Network network{{relu(true), linear("0")}};
+  const at::Tensor leaf = at::full({1, width}, -1, at::kDouble).requires_grad_();
+  const at::Tensor given = leaf * 1;
+  const at::Tensor output = network.forward({given}).front();
+  CHECK(given.eq(-1).all().item<bool>());
+  output.sum().backward();
+  CHECK(leaf.grad().eq(0).all().item<bool>());
+}
+
+TEST_CASE("each relu of today's models still overwrites its input in training: nobody else reads that") {
+  int seen = 0;
+  for (const auto dtype : {at::kFloat, at::kDouble}) {
+    for (const char* name : {"mlp", "cnn", "vgg11", "conv-autoencoder"}) {
+      CAPTURE(name);
+      const models::Model& model = models::find_model(name);
+      models::Hyperparameters values;
+      for (const auto& parameter : model.hyperparameters) values[parameter.name] = parameter.fallback.value();
+      const InputShape input{.image = {3, 32, 32}, .classes = 10};
+      const Network network = build_network(name, values, input, 3, dtype);
+      ForwardContext context;
+      context.samples = at::arange(2);
+      Activations x{at::rand({2, 3, 32, 32}, dtype)};
+      if (network.channels_last) x.front() = x.front().contiguous(at::MemoryFormat::ChannelsLast);
+      for (const Layer& layer : network.layers) {
+        CAPTURE(layer.path);
+        const void* before = x.front().const_data_ptr();
+        x = layer.forward(std::move(x), context);
+        if (layer.kind != "relu") continue;
+        ++seen;
+        CHECK(x.front().const_data_ptr() == before);
+      }
+    }
+  }
+  CHECK(seen >= 2 * (2 + 3 + 8 + 4));
+}
+
+// tests/models/networks/pytorch_residual.py has the same network.
+TEST_CASE("a small residual network of convolutions trains as it does in PyTorch") {
+  if (std::string(TRAINYARD_TORCH_PYTHON).empty()) {
+    MESSAGE("skipped: no Python with torch was found when this was configured");
+    return;
+  }
+  const InputShape images{.image = {2, 6, 6}, .classes = 4};
+  const auto made = [&](const char* path, models::Layer row) {
+    row.path = path;
+    return make_layer(row, {3, at::kDouble});
+  };
+  const auto convolution = [&](const char* path, std::int64_t inputs) {
+    return made(path, Chain({.image = {inputs, 6, 6}, .classes = 4}).convolution(4).layers().back());
+  };
+  const Network network{
+      {convolution("0", 2), keep(), relu(true), convolution("1", 4), relu(true), convolution("2", 4), add(),
+       relu(true), chained(Chain(images).flatten()),
+       made("3", Chain({.image = {4, 6, 6}, .classes = 4}).flatten().linear(4).layers().back())}};
+  at::manual_seed(2);
+  const at::Tensor inputs = at::rand({steps, batch, 2, 6, 6}, at::kDouble);
+  const at::Tensor labels = at::randint(4, {steps, batch}, at::kLong);
+  const ScratchFolder folder;
+  write_safetensors(folder.path() / "batches.safetensors", {{"inputs", inputs}, {"labels", labels}});
+  write_safetensors(folder.path() / "weights.safetensors", network.parameters());
+  const std::string command = std::string(TRAINYARD_TORCH_PYTHON) +
+                              " tests/models/networks/pytorch_residual.py " + folder.path().string();
+  REQUIRE(std::system(command.c_str()) == 0);
+  std::vector<at::Tensor> losses;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const at::Tensor loss = at::cross_entropy_loss(network.forward({inputs[step]}).front(), labels[step]);
+    loss.backward();
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& parameter : network.parameter_values()) {
+      at::Tensor(parameter).sub_(parameter.grad(), learning_rate);
+      parameter.grad().zero_();
+    }
+    losses.push_back(loss.detach());
+  }
+  std::vector<NamedParameter> found = network.parameters();
+  found.push_back({"losses", at::stack(losses)});
+  const auto expected = read_safetensors(folder.path() / "result.safetensors");
+  REQUIRE(expected.size() == found.size());
+  for (const NamedParameter& each : expected) {
+    CAPTURE(each.name);
+    for (const NamedParameter& own : found)
+      if (own.name == each.name) CHECK((own.value.detach() - each.value).abs().max().item<double>() < 1e-9);
+  }
+}

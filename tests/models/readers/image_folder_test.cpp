@@ -1,0 +1,204 @@
+#include "models/readers/image_folder.h"
+
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "models/readers/npy_reader.h"
+#include "tests/models/readers/pictures.h"
+#include "tests/support/contains.h"
+#include "tests/support/data_folder.h"
+#include "tests/support/without_rights.h"
+
+using namespace trainyard::models;
+using namespace trainyard::tests;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Picture flat(std::uint8_t value) {
+  return {.height = 6, .width = 8, .pixels = Bytes(6 * 8 * 3, value)};
+}
+
+// As numpy.save writes uint8 (numpy.lib.format, version 1.0: header padded to a multiple of 64).
+std::string npy(const std::string& shape, const Bytes& bytes, const std::string& type = "|u1") {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header += std::string(128 - 10 - header.size() - 1, ' ') + '\n';
+  return "\x93NUMPY" + std::string("\x01\x00\x76\x00", 4) + header + as_text(bytes);
+}
+
+FolderImages read_folder(const DataFolder& folder, std::int64_t size = 4) {
+  Sha256 hash;
+  return read_image_folder(folder.path(), size, hash);
+}
+
+std::string error_of(const DataFolder& folder) {
+  return user_error_of([&] { read_folder(folder); });
+}
+
+DataChoice choice_of(const DataFolder& folder) {
+  DataChoice choice;
+  choice.dataset = choice.source = "folder";
+  choice.folder = folder.path();
+  choice.image_size = 4;
+  return choice;
+}
+
+}  // namespace
+
+TEST_CASE("a folder a class: labels are the classes in the order of their names") {
+  const DataFolder folder;
+  folder.write("dogs/b.png", as_text(png_of(flat(20))));
+  folder.write("cats/z.JPG", as_text(jpeg_of(flat(40))));
+  folder.write("cats/a.png", as_text(png_of(flat(10))));
+  folder.write("cats/notes.txt", "not a picture");
+  folder.write(".git/notes.txt", "not a class");
+  const FolderImages found = read_folder(folder);
+  CHECK(found.classes == 2);
+  CHECK(found.parts.train.shape == ImageShape{3, 4, 4});
+  CHECK(found.parts.train.labels == Bytes{0, 0, 1});
+  CHECK(found.parts.train.pixels.size() == 3 * 48);
+  CHECK(found.parts.train.pixels[0] == 10);
+  CHECK(std::abs(found.parts.train.pixels[48] - 40) <= 1);
+  CHECK(found.parts.train.pixels[96] == 20);
+  CHECK(found.parts.test.size() == 0);
+}
+
+TEST_CASE("own parts are used, and what is not there is cut from train") {
+  const DataFolder folder;
+  for (int i = 0; i < 10; ++i)
+    for (const std::string name : {"a", "b"})
+      folder.write("train/" + name + "/" + std::to_string(i) + ".png",
+                   as_text(png_of(flat(static_cast<std::uint8_t>(i)))));
+  folder.write("test/b/x.png", as_text(png_of(flat(99))));
+  const ImageSplits splits = read_images(choice_of(folder));
+  CHECK(splits.train.size() == 18);  // 0.8/0.9 of 20, rounded
+  CHECK(splits.validation.size() == 2);
+  CHECK(splits.test.labels == Bytes{1});
+  CHECK(splits.test.pixels.front() == 99);
+  folder.write("validation/a/x.png", as_text(png_of(flat(98))));
+  const ImageSplits own = read_images(choice_of(folder));
+  CHECK(own.train.size() == 20);
+  CHECK(own.validation.pixels.front() == 98);
+  folder.write("test/c/x.png", as_text(png_of(flat(99))));
+  CHECK(contains(error_of(folder), "the training part has no class \"c\""));
+}
+
+TEST_CASE("facts of a folder: its classes and shape, and a fingerprint of content and size") {
+  const DataFolder folder;
+  folder.write("a/1.png", as_text(png_of(flat(1))));
+  folder.write("b/1.png", as_text(png_of(flat(2))));
+  folder.write("c/1.png", as_text(png_of(flat(3))));
+  DataChoice choice = choice_of(folder);
+  const Dataset& dataset = find_dataset("folder");
+  const DataFacts found = facts(dataset, folder.path(), choice);
+  CHECK(found.input == InputShape{.image = {3, 4, 4}, .classes = 3});
+  choice.image_size = 8;
+  CHECK(facts(dataset, folder.path(), choice).input.image == ImageShape{3, 8, 8});
+  CHECK(facts(dataset, folder.path(), choice).fingerprint != found.fingerprint);
+  choice.image_size = 4;
+  CHECK(facts(dataset, folder.path(), choice).fingerprint == found.fingerprint);
+  folder.write("c/1.png", as_text(png_of(flat(4))));
+  CHECK(facts(dataset, folder.path(), choice).fingerprint != found.fingerprint);
+  CHECK(find_folder(dataset, folder.path()) == folder.path());
+  CHECK_FALSE(find_folder(dataset, folder.path() / "a"));
+}
+
+TEST_CASE("arrays are taken with channels last or first, or without channels") {
+  const Bytes numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const DataFolder folder;
+  folder.write("train-labels.npy", npy("2,", {0, 2}));
+  folder.write("train-images.npy", npy("2, 2, 1, 3", numbers));  // [N, H, W, C]
+  const FolderImages last = read_folder(folder);
+  CHECK(last.classes == 3);
+  CHECK(last.parts.train.shape == ImageShape{3, 2, 1});
+  CHECK(last.parts.train.pixels == Bytes{1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12});
+  CHECK(last.parts.train.labels == Bytes{0, 2});
+  folder.write("train-images.npy", npy("2, 3, 1, 2", numbers));  // [N, C, H, W]
+  CHECK(read_folder(folder).parts.train.shape == ImageShape{3, 1, 2});
+  CHECK(read_folder(folder).parts.train.pixels == numbers);
+  folder.write("train-images.npy", npy("2, 2, 3", numbers));
+  CHECK(read_folder(folder).parts.train.shape == ImageShape{1, 2, 3});
+}
+
+TEST_CASE("what is wrong with an array names the file and says what to do") {
+  const Bytes numbers(12, 1);
+  const DataFolder folder;
+  folder.write("train-labels.npy", npy("2,", {0, 1}));
+  CHECK(contains(error_of(folder), "train-images.npy is missing"));
+  folder.write("train-images.npy", npy("2, 2, 3", numbers, "<f4"));
+  CHECK(contains(error_of(folder),
+                 "train-images.npy: the array is of f4, and must be of uint8 (u1); convert it with .astype"));
+  folder.write("train-images.npy", npy("2, 2, 3", Bytes(11, 1)));
+  CHECK(contains(
+      error_of(folder),
+      "train-images.npy: byte 139: the file ends here, 1 byte short of 12 elements; write it again"));
+  folder.write("train-images.npy", npy("2, 2, 3", Bytes(13, 1)));
+  CHECK(contains(error_of(folder), "more bytes follow 12 elements; write it again with numpy.save"));
+  folder.write("train-images.npy", npy("3, 2, 2", numbers));
+  CHECK(
+      contains(error_of(folder), "train-labels.npy: the array's shape is [2], and must be [3]: a label for"));
+  folder.write("train-labels.npy", npy("3, 1", {0, 1, 2}));
+  CHECK(contains(error_of(folder), "train-labels.npy: the array's shape is [3, 1], and must be [3]"));
+  folder.write("train-labels.npy", npy("3,", {0, 1, 2}));
+  folder.write("validation-images.npy", npy("3, 4, 1", numbers));
+  folder.write("validation-labels.npy", npy("3,", {0, 1, 2}));
+  CHECK(contains(error_of(folder), "those of train [1, 2, 2], others [1, 4, 1]"));
+  folder.write("train-images.npy", npy("2, 6", numbers));
+  CHECK(contains(error_of(folder), "the array's shape is [2, 6], and must be [N, H, W]"));
+  folder.write("train-images.npy", npy("", {1}));
+  CHECK(contains(error_of(folder), "the array's shape is [], and must be [N, H, W]"));
+  folder.write("train-images.npy", npy("0, 2, 2", {}));
+  CHECK(contains(error_of(folder), "train-images.npy: the array is empty"));
+  folder.write("train-images.npy", npy("99999999999999, 2", numbers));
+  CHECK(contains(error_of(folder), "impossible shape"));
+  std::string fortran = npy("2, 2, 3", numbers);
+  fortran.replace(fortran.find("False, "), 7, "True,  ");
+  folder.write("train-images.npy", fortran);
+  const std::string said = error_of(folder);
+  CHECK(contains(said, "in Fortran's order; save numpy.ascontiguousarray of it"));
+  CHECK_FALSE(contains(said, "again"));  // the file is as it was written: another copy is no better
+  folder.write("train-images.npy", "PNG");
+  CHECK(contains(error_of(folder), "train-images.npy: byte 3: the file ends here"));
+}
+
+// torchvision's ImageFolder raises FileNotFoundError for them too.
+TEST_CASE("a class without a picture is an error that names its folder") {
+  const DataFolder folder;
+  for (const std::string part : {"", "/train", "/test"}) {
+    const fs::path place = folder.path().string() + part;
+    folder.write("." + part + "/cats/a.png", as_text(png_of(flat(10))));
+    CHECK(read_folder(folder).classes == 1);
+    for (const char* name : {"dogs", "mice"}) fs::create_directory(place / name);
+    std::ofstream(place / "dogs" / "notes.txt") << "no picture";
+    CHECK(contains(
+        error_of(folder),
+        place.string() + ": no PNG or JPEG file is in the folder of the class \"dogs\", \"mice\"; put"));
+    for (const char* name : {"dogs", "mice"}) fs::remove_all(place / name);
+  }
+}
+
+TEST_CASE("a class that cannot be read is an error, not a class less") {
+  const DataFolder folder;
+  folder.write("cats/a.png", as_text(png_of(flat(10))));
+  folder.write("dogs/b.png", as_text(png_of(flat(20))));
+  const fs::path dogs = folder.path() / "dogs";
+  fs::permissions(folder.path(), fs::perms::all);
+  fs::permissions(dogs, fs::perms::none);
+  {
+    const WithoutRights user;
+    CHECK(contains(error_of(folder), dogs.string() + ": cannot be read: Permission denied"));
+  }
+  fs::permissions(dogs, fs::perms::owner_all);
+  CHECK(read_folder(folder).classes == 2);
+}
+
+TEST_CASE("a folder without images is an error that says what should be in it") {
+  const DataFolder folder;
+  CHECK(contains(error_of(folder), "no images are in \"" + folder.path().string() + "\"; it should hold"));
+  folder.write("cats/a.png", "damaged");
+  CHECK(contains(error_of(folder), "cats/a.png: byte 0: this is neither a PNG nor a JPEG"));
+}

@@ -1,0 +1,48 @@
+#include "models/samples/vocabulary.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "models/samples/tokens.h"
+
+using namespace trainyard::models;
+
+namespace {
+
+TokenCounts counts_of(std::string_view text) {
+  TokenCounts counts;
+  for (const std::string& token : tokens_of(text)) count_token(counts, token);
+  return counts;
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the most frequent words come first, equally frequent ones by their bytes") {
+  const TokenCounts counts = counts_of("b b b a a ö ö z z once");
+  CHECK(frequent_words(counts, 1, 100) == Words{"b", "a", "z", "ö", "once"});
+  CHECK(frequent_words(counts, 2, 100) == Words{"b", "a", "z", "ö"});
+  CHECK(frequent_words(counts, 4, 100).empty());
+}
+
+TEST_CASE("the largest size counts the special tokens") {
+  const TokenCounts counts = counts_of("b b b a a z");
+  CHECK(frequent_words(counts, 1, 6) == Words{"b", "a"});
+  CHECK(frequent_words(counts, 1, 4).empty());
+}
+
+TEST_CASE("four special tokens have fixed numbers, and a word that is not known is <unk>") {
+  const Vocabulary vocabulary({"der", "hund"});
+  CHECK(vocabulary.size() == 6);
+  CHECK(vocabulary.text(pad_token) == "<pad>");
+  CHECK(vocabulary.text(unknown_token) == "<unk>");
+  CHECK(vocabulary.text(begin_token) == "<bos>");
+  CHECK(vocabulary.text(end_token) == "<eos>");
+  CHECK(vocabulary.number("der") == 4);
+  CHECK(vocabulary.number("hund") == 5);
+  CHECK(vocabulary.text(5) == "hund");
+  CHECK(vocabulary.number("katze") == unknown_token);
+  CHECK(vocabulary.number("<pad>") == unknown_token);  // a text cannot spell a special token
+  CHECK_THROWS_AS(vocabulary.text(6), trainyard::InternalError);
+}

@@ -1,0 +1,140 @@
+// How jobs end that have left Slurm's queue, with clients that say what a test tells them: `squeue` no word,
+// `sacct` what the cluster keeps of them.
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/launch/launcher.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/contains.h"
+#include "tests/support/patience.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+class FakeSlurm {
+ public:
+  FakeSlurm() : yard(folder_.path / "yard") {
+    if (const char* path = std::getenv("PATH")) path_ = path;
+    std::filesystem::create_directories(yard.runs());
+    std::ofstream(yard.root() / "slurm-sees-spool") << yard.runs().string() << "\n";
+    // a job's number is that of its run
+    program("sbatch",
+            "for a; do case $a in --job-name=*) n=${a#--job-name=trainyard-}; echo ${n%%-*};; esac; done");
+    program("squeue", "true");
+    program("scancel", "true");
+    ::setenv("PATH", (folder_.path.string() + ":" + path_).c_str(), 1);
+  }
+  ~FakeSlurm() { ::setenv("PATH", path_.c_str(), 1); }
+  FakeSlurm(const FakeSlurm&) = delete;
+  FakeSlurm& operator=(const FakeSlurm&) = delete;
+
+  void program(const std::string& name, const std::string& script) const {
+    std::ofstream(folder_.path / name) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(folder_.path / name, std::filesystem::perms::owner_all);
+  }
+  GangCommand command(const std::string& run) const {
+    const auto place = yard.attempt(run, 1);
+    std::filesystem::create_directories(place);
+    return {place,
+            run + "/1",
+            "token",
+            true,
+            {{.argv = {"true"}, .environment = {}, .cores = {}, .log = place / "log"}}};
+  }
+
+ private:
+  TemporaryFolder folder_;
+
+ public:
+  Yard yard;
+
+ private:
+  std::string path_;
+};
+
+// How each of these jobs ended, with what `sacct` has of them.
+std::map<std::string, GangEnd> ends(const std::vector<std::string>& jobs, const std::string& sacct) {
+  const FakeSlurm slurm;
+  slurm.program("sacct", sacct);
+  experiments::Machine machine;
+  machine.launcher = "slurm";
+  machine.allocation = "job";
+  const Programs programs{"/bin/true", "/bin/true", "/bin/true"};
+  const auto launcher = make_launcher({machine, programs, slurm.yard});
+  std::map<std::string, std::unique_ptr<Gang>> gangs;
+  for (const auto& job : jobs) gangs[job] = launcher->launch(slurm.command(job));
+  std::map<std::string, GangEnd> ended;
+  becomes_true(tests::patience, [&] {
+    for (auto& [job, gang] : gangs)
+      if (const auto end = gang->end()) {
+        ended.emplace(job, *end);
+        CHECK(gang->job() == job);
+      }
+    return ended.size() == jobs.size();
+  });
+  REQUIRE(ended.size() == jobs.size());
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE("where a job has left the queue the cluster's accounts say why it ended") {
+  const auto ended = ends({"101", "102", "103", "104", "105", "106"},
+                          "cat <<END\n101|0:9|CANCELLED by 1000\n102|0:15|TIMEOUT\n103|0:125|OUT_OF_MEMORY\n"
+                          "104|1:0|NODE_FAIL\n105|0:0|RUNNING\n1066|0:0|TIMEOUT\nEND");
+  using Kind = GangEnd::Kind;
+  CHECK(ended.at("101").kind == Kind::taken_away);
+  CHECK(ended.at("101").why == "its Slurm job 101: CANCELLED (signal 9)");
+  CHECK(ended.at("102").kind == Kind::out_of_time);
+  CHECK(ended.at("103").kind == Kind::over_limits);
+  CHECK(ended.at("103").why == "its Slurm job 103: OUT_OF_MEMORY (signal 125)");
+  CHECK(ended.at("104").kind == Kind::taken_away);
+  CHECK(ended.at("104").why == "its Slurm job 104: NODE_FAIL (exit code 1)");
+  CHECK(ended.at("105").kind == Kind::ranks);  // accounts that lag behind the queue say nothing
+  CHECK(ended.at("106").kind == Kind::ranks);  // nor do those of another job
+}
+
+TEST_CASE(
+    "a job whose ranks have begun was requeued where it waits again, whatever the queue was asked before") {
+  const FakeSlurm slurm;
+  const GangCommand command = slurm.command("101");
+  const auto queue = slurm.yard.root() / "queue";
+  slurm.program("squeue", "cat '" + queue.string() + "'");
+  slurm.program("scancel", ": > '" + queue.string() + "'");
+  slurm.program("sacct", "exit 1");
+  experiments::Machine machine;
+  machine.launcher = "slurm";
+  machine.allocation = "job";
+  const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
+  const auto gang = launcher->launch(command);
+  const std::string line = "101|PENDING|BeginTime|" + gang->marks().at("job_name").get<std::string>() + "\n";
+  std::ofstream(queue) << line;
+  becomes_true(tests::patience, [&] {
+    gang->end();
+    return gang->job() == "101";
+  });
+  for (int look = 0; look < 10; ++look) {
+    CHECK_FALSE(gang->end());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(tests::read_text(queue) == line);  // it may wait as long as it likes
+  std::ofstream(command.directory / "rank-0.records.jsonl") << "\n";
+  std::optional<GangEnd> end;
+  becomes_true(tests::patience, [&] { return (end = gang->end()).has_value(); });
+  REQUIRE(end);
+  CHECK(end->kind == GangEnd::Kind::taken_away);
+  CHECK(end->why == "its Slurm job 101: it was requeued");
+}
+
+TEST_CASE("a cluster without accounts ends no sweep") {
+  const auto ended = ends({"101"}, "echo 'Slurm accounting storage is disabled' >&2; exit 1");
+  CHECK(ended.at("101").kind == GangEnd::Kind::ranks);
+}

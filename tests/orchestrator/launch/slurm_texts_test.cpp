@@ -1,0 +1,80 @@
+// What is said to Slurm and what it says, as texts.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "orchestrator/launch/slurm_launcher.h"
+#include "orchestrator/launch/slurm_queue.h"
+#include "orchestrator/rank/rank_task.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+TEST_CASE("squeue's lines are jobs by name; a name may hold bars, and lines of another form are left out") {
+  const auto jobs = parse_squeue(
+      "slurm_load_jobs error: Zero Bytes were transmitted or received\n"
+      "12|PENDING|(Resources)|trainyard-a-1\n13|COMPLETED|None|one|two\n|||\n14|RUNNING\n");
+  REQUIRE(jobs.size() == 2);
+  CHECK(jobs.at("trainyard-a-1").id == "12");
+  CHECK(waits(jobs.at("trainyard-a-1")));
+  CHECK(ended(jobs.at("one|two")));
+}
+
+TEST_CASE("of two jobs of a name the one that lives counts") {
+  const auto jobs = parse_squeue("12|CANCELLED|None|x\n13|RUNNING|None|x\n14|NODE_FAIL|NodeDown|y\n");
+  CHECK(jobs.at("x").id == "13");
+  CHECK(lost_job(jobs.at("y")));
+}
+
+TEST_CASE("sacct's line of a job is its state, with the exit code or signal as the reason") {
+  const std::string text =
+      "471|1:0|FAILED\n4711|0:15|CANCELLED by 1000\n4711.batch|0:0|COMPLETED\n4712|0:0|COMPLETED\n";
+  CHECK(parse_sacct(text, "4711")->state == "CANCELLED");
+  CHECK(parse_sacct(text, "4711")->reason == "signal 15");
+  CHECK(parse_sacct(text, "471")->reason == "exit code 1");
+  CHECK(parse_sacct(text, "4712")->reason == "None");
+  for (const char* none :
+       {"", "4711", "4711|0:0", "4711|0:0|", "4711|0:0|RUNNING", "Slurm accounting storage is disabled"})
+    CHECK_FALSE(parse_sacct(none, "4711"));
+}
+
+TEST_CASE("Slurm's list of tasks a host") {  // sbatch(1), SLURM_TASKS_PER_NODE: "2(x3),1"
+  CHECK(tasks_per_node("2(x3),1", 0) == 2);
+  CHECK(tasks_per_node("2(x3),1", 2) == 2);
+  CHECK(tasks_per_node("2(x3),1", 3) == 1);
+  CHECK_FALSE(tasks_per_node("2(x3),1", 4));
+  CHECK(tasks_per_node("8", 0) == 8);
+  for (const char* wrong : {"", "x", "2(x", "2(x3", "2(xx)", "-1", "2,,1"})
+    CHECK_FALSE(tasks_per_node(wrong, 1));
+}
+
+TEST_CASE(
+    "sbatch is given a job's name, its size and the user's options, and the script what it hands to srun") {
+  experiments::Machine machine;
+  machine.launcher = "slurm";
+  machine.nodes = 4;
+  machine.time_limit = "1:00:00";
+  machine.partition = "a partition; rm -rf /";
+  machine.options = {"--mem=4G"};
+  const auto arguments =
+      sbatch_arguments(machine, "trainyard-x", "/shared/50% off", 2, "/yard/slurm-job.sh", {"rank", "/a b"});
+  const auto has = [&](const std::string& argument) {
+    return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
+  };
+  for (const char* wanted :
+       {"--job-name=trainyard-x", "--ntasks=2", "--nodes=2", "--time=1:00:00", "--signal=USR1@120",
+        "--partition=a partition; rm -rf /", "--mem=4G", "--exclusive", "--no-requeue",
+        "--chdir=/shared/50% off", "--output=/shared/50%% off/slurm.log"})
+    CHECK_MESSAGE(has(wanted), wanted);
+  CHECK(std::vector<std::string>(arguments.end() - 2, arguments.end()) ==
+        std::vector<std::string>{"rank", "/a b"});
+  CHECK(std::find(arguments.begin(), arguments.end(), "/yard/slurm-job.sh") <
+        std::find(arguments.begin(), arguments.end(), "--kill-on-bad-exit=0"));
+}
+
+TEST_CASE("a job's name follows from run, attempt and folder, and from nothing else") {
+  const std::string name = slurm_job_name("/yard/runs/3f9a1c20b7de/attempt-2", "3f9a1c20b7de/2");
+  CHECK(name.starts_with("trainyard-3f9a1c20b7de-2-"));
+  CHECK(name == slurm_job_name("/yard/runs/3f9a1c20b7de/attempt-2", "3f9a1c20b7de/2"));
+  CHECK(name != slurm_job_name("/other/runs/3f9a1c20b7de/attempt-2", "3f9a1c20b7de/2"));
+}

@@ -1,0 +1,76 @@
+// Which runs the parity gate is asked for.
+#include "db/queries/probes.h"
+
+#include <doctest/doctest.h>
+
+#include "experiments/protocol/launch.h"
+#include "experiments/protocol/record_writer.h"
+#include "orchestrator/plan/probes.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+// Of the runs that a sweep would start now.
+std::vector<std::string> probed(const SweepBench& bench) {
+  Plan plan = bench.plan();
+  choose_probes(plan, bench.database);
+  std::vector<std::string> labels;
+  for (const PlannedRun& run : plan.runs)
+    if (run.probe) labels.push_back(experiments::label(run.run));
+  return labels;
+}
+
+using Labels = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the first seed of each arm and cell is probed, wherever it stands") {
+  std::vector<experiments::Run> runs{mlp_run("ddp", 2, 0), mlp_run("single", 1, 0), mlp_run("ddp", 2, 1),
+                                     mlp_run("single", 1, 1)};
+  experiments::Run other = mlp_run("ddp", 2, 1);
+  other.global_batch = 64;
+  other.axes["batch"] = std::int64_t{64};
+  runs.push_back(other);
+  const SweepBench bench(runs);
+  CHECK(probed(bench) == Labels{"mlp ddp seed 0", "mlp single seed 0", experiments::label(other)});
+}
+
+TEST_CASE("independent runs do what single ones do, and are not probed") {
+  experiments::Run run = mlp_run("independent", 2, 0);
+  run.strategy.kind = "independent";
+  CHECK(probed(SweepBench({run})).empty());
+}
+
+TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds rely on what it found") {
+  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0)});
+  bench.journal();
+  CHECK(bench.sweep().finished == 3);
+  const auto asked = [&](std::size_t run) {
+    return experiments::read_launch(bench.attempt(run) / experiments::run_file_name).probe;
+  };
+  CHECK(asked(0));
+  CHECK_FALSE(asked(1));
+  CHECK(asked(2));
+  CHECK(db::probes(bench.database, "bench").size() == 3);  // of each rank
+
+  Plan part = bench.plan();
+  part.runs[0].state = PlanState::left_out;  // what it found may not be in the report
+  part.runs[1].state = PlanState::to_run;
+  choose_probes(part, bench.database);
+  CHECK(part.runs[1].probe);
+
+  bench.experiment.runs.push_back(mlp_run("single", 1, 2));
+  bench.experiment.runs.push_back(mlp_run("ddp", 2, 2));
+  CHECK(probed(bench).empty());
+}
+
+TEST_CASE("where the probed run failed, the next that runs is probed") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.tell("", "fail");
+  bench.journal();
+  CHECK(bench.sweep().failures.size() == 1);
+  CHECK(probed(bench) == Labels{"mlp single seed 0"});
+}

@@ -1,0 +1,107 @@
+#include "orchestrator/plan/status.h"
+
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "orchestrator/plan/status_text.h"
+#include "orchestrator/plan/time_left.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+Plan plan_of_two() {
+  Plan plan;
+  for (const std::uint64_t seed : {0U, 1U}) {
+    PlannedRun run;
+    run.run = mlp_run("single", 1, seed);
+    run.key = std::to_string(seed);
+    plan.runs.push_back(run);
+  }
+  return plan;
+}
+
+experiments::Progress at(experiments::Phase phase, std::uint32_t epoch, std::uint64_t step) {
+  return {.phase = phase, .epoch = epoch, .epochs = 4, .step = step, .steps = 10};
+}
+
+}  // namespace
+
+TEST_CASE("plain status prints a line per event") {
+  const Plan plan = plan_of_two();
+  std::ostringstream out;
+  const auto status = plain_status(out);
+  status->sweep_started(plan);
+  status->run_started(plan.runs[0], 1);
+  RunOutcome finished;
+  finished.seconds = 4.21;
+  finished.test_accuracy = 0.931;
+  status->run_ended(plan.runs[0], finished);
+  status->run_started(plan.runs[1], 3);
+  RunOutcome failed;
+  failed.kind = RunOutcome::Kind::failed;
+  failed.seconds = 2;
+  failed.first_error = "boom";
+  failed.log = "/yard/rank-0.log";
+  status->run_ended(plan.runs[1], failed);
+  CHECK(out.str() ==
+        "2 runs: 2 to run\n"
+        "[1/2] mlp single seed 0 … started (attempt 1)\n"
+        "[1/2] mlp single seed 0 … finished in 4.2 s, test accuracy 93.1 %\n"
+        "[2/2] mlp single seed 1 … started (attempt 3)\n"
+        "[2/2] mlp single seed 1 … failed after 2.0 s: boom\n"
+        "        log: /yard/rank-0.log\n");
+}
+
+TEST_CASE("a plan says what was finished before and how long the rest takes") {
+  Plan plan = plan_of_two();
+  plan.runs[0].state = PlanState::finished;
+  plan.runs[1].expected_seconds = 200;
+  CHECK(plan_text(plan) == "2 runs: 1 finished before, 1 to run, about 3 min 20 s");
+}
+
+TEST_CASE("a run that was not asked for this time is not one that was finished before") {
+  Plan plan = plan_of_two();
+  plan.runs[0].state = PlanState::left_out;
+  CHECK(plan_text(plan) == "2 runs: 1 left for another time, 1 to run");
+}
+
+TEST_CASE("times are written for people") {
+  CHECK(clock_text(3.4) == "0:03");
+  CHECK(clock_text(754) == "12:34");
+  CHECK(clock_text(3723) == "1:02:03");
+  CHECK(duration_text(0.04) == "0.0 s");
+  CHECK(duration_text(59.96) == "1 min 0 s");
+  CHECK(duration_text(7500) == "2 h 5 min");
+}
+
+TEST_CASE("the share of a run that is done counts epochs and steps") {
+  using experiments::Phase;
+  CHECK(fraction_done(at(Phase::setup, 0, 0)) == 0);
+  CHECK(fraction_done(at(Phase::train, 1, 5)) == doctest::Approx(0.125));
+  CHECK(fraction_done(at(Phase::train, 3, 0)) == doctest::Approx(0.5));
+  CHECK(fraction_done(at(Phase::validation, 3, 10)) == doctest::Approx(0.75));
+  CHECK(fraction_done(at(Phase::test, 4, 0)) == 1);
+}
+
+TEST_CASE("time left goes by the kind at first and by the run's own pace later") {
+  CHECK_FALSE(seconds_left(0, 1, std::nullopt));
+  CHECK(seconds_left(0.05, 2, 10) == 8);
+  CHECK(seconds_left(0.05, 12, 10) == 0);
+  CHECK(*seconds_left(0.25, 3, 100) == doctest::Approx(9));
+}
+
+TEST_CASE("the time of runs that wait is known once one of their kind has ended") {
+  const Plan plan = plan_of_two();
+  RunTimes times(plan);
+  CHECK_FALSE(times.waiting_seconds());
+  times.started(plan.runs[0]);
+  times.ended(plan.runs[0], 12);
+  CHECK(*times.waiting_seconds() == doctest::Approx(12));
+  times.started(plan.runs[1]);
+  CHECK(*times.waiting_seconds() == 0);
+  CHECK(*times.expected(plan.runs[1]) == doctest::Approx(12));
+}

@@ -1,0 +1,136 @@
+// One lock per host for timed runs: who has it, who waits, and which files are refused.
+#include "orchestrator/resources/host_lock.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/contains.h"
+#include "tests/support/patience.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const HostUser ana{"trainyard run first.toml", "/home/ana/yard"};
+constexpr const char* file_name = "trainyard-timed-runs.lock";
+
+std::string refusal(const fs::path& folder) {
+  try {
+    HostLock::try_take(folder, ana);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the host is taken by one at a time, who is named with process, user, command, yard and since") {
+  const TemporaryFolder folder;
+  {
+    const auto held = HostLock::try_take(folder.path, ana);
+    REQUIRE(held);
+    CHECK_FALSE(HostLock::try_take(folder.path, {"trainyard run second.toml", "/tmp/yard"}));
+    const std::string holder = host_holder(folder.path);
+    CHECK(holder.starts_with("process " + std::to_string(::getpid()) + " of "));
+    CHECK(contains(holder, " (trainyard run first.toml, yard /home/ana/yard), since 20"));
+  }
+  CHECK(HostLock::try_take(folder.path, ana));
+}
+
+TEST_CASE("who waits for the host is told once who has it, and gets it when that one ends, also by kill -9") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto held = HostLock::try_take(folder.path, ana);
+    std::ofstream(folder.path / "taken") << "yes";
+    ::pause();
+    ::_exit(0);
+  }
+  REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
+  const std::atomic<int> stop = 0;
+  std::vector<std::string> told;
+  const auto lock = HostLock::wait(folder.path, ana, stop, [&](const std::string& holder) {
+    told.push_back(holder);
+    ::kill(child, SIGKILL);
+  });
+  CHECK(lock);
+  REQUIRE(told.size() == 1);
+  CHECK(contains(told[0], "process " + std::to_string(child) + " of "));
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("a signal ends the waiting for the host at once") {
+  const TemporaryFolder folder;
+  const auto held = HostLock::try_take(folder.path, ana);
+  std::atomic<int> stop = 0;
+  const double seconds = seconds_of(
+      [&] { CHECK_FALSE(HostLock::wait(folder.path, ana, stop, [&](const std::string&) { stop = 1; })); });
+  CHECK(seconds < tests::patience);
+}
+
+TEST_CASE("the lock of the host is for all users, whatever the umask is") {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(0077);
+  { const auto held = HostLock::try_take(folder.path, ana); }
+  ::umask(before);
+  struct stat found {};
+  REQUIRE(::stat((folder.path / file_name).c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0666);
+}
+
+TEST_CASE(
+    "a link, a pipe or a second name in the place of the lock is refused, and what it leads to is left "
+    "alone") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path / file_name, other = folder.path / "precious";
+  std::ofstream(other) << "do not touch";
+  fs::create_symlink(other, file);
+  CHECK(contains(refusal(folder.path), file.string() + ", the lock of this host: it is a link"));
+  fs::remove(file);
+  fs::create_hard_link(other, file);
+  CHECK(contains(refusal(folder.path), file.string() + ", the lock of this host, is not a plain file"));
+  fs::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0666) == 0);
+  CHECK(contains(refusal(folder.path), "is not a plain file"));
+  CHECK(contains(refusal(folder.path), "TRAINYARD_HOST_LOCK"));
+  CHECK(text_of(other) == "do not touch");
+}
+
+TEST_CASE("a lock whose file was removed is taken on the new file") {
+  const TemporaryFolder folder;
+  { const auto held = HostLock::try_take(folder.path, ana); }
+  fs::remove(folder.path / file_name);
+  const auto held = HostLock::try_take(folder.path, ana);
+  REQUIRE(held);
+  CHECK_FALSE(HostLock::try_take(folder.path, ana));
+}
+
+TEST_CASE("TRAINYARD_HOST_LOCK names the folder of the lock, and one that cannot be is refused") {
+  const TemporaryFolder folder;
+  const char* before = std::getenv(host_lock_variable);
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv(host_lock_variable, (folder.path / "locks").c_str(), 1);
+  CHECK(host_lock_folder() == folder.path / "locks");
+  CHECK(fs::is_directory(folder.path / "locks"));
+  ::setenv(host_lock_variable, "/proc/locks/none", 1);
+  CHECK_THROWS_WITH_AS(host_lock_folder(), doctest::Contains("TRAINYARD_HOST_LOCK is /proc/locks/none"),
+                       UserError);
+  ::unsetenv(host_lock_variable);
+  CHECK((host_lock_folder() == "/run/lock" || host_lock_folder() == "/tmp"));
+  if (before != nullptr) ::setenv(host_lock_variable, kept.c_str(), 1);
+}

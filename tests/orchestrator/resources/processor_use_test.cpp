@@ -1,0 +1,131 @@
+// What other processes took of a run's cores, and when its times count.
+#include "orchestrator/resources/processor_use.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "orchestrator/resources/cpu_topology.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+TEST_CASE(
+    "/proc/stat is read by CPU: user, nice, system and interrupts are busy, steal is another machine's") {
+  // cpu user nice system idle iowait irq softirq steal guest guest_nice, in ticks of 10 ms
+  const auto host = parse_proc_stat(
+      "cpu  700 0 0 0 0 0 0 0 0 0\ncpu0 100 20 30 4000 500 6 7 80 90 9\ncpu12 1 0 0 0 0 0 0 0 0 0\n"
+      "intr 5 0\ncpux 9\n",
+      100);
+  REQUIRE(host.size() == 2);
+  CHECK(host.at(0).busy == doctest::Approx(1.63));
+  CHECK(host.at(0).stolen == doctest::Approx(0.8));
+  CHECK(host.at(12).busy == doctest::Approx(0.01));
+  CHECK(parse_proc_stat("", 100).empty());
+}
+
+namespace {
+
+ProcessorTimes at(double seconds, const HostSeconds& host, double own) {
+  return {seconds, host, own};
+}
+
+}  // namespace
+
+TEST_CASE("what others took is the time of the leased cores less our own, as a share of these cores") {
+  // Ten seconds on two of four CPUs: 16 s busy, of which 14 s ours, and 1 s stolen; CPU 3 was busy for 5 s.
+  const auto before = at(100, {{0, {5, 0}}, {1, {5, 0}}, {2, {0, 0}}, {3, {0, 0}}}, 20);
+  const auto after = at(110, {{0, {13, 1}}, {1, {13, 0}}, {2, {0, 0}}, {3, {5, 0}}}, 34);
+  const auto use = other_use(before, after, {0, 1}, {0, 1}).value();
+  CHECK(use.seconds == 10);
+  CHECK(use.other_seconds == doctest::Approx(3));
+  CHECK(use.stolen_seconds == doctest::Approx(1));
+  CHECK(use.share == doctest::Approx(0.15));      // 3 s of 2 x 10 s
+  CHECK(use.host_share == doctest::Approx(0.2));  // 16 + 5 + 1 - 14 = 8 s of 4 x 10 s
+  // CPU 3 is the other hyper-thread of core 1.
+  CHECK(other_use(before, after, {0, 1}, {0, 1, 3})->share == doctest::Approx(0.4));
+}
+
+TEST_CASE("nothing is said if the kernel does not count, and less than nothing is nothing") {
+  const auto before = at(0, {{0, {0, 0}}}, 0);
+  CHECK_FALSE(other_use(before, at(10, {{0, {0, 0}}}, 9), {0}, {0}));  // as in sandboxes: all zeros
+  CHECK_FALSE(other_use(before, at(10, {}, 9), {0}, {0}));
+  CHECK_FALSE(other_use(before, before, {0}, {0}));
+  CHECK(other_use(before, at(10, {{0, {8.9, 0}}}, 9), {0}, {0})->other_seconds == 0);  // ticks are coarse
+}
+
+TEST_CASE("times count up to the limit, and within a tenth of a second whatever the share is") {
+  OtherUse use{.seconds = 100, .other_seconds = 2, .share = 0.02};
+  CHECK(use_problem(use, 0.02).empty());
+  use.share = 0.0213;
+  CHECK(use_problem(use, 0.02) == "other processes took 2.1 % of its cores (limit 2 %)");
+  use.share = 0.314;
+  CHECK(use_problem(use, 0.02) == "other processes took 31 % of its cores (limit 2 %)");
+  use.other_seconds = 0.09;
+  CHECK(use_problem(use, 0.02).empty());
+}
+
+TEST_CASE("the limit is a constant that an environment variable replaces, and nonsense in it is refused") {
+  const char* before = std::getenv(others_limit_variable);
+  const std::string kept = before == nullptr ? "" : before;
+  ::unsetenv(others_limit_variable);
+  CHECK(others_limit_here() == others_limit);
+  ::setenv(others_limit_variable, "0.5", 1);
+  CHECK(others_limit_here() == 0.5);
+  for (const char* wrong : {"much", "-1", "nan", "0.5x"}) {
+    ::setenv(others_limit_variable, wrong, 1);
+    CHECK_THROWS_AS(others_limit_here(), UserError);
+  }
+  ::unsetenv(others_limit_variable);
+  if (before != nullptr) ::setenv(others_limit_variable, kept.c_str(), 1);
+}
+
+TEST_CASE("a process that burns a leased core is seen, and children are our own once they were waited for") {
+  if (processor_times().host.empty()) return;  // the kernel does not say
+  const int core = usable_cores().front();
+  const auto before = processor_times();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    while (std::clock() < 3 * CLOCKS_PER_SEC / 10) {  // of processor time, however busy the machine is
+    }
+    ::_exit(0);
+  }
+  siginfo_t ended{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  const auto burned = processor_times();
+  CHECK(other_use(before, burned, {core}, {core})->other_seconds > 0.2);
+  ::waitpid(child, nullptr, 0);
+  CHECK(processor_times().own - burned.own > 0.25);
+}
+
+TEST_CASE("what others took is recorded of a run that had the host, and not of one that shared it") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.journal();
+  bench.options.others_limit = -1;  // anything is too much
+  bench.tell("", "slow");
+  CHECK(bench.sweep().finished == 1);
+  const auto events =
+      db::select(bench.database, "SELECT why, extra FROM event WHERE type = 'processor_use'").rows;
+  REQUIRE(events.size() == 1);
+  const auto extra = nlohmann::json::parse(events[0][1].get<std::string>());
+  CHECK(extra.at("cores") == experiments::read_launch(bench.attempt(0) / "run.json").cores.at(0).size());
+  CHECK(extra.at("limit") == -1);
+  bench.experiment.machine.exclusive_host = false;  // its times do not count anyway
+  bench.experiment.runs = {mlp_run("single", 1, 1)};
+  CHECK(bench.sweep().finished == 1);
+  CHECK(db::select(bench.database, "SELECT 1 FROM event WHERE type = 'processor_use'").rows.size() == 1);
+}

@@ -1,0 +1,40 @@
+#include "orchestrator/resources/programs.h"
+
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+TEST_CASE("the circumstances name the host, the processor and the runner's versions") {
+  const auto machine = machine_circumstances({FAKE_RANK, ""});
+  CHECK(machine.release == "0.1.0 Release");
+  CHECK(machine.libtorch == "2.13.0");
+  CHECK(machine.nccl.empty());
+  CHECK_FALSE(machine.host.empty());
+  CHECK_FALSE(machine.processor.empty());
+}
+
+TEST_CASE("a runner that does not say its version is the user's error and is named") {
+  CHECK_THROWS_WITH_AS(machine_circumstances({"/bin/false", ""}), doctest::Contains("/bin/false"), UserError);
+  CHECK_THROWS_WITH_AS(machine_circumstances({"/bin/echo", ""}), doctest::Contains("no JSON object"),
+                       UserError);
+}
+
+TEST_CASE("a program in a folder with spaces and quotes is asked as well") {
+  const TemporaryFolder folder;
+  const auto odd = folder.path / "it's a folder";
+  std::filesystem::create_directory(odd);
+  std::filesystem::create_symlink(FAKE_RANK, odd / "runner");
+  CHECK(machine_circumstances({odd / "runner", ""}).libtorch == "2.13.0");
+}
+
+TEST_CASE("programs that are not beside this one are an error that names the places looked in") {
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+  CHECK_THROWS_WITH_AS(find_programs(), doctest::Contains(here.c_str()), UserError);
+  CHECK_THROWS_WITH_AS(find_programs(), doctest::Contains("libexec/trainyard"), UserError);
+}

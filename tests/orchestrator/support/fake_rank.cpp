@@ -1,0 +1,220 @@
+// Stands in for trainyard-runner: reads the launch contract, writes the records of a short training, and does
+// what FAKE_RANK_<rank> (else FAKE_RANK) says:
+//   finish       all records, exit 0                      fail         `end` with an error, exit 3
+//   die          an error on stderr, exit 3               kill         SIGKILL itself
+//   leave        exit 0 without `end`                     hang         wait for ever (a rendezvous that never
+//   comes) deaf         as hang, and ignore SIGTERM              torn         half a record, then hang
+//   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
+//   kill-after-N SIGKILL itself after N records of the first attempt, else finish
+//   hang-after-N wait for ever after them
+//   hang-in-probe  with seed 0 wait for ever after the parity probe's first step, else finish
+//   blame        wait until another rank has died, then blame it and exit 3
+//   crawl        20 steps of 0.1 s each, then hang        crawl-home   35 of them, then finish
+//   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
+//   grandchild   start a process in a session of its own that stays, then finish
+// "kill once 0 hangs" waits with its doings until rank 0 says that it hangs.
+// FAKE_RANK_FAULT, as in "7 disk full": from that call on below the run's checkpoints, in the first attempt,
+// a fault. A run that keeps checkpoints has losses that hang on all epochs before.
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <sched.h>
+#include <unistd.h>
+
+#include "experiments/protocol/launch.h"
+#include "experiments/protocol/progress.h"
+#include "experiments/protocol/record_writer.h"
+#include "tests/faults/fault_layer.h"
+#include "tests/orchestrator/support/fake_training.h"
+
+namespace {
+
+namespace experiments = trainyard::experiments;
+using namespace trainyard::fake;
+
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+std::string behaviour(int rank) {
+  const std::string own = variable("FAKE_RANK_" + std::to_string(rank));
+  if (!own.empty()) return own;
+  const std::string common = variable("FAKE_RANK");
+  return common.empty() ? "finish" : common;
+}
+
+// What it does, once the rank that it waits for hangs.
+std::string once_its_peer_hangs(const std::string& told, const std::filesystem::path& folder) {
+  const std::string once = " once ";
+  const auto at = told.find(once);
+  if (at == std::string::npos) return told;
+  const int peer = std::stoi(told.substr(at + once.size()));
+  while (!std::filesystem::exists(hanging_file(folder, peer)))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return told.substr(0, at);
+}
+
+// What the rank was given, for the tests: one NAME=value a line, and the CPUs it may run on.
+void write_surroundings(const std::filesystem::path& file) {
+  std::ofstream out(file);
+  for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                           "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE",
+                           "OMP_NUM_THREADS", "TRAINYARD_RUN", "CUDA_VISIBLE_DEVICES"})
+    out << name << "=" << variable(name) << "\n";
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  out << "cores=";
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &cores)) out << cpu << ",";
+  out << "\n";
+}
+
+// Its pid stands in `file` when this returns.
+void start_grandchild(const std::filesystem::path& file) {
+  if (fork() == 0) {
+    setsid();
+    std::ofstream(file) << getpid() << std::endl;
+    wait_for_ever();
+  }
+  for (std::string line; line.empty(); std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+    std::ifstream in(file);
+    std::getline(in, line);
+    if (in.eof()) line.clear();  // its newline is not there yet
+  }
+}
+
+// Steps of 0.1 s each.
+void crawl(const std::filesystem::path& folder, int rank, std::uint64_t steps) {
+  experiments::ProgressWriter progress(folder / experiments::rank_progress_name(rank));
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    progress.write(
+        {.phase = experiments::Phase::train, .epoch = 1, .epochs = 2, .step = step, .steps = steps});
+  }
+}
+
+int die() {
+  std::cerr << "starting\nRuntimeError: the cat sat on the keyboard\nbye" << std::endl;
+  return 3;
+}
+
+int blame_a_peer() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::cerr << "RuntimeError: Connection closed by peer" << std::endl;
+  return 3;
+}
+
+void arm_fault(const experiments::Launch& launch) {
+  std::istringstream what(variable("FAKE_RANK_FAULT"));
+  std::string name;
+  long at_call = 0;
+  if (launch.attempt > 1 || !std::getline(what >> at_call >> std::ws, name)) return;
+  for (const auto fault : {trainyard::faults::Fault::killed, trainyard::faults::Fault::full})
+    if (trainyard::faults::name_of(fault) == name) trainyard::faults::arm(fault, at_call, launch.checkpoints);
+}
+
+// FAKE_RANK_GPUS=N: a CUDA build that sees N GPUs, with the NCCL of FAKE_RANK_NCCL, else 2.29.7.
+void print_versions() {
+  const std::string gpus = variable("FAKE_RANK_GPUS");
+  const std::string asked = variable("FAKE_RANK_NCCL");
+  const std::string nccl = asked.empty() ? "2.29.7" : asked;
+  nlohmann::json versions{{"trainyard", "0.1.0"},
+                          {"build_type", "Release"},
+                          {"libtorch", "2.13.0"},
+                          {"cuda", gpus.empty() ? "" : "13.0"},
+                          {"nccl", gpus.empty() ? "" : nccl},
+                          {"gpus", nlohmann::json::array()}};
+  for (int index = 0; !gpus.empty() && index < std::stoi(gpus); ++index)
+    versions["gpus"].push_back({{"index", index},
+                                {"name", "NVIDIA H200"},
+                                {"memory_bytes", 150'754'820'096},
+                                {"uuid", "GPU-" + std::to_string(index)}});
+  std::cout << versions.dump() << std::endl;
+}
+
+int train(const experiments::Launch& launch, int rank, int world_size) {
+  const std::string what = once_its_peer_hangs(behaviour(rank), launch.records);
+  Records records(launch, rank, what);
+  const Place place = place_of(launch, rank);
+  if (place.replica == 0)
+    experiments::ProgressWriter(launch.records / experiments::rank_progress_name(rank))
+        .write({.phase = experiments::Phase::train,
+                .epoch = 1,
+                .epochs = 2,
+                .step = 3,
+                .steps = 7,
+                .loss = place.last() ? 0.5 : std::nan("")});
+  if (what == "deaf") std::signal(SIGTERM, SIG_IGN);
+  write_start(records, place, world_size);
+  if (launch.probe)
+    records.append("probe", {{"step", 1}, {"loss", 2.25}, {"layers", nlohmann::json::array()}});
+  if (what == "hang-in-probe" && launch.run.seed == 0) {
+    experiments::ProgressWriter(launch.records / experiments::rank_progress_name(rank))
+        .write({.phase = experiments::Phase::probe, .epochs = 2, .step = 1, .steps = 2});
+    hang(launch.records, rank);
+  }
+  if (what == "kill") raise(SIGKILL);
+  if (what == "hang" || what == "deaf") hang(launch.records, rank);
+  if (what == "leave") return 0;
+  if (what == "torn") {
+    std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
+        << R"({"v":1,"run":")";
+    hang(launch.records, rank);
+  }
+  if (what == "die") return die();
+  if (what == "second" && launch.attempt == 1) return die();
+  if (what == "seed-0-dies") {
+    if (launch.run.seed == 0) return die();
+    hang(launch.records, rank);
+  }
+  if (what == "blame") return blame_a_peer();
+  if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 20 : 35);
+  if (what == "crawl") hang(launch.records, rank);
+  if (what == "fail") {
+    records.append("end", {{"status", "failed"},
+                           {"setup_seconds", 0.5},
+                           {"total_seconds", 1},
+                           {"error", "the loss is not a number in epoch 1, step 12"}});
+    return 3;
+  }
+  if (what == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (what == "grandchild") start_grandchild(launch.records / "grandchild");
+  arm_fault(launch);
+  try {
+    write_training(records, launch, place);
+  } catch (const std::exception& error) {
+    records.append("end", {{"status", "failed"}, {"error", error.what()}});
+    return 3;
+  }
+  if (what == "garbage") {
+    std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
+        << R"({"v":1,"type":"end","status":"finished","crc":"00000000"})"
+        << "\n";
+    return 0;
+  }
+  write_end(records);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
+    print_versions();
+    return 0;
+  }
+  const auto launch = experiments::read_launch(variable("TRAINYARD_RUN"));
+  const int rank = std::stoi(variable("RANK"));
+  write_surroundings(launch.records / ("surroundings-" + std::to_string(rank)));
+  return train(launch, rank, std::stoi(variable("WORLD_SIZE")));
+}

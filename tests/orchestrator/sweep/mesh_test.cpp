@@ -1,0 +1,77 @@
+// Runs of several replicas and stages: where their ranks sit, what is seen of them, how they end.
+#include <doctest/doctest.h>
+
+#include "experiments/protocol/launch.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/patience.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+TEST_CASE("four ranks on two devices train as a mesh, and their times are marked") {
+  SweepBench bench({mesh_run(0)});
+  if (bench.devices.size() < 2) return;
+  bench.devices.resize(2);
+  bench.journal();
+  const std::string first = bench.devices[0].name, second = bench.devices[1].name;
+  CHECK(bench.sweep().finished == 1);
+  const auto launch = experiments::read_launch(bench.attempt(0) / "run.json");
+  CHECK(launch.devices == std::vector<std::string>{first, second, second, first});
+  CHECK(launch.devices_shared);
+  CHECK(launch.circumstances.ranks_per_device == 2);
+  CHECK(launch.run.strategy.boundaries == std::vector<std::int64_t>{2});
+  const auto finals = db::final_metrics(bench.database, "bench");
+  REQUIRE(finals.size() == 1);
+  CHECK_FALSE(finals[0].times_count);
+  CHECK(finals[0].test_accuracy == doctest::Approx(0.9));          // of the two last stages, 9 of 10 each
+  CHECK(db::epoch_replicas(bench.database, "bench").size() == 4);  // two epochs of two replicas
+  CHECK(*bench.status.outcomes["mlp mp-ddp seed 0"].test_accuracy == doctest::Approx(0.9));
+}
+
+TEST_CASE("the progress of a run with stages is that of a last stage: the others know no loss") {
+  SweepBench bench({mesh_run(0)});
+  bench.tell("", "slow");
+  CHECK(bench.sweep().finished == 1);
+  REQUIRE_FALSE(bench.status.progress.empty());
+  const auto& last = bench.status.progress.back();
+  CHECK(last.step == 3);
+  CHECK(last.loss == 0.5);
+}
+
+TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as the cause") {
+  for (const std::string stage : {"1", "2"}) {
+    SweepBench bench({mesh_run(0)});
+    bench.tell("", "hang");
+    bench.tell(stage, "die");
+    SweepResult result;
+    CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
+    REQUIRE(result.failures.size() == 1);
+    CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
+    CHECK(result.failures[0].log == (bench.attempt(0) / ("rank-" + stage + ".log")).string());
+    for (int rank = 0; rank < 4; ++rank) {
+      const int pid = pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)));
+      CHECK((pid == 0 || !alive(pid)));
+    }
+  }
+}
+
+TEST_CASE("a mesh of which one rank leaves without its end has not finished") {
+  SweepBench bench({mesh_run(0)});
+  bench.tell("3", "leave");
+  const auto result = bench.sweep();
+  REQUIRE(result.failures.size() == 1);
+  CHECK(result.failures[0].first_error == "rank 3 ended without saying that it has finished");
+  CHECK(bench.status_of(0) == "failed");
+}
+
+TEST_CASE("arms stand next to each other, also where the strategy sets batch and schedule") {
+  std::vector<experiments::Run> runs{mlp_run("single", 1, 0), mlp_run("single", 1, 1), mesh_run(0),
+                                     mesh_run(1)};
+  for (auto* run : {&runs[2], &runs[3]}) {
+    run->batch_per = "global";
+    run->global_batch = 256;
+    run->axes["micro_batches"] = std::int64_t{4};
+  }
+  SweepBench bench(runs);
+  CHECK(execution_order(bench.plan()) == std::vector<std::size_t>{0, 2, 1, 3});
+}

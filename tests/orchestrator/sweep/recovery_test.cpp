@@ -1,0 +1,242 @@
+#include <csignal>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "db/database/database.h"
+#include "db/ingest/replay.h"
+#include "experiments/protocol/launch.h"
+#include "experiments/protocol/record.h"
+#include "experiments/protocol/record_writer.h"
+#include "orchestrator/rank/leftovers.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/contains.h"
+#include "tests/support/patience.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+// Runs the bench's sweep in a process of its own and kills that one as soon as all `ranks` of its first run
+// hang.
+void sweep_and_kill(SweepBench& bench, int ranks) {
+  const pid_t orchestrator = ::fork();
+  if (orchestrator == 0) {
+    auto own = db::Database::open_for_writing(bench.yard.database());
+    RememberingStatus status;
+    const auto launcher = local_launcher(bench.programs, bench.yard);
+    run_sweep(bench.experiment, bench.plan(), bench.yard, own, bench.programs, *launcher, status, bench.stop,
+              bench.options);
+    ::_exit(0);
+  }
+  CHECK(becomes_true(tests::patience, [&] {
+    for (int rank = 0; rank < ranks; ++rank)
+      if (pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank))) == 0) return false;
+    return true;
+  }));
+  ::kill(orchestrator, SIGKILL);
+  ::waitpid(orchestrator, nullptr, 0);
+}
+
+constexpr const char* token = "0123456789abcdef0123456789abcdef";
+
+// An attempt as a killed orchestrator leaves it: a run file, and these processes launched.
+experiments::Launch abandoned_attempt(const SweepBench& bench, const std::vector<ProcessMark>& launched,
+                                      const std::string& boot = boot_id()) {
+  experiments::Launch launch;
+  launch.key = bench.key(0);
+  launch.records = bench.attempt(0);
+  launch.experiment = bench.experiment.name;
+  launch.run = bench.experiment.runs[0];
+  launch.devices = {"cpu:0"};
+  launch.cores = {{0}};
+  launch.created = experiments::utc_now();
+  std::filesystem::create_directories(launch.records);
+  experiments::write_launch(launch);
+  experiments::RecordWriter records(launch.records / experiments::orchestrator_records_name, launch.key, 1,
+                                    std::nullopt);
+  records.append("leased", {{"devices", launch.devices}, {"token", token}, {"boot_id", boot}});
+  std::vector<int> pids;
+  std::vector<std::uint64_t> ticks;
+  for (const auto& mark : launched) {
+    pids.push_back(mark.pid);
+    ticks.push_back(mark.start_ticks);
+  }
+  records.append("launched", {{"pids", pids}, {"start_ticks", ticks}});
+  return launch;
+}
+
+// A process that stays, with these in its environment; this one's child, so that it can be reaped.
+class Stranger {
+ public:
+  Stranger(const std::string& run_file, const char* its_token) : pid_(::fork()) {
+    if (pid_ != 0) {
+      // its environment is the new one only after exec, and has none while that goes on
+      REQUIRE(becomes_true(tests::patience, [&] {
+        const std::string process = "/proc/" + std::to_string(pid_);
+        return text_of(process + "/comm") == "sleep\n" &&
+               contains(text_of(process + "/environ"), "TRAINYARD_RUN=" + run_file);
+      }));
+      return;
+    }
+    ::setsid();
+    ::setenv("TRAINYARD_RUN", run_file.c_str(), 1);
+    if (its_token != nullptr) ::setenv(token_variable, its_token, 1);
+    ::execlp("sleep", "sleep", "1000", nullptr);
+    ::_exit(1);
+  }
+  ~Stranger() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  int pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace
+
+TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same sweep goes on") {
+  SweepBench bench({mlp_run("ddp", 2, 0)});
+  bench.journal();
+  bench.tell("", "deaf");
+  sweep_and_kill(bench, 2);
+  const int first = pid_in(bench.attempt(0) / "hanging-0");
+  const int second = pid_in(bench.attempt(0) / "hanging-1");
+  const int store = pid_in(bench.folder.path / "stores");
+  CHECK(becomes_true(tests::patience, [&] { return !alive(first) && !alive(second) && !alive(store); }));
+
+  bench.tell("", "finish");
+  const auto result = bench.sweep();
+  CHECK(result.finished == 1);
+  CHECK(bench.status_of(0, 1) == "interrupted");
+  CHECK(bench.status_of(0, 2) == "finished");
+  REQUIRE_FALSE(bench.status.messages.empty());
+  CHECK(bench.status.messages[0].find("mlp ddp seed 0: attempt 1 was interrupted") == 0);
+}
+
+TEST_CASE("of what a killed orchestrator left only its own processes are ended") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  const std::string run_file = (bench.attempt(0) / "run.json").string();
+  const Stranger grandchild(run_file, token);       // never recorded, but it inherited the token
+  const Stranger without_environment("", nullptr);  // recorded, and has dropped its environment
+  const Stranger reused("/elsewhere/run.json",
+                        nullptr);             // its pid was launched once, with another start time
+  const Stranger by_hand(run_file, nullptr);  // somebody repeats the rank by hand
+  const auto mark = [](const Stranger& of) { return *mark_of(of.pid()); };
+  abandoned_attempt(bench, {mark(without_environment), {reused.pid(), mark(reused).start_ticks - 1}});
+  CHECK(bench.sweep().finished == 1);
+  CHECK_FALSE(alive(grandchild.pid()));
+  CHECK_FALSE(alive(without_environment.pid()));
+  CHECK(alive(reused.pid()));
+  CHECK(alive(by_hand.pid()));
+  CHECK(bench.status_of(0, 1) == "interrupted");
+}
+
+TEST_CASE("a pid and start time of before the host was started again are nobody's") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  const Stranger stranger("", nullptr);
+  abandoned_attempt(bench, {*mark_of(stranger.pid())}, "00000000-0000-0000-0000-000000000000");
+  CHECK(bench.sweep().finished == 1);
+  CHECK(alive(stranger.pid()));
+}
+
+TEST_CASE("a run file of another run, a link and a pipe in the yard are left alone") {
+  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
+  bench.journal();
+  const auto launch = abandoned_attempt(bench, {});
+  std::filesystem::create_directories(bench.yard.run("aaaaaaaaaaaa"));
+  std::filesystem::rename(launch.records,
+                          bench.yard.attempt("aaaaaaaaaaaa", 1));  // says it is of another run
+  const auto outside = bench.folder.path / "outside";
+  std::filesystem::create_directories(outside / "attempt-1");
+  std::ofstream(outside / "attempt-1" / "run.json") << "{}";
+  std::filesystem::create_directory_symlink(outside, bench.yard.run("bbbbbbbbbbbb"));
+  CHECK(bench.sweep().finished == 2);
+  REQUIRE(bench.status.messages.size() == 1);
+  CHECK(bench.status.messages[0].find("its run file is of another run or attempt") != std::string::npos);
+  CHECK(bench.status_of(0) == "finished");
+  CHECK(record_types(bench.yard.attempt("aaaaaaaaaaaa", 1) / "orchestrator.records.jsonl").size() == 2);
+}
+
+TEST_CASE("an orchestrator's spool with a damaged record is cut there, kept whole beside it, and goes on") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  const auto launch = abandoned_attempt(bench, {});
+  const auto spool = launch.records / "orchestrator.records.jsonl";
+  std::string text = text_of(spool);
+  text[text.find("pids")] ^= 1;
+  std::ofstream(spool) << text;
+  CHECK(bench.sweep().finished == 1);
+  CHECK(record_types(spool) == std::vector<std::string>{"leased", "cause"});
+  CHECK(text_of(launch.records / "orchestrator.records.jsonl.damaged") == text);
+  CHECK(bench.status_of(0, 1) == "interrupted");
+}
+
+TEST_CASE("an attempt whose ranks had all finished before the orchestrator could see it is finished") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.journal();
+  const auto launch = abandoned_attempt(bench, {});
+  ::setenv("TRAINYARD_RUN", (launch.records / "run.json").c_str(), 1);
+  ::setenv("RANK", "0", 1);
+  ::setenv("WORLD_SIZE", "1", 1);
+  REQUIRE(std::system(FAKE_RANK) == 0);
+  for (const char* name : {"TRAINYARD_RUN", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+  bench.sweep();
+  CHECK(bench.status_of(0, 1) == "finished");
+  CHECK(record_types(launch.records / "orchestrator.records.jsonl") ==
+        std::vector<std::string>{"leased", "launched"});
+}
+
+TEST_CASE("half a record that a killed rank left is not ingested, what stands before it is") {
+  SweepBench bench({mlp_run("ddp", 2, 0)});
+  bench.journal();
+  bench.tell("1", "torn");
+  bench.tell("0", "hang");
+  sweep_and_kill(bench, 2);
+  bench.tell("", "finish");
+  bench.tell("0", "finish");
+  bench.tell("1", "finish");
+  CHECK(bench.sweep().finished == 1);
+  CHECK(bench.status_of(0, 1) == "interrupted");
+  CHECK(bench.status.messages.size() == 1);  // the interruption; nothing about a damaged line
+
+  auto again = db::Database::open_for_writing(bench.folder.path / "again.db");
+  const auto replay = db::replay(bench.yard.root(), again);
+  CHECK(replay.damaged_lines == 0);
+  const auto before = db::attempts_of_run(bench.database, bench.key(0));
+  const auto after = db::attempts_of_run(again, bench.key(0));
+  REQUIRE(after.size() == before.size());
+  for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i].status == before[i].status);
+}
+
+TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
+  SweepBench bench({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)});
+  bench.journal();
+  CHECK(bench.sweep().finished == 2);
+  auto again = db::Database::open_for_writing(bench.folder.path / "again.db");
+  db::replay(bench.yard.root(), again);
+  const auto before = db::final_metrics(bench.database, "bench");
+  const auto after = db::final_metrics(again, "bench");
+  REQUIRE(after.size() == before.size());
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    CHECK(after[i].run_key == before[i].run_key);
+    CHECK(after[i].test_accuracy == before[i].test_accuracy);
+  }
+}
+
+TEST_CASE("where somebody has removed a run's folder, its next attempt has a number of its own") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.tell("", "die");
+  CHECK(bench.sweep().failures.size() == 1);
+  std::filesystem::remove_all(bench.yard.runs());
+  bench.tell("", "finish");
+  CHECK(bench.sweep().finished == 1);
+  CHECK(bench.status_of(0, 1) == "failed");
+  CHECK(bench.status_of(0, 2) == "finished");
+}

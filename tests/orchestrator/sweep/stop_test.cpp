@@ -1,0 +1,70 @@
+#include <doctest/doctest.h>
+
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/patience.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+bool hangs(const SweepBench& bench, int rank) {
+  return pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank))) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("told to stop, ranks are ended, no further run is started, and the same sweep goes on later") {
+  SweepBench bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
+  bench.journal();
+  bench.tell("", "hang");
+  bench.status.on_progress = [&] {
+    if (hangs(bench, 0) && hangs(bench, 1)) bench.stop = 1;
+  };
+  SweepResult result;
+  CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
+  CHECK(result.interrupted);
+  CHECK(result.failures.empty());
+  CHECK(bench.status.events.size() == 2);  // one start, one end
+  REQUIRE(bench.status.messages.size() == 1);
+  CHECK(bench.status.messages[0] == "stopping: what runs is being ended; once more ends it at once");
+  CHECK(bench.status_of(0) == "interrupted");
+  for (int rank = 0; rank < 2; ++rank)
+    CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));
+
+  bench.tell("", "finish");
+  bench.stop = 0;
+  bench.status.on_progress = nullptr;
+  CHECK(bench.sweep().finished == 2);
+  CHECK(bench.status.events[2] == "start mlp ddp seed 0 2");
+  CHECK(bench.status_of(0, 2) == "finished");
+}
+
+TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.tell("", "deaf");
+  bench.status.on_progress = [&] {
+    if (hangs(bench, 0)) bench.stop = 1;
+  };
+  CHECK(bench.sweep().interrupted);
+  CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
+        std::vector<std::string>{"leased", "launched", "signalled", "signalled", "exited", "processor_use",
+                                 "cause"});
+}
+
+TEST_CASE("told twice, it kills at once") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.options.grace_seconds = 100 * tests::patience;
+  bench.tell("", "deaf");
+  bench.status.on_progress = [&] {
+    if (hangs(bench, 0)) bench.stop = 2;
+  };
+  CHECK(seconds_of([&] { CHECK(bench.sweep().interrupted); }) < tests::patience);
+}
+
+TEST_CASE("told to stop before it begins, it starts nothing") {
+  SweepBench bench({mlp_run("single", 1, 0)});
+  bench.stop = 1;
+  CHECK(bench.sweep().interrupted);
+  CHECK(bench.status.events.empty());
+}

@@ -1,0 +1,81 @@
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "orchestrator/rank/store.h"
+#include "orchestrator/sweep/collector.h"
+#include "orchestrator/yard/spool_tail.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/patience.h"
+
+using namespace trainyard::orchestrator;
+
+namespace {
+
+void append(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::app) << text;
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a line without its newline is not there yet, and comes whole when its end is written") {
+  const TemporaryFolder folder;
+  const auto file = folder.path / "spool";
+  SpoolTail tail(file);
+  CHECK(tail.new_lines().empty());  // no file yet
+  append(file, "one\ntwo\nthr");
+  CHECK(tail.new_lines() == Lines{"one", "two"});
+  CHECK(tail.new_lines().empty());
+  append(file, "ee\n");
+  CHECK(tail.new_lines() == Lines{"three"});
+}
+
+TEST_CASE(
+    "on a shared file system a hole is waited for, and a file that another host has lengthened is read on") {
+  const TemporaryFolder folder;
+  const auto file = folder.path / "spool";
+  SpoolTail tail(file, true);
+  append(file, "one\ntw");
+  CHECK(tail.new_lines() == Lines{"one"});
+  append(file,
+         std::string("o\n") + std::string(6, '\0') + "four\n");  // its length is here, its bytes are not
+  CHECK(tail.new_lines() == Lines{"two"});
+  CHECK(tail.new_lines().empty());
+  std::ofstream(folder.path / "filled") << "one\ntwo\nthree\nfour\n";
+  std::filesystem::rename(folder.path / "filled", file);
+  CHECK(tail.new_lines() == Lines{"three", "four"});
+}
+
+TEST_CASE("a hole that stays is damage: what stands after it is read all the same") {
+  const TemporaryFolder folder;
+  const auto file = folder.path / "spool";
+  append(file, std::string("one\n") + std::string(3, '\0') + "\ntwo\n");
+  SpoolTail tail(file, true);
+  CHECK(tail.new_lines() == Lines{"one"});
+  Lines rest;
+  CHECK(becomes_true(trainyard::tests::patience, [&] { return !(rest = tail.new_lines()).empty(); }));
+  CHECK(rest == Lines{std::string(3, '\0'), "two"});
+}
+
+TEST_CASE("the error line of a log is the last one that looks like an error") {
+  const TemporaryFolder folder;
+  const auto log = folder.path / "rank-0.log";
+  CHECK_FALSE(last_error_line(log));
+  append(log, "loading\nValueError: first\n  what():  second \nshutting down\n\n");
+  CHECK(last_error_line(log) == "what():  second");
+}
+
+TEST_CASE("a log without an error has no error line") {
+  const TemporaryFolder folder;
+  append(folder.path / "log", "loading\nepoch 1\n");
+  CHECK_FALSE(last_error_line(folder.path / "log"));
+}
+
+TEST_CASE("the store's address is a whole line of host and port") {
+  CHECK_FALSE(parse_store_address("127.0.0.1 29"));
+  CHECK(parse_store_address("127.0.0.1 29500\n")->port == "29500");
+  CHECK(parse_store_address("a warning first\n127.0.0.1 29500\n")->host == "127.0.0.1");
+  CHECK_FALSE(parse_store_address("two words\n"));
+}

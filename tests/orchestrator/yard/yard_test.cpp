@@ -1,0 +1,118 @@
+#include "orchestrator/yard/yard.h"
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/support/patience.h"
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+// The text of the UserError that `work` throws.
+std::string refusal(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a yard knows its files, absolute, with or without a slash at its end") {
+  const Yard yard("/tmp/some/../yard/");
+  CHECK(yard.root() == "/tmp/yard");
+  CHECK(yard.database() == "/tmp/yard/results.db");
+  CHECK(yard.attempt("3f9a1c20b7de", 2) == "/tmp/yard/runs/3f9a1c20b7de/attempt-2");
+  CHECK(Yard("relative").root() == std::filesystem::current_path() / "relative");
+}
+
+TEST_CASE("the yard is the one asked for, else TRAINYARD_HOME, else ./yard") {
+  ::unsetenv("TRAINYARD_HOME");
+  CHECK(yard_from(std::nullopt).root() == std::filesystem::current_path() / "yard");
+  ::setenv("TRAINYARD_HOME", "/tmp/home", 1);
+  CHECK(yard_from(std::nullopt).root() == "/tmp/home");
+  CHECK(yard_from("/tmp/asked").root() == "/tmp/asked");
+  ::unsetenv("TRAINYARD_HOME");
+}
+
+TEST_CASE("a second lock on a yard is refused and names the process, the command and the time of the first") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  const YardLock first(yard, "trainyard run first.toml");
+  const std::string text = refusal([&] { const YardLock second(yard, "trainyard run second.toml"); });
+  CHECK(text.find("process " + std::to_string(::getpid()) + " (trainyard run first.toml), since 20") !=
+        std::string::npos);
+}
+
+TEST_CASE("the lock goes with the process that held it, however it died") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const YardLock lock(yard, "trainyard run killed.toml");
+    std::ofstream(folder.path / "held") << "yes";
+    while (true) ::pause();
+  }
+  REQUIRE(becomes_true(tests::patience, [&] { return text_of(folder.path / "held") == "yes"; }));
+  CHECK(refusal([&] { const YardLock lock(yard, "second"); }).find("process " + std::to_string(holder)) !=
+        std::string::npos);
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  CHECK(refusal([&] { const YardLock lock(yard, "second"); }).empty());
+}
+
+TEST_CASE(
+    "who asks whether a yard is in use, and stands still while it asks, keeps no other from locking it") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  { const YardLock lock(yard, "trainyard run"); }
+  const int asked = ::open((yard.root() / "yard.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(asked, LOCK_SH | LOCK_NB) == 0);
+  std::thread goes_on([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::close(asked);
+  });
+  CHECK(refusal([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
+  goes_on.join();
+}
+
+TEST_CASE("a yard has a database or does not exist") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path);
+  CHECK_FALSE(yard.exists());
+  std::ofstream(yard.database()) << "";
+  CHECK(yard.exists());
+}
+
+TEST_CASE("a yard is in use while its lock lives, and asking never keeps another from locking it") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  CHECK_FALSE(in_use(yard));  // and no folder is made
+  CHECK_FALSE(std::filesystem::exists(yard.root()));
+  {
+    const YardLock lock(yard, "trainyard run first.toml");
+    CHECK(in_use(yard));
+  }
+  CHECK_FALSE(in_use(yard));
+  std::atomic<bool> over = false;
+  std::thread asking([&] {
+    for (; !over; std::this_thread::sleep_for(std::chrono::milliseconds(1))) static_cast<void>(in_use(yard));
+  });
+  for (int i = 0; i < 100; ++i) CHECK(refusal([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
+  over = true;
+  asking.join();
+}

@@ -1,0 +1,249 @@
+// What the figures say: scaling, effects, lost time, and where guides lie.
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "reports/content/content.h"
+#include "reports/content/scaling.h"
+#include "reports/draw/line_layout.h"
+#include "reports/draw/svg.h"
+#include "reports/draw/vega_lite.h"
+#include "reports/format/table_text.h"
+#include "tests/reports/support/invented.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+const Figure& figure_named(const Content& content, const std::string& slug) {
+  const std::vector<const Figure*> figures = all_figures(content);
+  return **std::ranges::find(figures, slug, &Figure::slug);
+}
+
+// The design page's reference case R3.
+void set_reference_times(ReportData& data) {
+  const std::vector<double> single{100, 102, 98, 101, 99};
+  const std::vector<double> ddp{55, 56.5, 54, 55.5, 54.5};
+  set_final(data, "mlp", "single", &db::FinalMetrics::epoch_train_seconds,
+            [&](int seed) { return single[static_cast<std::size_t>(seed)]; });
+  set_final(data, "mlp", "ddp", &db::FinalMetrics::epoch_train_seconds,
+            [&](int seed) { return ddp[static_cast<std::size_t>(seed)]; });
+}
+
+TEST_CASE("speed-up and efficiency are the geometric mean over pairs, with its interval") {
+  ReportData data = invented({.models = {"mlp"}});
+  set_reference_times(data);
+  const Content content = compose(data);
+  const Point speed_up = figure_named(content, "mlp-speed-up").series.front().points.back();
+  CHECK(speed_up.x == 2);
+  CHECK(speed_up.mean == doctest::Approx(1.8149208364954).epsilon(1e-9));
+  CHECK(speed_up.low == doctest::Approx(1.8078570899288).epsilon(1e-9));
+  CHECK(speed_up.high == doctest::Approx(1.8220121828739).epsilon(1e-9));
+  const Point efficiency = figure_named(content, "mlp-efficiency").series.front().points.back();
+  CHECK(efficiency.mean == doctest::Approx(50 * 1.8149208364954).epsilon(1e-9));
+}
+
+TEST_CASE("devices are counted, not ranks: four ranks on two devices stand at two") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
+  for (auto& [key, launched] : data.launched) launched.devices = launched.cores.size() == 4 ? 2 : 1;
+  for (auto& [key, launched] : data.launched) launched.devices_shared = launched.cores.size() == 4;
+  const Content content = compose(data);
+  const Figure& figure = figure_named(content, "mlp-speed-up");
+  CHECK(figure.series.front().points.back().x == 2);
+  CHECK(contains(figure.caption, "Ranks of mp-ddp shared devices"));
+}
+
+TEST_CASE(
+    "the machine's limit is what independent runs side by side reach; without them it was not measured") {
+  ReportData data = invented({.models = {"mlp"}});
+  set_reference_times(data);
+  {
+    const Content content = compose(data);
+    CHECK(contains(figure_named(content, "mlp-speed-up").caption, "was not measured"));
+  }
+  db::RunSummary like = run_of(data, "mlp", "single", 0);
+  like.axes["seed"] = std::int64_t{77};
+  data.packed.push_back({"packed", like.circumstances_hash, like.axes, 125, 2});
+  like.axes["batch"] = std::int64_t{999};  // other work
+  data.packed.push_back({"other", like.circumstances_hash, like.axes, 500, 2});
+  const Content content = compose(data);
+  const std::vector<MachineLimit> limits = machine_limits(data, content.figures.front().cell);
+  REQUIRE(limits.size() == 1);
+  CHECK(limits.front().speed_up == doctest::Approx(2 * 100.0 / 125));
+  const Figure& figure = figure_named(content, "mlp-speed-up");
+  CHECK(contains(figure.caption, "2 independent runs at once reach 1.60 together"));
+  CHECK(std::ranges::any_of(figure.guides, [](const Guide& guide) { return guide.colour == "limit"; }));
+}
+
+TEST_CASE("independent runs at once are the machine's limit, and no arm") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "independent"}});
+  for (db::RunSummary& run : data.runs)
+    if (run.strategy == "independent") {
+      run.kind = run.strategy;
+      run.replicas = 2;
+    }
+  const std::vector<double> alone{100, 102, 98, 101, 99};
+  const auto set = [&](const char* strategy, double factor) {
+    set_final(data, "mlp", strategy, &db::FinalMetrics::epoch_train_seconds,
+              [&](int seed) { return factor * alone.at(static_cast<std::size_t>(seed)); });
+  };
+  set("single", 1);
+  set("independent", 1.25);  // each takes a quarter longer beside the other
+  Content content = compose(data);
+  const Cell& cell = content.figures.front().cell;
+  REQUIRE(cell.arms.size() == 1);
+  CHECK(cell.arms.front().value == "ddp");
+  const std::vector<MachineLimit> limits = machine_limits(data, cell);
+  REQUIRE(limits.size() == 1);
+  CHECK(limits.front().runs == 2);
+  CHECK(limits.front().speed_up == doctest::Approx(2 / 1.25));
+  CHECK(limits.front().pairs == 5);
+  const Figure& figure = figure_named(content, "mlp-speed-up");
+  CHECK(std::ranges::any_of(figure.guides,
+                            [](const Guide& guide) { return guide.label == "independent runs at once"; }));
+  CHECK(contains(figure.caption, "2 independent runs at once reach 1.60 together"));
+  CHECK(contains(content.breakdown.remarks.front(),
+                 "ideal is 2.00 ×, and 2 independent runs at once reach 1.60 ×."));
+  for (const Verdict& verdict : content.comparisons.front().cells.front().verdicts)
+    CHECK(verdict.arm == "ddp");
+
+  run_of(data, "mlp", "independent", 3).axes["batch"] = std::int64_t{999};  // other work than the baseline's
+  content = compose(data);
+  CHECK(machine_limits(data, content.figures.front().cell).empty());
+}
+
+TEST_CASE("a sentence says what an arm loses against its share of the baseline's time") {
+  // An epoch of 2 s, 1.195 s on two devices where 1 s is ideal: of 0.195 s lost 0.12 s wait for gradients and
+  // 0.05 s are the optimizer that each replica runs whole.
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  REQUIRE(content.breakdown.remarks.size() == 1);
+  CHECK(content.breakdown.remarks.front() ==
+        "MLP, ddp: an epoch takes 1.20 s on 2 devices, 1.67 × as fast as single; ideal is 2.00 ×. Of the "
+        "time lost, 62 % "
+        "is waiting for other ranks' gradients, 26 % the optimizer.");
+}
+
+TEST_CASE("the forest plot has each effect of the verdicts with its margin") {
+  ReportData data = invented({.models = {"mlp"}});
+  set_reference_times(data);
+  const Content content = compose(data);
+  const Figure& figure = figure_named(content, "effects-strategy");
+  REQUIRE(figure.rows.size() == 1);
+  const auto column = std::ranges::find(figure.columns, "Training time per epoch", &EffectColumn::title);
+  REQUIRE(column != figure.columns.end());
+  const Effect& effect = *column->effects.front();
+  CHECK(effect.value == doctest::Approx(100 * (1 / 1.8149208364954 - 1)));
+  CHECK(effect.low == doctest::Approx(100 * (1 / 1.8220121828739 - 1)));
+  CHECK(effect.margin_high == doctest::Approx(5));
+  CHECK(effect.verdict == "IMPROVES");
+}
+
+TEST_CASE("loss over wall-clock time adds up training and validation") {
+  ReportData data = invented({.models = {"mlp"}, .seeds = 2, .epochs = 3});
+  for (db::EpochRow& row : data.averages) {
+    row.train_seconds = row.strategy == "single" ? 4 : 2;
+    row.validation_seconds = 1;
+  }
+  const Content content = compose(data);
+  const Figure& figure = figure_named(content, "mlp-validation-loss-over-time");
+  REQUIRE(figure.series.size() == 2);
+  const auto& points = figure.series.front().points;
+  REQUIRE(points.size() == 3);
+  CHECK(points[0].x == 5);
+  CHECK(points[2].x == 15);
+  CHECK(figure.series.back().points[2].x == 9);
+}
+
+Figure sloping(std::vector<Guide> guides) {
+  Figure figure;
+  figure.title = "Training accuracy";
+  figure.unit = "%";
+  figure.x.title = "epoch";
+  figure.x.integers = true;
+  Series series{"a", "a", "a", "single", 0, {}, std::nullopt};
+  for (int epoch = 1; epoch <= 10; ++epoch)
+    series.points.push_back({double(epoch), 40 + 5.0 * epoch, NAN, NAN, 1});
+  figure.series.push_back(series);
+  figure.guides = std::move(guides);
+  return figure;
+}
+
+TEST_CASE("a guide's label stands inside the picture and touches no curve") {
+  const Figure figure = sloping({{"published, single", "published", {{1, 70}, {10, 70}}}});
+  const LineLayout layout = line_layout(figure);
+  REQUIRE(layout.guides.size() == 1);
+  REQUIRE(layout.guides.front().label);
+  const auto [x, y] = *layout.guides.front().label;
+  for (const Point& point : figure.series.front().points) {
+    const double px = layout.x(point.x);
+    const double py = layout.y(point.mean);
+    CHECK_FALSE((px > x && px < x + 80 && py > y - 9 && py < y + 2));
+  }
+}
+
+TEST_CASE("a guide that lies far off does not squeeze the curves: its value is said") {
+  const Figure figure = sloping({{"published, single", "published", {{1, 9000}, {10, 9000}}}});
+  const LineLayout layout = line_layout(figure);
+  CHECK(layout.y.high < 100);
+  CHECK(layout.guides.front().line.empty());
+  CHECK(layout.guides.front().text == "published, single: 9000 %, off the scale");
+  CHECK_FALSE(layout.guides.front().label);
+  CHECK(contains(svg_document(figure), "off the scale"));
+}
+
+TEST_CASE("a guide of an epoch that is not in the picture says which") {
+  const LineLayout layout = line_layout(sloping({{"published ddp", "published", {{20, 80}}}}));
+  CHECK(layout.guides.front().line.empty());
+  CHECK(layout.guides.front().text == "published ddp: 80.0 % at epoch 20");
+}
+
+TEST_CASE("a guide is cut where the epochs end") {
+  const LineLayout layout = line_layout(sloping({{"published", "published", {{1, 50}, {19, 68}}}}));
+  const Polyline& line = layout.guides.front().line;
+  REQUIRE(line.size() == 2);
+  CHECK(line.back().first == doctest::Approx(layout.x.pixel_high));
+  CHECK(line.back().second == doctest::Approx(layout.y(59)));  // half way
+}
+
+TEST_CASE("a Vega-Lite specification is JSON with the numbers of the figure, six digits at most") {
+  const ReportData data = invented();
+  const Content content = compose(data);
+  for (const Figure* figure : all_figures(content)) {
+    const nlohmann::json specification = nlohmann::json::parse(vega_lite(*figure));
+    CHECK(specification["$schema"] == "https://vega.github.io/schema/vega-lite/v5.json");
+    CHECK_FALSE(specification["data"]["values"].empty());
+  }
+  const Figure& figure = figure_named(content, "mlp-train-loss");
+  const nlohmann::json first = nlohmann::json::parse(vega_lite(figure))["data"]["values"].front();
+  CHECK(first["series"] == "single");
+  CHECK(first["mean"].get<double>() ==
+        doctest::Approx(figure.series.front().points.front().mean).epsilon(1e-5));
+  CHECK(first["mean"].dump().size() <= 8);
+  const nlohmann::json band = nlohmann::json::parse(vega_lite(figure))["layer"][0];
+  CHECK(band["transform"][0]["filter"] == "datum.low > 0");  // the axis is logarithmic
+}
+
+TEST_CASE("CSV is quoted, formulas are defused, numbers stay numbers") {
+  const Table table{{"name", "value"}, {{"=1+1", -0.25}, {"a,\"b\"\nc", 1234567.0}, {"@x", std::nan("")}}};
+  CHECK(csv_text(table) == "name,value\n'=1+1,-0.25\n\"a,\"\"b\"\"\nc\",1234567\n'@x,\n");
+  CHECK(csv_text({{"x"}, {{0.1 + 0.2}, {1.0 / 3}}}) == "x\n0.3\n0.333333\n");
+}
+
+TEST_CASE("names cannot become LaTeX or Markdown") {
+  CHECK(latex_escaped("50% & \\input{x}_#$^~") ==
+        "50\\% \\& \\textbackslash{}input\\{x\\}\\_\\#\\$\\textasciicircum{}\\textasciitilde{}");
+  CHECK(latex_escaped("\u22120.5 × ±1") == "$-$0.5 $\\times$ $\\pm$1");
+  CHECK(markdown_escaped("a|b <img> [x](y) _*`!") == "a\\|b &lt;img&gt; \\[x\\](y) \\_\\*\\`\\!");
+  const Table headed{{"a", "b"}, {{"50%"}, {"x", 0.25}}};
+  CHECK(markdown_table(headed) == "| a | b |\n| --- | --- |\n| **50%** |  |\n| x | 0.2500 |\n");
+  CHECK(latex_table(headed, {.columns = "lr", .caption = "c", .label = "tab:c"})
+            .find("\\multicolumn{2}{@{}>{\\raggedright\\arraybackslash}p{1\\linewidth}@{}}{50\\%} \\\\*\nx & "
+                  "0.2500 \\\\\n") != std::string::npos);
+  CHECK(markdown_table({{"a", ""}, {{"x|y", 0.25}}}) == "| a |  |\n| --- | --- |\n| x\\|y | 0.2500 |\n");
+}
+
+}  // namespace
+}  // namespace trainyard::reports

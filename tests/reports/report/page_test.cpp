@@ -1,0 +1,212 @@
+// Page, figures and files made from invented results.
+#include "reports/report/page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+
+#include <doctest/doctest.h>
+#include <librsvg/rsvg.h>
+
+#include "base/printable.h"
+#include "reports/content/curves.h"
+#include "reports/draw/assets.h"
+#include "reports/draw/image.h"
+#include "reports/draw/svg.h"
+#include "reports/report/terminal_table.h"
+#include "tests/reports/support/invented.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+const std::string hostile = "</script><img src=x onerror=alert(1)>";
+
+// librsvg parses with libxml2: what it takes is well-formed XML.
+bool is_well_formed(const std::string& svg) {
+  GError* error = nullptr;
+  RsvgHandle* handle =
+      rsvg_handle_new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error);
+  if (error != nullptr) g_error_free(error);
+  if (handle == nullptr) return false;
+  g_object_unref(handle);
+  return true;
+}
+
+TEST_CASE("every figure is well-formed SVG without a number that is none") {
+  for (const int seeds : {1, 2, 5}) {
+    for (const int epochs : {1, 2, 20}) {
+      const ReportData data = invented({.seeds = seeds, .epochs = epochs});
+      const Content content = compose(data);
+      const std::vector<const Figure*> figures = all_figures(content);
+      // nine panels for each of two models, the breakdown, and from two seeds on three forest plots
+      CHECK(figures.size() == (seeds == 1 ? 19 : 22));
+      for (const Figure* figure : figures) {
+        const std::string svg = svg_document(*figure);
+        CHECK(is_well_formed(svg));
+        CHECK_FALSE(contains(svg, "nan"));
+        CHECK_FALSE(contains(svg, "NaN"));
+        CHECK_FALSE(contains(svg, "inf"));
+        CHECK_FALSE(contains(svg, "var("));
+      }
+    }
+  }
+}
+
+TEST_CASE("the panels of a model are the six of the published report, loss over time and scaling") {
+  const ReportData data = invented();
+  const Content content = compose(data);
+  std::vector<std::string> names;
+  for (const Figure& figure : content.figures.front().panels) names.push_back(figure.slug);
+  CHECK(names == std::vector<std::string>{"mlp-train-accuracy", "mlp-validation-accuracy", "mlp-train-loss",
+                                          "mlp-validation-loss", "mlp-train-seconds",
+                                          "mlp-validation-seconds", "mlp-validation-loss-over-time",
+                                          "mlp-speed-up", "mlp-efficiency"});
+}
+
+TEST_CASE("series are single, each rank and the average") {
+  const ReportData data = invented();
+  const Content content = compose(data);
+  std::vector<std::string> labels;
+  for (const Series& series : content.figures.front().panels.front().series) labels.push_back(series.label);
+  CHECK(labels == std::vector<std::string>{"single", "ddp rank 0", "ddp rank 1", "ddp average"});
+}
+
+TEST_CASE("series of a strategy with stages are its replicas") {
+  const ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "pipeline", "mp-ddp"}});
+  const Content content = compose(data);
+  std::vector<std::string> labels;
+  for (const Series& series : content.figures.front().panels.front().series) labels.push_back(series.label);
+  CHECK(labels == std::vector<std::string>{"single", "pipeline", "mp-ddp replica 0", "mp-ddp replica 1",
+                                           "mp-ddp average"});
+}
+
+TEST_CASE("a point is the mean over seeds with its t interval") {
+  // mean 2, s = 1, and with two degrees of freedom t = 0.95·√(2/(1 − 0.95²)) in closed form: 2 ± t/√3
+  const double t = 0.95 * std::sqrt(2 / (1 - 0.95 * 0.95));
+  const Point point = mean_point(1, {1, 2, 3});
+  CHECK(point.mean == doctest::Approx(2));
+  CHECK(point.high == doctest::Approx(2 + t / std::sqrt(3.0)).epsilon(1e-12));
+  CHECK(std::isnan(mean_point(1, {5}).low));
+}
+
+TEST_CASE("one seed has no band, and the caption says so") {
+  const ReportData data = invented({.seeds = 1});
+  const Content content = compose(data);
+  const Figure& figure = content.figures.front().panels.front();
+  CHECK(figure.caption == "One seed: no interval can be given.");
+  CHECK_FALSE(contains(svg_document(figure), "class=\"b\""));
+}
+
+TEST_CASE("a metric that a model lacks says «not defined»") {
+  ReportData data = invented({.models = {"autoencoder"}});
+  for (std::vector<db::EpochRow>* rows : {&data.averages, &data.replicas}) {
+    for (db::EpochRow& row : *rows) row.train_accuracy = row.validation_accuracy = std::nan("");
+  }
+  const Content content = compose(data);
+  CHECK(content.figures.front().panels.front().missing == "not defined");
+  const std::string page = page_html(content);
+  CHECK(contains(page, "<div class=\"empty\">not defined</div>"));
+  CHECK_FALSE(contains(page, "NaN"));
+}
+
+TEST_CASE("a time curve stands for the median after the first epoch, the validation time for its sum") {
+  const Curve curve{{1, 9}, {2, 1}, {3, 2}, {4, 6}};
+  CHECK(final_number(find_metric("train-seconds"), curve) == 2);
+  CHECK(final_number(find_metric("train-seconds"), {{1, 9}, {2, 1}}) == 5);
+  CHECK(final_number(find_metric("validation-seconds"), curve) == 18);
+  CHECK(final_number(find_metric("train-loss"), curve) == 6);
+}
+
+TEST_CASE("the same data gives the same bytes") {
+  const ReportData data = invented();
+  const ReportData again = invented();
+  CHECK(page_html(compose(data), {"svg"}) == page_html(compose(again), {"svg"}));
+}
+
+TEST_CASE("hostile names are harmless everywhere") {
+  ReportData data = invented({.models = {hostile}, .strategies = {"single", "ddp\" onload=\"alert(2)"}});
+  data.experiment = hostile;
+  for (db::RunSummary& run : data.runs) run.dataset = run.failure = hostile;
+  run_of(data, hostile, "single", 0).status = "failed";
+  const Content content = compose(data);
+  const std::string page = page_html(content, {"svg", "png"});
+  CHECK_FALSE(contains(page, "<img"));
+  CHECK_FALSE(contains(page, "onload=\""));
+  CHECK(contains(page, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"));
+  for (const Figure* figure : all_figures(content)) {
+    CHECK(is_well_formed(svg_document(*figure)));
+    CHECK(figure->slug.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == std::string::npos);
+  }
+}
+
+TEST_CASE("the page is one file that asks for nothing and carries no style attribute") {
+  const ReportData data = invented();
+  const std::string page = page_html(compose(data));
+  CHECK_FALSE(contains(page, " style="));
+  CHECK_FALSE(contains(page, "src="));
+  CHECK_FALSE(contains(page, "http://www.w3.org/1999"));
+  CHECK_FALSE(contains(page, "@import"));
+  CHECK(contains(page, "default-src &#39;none&#39;"));
+  CHECK(page.size() < 600 * 1024);
+}
+
+TEST_CASE("the hash of a content security policy is base 64 of SHA-256") {
+  // the example of the CSP specification, level 2, section 7.17
+  CHECK(policy_hash("alert('Hello, world.');") == "sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng=");
+}
+
+TEST_CASE("the policy names the style sheet and the script as they stand in the page") {
+  const ReportData data = invented();
+  const std::string page = page_html(compose(data));
+  for (const std::string tag : {"style", "script"}) {
+    const std::size_t begin = page.find("<" + tag + ">") + tag.size() + 2;
+    const std::string content = page.substr(begin, page.find("</" + tag + ">") - begin);
+    CHECK(contains(page, policy_hash(content)));
+  }
+}
+
+TEST_CASE("a PNG has its signature and twice the size of the figure") {
+  const ReportData data = invented({.models = {"mlp"}, .seeds = 3});
+  const Content content = compose(data);
+  const std::string png = png_of(svg_document(content.figures.front().panels.front()));
+  REQUIRE(png.size() > 4000);
+  CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
+  const auto number_at = [&](std::size_t at) {
+    unsigned value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value = value * 256 + static_cast<unsigned char>(png[at + i]);
+    return value;
+  };
+  CHECK(number_at(16) == 2 * (static_cast<unsigned>(panel_width) + 28));
+  CHECK(number_at(20) > 2 * static_cast<unsigned>(panel_height));
+}
+
+TEST_CASE("text is escaped, control characters go, broken UTF-8 is replaced") {
+  CHECK(escaped("<a href='\"&\"'>") == "&lt;a href=&#39;&quot;&amp;&quot;&#39;&gt;");
+  CHECK(escaped(std::string("a\0b\x1b[31m", 8)) == "ab[31m");
+  CHECK(escaped("\xff\xc3\xa9\xc3") == "\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
+  CHECK(escaped("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a lone surrogate
+  CHECK(escaped("\xef\xbf\xbe") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // U+FFFE is no character of XML
+}
+
+TEST_CASE("the terminal table fits the terminal, and in a file no name is cut") {
+  const std::string long_name = "a model with a name that is longer than a column";
+  const ReportData data = invented({.models = {"mlp", long_name}, .strategies = {"single", "ddp", "mp-ddp"}});
+  for (const std::size_t width : {80, 100, 40}) {
+    std::istringstream lines(terminal_table(compose(data), width));
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(models::columns(line) <= width, line);
+  }
+  const std::string text = terminal_table(compose(data));
+  for (const char* row :
+       {"IMPROVES", "\nimproves", "\nno change", "\ndeteriorates", "\ninconclusive", "\nno verdict"}) {
+    CHECK(contains(text, row));
+  }
+  CHECK(contains(text, "\n" + long_name + " "));
+  CHECK_FALSE(contains(text, "…"));
+  CHECK(contains(text, "\nModels by verdict: validation accuracy, validation loss, training time\n\n"));
+  CHECK(contains(text, "warning: Stand-in data: synthetic-digits was read in place of mnist"));
+}
+
+}  // namespace
+}  // namespace trainyard::reports

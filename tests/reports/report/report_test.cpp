@@ -1,0 +1,185 @@
+// Reports written from a real database, filled as the orchestrator fills it.
+#include "reports/report/report.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "db/ingest/ingest.h"
+#include "reports/content/content.h"
+#include "reports/report/page.h"
+#include "tests/db/support/yard.h"
+
+namespace trainyard::reports {
+namespace {
+
+using db::testing::finish;
+using db::testing::make_launch;
+using db::testing::make_run;
+using db::testing::run_entry;
+using db::testing::TemporaryFolder;
+
+// mlp × single, ddp × 3 seeds, journalled as "demo"; finished but for the last `open` runs.
+db::Database filled(const TemporaryFolder& folder, std::size_t open = 0) {
+  db::Database database = db::Database::open_for_writing(folder / "results.db");
+  std::vector<experiments::Run> runs;
+  for (const std::int64_t replicas : {1, 2}) {
+    for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
+  }
+  db::Ingest ingest(database);
+  nlohmann::json entry = run_entry("demo", runs, "2026-11-20T08:00:00.000Z");
+  entry["compare"][0]["differs"] = {"samples"};  // rank r of `finish` has r + 1 times the samples of rank 0
+  ingest.journal_entry(entry);
+  for (std::size_t i = 0; i + open < runs.size(); ++i) {
+    const double seconds =
+        (runs[i].strategy.replicas == 2 ? 1.0 : 2.0) + 0.01 * static_cast<double>(runs[i].seed);
+    finish(ingest, runs[i], make_launch(runs[i]), {seconds, seconds, seconds});
+  }
+  return database;
+}
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST_CASE("a report from a database is a page, its figures as SVG and PNG, and the same bytes again") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder);
+  const std::vector<std::filesystem::path> written = write_report(database, "demo", folder / "report");
+  REQUIRE(written.size() >= 13);  // the page and six panels in two formats
+  CHECK(written.front() == folder / "report" / "index.html");
+  CHECK(std::filesystem::exists(folder / "report" / "figures" / "mlp-validation-loss.svg"));
+  CHECK(std::filesystem::exists(folder / "report" / "figures" / "mlp-validation-loss.png"));
+  const std::vector<std::filesystem::path> again = write_report(database, "demo", folder / "again");
+  REQUIRE(again.size() == written.size());
+  for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
+}
+
+TEST_CASE("every format writes its files, and the same bytes again") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder);
+  std::set<std::string> all;
+  for (const Format& format : report_formats()) all.insert(format.name);
+  const std::vector<std::filesystem::path> written = write_report(database, "demo", folder / "report", all);
+  for (const char* file :
+       {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex", "tables/verdicts.csv",
+        "tables/runs.csv", "figures/mlp-speed-up.pdf", "figures/mlp-speed-up.csv",
+        "figures/mlp-speed-up.vl.json", "figures/effects-strategy.svg"}) {
+    CHECK(std::ranges::find(written, folder / "report" / file) != written.end());
+  }
+  const std::vector<std::filesystem::path> again = write_report(database, "demo", folder / "again", all);
+  REQUIRE(again.size() == written.size());
+  for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
+  CHECK(bytes_of(folder / "report/report.md").find("![Effects against single](") != std::string::npos);
+  CHECK(bytes_of(folder / "report/figures/effects-strategy.svg").find("<title>Effects") != std::string::npos);
+  const std::string pdf = bytes_of(folder / "report" / "figures/mlp-speed-up.pdf");
+  CHECK(pdf.starts_with("%PDF-"));
+  // That of the last record; cairo 1.16 leaves out the "D:" before it.
+  const std::size_t date = pdf.find("/CreationDate (");
+  REQUIRE(date != std::string::npos);
+  CHECK(pdf.substr(date, 40).find("20261120") != std::string::npos);
+  const std::string table = bytes_of(folder / "report" / "tables/verdicts.tex");
+  CHECK(table.find("\\toprule") != std::string::npos);
+  CHECK(table.find("improves & ") != std::string::npos);
+}
+
+TEST_CASE("thresholds come from the journal: a run that misses one is named, with what was expected") {
+  const TemporaryFolder folder;
+  db::Database database = filled(folder);
+  CHECK(missed_expectations(database, "demo").empty());
+  std::vector<experiments::Run> runs{make_run("mlp", 1, 0), make_run("mlp", 2, 0)};
+  nlohmann::json entry = run_entry("demo", runs, "2026-11-20T12:00:00.000Z");
+  entry["expect"] = {
+      experiments::to_json(experiments::Expectation{"mlp", "test", "accuracy", 0.9, std::nullopt}),
+      experiments::to_json(experiments::Expectation{"mlp", "test", "loss", std::nullopt, 0.25})};
+  db::Ingest(database).journal_entry(entry);
+  const std::vector<std::string> missed = missed_expectations(database, "demo");
+  REQUIRE(missed.size() == 2);  // the loss of both runs is 0.3, their accuracy 0.9
+  CHECK(missed[0].starts_with("mlp single seed 0 (" + experiments::run_key(runs[0])));
+  CHECK(missed[0].ends_with("has test_loss 0.3000; expected of mlp: test_loss <= 0.25"));
+}
+
+TEST_CASE("published numbers come from the journal into the figures, marked") {
+  const TemporaryFolder folder;
+  db::Database database = filled(folder);
+  nlohmann::json entry =
+      run_entry("demo", {make_run("mlp", 1, 0), make_run("mlp", 2, 0)}, "2026-11-20T12:00:00.000Z");
+  experiments::Published published{
+      "p.toml", "", {{"paper", {{"single", "one card"}, {"ddp", "two others"}}, {}}}};
+  published.sources.front().series = {{"mlp", "single", "train_accuracy", {{1, 0.7}, {3, 0.76}}},
+                                      {"cnn", "single", "train_accuracy", {{1, 0.1}, {3, 0.2}}}};
+  entry["published"] = experiments::to_json(published);
+  db::Ingest(database).journal_entry(entry);
+  const ReportData data = gather(database, "demo");
+  const Content content = compose(data);
+  const Figure& figure = content.figures.front().panels.front();
+  REQUIRE(figure.guides.size() == 1);
+  CHECK(figure.guides.front().label == "published single");
+  CHECK(figure.guides.front().points == std::vector<std::pair<double, double>>{{1, 70}, {3, 76}});
+  CHECK(figure.caption.find("paper") != std::string::npos);
+  CHECK(page_html(content).find("Its arms differ in hardware") != std::string::npos);
+}
+
+TEST_CASE("only the formats that are asked for are written") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder);
+  CHECK(write_report(database, "demo", folder / "report", {"html"}).size() == 1);
+  CHECK_FALSE(std::filesystem::exists(folder / "report" / "figures"));
+}
+
+TEST_CASE("the query behind each figure runs and has a row for each number in it") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder);
+  const ReportData data = gather(database, "demo");
+  const Content content = compose(data);
+  for (const Figure* figure : all_figures(content)) {
+    if (!figure->missing.empty()) continue;
+    CAPTURE(figure->slug);
+    const std::size_t rows = db::select(database, figure->sql).rows.size();
+    const bool by_epoch = figure->slug.starts_with("mlp-") && !figure->markers;
+    // 6 runs of 3 epochs, averaged; 3 runs of one rank and 3 of two
+    CHECK(rows == (by_epoch ? 6 * 3 + (3 + 6) * 3 : 6));
+  }
+}
+
+TEST_CASE("the terminal's table says that ddp at half the time improves it") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder);
+  const std::string text = verdict_table_text(database, "demo");
+  const std::size_t line = text.find("train seconds");
+  REQUIRE(line != std::string::npos);
+  CHECK(text.substr(line, text.find('\n', line) - line).find("IMPROVES") != std::string::npos);
+}
+
+TEST_CASE("where nothing stands beside the baseline the terminal has a sentence, no empty table") {
+  const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1});
+  const std::string text = verdict_table_text(compose(data));
+  CHECK(text.find("No verdicts: no arm of strategy stands beside single.\n") != std::string::npos);
+  CHECK(text.find("95 % interval") == std::string::npos);
+  const std::string page = page_html(compose(data));
+  CHECK(page.find("no arm of strategy stands beside single.") != std::string::npos);
+  CHECK(page.find("published shape") == std::string::npos);
+}
+
+TEST_CASE("while runs are planned the report is INTERIM") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder, 1);
+  const std::string text = verdict_table_text(database, "demo");
+  CHECK(text.find("INTERIM") != std::string::npos);
+  CHECK(text.find("IMPROVES") == std::string::npos);
+}
+
+TEST_CASE("an experiment that is unknown or has no epoch yet is an error for the user") {
+  const TemporaryFolder folder;
+  const db::Database database = filled(folder, 6);
+  CHECK_THROWS_AS(write_report(database, "demo", folder / "report"), UserError);
+  CHECK_THROWS_AS(write_report(database, "other", folder / "report"), UserError);
+}
+
+}  // namespace
+}  // namespace trainyard::reports

@@ -1,0 +1,154 @@
+// Reports of a part of the runs, and of several experiments.
+#include "reports/results/selection.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "reports/content/content.h"
+#include "reports/report/page.h"
+#include "tests/reports/support/invented.h"
+
+namespace trainyard::reports {
+namespace {
+
+TEST_CASE("values of one name are alternatives, names must all hold, and what was left out is said") {
+  ReportData data = invented({.models = {"mlp", "cnn", "vgg11"}, .seeds = 3});
+  keep_selected(data, {{}, "", {"model=mlp", "model=cnn", "seed=1"}});
+  CHECK(data.runs.size() == 4);  // two models, two strategies, one seed
+  CHECK(data.finals.size() == 4);
+  CHECK(data.plan.keys.size() == 4);
+  CHECK(std::ranges::all_of(data.averages, [](const db::EpochRow& row) { return row.seed == 1; }));
+  CHECK(page_html(compose(data)).find("model=mlp, model=cnn, seed=1") != std::string::npos);
+}
+
+TEST_CASE("since a time: runs whose last record is not older") {
+  ReportData data = invented({.models = {"mlp"}, .seeds = 3});
+  for (db::RunSummary& run : data.runs) run.updated = "2026-11-20T09:30:12.345Z";
+  run_of(data, "mlp", "ddp", 2).updated = "2026-11-19T23:59:59.999Z";
+  ReportData whole = data;
+  keep_selected(data, {{}, "2026-11-20", {}});
+  CHECK(data.runs.size() == 5);
+  keep_selected(whole, {{}, "2026-11-19", {}});
+  CHECK(whole.runs.size() == 6);
+}
+
+TEST_CASE("a selection that cannot be meant is an error for the user, with advice") {
+  const auto problem = [](const Selection& selection) -> std::string {
+    ReportData data = invented();
+    try {
+      keep_selected(data, selection);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(problem({{}, "", {"modle=mlp"}}).find("model") != std::string::npos);
+  CHECK(problem({{}, "", {"model"}}).find("no =") != std::string::npos);
+  CHECK(problem({{}, "yesterday", {}}).find("2026-11-20") != std::string::npos);
+  for (const char* no_time : {"2026-13-01", "2026-02-29", "2026-11-20T", "2026-11-20T9", "2026-11-20T24",
+                              "2026-11-20T09:60", "2026-11-20T09:30:"})
+    CHECK_MESSAGE(problem({{}, no_time, {}}).find("is no time") != std::string::npos, no_time);
+  for (const char* time : {"2024-02-29", "2020-11-20T09", "2020-11-20T09:30", "2020-11-20T09:30:12.345Z"})
+    CHECK_MESSAGE(problem({{}, time, {}}).empty(), time);
+  CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep is left") != std::string::npos);
+}
+
+TEST_CASE("several experiments are one report; what tells their runs apart becomes a cell of its own") {
+  ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+  ReportData second = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  second.experiment = "second sweep";
+  // The second sweep's mlp has another batch: other runs. Its cnn is new; one run is in both.
+  for (db::RunSummary& run : second.runs) {
+    if (run.model != "mlp") continue;
+    const std::string old = run.run_key;
+    run.run_key = "b" + old.substr(1);
+    run.axes["batch"] = std::int64_t{64};
+    for (db::FinalMetrics& final : second.finals)
+      if (final.run_key == old) final.run_key = run.run_key;
+    for (std::vector<db::EpochRow>* rows : {&second.averages, &second.replicas})
+      for (db::EpochRow& row : *rows)
+        if (row.run_key == old) row.run_key = run.run_key;
+    std::ranges::replace(second.plan.keys, old, run.run_key);
+  }
+  const ReportData data = merged({first, second, first});
+  CHECK(data.runs.size() == 18);
+  CHECK(data.finals.size() == 18);
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 1);
+  std::vector<std::string> labels;
+  for (const CellVerdicts& judged : content.comparisons.front().cells) labels.push_back(judged.cell.label);
+  CHECK(labels == std::vector<std::string>{"MLP, batch 128", "MLP, batch 64", "CNN, batch 128"});
+}
+
+// Another experiment, of other runs: a study of the batch against 128.
+ReportData batch_study() {
+  ReportData data = invented({.models = {"cnn"}, .strategies = {"single"}, .seeds = 6});
+  data.experiment = "batches";
+  for (db::RunSummary& run : data.runs)
+    if (run.seed >= 3) {
+      run.seed -= 3;
+      run.axes["batch"] = std::int64_t{64};
+      run.axes["seed"] = run.seed;
+    }
+  data.plan.varied = {"batch", "seed"};
+  data.plan.compare.front().axis = "batch";
+  data.plan.compare.front().baseline = "128";
+  data.history.front().compare = data.plan.compare;
+  return data;
+}
+
+TEST_CASE("a comparison of one experiment is not applied to the runs of another in a joint report") {
+  const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), batch_study()});
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 2);
+  const auto cells_in = [&](std::size_t i) {
+    std::vector<std::string> models;
+    for (const CellVerdicts& judged : content.comparisons[i].cells) models.push_back(judged.cell.model);
+    return models;
+  };
+  CHECK(cells_in(0) == std::vector<std::string>{"mlp"});  // its strategies; the study has none
+  CHECK(cells_in(1) == std::vector<std::string>{"cnn"});  // its batches; the sweep has one
+  CHECK(content.comparisons[1].cells.front().cell.arms.front().value == "64");
+  std::vector<std::string> figures;
+  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.model);
+  CHECK(figures == std::vector<std::string>{"mlp", "cnn"});  // all runs are drawn
+  CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
+    return statement.text.starts_with("Against batch 128: ");
+  }));
+}
+
+TEST_CASE("a comparison that several experiments ask for has the runs of all that do") {
+  ReportData second = invented({.models = {"cnn"}, .seeds = 3});
+  second.experiment = "second sweep";
+  const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second, batch_study()});
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 2);
+  CHECK(content.comparisons[0].cells.size() == 2);
+}
+
+TEST_CASE(
+    "a report of several experiments has the data and the published numbers of each, and asks for all") {
+  ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+  ReportData second = invented({.models = {"cnn"}, .seeds = 3});
+  first.experiment = "one's";
+  second.experiment = "two";
+  const auto add_data = [](ReportData& data, const std::string& name) {
+    data.plan.data_profiles.push_back({name, name, "identity", {}});
+    data.plan.published.emplace();
+    data.plan.published->sources.push_back({.name = name, .hardware = {}, .series = {}});
+  };
+  add_data(first, "mnist");
+  add_data(second, "cifar10");
+  const ReportData data = merged({first, second});
+  CHECK(experiments_in_sql(data) == "('one''s', 'two')");
+  CHECK(experiments_in_sql(first) == "('one''s')");
+  CHECK(data.plan.data_profiles.size() == 2);
+  CHECK(data.plan.published->sources.size() == 2);
+  CHECK(merged({first, first}).plan.data_profiles.size() == 1);
+  CHECK(merged({first, first}).plan.published->sources.size() == 1);
+}
+
+}  // namespace
+}  // namespace trainyard::reports

@@ -1,0 +1,319 @@
+// The contract held against results: refused, broken, not verified; and training that did not train.
+#include "reports/verdicts/comparability.h"
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "reports/content/content.h"
+#include "reports/results/health.h"
+#include "tests/reports/support/invented.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+// One model, two arms; each run with the evidence of one rank a replica.
+ReportData with_evidence() {
+  ReportData data = invented({.models = {"mlp"}});
+  for (const db::RunSummary& run : data.runs) {
+    db::RunEvidence evidence;
+    evidence.run_key = run.run_key;
+    evidence.strategy_kind = run.strategy;
+    evidence.data_fingerprint = "5e1f";
+    evidence.host = "lab-node-03";
+    evidence.processor = "Xeon";
+    evidence.samples_an_epoch = 1600;
+    for (std::int64_t rank = 0; rank < run.replicas; ++rank)
+      evidence.ranks.push_back({rank,
+                                rank,
+                                "cpu:" + std::to_string(rank),
+                                1,
+                                "0.1.0",
+                                "2.13.0",
+                                {{"initial_weights", {{"0.weight", "seed " + std::to_string(run.seed)}}}}});
+    evidence.batches = {{1, "first of seed " + std::to_string(run.seed)},
+                        {2, "second of seed " + std::to_string(run.seed)}};
+    data.evidence[run.run_key] = evidence;
+  }
+  return data;
+}
+
+db::RunEvidence& evidence_of(ReportData& data, const std::string& strategy, int seed) {
+  return data.evidence.at(run_of(data, "mlp", strategy, seed).run_key);
+}
+
+Verdict verdict_on(const ReportData& data, const std::string& metric) {
+  const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
+  const Verdict* verdict = cells.front().find("ddp", metric);
+  REQUIRE(verdict != nullptr);
+  return *verdict;
+}
+
+TEST_CASE("runs that share everything but the strategy are comparable and verified") {
+  const ReportData data = with_evidence();
+  const Verdict verdict = verdict_on(data, "train-seconds");
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.verified);
+  CHECK(verdict.notes.empty());
+}
+
+TEST_CASE("another global batch makes the cell NOT COMPARABLE and is named, unless it is declared") {
+  ReportData data = with_evidence();
+  for (db::RunSummary& run : data.runs)
+    run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
+  const Verdict refused = verdict_on(data, "validation-accuracy");
+  CHECK(refused.word == Word::not_comparable);
+  CHECK(refused.reason == "global batch (samples a step) 256 against 128");
+  CHECK_FALSE(refused.tested);
+  CHECK(refused.estimate.has_value());
+  data.plan.compare.front().differs = {"batch"};
+  const Verdict declared = verdict_on(data, "train-seconds");
+  CHECK(declared.word == Word::improves);
+  REQUIRE(declared.notes.size() == 1);
+  CHECK(declared.notes[0] == "declared: global batch (samples a step) 256 against 128");
+}
+
+TEST_CASE("what only the records know is held against the arms too") {
+  struct Case {
+    const char* named;
+    void (*change)(db::RunEvidence&);
+  };
+  const std::vector<Case> cases{{"initial weights 0.weight seed 99 against 0.weight seed 2",
+                                 [](db::RunEvidence& evidence) {
+                                   evidence.ranks.front().start["initial_weights"]["0.weight"] = "seed 99";
+                                 }},
+                                {"versions trainyard 0.1.0, LibTorch 2.11.0",
+                                 [](db::RunEvidence& evidence) {
+                                   for (auto& rank : evidence.ranks) rank.libtorch_version = "2.11.0";
+                                 }},
+                                {"samples seen in an epoch 1601 against 1600",
+                                 [](db::RunEvidence& evidence) { evidence.samples_an_epoch = 1601; }},
+                                {"threads per rank 2 against 1",
+                                 [](db::RunEvidence& evidence) {
+                                   for (auto& rank : evidence.ranks) rank.threads = 2;
+                                 }},
+                                {"data order epoch 2 97 against epoch 2 second of seed 2",
+                                 [](db::RunEvidence& evidence) { evidence.batches[2] = "97"; }},
+                                {"data fingerprint 77 against 5e1f",
+                                 [](db::RunEvidence& evidence) { evidence.data_fingerprint = "77"; }}};
+  for (const Case& one : cases) {
+    ReportData data = with_evidence();
+    one.change(evidence_of(data, "ddp", 2));
+    const Verdict verdict = verdict_on(data, "validation-loss");
+    CHECK(verdict.word == Word::not_comparable);
+    CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
+  }
+}
+
+TEST_CASE("a Tesla K80 is not compared with a Tesla P100") {
+  ReportData data = with_evidence();
+  for (auto& [key, evidence] : data.evidence) {
+    const bool two = evidence.strategy_kind == "ddp";
+    evidence.processor = two ? "Tesla K80" : "Tesla P100";
+    for (auto& rank : evidence.ranks) rank.device = "cuda:0";
+  }
+  const Verdict verdict = verdict_on(data, "validation-accuracy");
+  CHECK(verdict.word == Word::not_comparable);
+  CHECK(verdict.reason == "kind of device cuda Tesla K80 against cuda Tesla P100");
+}
+
+TEST_CASE("on a cluster the GPUs are those that the ranks found, not what the launcher was asked for") {
+  ReportData data = with_evidence();
+  for (auto& [key, evidence] : data.evidence) {
+    evidence.host = "slurm:gpu";
+    evidence.processor = "GPUs as the launcher chose";
+    for (auto& rank : evidence.ranks) {
+      rank.device = "cuda:0";
+      rank.start["gpu"] = {{"model", "NVIDIA H200"}};
+    }
+  }
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  evidence_of(data, "ddp", 2).ranks.back().start["gpu"]["model"] = "NVIDIA A100";
+  CHECK(verdict_on(data, "train-seconds").reason ==
+        "kind of device cuda NVIDIA A100, cuda NVIDIA H200 against cuda NVIDIA H200");
+}
+
+TEST_CASE("arms on different machines have no time verdict, but the others") {
+  ReportData data = with_evidence();
+  for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).host = "lab-node-04";
+  CHECK(verdict_on(data, "train-seconds").word == Word::not_comparable);
+  CHECK(contains(verdict_on(data, "train-seconds").reason,
+                 "machine lab-node-04 Xeon against lab-node-03 Xeon"));
+  CHECK(verdict_on(data, "validation-accuracy").word != Word::not_comparable);
+}
+
+TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves terms out") {
+  ReportData data = with_evidence();
+  for (int seed = 0; seed < 5; ++seed) {
+    db::RunEvidence& evidence = evidence_of(data, "ddp", seed);
+    evidence.strategy_kind = "foreign";
+    evidence.ranks.front().start = {{"epochs", 6}};
+  }
+  const Verdict verdict = verdict_on(data, "train-seconds");
+  CHECK(verdict.word == Word::improves);
+  CHECK_FALSE(verdict.verified);
+  CHECK(verdict.notes.empty());  // it is said once per arm, not with each metric
+  const auto said = [&] { return judge(data, data.plan.compare.front()).front().not_verified("ddp"); };
+  CHECK(said().starts_with("NOT VERIFIED: not stated are data fingerprint; global batch"));
+  CHECK_FALSE(contains(said(), "threads per rank"));  // `start` says it, in a column of its own
+  CHECK_FALSE(contains(said(), "kind of device"));
+  CHECK_FALSE(contains(said(), "data order"));  // its epochs say it
+  for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).batches.clear();
+  CHECK(contains(said(), "data order"));
+  for (int seed = 0; seed < 5; ++seed) {
+    for (auto& rank : evidence_of(data, "ddp", seed).ranks) {
+      rank.threads = 0;
+      rank.device = "";
+    }
+  }
+  CHECK(contains(said(), "threads per rank; kind of device"));
+  for (int seed = 0; seed < 5; ++seed) evidence_of(data, "single", seed).strategy_kind = "single";
+  for (db::RunSummary& run : data.runs) run.axes["epochs"] = std::int64_t{8};
+  CHECK(verdict_on(data, "train-seconds").reason == "epochs 6 against 8");
+}
+
+TEST_CASE("of a foreign arm every rank is asked: threads, devices, and the layers of each stage") {
+  struct Case {
+    const char* named;
+    void (*change)(db::RunEvidence::Rank&);
+  };
+  const std::vector<Case> cases{
+      {"threads per rank 1, 4 against 1", [](db::RunEvidence::Rank& rank) { rank.threads = 4; }},
+      {"kind of device cpu, cuda Xeon against cpu",
+       [](db::RunEvidence::Rank& rank) { rank.device = "cuda:0"; }},
+      {"initial weights 2.weight bb against 2.weight aa", [](db::RunEvidence::Rank& rank) {
+         rank.start["initial_weights"] = {{"2.weight", "bb"}};
+       }}};
+  for (const Case& one : cases) {
+    ReportData data = with_evidence();
+    evidence_of(data, "single", 2).ranks.front().start["initial_weights"]["2.weight"] = "aa";
+    db::RunEvidence& evidence = evidence_of(data, "ddp", 2);
+    evidence.strategy_kind = "foreign";
+    one.change(evidence.ranks.back());
+    const Verdict verdict = verdict_on(data, "validation-loss");
+    CHECK(verdict.word == Word::not_comparable);
+    CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
+  }
+}
+
+nlohmann::json layer(const std::string& path, double difference, const std::string& hash) {
+  return {{"path", path}, {"gradient_norm", 0.5}, {"difference", difference}, {"parameter_hash", hash}};
+}
+
+db::Probe probe(const ReportData& data, std::int64_t rank, double difference, const std::string& hash) {
+  const std::string& key = data.runs.back().run_key;  // ddp
+  return {key,
+          rank,
+          {{"step", 1},
+           {"loss", 2.3},
+           {"gradient_norm", 1.25},
+           {"layers",
+            {layer("0.weight", 1e-6, "aa"), layer("2.weight", difference, hash),
+             layer("10.weight", difference, hash)}}}};
+}
+
+TEST_CASE("an arm whose gradients are not the reference's is BROKEN, with the first layer") {
+  ReportData data = with_evidence();
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 1e-6, "bb"), probe(data, 1, 1e-6, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 0.3, "bb")};
+  const Verdict verdict = verdict_on(data, "train-seconds");
+  CHECK(verdict.word == Word::broken);
+  CHECK(verdict.reason == "the gradient of layer 2.weight is not the reference's after step 1");
+}
+
+TEST_CASE("in bfloat16 gradients are held to its rounding") {
+  ReportData data = with_evidence();
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 0.005, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::broken);
+  for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("bfloat16");
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+}
+
+TEST_CASE("synchronised batch normalisation rounds otherwise, and is BROKEN only beyond that") {
+  ReportData data = with_evidence();
+  db::RunSummary& last = data.runs.back();
+  for (db::RunSummary& run : data.runs) run.axes["batch_norm"] = std::string("sync");
+  data.probes[last.run_key] = {probe(data, 0, 0.03, "bb"), probe(data, 1, 0.03, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  data.probes[last.run_key] = {probe(data, 0, 0.3, "bb")};
+  CHECK(verdict_on(data, "train-seconds").word == Word::broken);
+}
+
+TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not synchronised") {
+  ReportData data = with_evidence();
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};
+  const Verdict verdict = verdict_on(data, "validation-loss");
+  CHECK(verdict.word == Word::broken);
+  CHECK(verdict.reason == "replicas have different parameters in layer 2.weight after step 1");
+  const Content content = compose(data);
+  CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
+    return statement.text.starts_with(
+        "BROKEN: MLP ddp: replicas have different parameters in layer 2.weight");
+  }));
+  const PublishedTable table = published_table(content.comparisons.front());
+  CHECK(table.rows.back().second.at(MetricKind::time) == std::vector<std::string>{"MLP BROKEN"});
+}
+
+TEST_CASE("the report says whether each arm was probed, and names those that were not") {
+  ReportData data = with_evidence();
+  const auto said = [&](Bearing bearing, const std::string& beginning) {
+    const Content content = compose(data);
+    return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
+      return statement.bearing == bearing && statement.text.starts_with(beginning);
+    });
+  };
+  const std::string all = "Before it was timed, the first steps of each arm were compared";
+  CHECK(said(Bearing::note, "Not probed: MLP ddp, MLP single:"));
+  data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb")};
+  CHECK(said(Bearing::note, "Not probed: MLP single:"));
+  CHECK_FALSE(said(Bearing::fair, all));
+  data.probes[run_of(data, "mlp", "single", 0).run_key] = {probe(data, 0, 0, "bb")};
+  CHECK(said(Bearing::fair, all));
+}
+
+void set_losses(ReportData& data, const std::string& strategy, double loss, double accuracy, double step) {
+  for (db::EpochRow& epoch : data.averages) {
+    if (epoch.strategy != strategy) continue;
+    epoch.train_loss = loss + step * static_cast<double>(epoch.epoch);
+    epoch.train_accuracy = accuracy;
+  }
+}
+
+TEST_CASE("training that stays at ln 10 and one in ten is pointed out") {
+  ReportData data = invented({.models = {"cnn"}});
+  CHECK(training_symptoms(data).empty());
+  set_losses(data, "ddp", 2.3026, 0.101, 0.0001);
+  const std::vector<std::string> lines = training_symptoms(data);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("CNN ddp: 5 of 5 runs are at chance: the training loss stays at ln 10 = 2.303"));
+  const Content content = compose(data);
+  CHECK(std::ranges::any_of(content.fairness,
+                            [&](const Statement& statement) { return statement.text == lines[0]; }));
+}
+
+TEST_CASE("arms with the same symptom are one line, with a count and an example") {
+  ReportData data = invented({.models = {"cnn", "mlp"}});
+  for (const char* strategy : {"single", "ddp"}) set_losses(data, strategy, 1.5, 0.6, 0);
+  const std::vector<std::string> lines = training_symptoms(data);
+  REQUIRE(lines.size() == 1);
+  CHECK(
+      lines[0] ==
+      "CNN single and 3 other arms: 5 of 5 runs are constant: the training loss is the same in every epoch.");
+}
+
+TEST_CASE("a loss that never changes and a loss that is no number are pointed out") {
+  ReportData data = invented({.models = {"cnn"}});
+  set_losses(data, "ddp", 1.5, 0.6, 0);
+  REQUIRE(training_symptoms(data).size() == 1);
+  CHECK(contains(training_symptoms(data)[0], "are constant"));
+  set_losses(data, "ddp", std::nan(""), 0.6, 0);
+  CHECK(contains(training_symptoms(data)[0], "5 runs have diverged"));
+  for (db::EpochRow& row : data.averages) row.train_loss = 1.0 / static_cast<double>(row.epoch);
+  for (db::EpochRow& row : data.averages) row.validation_accuracy = 5;
+  CHECK(contains(training_symptoms(data).at(0), "not to be believed: an accuracy above 100 %"));
+}
+
+}  // namespace
+}  // namespace trainyard::reports

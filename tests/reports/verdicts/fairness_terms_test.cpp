@@ -1,0 +1,233 @@
+// Lines of the fairness list that say what both arms share: each from the records of both, or "not stated by
+// ARM".
+#include "reports/verdicts/fairness_terms.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "reports/content/content.h"
+#include "reports/content/paper_tables.h"
+#include "reports/format/table_text.h"
+#include "reports/report/markdown_report.h"
+#include "reports/report/page.h"
+#include "reports/report/terminal_table.h"
+#include "reports/verdicts/verdict_records.h"
+#include "tests/reports/support/invented.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+db::RunEvidence full_evidence(const db::RunSummary& run) {
+  db::RunEvidence evidence;
+  evidence.run_key = run.run_key;
+  evidence.strategy_kind = run.strategy;
+  evidence.host = "lab-node-03";
+  evidence.processor = "Xeon";
+  evidence.data_fingerprint = "5e1f";
+  evidence.samples_an_epoch = 1600;
+  const std::string hash = "seed-" + std::to_string(run.seed);
+  evidence.batches = {{1, hash}, {2, hash + "-again"}};
+  for (std::int64_t rank = 0; rank < run.replicas; ++rank)
+    evidence.ranks.push_back({rank,
+                              rank,
+                              "cpu:" + std::to_string(rank),
+                              1,
+                              "0.1.0",
+                              "2.13.0",
+                              {{"initial_weights", {{"0.weight", hash}, {"2.weight", hash}}}}});
+  return evidence;
+}
+
+// MLP: single and ddp of trainyard's own.
+ReportData two_arms() {
+  ReportData data = invented({.models = {"mlp"}, .seeds = 3});
+  for (db::RunSummary& run : data.runs) {
+    run.axes["global_batch"] = std::int64_t{128};
+    data.evidence[run.run_key] = full_evidence(run);
+  }
+  return data;
+}
+
+// As two_arms; ddp is a foreign program, whose first rank states `start`.
+ReportData foreign_arm(const nlohmann::json& start) {
+  ReportData data = two_arms();
+  for (db::RunSummary& run : data.runs) {
+    if (run.strategy != "ddp") continue;
+    run.kind = "foreign";
+    db::RunEvidence& evidence = data.evidence.at(run.run_key);
+    evidence.strategy_kind = "foreign";
+    evidence.batches.clear();
+    for (db::RunEvidence::Rank& rank : evidence.ranks) rank = {rank.rank, rank.rank, "", 0, "", "", start};
+  }
+  return data;
+}
+
+bool prints(const ReportData& data, Bearing bearing, const std::string& part) {
+  const Content content = compose(data);
+  return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
+    return statement.bearing == bearing && contains(statement.text, part);
+  });
+}
+
+std::size_t occurrences(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_CASE("our own arms tick what their records show") {
+  const ReportData data = two_arms();
+  CHECK(prints(data, Bearing::fair, "The global batch is the same for all arms of a cell (128)."));
+  CHECK(prints(data, Bearing::fair, "Each of N replicas gets its N-th part of a global batch in ddp"));
+  CHECK(prints(data, Bearing::fair, "The runs of each pair begin with the same weights"));
+  CHECK(prints(data, Bearing::fair, "The runs of each pair take the same samples in the same order"));
+  CHECK(prints(data, Bearing::fair, "All runs had the same LibTorch (2.13.0)."));
+}
+
+TEST_CASE("nothing is ticked for a foreign arm that states nothing") {
+  const ReportData data = foreign_arm(nlohmann::json::object());
+  for (const char* line :
+       {"Global batch: not stated by ddp.", "Each replica's part of a global batch: not stated by ddp.",
+        "Initial weights: not stated by ddp.", "Data order: not stated by ddp.",
+        "LibTorch: not stated by ddp."})
+    CHECK_MESSAGE(prints(data, Bearing::note, line), line);
+  for (const char* claim : {"The global batch is the same", "gets its N-th part",
+                            "begin with the same weights", "take the same samples", "the same LibTorch"})
+    for (const Bearing bearing : {Bearing::fair, Bearing::unfair, Bearing::note})
+      CHECK_FALSE_MESSAGE(prints(data, bearing, claim), claim);
+}
+
+TEST_CASE("a foreign arm that states a term has the line ticked, and a false statement is named") {
+  ReportData data = foreign_arm({{"global_batch", 128}});
+  CHECK(prints(data, Bearing::fair, "The global batch is the same for all arms of a cell (128)."));
+  const auto state = [&](const std::string& second) {
+    for (const db::RunSummary& run : data.runs) {
+      if (run.strategy != "ddp") continue;
+      const std::string hash = "seed-" + std::to_string(run.seed);
+      nlohmann::json weights = {{"0.weight", hash}};
+      if (second != "left out") weights["2.weight"] = second.empty() ? hash : second;
+      data.evidence.at(run.run_key).ranks.front().start["initial_weights"] = weights;
+    }
+  };
+  state("");
+  CHECK(prints(data, Bearing::fair, "The runs of each pair begin with the same weights"));
+  state("left out");
+  CHECK(prints(data, Bearing::note, "Initial weights: stated only in part by ddp."));
+  state("another");
+  CHECK(prints(data, Bearing::unfair, "Initial weights: ddp differs from the baseline."));
+  for (const db::RunSummary& run : data.runs)
+    data.evidence.at(run.run_key).batches = full_evidence(run).batches;
+  CHECK(prints(data, Bearing::fair, "The runs of each pair take the same samples in the same order"));
+  data.evidence.at(data.runs.back().run_key).batches.erase(2);
+  CHECK(prints(data, Bearing::note, "Data order: stated only in part by ddp."));
+  data.evidence.at(data.runs.back().run_key).batches[1] = "another";
+  CHECK(prints(data, Bearing::unfair, "Data order: ddp differs from the baseline."));
+}
+
+TEST_CASE("replicas that saw more samples than the baseline did not share a batch") {
+  ReportData data = two_arms();
+  for (const db::RunSummary& run : data.runs)
+    if (run.strategy == "ddp") data.evidence.at(run.run_key).samples_an_epoch = 3200;
+  CHECK_FALSE(prints(data, Bearing::fair, "N-th part"));
+  CHECK(prints(data, Bearing::note, "The records do not show whether the replicas of ddp"));
+}
+
+TEST_CASE("versions of LibTorch that differ are named") {
+  ReportData data = two_arms();
+  data.evidence.at(data.runs.back().run_key).ranks.back().libtorch_version = "2.11.0";
+  CHECK(prints(data, Bearing::unfair, "Runs had different versions of LibTorch (2.11.0, 2.13.0)."));
+}
+
+TEST_CASE("a foreign program's own probes are not trainyard's check") {
+  ReportData data = foreign_arm(nlohmann::json::object());
+  for (const db::RunSummary& run : data.runs) data.probes[run.run_key] = {{run.run_key, 0, {{"step", 1}}}};
+  CHECK(prints(data, Bearing::note, "Not probed: MLP ddp:"));
+}
+
+TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page, Markdown and LaTeX") {
+  const ReportData data = foreign_arm({{"epochs", 6}});
+  const Content content = compose(data);
+  const std::vector<VerdictRecord> records = verdict_records(content.comparisons.front());
+  REQUIRE(records.size() == 8);
+  for (const VerdictRecord& record : records) {
+    CHECK_FALSE(record.verified);
+    CHECK_FALSE(contains(record.reason, "NOT VERIFIED"));
+  }
+  std::size_t lines = 0;
+  for (const std::string& line : grouped_remarks(records)) lines += contains(line, "NOT VERIFIED") ? 1 : 0;
+  CHECK(lines == 1);
+  CHECK(occurrences("NOT VERIFIED", terminal_table(content)) == 1);
+  for (const PaperTable& paper : paper_tables(content))
+    CHECK(occurrences("NOT VERIFIED", std::get<std::string>(paper.table.rows.front().front())) ==
+          (paper.slug == "effects" ? 1 : 0));
+  // the list of what is fair, and the arm's own row: its word, and its title with the reason
+  CHECK(occurrences("NOT VERIFIED", page_html(content, {})) == 3);
+  CHECK(occurrences("NOT VERIFIED", markdown_report(content, {})) == 2);
+}
+
+TEST_CASE("arms that leave out the same terms share one line") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  for (db::RunSummary& run : data.runs) {
+    data.evidence[run.run_key] = full_evidence(run);
+    if (run.strategy != "ddp") continue;
+    data.evidence[run.run_key].strategy_kind = run.kind = "foreign";
+    for (db::RunEvidence::Rank& rank : data.evidence[run.run_key].ranks) rank.start = nullptr;
+  }
+  CHECK(prints(data, Bearing::unfair, "NOT VERIFIED: MLP ddp and 1 other arm: not stated are "));
+  CHECK(occurrences("NOT VERIFIED", terminal_table(compose(data))) == 1);
+}
+
+TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaTeX") {
+  ReportData data = two_arms();
+  for (int seed = 0; seed < 3; ++seed) {
+    final_of(data, "mlp", "ddp", seed).times_count = false;
+    Launched& launched = data.launched.at(run_of(data, "mlp", "ddp", seed).run_key);
+    launched.devices_shared = true;
+    launched.ranks = 4;
+    launched.devices = 2;
+  }
+  const Content content = compose(data);
+  const std::string said = "NOT TIMED: four ranks on two devices";
+  const std::vector<std::string> lines = grouped_remarks(verdict_records(content.comparisons.front()));
+  CHECK(std::ranges::find(lines, said + " [MLP ddp: train seconds, validation seconds]") != lines.end());
+  CHECK(occurrences(said, markdown_report(content, {})) == 2);
+  CHECK(prints(data, Bearing::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
+  CHECK(occurrences("warning: NOT TIMED", terminal_table(content)) == 1);
+  CHECK(contains(page_html(content, {}), "<b>– Not timed</b><i>four ranks on two devices</i>"));
+  for (const PaperTable& paper : paper_tables(content))
+    if (paper.slug == "effects")
+      CHECK(contains(latex_table(paper.table, {paper.columns, "", "tab:effects", true}), "& " + said + " &"));
+}
+
+TEST_CASE("the page and its tables label each p with its hypothesis") {
+  const ReportData data = two_arms();
+  const Content content = compose(data);
+  const std::string page = page_html(content, {});
+  CHECK(contains(page, "p is for: the arm is"));
+  CHECK(contains(page, "<td>better than the margin</td>"));
+  CHECK(contains(page, "(Holm, better than the margin)"));
+  for (const PaperTable& paper : paper_tables(content))
+    if (paper.slug == "effects") CHECK(contains(markdown_table(paper.table), " (better) |"));
+}
+
+TEST_CASE("equal remarks of metrics and arms are one line, the reason first") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  for (const char* model : {"mlp", "cnn"})
+    for (int seed = 0; seed < 3; ++seed) {
+      set_status(data, model, "ddp", seed, "failed");
+      run_of(data, model, "ddp", seed).failure = std::string(306, 'x');
+    }
+  const Content content = compose(data);
+  const std::vector<std::string> lines = grouped_remarks(verdict_records(content.comparisons.front()));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "NO DATA: all three runs of ddp failed [MLP ddp: all 8 metrics, and 1 other arm]");
+  CHECK(lines[1] == "left out: seed 0, seed 1, seed 2: ddp failed: " + std::string(306, 'x') +
+                        " [MLP ddp: all 8 metrics, and 1 other arm]");
+  // on the page once per arm in the table of numbers, once per run in that of all runs, and once as a warning
+  CHECK(occurrences(std::string(306, 'x'), page_html(content, {})) == 2 + 6 + 1);
+}
+
+}  // namespace
+}  // namespace trainyard::reports

@@ -1,0 +1,245 @@
+// «What makes this comparison fair, and what does not», and what else a report says in words.
+#include "reports/verdicts/fairness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "reports/content/content.h"
+#include "reports/content/paper_tables.h"
+#include "reports/report/markdown_report.h"
+#include "reports/report/terminal_table.h"
+#include "reports/results/health.h"
+#include "reports/results/selection.h"
+#include "tests/reports/support/invented.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+bool says(const ReportData& data, const std::string& part) {
+  const Content content = compose(data);
+  return std::ranges::any_of(content.fairness,
+                             [&](const Statement& statement) { return contains(statement.text, part); });
+}
+
+bool says(const ReportData& data, Bearing bearing, const std::string& part) {
+  const Content content = compose(data);
+  return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
+    return statement.bearing == bearing && contains(statement.text, part);
+  });
+}
+
+TEST_CASE("fairness says what the data say") {
+  ReportData data = invented();
+  CHECK(says(data, Bearing::fair, "global batch is the same"));
+  CHECK(says(data, Bearing::fair, "same 5 values of seed: differences are taken pair by pair."));
+  CHECK(says(data, Bearing::fair, "was the only timed run on its host and had its devices to itself"));
+  CHECK(says(data, Bearing::fair, "pinned to 1 core for 1 thread;"));
+  final_of(data, "mlp", "ddp", 0).times_count = false;
+  CHECK(says(data, Bearing::unfair,
+             "1 run of 20 did not have the host and its devices to itself: its times are marked"));
+  run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
+  CHECK(says(data, Bearing::unfair, "global batch differs"));
+  data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
+  CHECK(says(data, Bearing::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
+}
+
+TEST_CASE(
+    "the line on cores counts cores against threads, and a rank with fewer cores than threads is unfair") {
+  ReportData data = invented();
+  for (auto& [key, launched] : data.launched) launched.circumstances.threads_per_rank = 2;
+  CHECK_FALSE(says(data, Bearing::fair, "pinned to"));
+  CHECK(says(data, Bearing::unfair,
+             "Each rank of 20 runs had fewer cores than threads (1 core for 2 threads)"));
+  for (auto& [key, launched] : data.launched) launched.cores.assign(launched.cores.size(), 2);
+  CHECK(says(data, Bearing::fair, "Each rank is pinned to 2 cores for 2 threads;"));
+  CHECK_FALSE(says(data, "fewer cores than threads"));
+}
+
+TEST_CASE("the line on the host says what other processes took, and is not ticked if that was not recorded") {
+  ReportData data = invented();
+  final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
+  CHECK(says(data, Bearing::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
+  final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(says(data, Bearing::fair, "was the only timed run on its host"));
+  CHECK(says(data, Bearing::note, "what other processes took was not recorded for 1 run."));
+  for (const int seed : {2, 3}) {
+    final_of(data, "mlp", "ddp", seed).times_count = false;
+    final_of(data, "mlp", "ddp", seed).times_problem = "a rank had 1 core for 2 threads";
+  }
+  final_of(data, "cnn", "ddp", 0).times_count = false;
+  final_of(data, "cnn", "ddp", 0).times_problem = "other processes took 31 % of its cores (limit 2 %)";
+  CHECK(says(
+      data, Bearing::unfair,
+      "3 runs of 20 did not have the host and its devices to itself: their times are marked and enter no "
+      "verdict (2 runs: a rank had 1 core for 2 threads; 1 run: other processes took 31 % of its cores "
+      "(limit 2 %))."));
+}
+
+TEST_CASE("what differs between cells is no difference between arms") {
+  ReportData data = invented();
+  for (const db::RunSummary& run : data.runs)
+    if (run.model == "cnn") data.launched[run.run_key].cores = std::vector<std::size_t>(run.replicas, 2);
+  CHECK(says(data, Bearing::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread;"));
+  std::erase_if(data.runs, [](const db::RunSummary& run) { return run.model == "cnn" && run.seed > 2; });
+  CHECK(says(data, Bearing::fair, "All arms of a cell have the same values of seed"));
+  std::erase_if(data.runs, [](const db::RunSummary& run) { return run.strategy == "ddp" && run.seed == 1; });
+  CHECK(says(data, Bearing::unfair, "Not all arms have the same values of seed"));
+}
+
+TEST_CASE("where nothing has finished nothing is said of times") {
+  ReportData data = invented({.models = {"mlp"}, .seeds = 1});
+  for (const char* strategy : {"single", "ddp"}) set_status(data, "mlp", strategy, 0, "failed");
+  CHECK(says(data, Bearing::note, "No times are known yet."));
+  CHECK_FALSE(says(data, "was the only timed run on its host"));
+  data.launched.clear();
+  CHECK(says(data, Bearing::note, "On what machines the runs were is not known."));
+  CHECK_FALSE(says(data, "had the same machine"));
+}
+
+TEST_CASE("without a second arm nothing is said of arms, pairs and corrections") {
+  const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}});
+  for (const char* part : {"All arms", "all arms", "pair by pair", "Verdicts are corrected"})
+    CHECK_FALSE(says(data, part));
+  CHECK(says(invented(), "Verdicts are corrected"));
+}
+
+TEST_CASE("a failed run is named with all that the matrix varies; one that is planned no longer is not") {
+  ReportData data = invented({.models = {"mlp"}});
+  data.plan.varied.emplace_back("batch");
+  for (db::RunSummary& run : data.runs) run.axes["batch"] = std::int64_t{64};
+  set_status(data, "mlp", "ddp", 1, "failed");
+  run_of(data, "mlp", "ddp", 1).failure = "rank 1 was killed";
+  CHECK(says(data, Bearing::unfair, "Failed and left out: rank 1 was killed: MLP ddp seed 1 batch=64."));
+  for (db::RunSummary& run : data.runs)
+    if (run.seed != 1) run.axes["epochs"] = std::int64_t{30};
+  plan_again(data, keys_of_seeds(data, 2, 4));
+  CHECK_FALSE(says(data, "Failed and left out"));
+}
+
+TEST_CASE("equal failures are one warning, the reason first, with a count and an example") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  for (const char* model : {"mlp", "cnn"})
+    for (int seed = 0; seed < 3; ++seed) {
+      set_status(data, model, "ddp", seed, "failed");
+      run_of(data, model, "ddp", seed).failure = "rank 0: exit code 1";
+    }
+  CHECK(says(data, Bearing::unfair,
+             "Failed and left out: rank 0: exit code 1: 6 runs, for example CNN ddp seed 0."));
+  const std::string terminal = terminal_table(compose(data));
+  const std::size_t first = terminal.find("Failed and left out");
+  CHECK(first != std::string::npos);
+  CHECK(terminal.find("Failed and left out", first + 1) == std::string::npos);
+}
+
+TEST_CASE("a report of a part of the runs says so wherever it is read") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  keep_selected(data, {{}, "", {"model=mlp"}});
+  CHECK(says(data, Bearing::unfair, "Only a part of the runs is in this report (model=mlp)"));
+  CHECK(contains(markdown_report(compose(data), {}), "Only a part of the runs is in this report"));
+  CHECK(contains(terminal_table(compose(data)), "warning: Only a part of the runs is in this report"));
+}
+
+TEST_CASE("one of several runs that diverged «has», several «have»") {
+  ReportData data = invented({.models = {"cnn"}});
+  for (db::EpochRow& epoch : data.averages)
+    if (epoch.strategy == "ddp" && epoch.seed == 0) epoch.train_loss = std::nan("");
+  CHECK(contains(training_symptoms(data).at(0), "1 of 5 runs has diverged"));
+}
+
+TEST_CASE("one axis against two baselines: each comparison has its own figures and tables") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "mp"}});
+  data.plan.compare.push_back(data.plan.compare.front());
+  data.plan.compare.back().baseline = "ddp";
+  const Content content = compose(data);
+  std::vector<std::string> names;
+  for (const Figure* figure : all_figures(content)) names.push_back(figure->slug);
+  for (const PaperTable& paper : paper_tables(content)) names.push_back(paper.slug);  // also the labels
+  CHECK(std::ranges::find(names, "effects-strategy") != names.end());
+  CHECK(std::ranges::find(names, "effects-strategy-against-ddp") != names.end());
+  std::ranges::sort(names);
+  CHECK(std::ranges::adjacent_find(names) == names.end());
+}
+
+TEST_CASE("the speed-up of one pair has no interval, and says so") {
+  const auto caption = [](int seeds) {
+    const ReportData data = invented({.models = {"mlp"}, .seeds = seeds});
+    const Content content = compose(data);
+    const std::vector<const Figure*> figures = all_figures(content);
+    return (*std::ranges::find(figures, "mlp-speed-up", &Figure::slug))->caption;
+  };
+  CHECK(contains(caption(1), "of one pair: no interval can be given."));
+  CHECK(contains(caption(3), "geometric mean over pairs with 95 % t interval."));
+}
+
+TEST_CASE("a baseline that is a number is named with its axis") {
+  experiments::Compare compare;
+  compare.axis = "batch";
+  compare.baseline = "64";
+  CHECK(no_verdicts_text({compare, {}}) == "No verdicts: no arm of batch stands beside batch 64.");
+  compare.axis = "strategy";
+  compare.baseline = "single";
+  CHECK(no_verdicts_text({compare, {}}) == "No verdicts: no arm of strategy stands beside single.");
+}
+
+TEST_CASE("on a terminal blocks are one blank line apart, and the last line is none") {
+  ReportData data = invented({.models = {"mlp"}});
+  const std::string verdicts = terminal_table(compose(data));
+  CHECK_FALSE(contains(verdicts, "\n\n\n"));
+  CHECK_FALSE(verdicts.ends_with("\n\n"));
+  final_of(data, "mlp", "ddp", 0).times_count = false;
+  const std::string warned = terminal_table(compose(data));
+  CHECK(contains(warned, "\n\nwarning: 1 run of 10 did not have the host"));
+  CHECK_FALSE(contains(warned, "\n\n\n"));
+  CHECK_FALSE(warned.ends_with("\n\n"));
+}
+
+TEST_CASE("tables say what n counts") {
+  ReportData data = invented({.models = {"mlp"}});
+  const auto caption = [&] { return paper_tables(compose(data)).at(1).caption; };
+  CHECK(contains(caption(), "n: pairs."));
+  data.plan.compare.front().pair.clear();
+  CHECK(contains(caption(), "n: runs of the smaller arm."));
+}
+
+TEST_CASE("the effect of a single pair is in the numbers, without an interval; BLEU is in points") {
+  const ReportData data = invented({.models = {"seq2seq"}, .seeds = 1});
+  const Table table = verdict_numbers(compose(data));
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::ranges::find(table.columns, name) - table.columns.begin());
+  };
+  for (const std::vector<TableValue>& row : table.rows) {
+    CHECK(std::isfinite(std::get<double>(row[column("effect")])));
+    CHECK(std::isnan(std::get<double>(row[column("low_95")])));
+    if (std::get<std::string>(row[column("metric")]) == "test-bleu")
+      CHECK(std::get<std::string>(row[column("unit")]) == "points");
+  }
+  CHECK(table.rows.size() > 5);
+}
+
+TEST_CASE("each comparison without an arm has its sentence in Markdown, and no empty tables") {
+  ReportData data = invented({.models = {"mlp"}});
+  data.plan.compare.push_back(data.plan.compare.front());
+  data.plan.compare.back().axis = "precision";
+  data.plan.compare.back().baseline = "float32";
+  for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("float32");
+  const std::string text = markdown_report(compose(data), {});
+  CHECK(contains(text, "No verdicts: no arm of precision stands beside precision float32."));
+  CHECK(contains(text, "against single"));
+  CHECK_FALSE(contains(text, "All effects against precision float32"));
+}
+
+TEST_CASE("runs that are in no plan any more are counted apart from those of the latest one") {
+  ReportData data = invented({.models = {"mlp"}});  // two arms of five seeds
+  CHECK(compose(data).provenance.front() ==
+        std::pair<std::string, std::string>("Runs", "10 complete, 0 failed"));
+  for (std::size_t i = 0; i < 3; ++i) data.runs[i].in_latest_plan = false;
+  CHECK(compose(data).provenance.front().second ==
+        "7 complete, 0 failed; planned before, not in the latest plan: 3 complete, 0 failed");
+}
+
+}  // namespace
+}  // namespace trainyard::reports

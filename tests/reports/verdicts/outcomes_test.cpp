@@ -1,0 +1,157 @@
+// Runs that are no numbers for a test: diverged, without the metric, with times that do not count.
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "reports/verdicts/verdict_records.h"
+#include "tests/reports/support/judged.h"
+
+namespace trainyard::reports {
+namespace {
+
+using Final = db::FinalMetrics;
+
+TEST_CASE("an arm that diverges where the baseline does not deteriorates, outside the test") {
+  ReportData data = one_model();
+  final_of(data, "mlp", "ddp", 2).train_loss = std::nan("");
+  final_of(data, "mlp", "ddp", 2).validation_loss = std::nan("");
+  for (const char* metric : {"train-loss", "validation-loss", "validation-accuracy"}) {
+    const Verdict verdict = verdict_on(judged(data), "mlp", metric);
+    CHECK(verdict.word == Word::deteriorates);
+    CHECK(verdict.diverged);
+    CHECK_FALSE(verdict.tested);
+    CHECK(verdict.reason.find("diverged") == 0);
+  }
+  // times of a diverged run are times
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 5);
+}
+
+TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSIVE") {
+  ReportData data = one_model();
+  final_of(data, "mlp", "single", 1).train_loss = std::numeric_limits<double>::infinity();
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").word == Word::improves);
+  final_of(data, "mlp", "ddp", 1).train_loss = std::nan("");
+  const std::vector<CellVerdicts> both = judged(data);
+  CHECK(verdict_on(both, "mlp", "train-loss").word == Word::inconclusive);
+  CHECK(verdict_on(both, "mlp", "train-loss").diverged);
+}
+
+TEST_CASE("an arm that diverges for every seed is an outcome, not a metric that is not defined") {
+  ReportData data = one_model();
+  for (const char* arm : {"single", "ddp"}) {
+    set_final(data, "mlp", arm, &Final::train_loss, [](int) { return std::nan(""); });
+  }
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").diverged);
+}
+
+TEST_CASE("a metric that a model lacks has no verdict") {
+  ReportData data = invented({.models = {"something new"}});
+  for (const char* arm : {"single", "ddp"}) {
+    for (double Final::*metric :
+         {&Final::train_accuracy, &Final::validation_accuracy, &Final::test_accuracy}) {
+      set_final(data, "something new", arm, metric, [](int) { return std::nan(""); });
+    }
+  }
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().find("ddp", "train-accuracy") == nullptr);
+  CHECK(cells.front().find("ddp", "train-loss") != nullptr);
+}
+
+TEST_CASE("times that do not count enter no time verdict and are named") {
+  ReportData data = one_model();
+  final_of(data, "mlp", "ddp", 0).times_count = false;
+  const Verdict time = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(time.n == 4);
+  REQUIRE(time.dropped.size() == 1);
+  CHECK(time.dropped.front().find("seed 0: ddp shared the host") == 0);
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").n == 5);
+  for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
+  const Verdict none = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(none.word == Word::no_data);
+  CHECK(none.reason == "the times of all five runs of ddp do not count");
+}
+
+TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other metrics keep their verdicts") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
+  const auto on = [&](const char* metric) { return verdict_on(judged(data), "mlp", metric, "mp-ddp"); };
+  const Word accuracy = on("validation-accuracy").word;
+  for (int seed = 0; seed < 5; ++seed) {
+    final_of(data, "mlp", "mp-ddp", seed).times_count = false;
+    Launched& launched = data.launched.at(run_of(data, "mlp", "mp-ddp", seed).run_key);
+    launched.devices_shared = true;
+    launched.ranks = 4;
+    launched.devices = 2;
+  }
+  for (const char* metric : {"train-seconds", "validation-seconds"}) {
+    CHECK(on(metric).word == Word::not_timed);
+    CHECK(on(metric).reason == "four ranks on two devices");
+    CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // said once, not once per seed
+    CHECK_FALSE(on(metric).seeds_needed);
+  }
+  CHECK(on("validation-accuracy").word == accuracy);
+  CHECK(on("validation-accuracy").n == 5);
+  data.launched.at(run_of(data, "mlp", "mp-ddp", 3).run_key).devices_shared = false;  // the host was shared
+  CHECK(on("train-seconds").word == Word::no_data);
+}
+
+TEST_CASE("ranks with more threads than their share of the cores are NOT TIMED too") {
+  Launched launched;
+  launched.devices_shared = true;
+  launched.ranks = launched.devices = 2;
+  launched.circumstances.threads_per_rank = 2;
+  CHECK(useless_placement(launched) == "two ranks with two threads each on two devices");
+  launched.devices_shared = false;
+  CHECK(useless_placement(launched).empty());
+}
+
+TEST_CASE("if all runs of an arm failed, it has NO DATA, with the cause once") {
+  ReportData data = one_model(3);
+  for (int seed = 0; seed < 3; ++seed) {
+    set_status(data, "mlp", "ddp", seed, "failed");
+    run_of(data, "mlp", "ddp", seed).failure = "exit code 1";
+  }
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().verdicts.size() > 5);
+  for (const Verdict& verdict : cells.front().verdicts) {
+    CHECK(verdict.word == Word::no_data);
+    CHECK(verdict.reason == "all three runs of ddp failed");
+    CHECK(verdict.dropped.size() == 3);
+    CHECK(remarks_of(verdict) ==
+          "all three runs of ddp failed; left out: seed 0, seed 1, seed 2: ddp failed: exit code 1");
+  }
+}
+
+TEST_CASE("NO DATA names the arm and what is missing") {
+  ReportData data = one_model(2);
+  const auto reason = [&] {
+    const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+    CHECK(verdict.word == Word::no_data);
+    return verdict.reason;
+  };
+  set_final(data, "mlp", "ddp", &Final::validation_loss, [](int) { return std::nan(""); });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy, [](int) { return std::nan(""); });
+  CHECK(reason() == "both runs of ddp recorded no validation loss");
+  set_status(data, "mlp", "ddp", 0, "failed");
+  CHECK(reason() == "no run of ddp has a value: one failed, one recorded no validation loss");
+}
+
+TEST_CASE("arms that failed in different pairs have NO DATA as no pair is left") {
+  ReportData data = one_model(2);
+  set_status(data, "mlp", "ddp", 0, "failed");
+  set_status(data, "mlp", "single", 1, "failed");
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(verdict.word == Word::no_data);
+  CHECK(verdict.reason == "no pair of runs has values of both arms");
+  CHECK(verdict.dropped.size() == 2);
+}
+
+TEST_CASE("times from different machines are not compared") {
+  ReportData data = one_model();
+  data.launched[run_of(data, "mlp", "ddp", 3).run_key].circumstances.host = "another";
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 4);
+  CHECK(verdict_on(judged(data), "mlp", "validation-accuracy").n == 5);
+}
+
+}  // namespace
+}  // namespace trainyard::reports

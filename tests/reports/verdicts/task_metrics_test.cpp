@@ -1,0 +1,160 @@
+// Six models of three tasks on one page: titles, metrics that only one task has, and expectations.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include "reports/draw/svg.h"
+#include "reports/format/number_text.h"
+#include "reports/report/markdown_report.h"
+#include "reports/report/page.h"
+#include "reports/verdicts/verdict_text.h"
+#include "tests/reports/support/invented.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+using Final = db::FinalMetrics;
+
+// Of ddp, in the only cell.
+Verdict verdict_on(const ReportData& data, const std::string& metric) {
+  const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
+  const Verdict* verdict = cells.front().find("ddp", metric);
+  REQUIRE(verdict != nullptr);
+  return *verdict;
+}
+
+TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
+  ReportData data = invented({.models = {"seq2seq"}});
+  set_final(data, "seq2seq", "single", &Final::test_perplexity, [](int seed) { return 30 + 0.01 * seed; });
+  set_final(data, "seq2seq", "ddp", &Final::test_perplexity,
+            [](int seed) { return 30.3 + 0.01 * (seed % 2); });
+  const Verdict verdict = verdict_on(data, "test-perplexity");
+  CHECK(verdict.scale == Scale::log_ratio);
+  CHECK(verdict.margin == doctest::Approx(std::log(1.02)));
+  CHECK(verdict.word == Word::no_change);
+  CHECK(change_of(verdict, 0.95).value ==
+        doctest::Approx(0.95).epsilon(0.02));  // 30.305 / 30.02 − 1, in percent
+}
+
+TEST_CASE("BLEU is judged in points, and more is better") {
+  ReportData data = invented({.models = {"seq2seq"}});
+  set_final(data, "seq2seq", "single", &Final::test_bleu, [](int seed) { return 30.0 + 0.01 * seed; });
+  set_final(data, "seq2seq", "ddp", &Final::test_bleu, [](int seed) { return 32.0 + 0.01 * (seed % 2); });
+  const Verdict verdict = verdict_on(data, "test-bleu");
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.margin == 0.5);
+  CHECK(change_of(verdict, 0.95).value == doctest::Approx(2.0 - 0.02 + 0.004));
+}
+
+TEST_CASE("a PSNR is judged in decibels: the margin is the loss's ratio of squared errors") {
+  ReportData data = invented({.models = {"conv-autoencoder"}});
+  set_final(data, "conv-autoencoder", "single", &Final::test_psnr,
+            [](int seed) { return 20 + 0.001 * seed; });
+  set_final(data, "conv-autoencoder", "ddp", &Final::test_psnr, [](int seed) { return 19.5 + 0.002 * seed; });
+  const Verdict verdict = verdict_on(data, "test-psnr");
+  CHECK(verdict.scale == Scale::decibels);
+  CHECK(verdict.margin == doctest::Approx(0.08600171761917561));  // 10·log10(1.02)
+  CHECK(verdict.word == Word::deteriorates);
+  CHECK(change_of(verdict, 0.95).value == doctest::Approx(-0.498));
+  CHECK(effect_text(verdict) == "−0.498 dB");
+  CHECK(margin_text(verdict) == "±0.086 dB");
+}
+
+TEST_CASE("no other task has a perplexity, BLEU or PSNR") {
+  const ReportData data = invented({.models = {"mlp"}});
+  const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
+  for (const char* metric : {"test-perplexity", "test-bleu", "test-psnr", "train-psnr"})
+    CHECK(cells.front().find("ddp", metric) == nullptr);
+}
+
+const std::vector<std::string> six_models{"mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"};
+
+TEST_CASE("a page of six models has each under its title, with the metrics that its task has") {
+  const ReportData data = invented({.models = six_models, .strategies = {"single", "ddp", "mp-ddp"}});
+  const Content content = compose(data);
+  const std::string page = page_html(content);
+  CHECK(contains(page, "<h2>MLP<small>"));
+  CHECK(contains(page, "<h2>CNN<small>"));
+  CHECK(contains(page, "mp-ddp: 2 replicas × 2 stages, 1f1b, 4 micro-batches"));
+  CHECK(contains(page, "Metrics of single tasks"));
+  std::map<std::string, std::vector<std::string>> panels;
+  for (const CellFigures& figures : content.figures) {
+    for (const Figure& figure : figures.panels) panels[figures.cell.model].push_back(figure.title);
+  }
+  CHECK(panels["mlp"].size() == 9);
+  CHECK(std::ranges::count(panels["seq2seq"], "Validation perplexity") == 1);
+  CHECK(std::ranges::count(panels["conv-autoencoder"], "Validation PSNR") == 1);
+  for (const Figure* drawn : all_figures(content)) {
+    const Figure& figure = *drawn;
+    const std::string svg = svg_document(figure);
+    CHECK_FALSE(contains(svg, "nan"));
+  }
+  CHECK(content.figures.back().panels.front().missing == "not defined");
+  CHECK(page.size() < 1600 * 1024);
+}
+
+TEST_CASE("without translations and reconstructions nothing is said of their metrics") {
+  const ReportData data = invented();
+  const std::string page = page_html(compose(data));
+  for (const char* word : {"erplexity", "PSNR", "BLEU", "Task metric", "Metrics of single tasks"})
+    CHECK_FALSE(contains(page, word));
+}
+
+TEST_CASE("the legend of the time breakdown names each part once, the bubble of a pipeline among them") {
+  const ReportData data = invented({.models = six_models, .strategies = {"single", "ddp", "mp-ddp"}});
+  const Figure breakdown = compose(data).breakdown;
+  std::vector<std::string> names;
+  for (const Part& part : breakdown.parts) names.push_back(part.name);
+  CHECK(std::ranges::count(names, "Pipeline bubble") == 1);
+  std::ranges::sort(names);
+  CHECK(std::ranges::adjacent_find(names) == names.end());
+  CHECK(compose(invented()).breakdown.parts.size() == names.size() - 1);  // no stages, no bubble
+}
+
+TEST_CASE("expectations are held against each finished run of the plan, and missed ones named") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  data.plan.expect = {{"mlp", "test", "accuracy", 0.5, std::nullopt},
+                      {"cnn", "validation", "loss", std::nullopt, 1.0},
+                      {"cnn", "test", "accuracy", 0.9, std::nullopt}};
+  for (const char* arm : {"single", "ddp"}) {
+    set_final(data, "mlp", arm, &db::FinalMetrics::test_accuracy, [](int) { return 0.8; });
+    set_final(data, "cnn", arm, &db::FinalMetrics::validation_loss, [](int) { return 0.7; });
+    set_final(data, "cnn", arm, &db::FinalMetrics::test_accuracy,
+              [](int seed) { return seed == 1 ? 0.5 : 0.95; });
+  }
+  final_of(data, "cnn", "ddp", 2).validation_loss = std::nan("");
+  set_status(data, "cnn", "single", 1, "failed");
+  const std::vector<CheckedExpectation> checked = check_expectations(data);
+  REQUIRE(checked.size() == 3);
+  CHECK(checked[0].holds());
+  CHECK(checked[0].values.size() == 6);
+  CHECK(checked[1].values.size() == 5);
+  REQUIRE(checked[1].missed.size() == 1);  // no number is not as expected
+  CHECK(contains(checked[1].missed[0], "cnn ddp seed 2 ("));
+  REQUIRE(checked[2].missed.size() == 1);
+  CHECK(contains(checked[2].missed[0], "cnn ddp seed 1 ("));
+  CHECK(contains(checked[2].missed[0], "has test_accuracy 0.5000"));
+  const std::string page = page_html(compose(data));
+  CHECK(contains(page, "✗ missed by 1 of 5"));
+  CHECK(contains(page, "✓ all as expected"));
+  const std::string markdown = markdown_report(compose(data), {});
+  CHECK(contains(markdown, "✗ missed by 1 of 5\n  - "));
+  CHECK(contains(markdown, ": ✓ all as expected\n"));
+}
+
+TEST_CASE("BLEU is expected from 0 to 100, and runs outside the latest plan are not held against it") {
+  ReportData data = invented({.models = {"seq2seq"}, .strategies = {"single"}, .seeds = 2});
+  data.plan.expect = {{"seq2seq", "test", "bleu", 25, std::nullopt}};
+  set_final(data, "seq2seq", "single", &db::FinalMetrics::test_bleu,
+            [](int seed) { return seed == 0 ? 30.0 : 10.0; });
+  CHECK_FALSE(check_expectations(data).front().holds());
+  data.plan.keys.pop_back();  // seed 1
+  CHECK(check_expectations(data).front().values == std::vector<double>{30});
+  CHECK(check_expectations(data).front().holds());
+}
+
+}  // namespace
+}  // namespace trainyard::reports

@@ -1,0 +1,255 @@
+// Verdicts from invented results: words, families, what is left out and why.
+#include "reports/verdicts/verdict.h"
+
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "reports/content/content.h"
+#include "reports/format/number_text.h"
+#include "reports/verdicts/verdict_text.h"
+#include "tests/reports/support/judged.h"
+
+namespace trainyard::reports {
+namespace {
+
+using Final = db::FinalMetrics;
+
+TEST_CASE("reference case R3 improves the training time, as a change in percent and as a ratio") {
+  const std::vector<double> a{100, 102, 98, 101, 99};
+  const std::vector<double> b{55, 56.5, 54, 55.5, 54.5};
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", &Final::epoch_train_seconds,
+            [&](int seed) { return a[static_cast<std::size_t>(seed)]; });
+  set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
+            [&](int seed) { return b[static_cast<std::size_t>(seed)]; });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.n == 5);
+  // 1/1.8149208364954 − 1, and the ends 1/1.8220121828739 − 1, 1/1.8078570899288 − 1
+  const Change change = change_of(verdict, 0.95);
+  CHECK(change.value == doctest::Approx(100 * (1 / 1.8149208364954 - 1)).epsilon(1e-9));
+  CHECK(change.interval.low == doctest::Approx(100 * (1 / 1.8220121828739 - 1)).epsilon(1e-9));
+  CHECK(change.interval.high == doctest::Approx(100 * (1 / 1.8078570899288 - 1)).epsilon(1e-9));
+  CHECK(effect_text(verdict) == "−44.9 %");
+  CHECK(speed_text(verdict) == "1.81 × as fast");
+}
+
+TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
+  const std::vector<double> d{-.10, .07, -.07, .03, -.10};
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.95; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.95 + d[static_cast<std::size_t>(seed)] / 100; });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.p.equivalent == doctest::Approx(9.5100107918e-5).epsilon(1e-6));
+  CHECK(verdict.adjusted_p == verdict.p.equivalent);
+}
+
+TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "ddp", &Final::epoch_train_seconds, [](int seed) { return 4.0 + 0.01 * seed; });
+  set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 1.0 + 0.001 * seed; });
+  set_final(data, "mlp", "ddp", &Final::validation_loss, [](int seed) { return 1.2 + 0.001 * (seed % 2); });
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").word == Word::deteriorates);
+  const Verdict loss = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(loss.word == Word::deteriorates);
+  CHECK(loss.scale == Scale::log_ratio);
+  CHECK(loss.margin == doctest::Approx(std::log(1.02)));
+}
+
+TEST_CASE("a small loss is compared by differences with the absolute margin") {
+  ReportData data = one_model();
+  // (1.02 − 1) · 0.2 = 0.004 < 0.005; a change of 10 % is 0.02, more than the margin of 0.005
+  set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 0.2 + 0.0001 * seed; });
+  set_final(data, "mlp", "ddp", &Final::validation_loss,
+            [](int seed) { return 0.203 + 0.0001 * (seed % 2); });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(verdict.scale == Scale::absolute);
+  CHECK(verdict.margin == 0.005);
+  CHECK(verdict.word == Word::no_change);
+  CHECK(change_of(verdict, 0.95).value == doctest::Approx(0.00284).epsilon(0.01));
+}
+
+TEST_CASE("a cell with an unfinished planned run is INTERIM and still shows effect and interval") {
+  ReportData data = one_model();
+  set_status(data, "mlp", "ddp", 4, "running");
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::interim);
+  CHECK(verdict.reason == "1 planned run not finished yet");
+  CHECK(verdict.n == 4);
+  CHECK(verdict.estimate.has_value());
+}
+
+TEST_CASE("a failed run is dropped and named, and its cell is judged without it") {
+  ReportData data = one_model();
+  set_status(data, "mlp", "ddp", 4, "failed");
+  run_of(data, "mlp", "ddp", 4).failure = "out of memory";
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.n == 4);
+  REQUIRE(verdict.dropped.size() == 1);
+  CHECK(verdict.dropped.front() == "seed 4: ddp failed: out of memory");
+}
+
+TEST_CASE("each p is labelled with its hypothesis of the three-sided test") {
+  ReportData data = one_model();
+  const auto change_times = [&](double factor) {
+    set_final(data, "mlp", "single", &Final::epoch_train_seconds, [](int seed) { return 100.0 + seed; });
+    set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
+              [=](int seed) { return factor * (100.3 + 1.01 * seed); });
+    return verdict_on(judged(data), "mlp", "train-seconds");
+  };
+  CHECK(change_times(0.5).hypothesis() == "better than the margin");
+  CHECK(change_times(1.0).hypothesis() == "inside the margin");
+  CHECK(change_times(2.0).hypothesis() == "worse than the margin");
+  set_status(data, "mlp", "ddp", 0, "running");  // INTERIM: no p
+  CHECK(change_times(2.0).hypothesis().empty());
+}
+
+TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
+  const ReportData data = one_model(2);
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.word == Word::inconclusive);
+  CHECK(verdict.reason == "only 2 pairs, at least 3 are needed");
+  CHECK_FALSE(verdict.tested);
+}
+
+TEST_CASE("equal differences are compared with the margin and flagged") {
+  ReportData data = one_model();
+  for (const char* arm : {"single", "ddp"}) {
+    set_final(data, "mlp", arm, &Final::test_accuracy, [](int seed) { return 0.9 + 0.01 * seed; });
+  }
+  const Verdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
+  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.constant);
+  CHECK(verdict.reason == "all differences are equal: compared with the margin, not tested");
+  CHECK_FALSE(verdict.p_value().has_value());
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").p_value().has_value());
+}
+
+// Differences of validation accuracy, in points, around δ = 0.5: 2p₊ = 0.029867 (SciPy), so that at the first
+// look, 0.04, one cell alone decides and two together do not.
+void set_borderline(ReportData& data, const std::string& model) {
+  const std::vector<double> d{0.55, 0.60, 0.65, 0.70, 0.85};
+  set_final(data, model, "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, model, "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
+}
+
+TEST_CASE("Holm corrects over the cells of one metric and one arm") {
+  ReportData alone = one_model();
+  set_borderline(alone, "mlp");
+  const Verdict single = verdict_on(judged(alone), "mlp", "validation-accuracy");
+  CHECK(single.p.cell == doctest::Approx(0.029866968372355415).epsilon(1e-6));
+  CHECK(single.word == Word::improves);
+  CHECK(single.adjusted_p == single.p.cell);
+
+  ReportData two = invented({.models = {"mlp", "cnn"}});
+  set_borderline(two, "mlp");
+  set_borderline(two, "cnn");
+  const Verdict corrected = verdict_on(judged(two), "mlp", "validation-accuracy");
+  CHECK(corrected.adjusted_p == doctest::Approx(2 * single.p.cell));
+  CHECK(corrected.word == Word::inconclusive);
+}
+
+TEST_CASE("another arm is another family, and an INTERIM cell counts in its family") {
+  ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "other"}});
+  set_borderline(data, "mlp");
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(verdict_on(cells, "mlp", "validation-accuracy").adjusted_p <
+        0.05);  // cnn's p is smaller: not doubled
+  set_status(data, "cnn", "ddp", 0, "planned");
+  const Verdict beside_interim = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(beside_interim.adjusted_p == doctest::Approx(2 * beside_interim.p.cell));
+}
+
+TEST_CASE("an inconclusive cell says how many seeds would do, as a planning value") {
+  ReportData data = one_model();
+  const std::vector<double> d{-0.9, 0.6, 0.1, -0.4, 0.7};
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
+  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.word == Word::inconclusive);
+  REQUIRE(verdict.seeds_needed.has_value());
+  CHECK(*verdict.seeds_needed > 5);
+  CHECK(verdict.reason.find("planning value") != std::string::npos);
+}
+
+TEST_CASE("unpaired arms are compared with Welch's test") {
+  ReportData data = one_model();
+  data.plan.compare.front().pair.clear();
+  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  REQUIRE(verdict.estimate.has_value());
+  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.estimate->freedom > 4);  // a paired test would have exactly 4
+}
+
+TEST_CASE("a further varied axis makes cells of its own, with unique safe names") {
+  ReportData data = one_model();
+  data.plan.varied.emplace_back("batch");
+  const ReportData other = one_model();
+  for (db::RunSummary run : other.runs) {
+    run.run_key[0] = 'X';
+    run.axes["batch"] = std::int64_t{64};
+    data.history.front().keys.push_back(run.run_key);
+    data.runs.push_back(run);
+  }
+  const std::vector<CellVerdicts> cells = judged(data);
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[0].cell.label == "MLP, batch 128");
+  CHECK(cells[1].cell.label == "MLP, batch 64");
+  CHECK(cells[0].cell.slug == "mlp-batch-128");
+  CHECK(slug_of("../../etc/passwd") == "etc-passwd");
+}
+
+TEST_CASE("runs of an older plan are kept, whatever part of the file was run last") {
+  ReportData data = invented({.models = {"mlp", "cnn"}});
+  plan_again(data, {run_of(data, "mlp", "ddp", 0).run_key});  // run --where
+  CHECK(judged(data).size() == 2);
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 5);
+  CHECK(verdict_on(judged(data), "cnn", "train-seconds").n == 5);
+}
+
+TEST_CASE("an arm that is planned again as another training has only the new runs") {
+  ReportData data = one_model(6);
+  for (db::RunSummary& run : data.runs) run.axes["epochs"] = std::int64_t{run.seed < 3 ? 1 : 6};
+  plan_again(data, keys_of_seeds(data, 3, 5));
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().cell.baseline.runs.size() == 3);
+  CHECK(verdict_on(cells, "mlp", "train-seconds").look == 1);
+  CHECK(verdict_on(cells, "mlp", "train-seconds").looks == 1);
+}
+
+TEST_CASE("an arm that the file has no longer is compared no longer") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "other"}});
+  std::vector<std::string> kept;
+  for (const db::RunSummary& run : data.runs)
+    if (run.strategy != "other") kept.push_back(run.run_key);
+  plan_again(data, kept);
+  CHECK(judged(data).front().cell.arms.size() == 2);
+  data.history.back().toml = "edited";
+  CHECK(judged(data).front().cell.arms.size() == 1);
+}
+
+TEST_CASE("the published table takes validation metrics and train time, and marks a contradiction") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "ddp", &Final::train_accuracy, [](int seed) { return 0.99 + 0.0001 * seed; });
+  set_final(data, "mlp", "single", &Final::train_accuracy,
+            [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy, [](int seed) { return 0.90 + 0.0001 * seed; });
+  set_final(data, "mlp", "single", &Final::validation_accuracy,
+            [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
+  const PublishedTable table = published_table({data.plan.compare.front(), judged(data)});
+  REQUIRE(table.rows.size() == 5);
+  CHECK(table.rows[2].first == "deteriorates");
+  CHECK(table.rows[2].second.at(MetricKind::accuracy) == std::vector<std::string>{"MLP †"});
+  CHECK(table.rows[0].second.at(MetricKind::time) == std::vector<std::string>{"MLP"});
+  CHECK(table.marked);
+}
+
+}  // namespace
+}  // namespace trainyard::reports

@@ -1,0 +1,126 @@
+// Ranks that wait for one another in shared memory, in the moment in which one of them leaves or runs out of
+// time.
+#include "runner/communicator/shared_group.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <unistd.h>
+
+#include "runner/communicator/communicator.h"
+#include "tests/runner/communicator/transports.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+
+namespace {
+
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+
+using Ranks = std::array<std::unique_ptr<SharedGroup>, 2>;
+
+Ranks two_ranks(std::chrono::milliseconds timeout) {
+  const Store store = c10::make_intrusive<c10d::HashStore>();
+  Ranks ranks;
+  std::thread other([&] { ranks[1] = SharedGroup::meet(store, "test", {1, 2, true, timeout}); });
+  ranks[0] = SharedGroup::meet(store, "test", {0, 2, true, timeout});
+  other.join();
+  for (const auto& rank : ranks) REQUIRE(rank);
+  return ranks;
+}
+
+// Linux on Arm has pages of 4, 16 or 64 KiB.
+TEST_CASE(
+    "the data of each rank begins on a page and has room for the host's memory, however large a page is") {
+  constexpr std::size_t kibibyte = 1024, gibibyte = kibibyte * kibibyte * kibibyte;
+  for (const std::size_t page : {4 * kibibyte, 16 * kibibyte, 64 * kibibyte}) {
+    for (const int ranks : {1, 2, 3, 16}) {
+      CAPTURE(page);
+      CAPTURE(ranks);
+      const auto places = SharedGroup::places_of(ranks, {.bytes = page, .count = 8 * gibibyte / page});
+      CHECK(places.parts % page == 0);
+      CHECK(places.part_bytes == 8 * gibibyte);
+      CHECK(places.part_bytes % page == 0);
+      CHECK(places.bytes == places.parts + static_cast<std::size_t>(ranks) * 8 * gibibyte);
+      CHECK(places.states % 64 == 0);
+      CHECK(places.contributions % 64 == 0);
+      CHECK(places.messages % alignof(Message) == 0);
+      const auto count = static_cast<std::size_t>(ranks);
+      CHECK(places.parts >= places.messages + count * count * messages_under_way * sizeof(Message));
+    }
+  }
+}
+
+TEST_CASE("the pages are those that the system says, and ranks share memory that is laid out by them") {
+  const Pages pages = pages_of_host();
+  CHECK(pages.bytes == static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  const Ranks ranks = two_ranks(std::chrono::seconds(60));
+  for (int r = 0; r < 2; ++r)
+    CHECK(reinterpret_cast<std::uintptr_t>(ranks[0]->data(r, 0)) % pages.bytes == 0);
+  CHECK(ranks[0]->memory()->size() == SharedGroup::places_of(2, pages).bytes);
+}
+
+// A rank that waits looks again and again: in haste at first, and later also whether the other is still
+// there.
+TEST_CASE("a rank that does its part and leaves right after it was missed has not left without it") {
+  for (const int last :
+       {1, SharedGroup::quick_looks, SharedGroup::quick_looks + 1, SharedGroup::quick_looks + 3}) {
+    CAPTURE(last);
+    Ranks ranks = two_ranks(std::chrono::seconds(60));
+    int looks = 0;
+    const auto missing = [&]() -> std::optional<int> {
+      if (!ranks[1]) return std::nullopt;
+      if (++looks == last) ranks[1].reset();
+      return 1;
+    };
+    CHECK_NOTHROW(ranks[0]->wait("a test", missing));
+  }
+}
+
+TEST_CASE("a rank that came while the one that waits for it was held up beyond the time limit has come") {
+  for (const int last : {1, SharedGroup::quick_looks, SharedGroup::quick_looks + 1}) {
+    CAPTURE(last);
+    const Ranks ranks = two_ranks(std::chrono::milliseconds(20));
+    int looks = 0;
+    const auto missing = [&]() -> std::optional<int> {
+      if (looks++ >= last) return std::nullopt;
+      if (looks == last) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      return 1;
+    };
+    CHECK_NOTHROW(ranks[0]->wait("a test", missing));
+  }
+}
+
+TEST_CASE("a rank that left without its part is named, and so is one that never comes") {
+  Ranks ranks = two_ranks(std::chrono::milliseconds(20));
+  const auto never = []() -> std::optional<int> { return 1; };
+  CHECK_THROWS_WITH_AS(ranks[0]->wait("a test", never),
+                       "rank 0: a test failed: rank 1 did not answer in time", CommunicationError);
+  ranks[1].reset();
+  CHECK_THROWS_WITH_AS(ranks[0]->wait("a test", never), "rank 0: a test failed: rank 1 has left",
+                       CommunicationError);
+}
+
+TEST_CASE("a rank that does not come within the time limit is named") {
+  struct CountDown {
+    std::latch& latch;
+    ~CountDown() { latch.count_down(); }
+  };
+  std::latch given_up(1);
+  const auto errors = errors_of(
+      transport_named("shared memory"), 2,
+      [&](Communicator& communicator) {
+        if (communicator.rank() == 1) return given_up.wait();
+        const CountDown at_its_end{given_up};
+        communicator.barrier();
+      },
+      std::chrono::milliseconds(100));
+  CHECK(errors[0] == "rank 0: barrier failed: rank 1 did not answer in time");
+}
+
+}  // namespace

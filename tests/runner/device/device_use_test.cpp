@@ -1,0 +1,110 @@
+// The energy counter of a GPU through a library that is opened at run time, which stands in for the driver's;
+// and what a record says of an epoch's devices.
+#include "runner/device/device_use.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <dlfcn.h>
+
+#include "runner/device/gpu_energy.h"
+#include "runner/training/rank_records.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/launched_ranks.h"
+#include "tests/support/scratch_folder.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+using trainyard::tests::ScratchFolder;
+
+// The counters of the stand-in, while it lives.
+class Counters {
+ public:
+  explicit Counters(const std::string& text) {
+    write(text);
+    ::setenv("FAKE_NVML_COUNTERS", file().c_str(), 1);
+  }
+  ~Counters() { ::unsetenv("FAKE_NVML_COUNTERS"); }
+  Counters(const Counters&) = delete;
+  Counters& operator=(const Counters&) = delete;
+  void write(const std::string& text) const { std::ofstream(file()) << text; }
+
+ private:
+  std::filesystem::path file() const { return folder_.path() / "counters"; }
+  ScratchFolder folder_;
+};
+
+std::vector<nlohmann::json> record_epoch(const std::filesystem::path& folder, const DeviceUse& use) {
+  const experiments::Launch launch = launch_of(folder, 1, 1);
+  const Task& task = find_task("classification");
+  RankRecords records(launch, 0);
+  records.epoch({1, 1.5, 0, 0.5, {}, {}, use, MetricSums(task), MetricSums(task)});
+  return records_of(launch, 0);
+}
+
+}  // namespace
+
+TEST_CASE("the joules of a GPU are those of its own counter, found by its UUID") {
+  const Counters counters("GPU-a 1500\nGPU-b 2000250\n");
+  const auto first = GpuEnergy::of("GPU-a", FAKE_NVML), second = GpuEnergy::of("GPU-b", FAKE_NVML);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->joules().value() == 1.5);
+  CHECK(second->joules().value() == 2000.25);
+  counters.write("GPU-b 2000500\nGPU-a 1501\n");
+  CHECK(first->joules().value() == 1.501);
+  CHECK(second->joules().value() == 2000.5);
+}
+
+TEST_CASE("no library, no driver, no such GPU and no counter in it are no number, and no error") {
+  CHECK_FALSE(GpuEnergy::of("GPU-a", "libno-such-library.so.1"));
+  CHECK_FALSE(GpuEnergy::of("GPU-a", "/lib/x86_64-linux-gnu/libc.so.6"));  // a library of something else
+  CHECK_FALSE(GpuEnergy::of("GPU-a", FAKE_NVML));                          // it does not start
+  const Counters counters("GPU-old unsupported\n");
+  CHECK_FALSE(GpuEnergy::of("GPU-a", FAKE_NVML));
+  CHECK_FALSE(GpuEnergy::of("GPU-old", FAKE_NVML));
+}
+
+TEST_CASE("the library is asked for under the name that the driver installs it by") {
+  const Counters counters("GPU-of-this-test 7000\n");
+  void* loaded = ::dlopen(FAKE_NVML, RTLD_NOW);  // one that is loaded already is found by its own name
+  REQUIRE(loaded != nullptr);
+  const auto found = GpuEnergy::of("GPU-of-this-test");
+  REQUIRE(found);
+  CHECK(found->joules().value() == 7);
+  ::dlclose(loaded);
+}
+
+TEST_CASE("an epoch's energy is what the counter gained between the beginning and the end of its training") {
+  const Counters counters("GPU-a 1000\n");
+  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML));
+  meter.training_begins();
+  counters.write("GPU-a 251000\n");
+  meter.training_ends();
+  counters.write("GPU-a 999000\n");  // validation
+  CHECK(meter.use().energy_joules.value() == 250);
+  CHECK(meter.use().energy_device == "GPU-a");
+  meter.training_begins();
+  CHECK_FALSE(meter.use().energy_joules);
+  counters.write("GPU-a 1000\n");  // the driver was loaded again: no difference means anything
+  meter.training_ends();
+  CHECK_FALSE(meter.use().energy_joules);
+  meter.training_begins();
+  counters.write("GPU-a unsupported\n");
+  meter.training_ends();
+  CHECK_FALSE(meter.use().energy_joules);
+}
+
+TEST_CASE("a record of an epoch names energy, device and memory where they were measured, and only there") {
+  const ScratchFolder with, without;
+  const auto measured = record_epoch(with.path(), {250.5, "GPU-a", std::int64_t{7} << 30}).at(0);
+  CHECK(measured.at("energy_joules") == 250.5);
+  CHECK(measured.at("energy_device") == "GPU-a");
+  CHECK(measured.at("peak_device_bytes") == std::int64_t{7} << 30);
+  const auto nothing = record_epoch(without.path(), DeviceMeter(at::kCPU).use()).at(0);
+  for (const char* member : {"energy_joules", "energy_device", "peak_device_bytes"})
+    CHECK_FALSE(nothing.contains(member));
+}

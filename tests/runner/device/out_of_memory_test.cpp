@@ -1,0 +1,46 @@
+// What is said when there is no memory left.
+#include "runner/device/out_of_memory.h"
+
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/replicas.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+TEST_CASE("what could not be allocated is read from what LibTorch says, on either device") {
+  CHECK(bytes_refused(
+            "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 139.72 GiB") ==
+        std::int64_t{5} << 29);
+  CHECK(bytes_refused("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; …)") == std::int64_t{20}
+                                                                                           << 20);
+  CHECK(!bytes_refused("mat1 and mat2 shapes cannot be multiplied"));
+  std::string said;
+  try {
+    at::empty({std::int64_t{1} << 50}, at::kByte);  // 1 PiB
+  } catch (const c10::Error& error) {
+    said = error.what_without_backtrace();
+  }
+  CHECK(bytes_refused(said) == std::int64_t{1} << 50);
+}
+
+TEST_CASE("a run that does not fit says model, batch, what it takes and what there is") {
+  experiments::Run run = testing::run_of("vgg11", 2);
+  run.global_batch = 4096;
+  run.gradient_accumulation = 2;
+  CHECK(
+      out_of_memory(run, "cuda:0", std::int64_t{4} << 30, {std::int64_t{137} << 30, std::int64_t{140} << 30})
+          .what() ==
+      std::string(
+          "vgg11 with a batch of 4096 (1024 at a time) does not fit into the memory of cuda:0: it needs "
+          "141.00 "
+          "GiB or more (137.00 GiB and then 4.00 GiB), and there are 140.00 GiB; take a smaller batch, "
+          "gradient_accumulation, or more stages"));
+  CHECK(
+      std::string(out_of_memory(testing::run_of("mlp", 1), "cpu", std::int64_t{1} << 31, {}).what())
+          .starts_with(
+              "mlp with a batch of 128 does not fit into the memory of cpu: 2.00 GiB more could not be had"));
+}
+
+}  // namespace

@@ -1,0 +1,126 @@
+// Expected values are PyTorch's 2.13 in float64, printed by its own optimizers, schedulers and
+// clip_grad_norm_.
+#include "runner/optimizer/optimizer.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "runner/gradients/clipping.h"
+#include "runner/optimizer/learning_rate.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+void check_close(const at::Tensor& found, const std::vector<double>& expected) {
+  const at::Tensor flat = found.flatten();
+  REQUIRE(flat.numel() == static_cast<std::int64_t>(expected.size()));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    CHECK(flat[static_cast<std::int64_t>(i)].item<double>() ==
+          doctest::Approx(expected[i]).epsilon(1e-12).scale(0));
+  }
+}
+
+// 1, −2, 3 after 6 steps with gradients sin(step + place), the learning rate 0.1 and from the fourth step on
+// 0.02.
+at::Tensor after_six_steps(const std::string& kind, double momentum, double weight_decay) {
+  at::Tensor parameter = at::tensor({1., -2., 3.}, at::kDouble);
+  const auto optimizer = make_optimizer(
+      {.kind = kind, .learning_rate = 0.1, .momentum = momentum, .weight_decay = weight_decay}, {parameter});
+  for (int step = 0; step < 6; ++step) {
+    if (step == 3) optimizer->set_learning_rate(0.02);
+    optimizer->step({at::tensor({std::sin(step), std::sin(step + 1), std::sin(step + 2)}, at::kDouble)});
+  }
+  return parameter;
+}
+
+std::vector<double> rates(const experiments::Run& run) {
+  std::vector<double> each;
+  for (std::int64_t epoch = 1; epoch <= run.epochs; ++epoch) each.push_back(learning_rate_at(run, epoch));
+  return each;
+}
+
+void check_rates(const experiments::Run& run, const std::vector<double>& expected) {
+  check_close(at::tensor(rates(run), at::kDouble), expected);
+}
+
+}  // namespace
+
+TEST_CASE("sgd, adam and adamw step as PyTorch's do, also after the learning rate changed") {
+  check_close(after_six_steps("sgd", 0.9, 0.01),
+              {0.7005691865476591, -2.394800079686774, 2.8232692199864386});
+  check_close(after_six_steps("adam", 0, 0.02), {0.7173290622939292, -2.279587512749028, 2.8166282906952054});
+  check_close(after_six_steps("adamw", 0, 0.02),
+              {0.8139682064277636, -2.2694495860135486, 2.811666385372489});
+  check_close(after_six_steps("adamw", 0, 0), {0.8207931371367989, -2.284754205287503, 2.8324415026719727});
+}
+
+TEST_CASE("the learning rates of an epoch are those of StepLR and CosineAnnealingLR") {
+  experiments::Run run;
+  run.epochs = 7;
+  run.optimizer.learning_rate = 0.4;
+  CHECK(rates(run) == std::vector<double>(7, 0.4));
+  run.optimizer.schedule = "step";
+  run.optimizer.schedule_epochs = 3;
+  run.optimizer.schedule_factor = 0.5;
+  check_rates(run, {0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.1});
+  run.optimizer.schedule = "cosine";
+  check_rates(run, {0.4, 0.38019377358048384, 0.32469796037174675, 0.2445041867912629, 0.15549581320873715,
+                    0.07530203962825331, 0.019806226419516192});
+}
+
+TEST_CASE("a learning rate that is scaled with the replicas' batch is scaled in every epoch") {
+  experiments::Run run;
+  run.epochs = 2;
+  run.optimizer.learning_rate = 0.1;
+  run.batch_size = 32;
+  run.batch_per = "replica";
+  run.strategy.replicas = 4;
+  run.global_batch = 128;
+  run.learning_rate_scaling = "linear";
+  run.optimizer.schedule = "cosine";
+  check_rates(run, {0.4, 0.2});
+}
+
+TEST_CASE("an unknown schedule is an error that lists those there are") {
+  experiments::Run run;
+  run.optimizer.schedule = "cosin";
+  CHECK_THROWS_WITH_AS(learning_rate_at(run, 1), doctest::Contains("did you mean \"cosine\"?"), UserError);
+}
+
+TEST_CASE("gradients are clipped by the norm of all together, wherever their stage is") {
+  const auto first = [] { return at::tensor({1., -2., 3., 0.5}, at::kDouble).view({2, 2}); };
+  const auto second = [] { return at::tensor({0.25, -4., 1.5}, at::kDouble); };
+  const std::vector<double> first_clipped{0.43810787756290515, -0.8762157551258103, 1.3143236326887155,
+                                          0.21905393878145257};
+  const std::vector<double> second_clipped{0.10952696939072629, -1.7524315102516206, 0.6571618163443578};
+  constexpr double norm = 5.706356105256663;
+
+  SUBCASE("on one device") {
+    const std::vector<at::Tensor> gradients{first(), second()};
+    CHECK(clip_gradients(gradients, 2.5, [](double own) { return own; }) ==
+          doctest::Approx(norm).epsilon(1e-14));
+    check_close(gradients[0], first_clipped);
+    check_close(gradients[1], second_clipped);
+  }
+  SUBCASE("on two stages, each adding the squares of the other") {
+    const at::Tensor ours = first(), theirs = second();
+    CHECK(clip_gradients({ours}, 2.5, [](double own) { return own + 0.0625 + 16 + 2.25; }) ==
+          doctest::Approx(norm).epsilon(1e-14));
+    CHECK(clip_gradients({theirs}, 2.5, [](double own) { return own + 1 + 4 + 9 + 0.25; }) ==
+          doctest::Approx(norm).epsilon(1e-14));
+    check_close(ours, first_clipped);
+    check_close(theirs, second_clipped);
+  }
+  SUBCASE("not where the norm is small enough") {
+    const at::Tensor gradient = first();
+    clip_gradients({gradient}, 100, [](double own) { return own; });
+    CHECK(at::equal(gradient, first()));
+  }
+  SUBCASE("a stage without parameters still tells its norm") {
+    CHECK(clip_gradients({}, 1, [](double own) { return own + 4; }) == 2);
+  }
+}

@@ -1,0 +1,187 @@
+// The parity table: every model under every strategy is the training that it claims to be. Ranks are held
+// against the virtual mesh (runner/parity/virtual_mesh.h): in float64 over 20 steps, in float32 in the first
+// step, where rounding cannot have grown yet. Each test case is an entry of ctest.
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include <ATen/Parallel.h>
+
+#include "models/catalogue.h"
+#include "runner/gradients/row_gradient.h"
+#include "runner/parity/parameter_check.h"
+#include "runner/parity/virtual_mesh.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/parity_cases.h"
+#include "tests/runner/support/replicas.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+
+using Tensors = std::map<std::string, at::Tensor>;  // by name of the parameter
+
+struct Trained {
+  std::vector<double> losses;  // mean over the global batch, of each step
+  Tensors gradients;           // of the last step
+  Tensors parameters;
+};
+
+// The samples of each step and their weight: 13 a step, of 40, so that the last step of an epoch has one
+// sample and all parts but one are empty.
+constexpr std::int64_t global_batch = 13;
+constexpr std::int64_t samples = 3 * global_batch + 1;
+
+class Steps {
+ public:
+  Steps(const SplitData& data, std::uint64_t seed)
+      : data_(data), seed_(seed), whole_(data.size(), global_batch, 0, 1) {}
+  at::Tensor places(int step) const {
+    const at::Tensor order = epoch_order(data_, global_batch, seed_, 1 + step / whole_.steps());
+    const Part part = whole_.global_batch(step % whole_.steps());
+    return order.slice(0, part.begin, part.end);
+  }
+
+ private:
+  const SplitData& data_;
+  std::uint64_t seed_;
+  Sampler whole_;
+};
+
+void put(Tensors& into, const networks::Network& network, const std::vector<at::Tensor>& gradients,
+         Tensors& grads) {
+  const auto parameters = network.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    into[parameters[i].name] = parameters[i].value.detach().to(at::kDouble).clone();
+    grads[parameters[i].name] = whole(gradients[i]).to(at::kDouble).clone();
+  }
+}
+
+Trained train_virtually(const ParityModel& model, const experiments::Run& run, const Mesh& mesh,
+                        std::int64_t micro_batches, int steps, at::ScalarType dtype) {
+  at::set_num_threads(1);  // as ranks have; more only wait for one another in tensors this small
+  VirtualMesh virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
+  const auto data = data_of(model, samples, dtype, virtual_mesh.network().channels_last);
+  const Steps all(*data, run.seed);
+  Trained trained;
+  for (int step = 0; step < steps; ++step) {
+    const at::Tensor places = all.places(step);
+    trained.losses.push_back(virtual_mesh.step(*data, places, data->weight(places)));
+  }
+  put(trained.parameters, virtual_mesh.network(), virtual_mesh.gradients(), trained.gradients);
+  return trained;
+}
+
+Trained train_on_ranks(const ParityModel& model, const experiments::Run& run, const Mesh& mesh, int steps,
+                       at::ScalarType dtype) {
+  Trained trained;
+  trained.losses.resize(static_cast<std::size_t>(steps));
+  std::mutex mutex;
+  run_mesh(mesh, [&](const Connections& ranks) {
+    Trainer trainer(run, model.input, ranks, dtype);
+    const auto data = data_of(model, samples, dtype, trainer.network().channels_last);
+    const Steps all(*data, run.seed);
+    for (int step = 0; step < steps; ++step) {
+      const at::Tensor places = all.places(step);
+      const Part part = part_of({0, places.size(0)}, ranks.position.replica, mesh.replicas);
+      const std::int64_t weight = data->weight(places);
+      trainer.step(*data, places.slice(0, part.begin, part.end), weight);
+      const std::lock_guard lock(mutex);
+      trained.losses[static_cast<std::size_t>(step)] +=
+          trainer.take_metrics().loss() / static_cast<double>(weight);
+    }
+    check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+    const auto gradients = trainer.gradients();
+    const std::lock_guard lock(mutex);
+    if (ranks.position.replica == 0) put(trained.parameters, trainer.network(), gradients, trained.gradients);
+  });
+  return trained;
+}
+
+void check_equal_training(const Trained& many, const Trained& one) {
+  CHECK(one.losses.front() != one.losses.back());
+  REQUIRE(many.losses.size() == one.losses.size());
+  for (std::size_t step = 0; step < one.losses.size(); ++step) {
+    CAPTURE(step);
+    CHECK(std::abs(many.losses[step] - one.losses[step]) <= 1e-11 * std::abs(one.losses[step]));
+  }
+  REQUIRE(many.parameters.size() == one.parameters.size());
+  for (const auto& each : one.parameters) {
+    CAPTURE(each.first);
+    CHECK(largest(many.parameters.at(each.first) - each.second) <= 1e-7 * largest(each.second));
+  }
+}
+
+void check_equal_first_step(const Trained& many, const Trained& one) {
+  CHECK(std::abs(many.losses.at(0) - one.losses.at(0)) <= 1e-5 * std::abs(one.losses.at(0)));
+  double squares = 0;
+  for (const auto& [name, gradient] : one.gradients) squares += std::pow(euclidean_norm(gradient), 2);
+  CHECK(squares > 0);
+  REQUIRE(many.gradients.size() == one.gradients.size());
+  for (const auto& each : one.gradients) {
+    CAPTURE(each.first);
+    CHECK(euclidean_norm(many.gradients.at(each.first) - each.second) <=
+          1e-4 * euclidean_norm(each.second) + 1e-6 * std::sqrt(squares));
+  }
+}
+
+void check_parity(const std::string& model_name, const experiments::Strategy& strategy) {
+  const ParityModel model = parity_model(model_name);
+  const experiments::Run run = parity_run(model, strategy);
+  const Mesh mesh{static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
+  const std::int64_t micro_batches = strategy.micro_batches;
+  constexpr int steps = 20;
+
+  const Trained virtual_mesh = train_virtually(model, run, mesh, micro_batches, steps, at::kDouble);
+  check_equal_training(train_on_ranks(model, run, mesh, steps, at::kDouble), virtual_mesh);
+  if (!model.batch_norm) {
+    check_equal_training(virtual_mesh, train_virtually(model, run, {1, 1}, 1, steps, at::kDouble));
+  }
+  check_equal_first_step(train_on_ranks(model, run, mesh, 1, at::kFloat),
+                         train_virtually(model, run, mesh, micro_batches, 1, at::kFloat));
+}
+
+experiments::Strategy strategy(const char* kind, std::int64_t replicas, std::int64_t stages,
+                               const char* schedule, std::int64_t micro_batches) {
+  return {.name = kind,
+          .kind = kind,
+          .replicas = replicas,
+          .stages = stages,
+          .schedule = schedule,
+          .micro_batches = micro_batches,
+          .boundaries = {}};
+}
+
+}  // namespace
+
+#define MODEL_UNDER_EVERY_STRATEGY(model)                        \
+  TEST_CASE(model ".single") {                                   \
+    check_parity(model, strategy("single", 1, 1, "", 1));        \
+  }                                                              \
+  TEST_CASE(model ".ddp-2") {                                    \
+    check_parity(model, strategy("ddp", 2, 1, "", 1));           \
+  }                                                              \
+  TEST_CASE(model ".ddp-3") {                                    \
+    check_parity(model, strategy("ddp", 3, 1, "", 1));           \
+  }                                                              \
+  TEST_CASE(model ".mp-2") {                                     \
+    check_parity(model, strategy("mp", 1, 2, "", 1));            \
+  }                                                              \
+  TEST_CASE(model ".gpipe-2x4") {                                \
+    check_parity(model, strategy("pipeline", 1, 2, "gpipe", 4)); \
+  }                                                              \
+  TEST_CASE(model ".1f1b-2x4") {                                 \
+    check_parity(model, strategy("pipeline", 1, 2, "1f1b", 4));  \
+  }                                                              \
+  TEST_CASE(model ".mp-ddp-2x2") {                               \
+    check_parity(model, strategy("mp-ddp", 2, 2, "1f1b", 2));    \
+  }
+
+MODEL_UNDER_EVERY_STRATEGY("mlp")
+MODEL_UNDER_EVERY_STRATEGY("cnn")
+MODEL_UNDER_EVERY_STRATEGY("vgg11")
+MODEL_UNDER_EVERY_STRATEGY("nbow")
+MODEL_UNDER_EVERY_STRATEGY("seq2seq")
+MODEL_UNDER_EVERY_STRATEGY("conv-autoencoder")

@@ -1,0 +1,55 @@
+// A graph that does on the CPU what a GPU's does: nothing while it is captured, the step again in each
+// replay.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+#include "runner/trainer/captured_steps.h"
+
+namespace trainyard::runner::testing {
+
+struct Counts {
+  int captured = 0;
+  int replayed = 0;
+};
+
+class FakeGraph final : public StepGraph {
+ public:
+  explicit FakeGraph(Counts& counts) : counts_(counts) {}
+  void capture(const std::function<void()>& work) override {
+    work_ = work;
+    ++counts_.captured;
+  }
+  void replay() override {
+    work_();
+    ++counts_.replayed;
+  }
+  std::unique_ptr<TimeMark> mark() override { return nullptr; }  // nobody asks: the CPU has no timeline
+
+ private:
+  Counts& counts_;
+  std::function<void()> work_;
+};
+
+// CUDA refuses what is to be captured, or NCCL does.
+class BrokenGraph final : public StepGraph {
+ public:
+  explicit BrokenGraph(bool nccl = false) : nccl_(nccl) {}
+  void capture(const std::function<void()>&) override {
+    if (nccl_) throw CommunicationError("rank 1: all-reduce failed: unhandled cuda error\nLast error:");
+    TORCH_CHECK(false, "operation not permitted\nin file x");
+  }
+  void replay() override { throw std::logic_error("replayed what was not captured"); }
+  std::unique_ptr<TimeMark> mark() override { return nullptr; }
+
+ private:
+  bool nccl_;
+};
+
+inline MakeGraph fake_graphs(Counts& counts) {
+  return [&counts] { return std::make_unique<FakeGraph>(counts); };
+}
+
+}  // namespace trainyard::runner::testing

@@ -1,0 +1,19 @@
+// Marks of a clock that a test moves.
+#pragma once
+
+#include "runner/device/device_timeline.h"
+
+namespace trainyard::runner::testing {
+
+// The device is done with all work that came before `now`.
+struct FakeMark final : TimeMark {
+  FakeMark(double at, const double& now) : at_(at), now_(now) {}
+  bool passed() const override { return at_ <= now_; }
+  double seconds_after(const TimeMark& earlier) const override {
+    return at_ - static_cast<const FakeMark&>(earlier).at_;
+  }
+  double at_;
+  const double& now_;
+};
+
+}  // namespace trainyard::runner::testing

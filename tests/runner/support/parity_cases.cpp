@@ -1,0 +1,137 @@
+#include "tests/runner/support/parity_cases.h"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "models/catalogue.h"
+#include "models/samples/vocabulary.h"
+#include "runner/data/task.h"
+#include "tests/runner/support/replicas.h"
+
+namespace trainyard::runner::testing {
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+constexpr models::ImageShape small_image{.channels = 2, .height = 9, .width = 8};
+
+std::int64_t between(std::mt19937& numbers, std::int64_t low, std::int64_t high) {  // both included
+  return low + static_cast<std::int64_t>(numbers() % static_cast<unsigned>(high - low + 1));
+}
+
+// Words of a vocabulary, without special tokens.
+std::vector<std::int32_t> random_words(std::mt19937& numbers, std::int64_t vocabulary) {
+  std::vector<std::int32_t> words(static_cast<std::size_t>(between(numbers, 1, 7)));
+  for (std::int32_t& word : words) {
+    word = static_cast<std::int32_t>(between(numbers, models::end_token + 1, vocabulary - 1));
+  }
+  return words;
+}
+
+models::Texts random_texts(const models::InputShape& input, std::int64_t samples) {
+  std::mt19937 numbers(1);
+  models::Texts texts;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    texts.tokens.append(random_words(numbers, input.vocabulary));
+    texts.labels.push_back(static_cast<std::uint8_t>(between(numbers, 0, input.classes - 1)));
+  }
+  return texts;
+}
+
+models::TextPairs random_pairs(const models::InputShape& input, std::int64_t samples) {
+  std::mt19937 numbers(1);
+  models::TextPairs pairs;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    auto source = random_words(numbers, input.vocabulary);
+    auto target = random_words(numbers, input.target_vocabulary);
+    source.push_back(models::end_token);
+    target.insert(target.begin(), models::begin_token);
+    target.push_back(models::end_token);
+    pairs.source.append(source);
+    pairs.target.append(target);
+  }
+  return pairs;
+}
+
+models::Samples random_samples(const models::InputShape& input, std::int64_t samples) {
+  if (input.target_vocabulary > 0) return random_pairs(input, samples);
+  if (input.vocabulary > 0) return random_texts(input, samples);
+  return random_images(input.image, samples, input.classes);
+}
+
+models::Hyperparameters with(const std::string& model, const models::Hyperparameters& changes) {
+  models::Hyperparameters values;
+  for (const models::Parameter& parameter : models::find_model(model).hyperparameters) {
+    values[parameter.name] = parameter.fallback.value();
+  }
+  for (const auto& [name, value] : changes) values.at(name) = value;
+  return values;
+}
+
+// Cut in different places, so that different activations pass between stages.
+std::int64_t boundary(const experiments::Strategy& strategy, std::int64_t layers) {
+  if (strategy.schedule.empty() || strategy.replicas > 1) return layers / 2;
+  return strategy.schedule == "gpipe" ? std::max<std::int64_t>(1, layers / 3) : layers - 1 - layers / 5;
+}
+
+}  // namespace
+
+ParityModel parity_model(const std::string& name) {
+  const models::InputShape images{.image = small_image, .classes = 10};
+  const models::InputShape texts{.image = {0, 0, 0}, .classes = 2, .vocabulary = 23};
+  const models::InputShape pairs{.image = {0, 0, 0}, .vocabulary = 23, .target_vocabulary = 19};
+  if (name == "mlp") return {name, with(name, {{"hidden", Integers{11, 9}}}), images};
+  if (name == "cnn") {
+    return {name, with(name, {{"channels", Integers{3, 5}}, {"hidden", Integers{11}}}), images};
+  }
+  if (name == "vgg11") {
+    const models::Hyperparameters small{{"width", std::int64_t{4}},
+                                        {"head", std::string("paper")},
+                                        {"head_width", std::int64_t{12}},
+                                        {"dropout", 0.3}};
+    return {name, with(name, small), {.image = {3, 32, 32}, .classes = 10}, true};
+  }
+  if (name == "nbow") {
+    return {name, with(name, {{"embedding", std::int64_t{9}}, {"dropout", 0.3}}), texts, false, 0.5};
+  }
+  if (name == "seq2seq") {
+    return {name, with(name, {{"embedding", std::int64_t{6}}, {"hidden", std::int64_t{7}}, {"dropout", 0.5}}),
+            pairs, false, 0.5};
+  }
+  if (name == "conv-autoencoder") {
+    return {name,
+            with(name, {{"channels", Integers{3, 4, 5}}}),
+            {.image = {2, 12, 10}, .classes = 10},
+            false,
+            0.5};
+  }
+  throw std::invalid_argument("no small " + name);
+}
+
+experiments::Run parity_run(const ParityModel& model, const experiments::Strategy& strategy) {
+  experiments::Run run;
+  run.model = model.name;
+  run.hyperparameters = model.hyperparameters;
+  run.strategy = strategy;
+  if (strategy.stages == 2) {
+    const auto layers = models::find_model(model.name).layers(model.hyperparameters, model.input).size();
+    run.strategy.boundaries = {boundary(strategy, static_cast<std::int64_t>(layers))};
+  }
+  run.optimizer.learning_rate = model.learning_rate;
+  run.optimizer.weight_decay = 0.001;
+  run.seed = 7;
+  return run;
+}
+
+std::unique_ptr<SplitData> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
+                                   bool channels_last) {
+  const models::Samples all = random_samples(model.input, samples);
+  DataParts parts =
+      make_parts({all, all, all}, find_task(models::find_model(model.name).task), dtype, channels_last);
+  return std::move(parts.train);
+}
+
+}  // namespace trainyard::runner::testing

@@ -1,0 +1,270 @@
+// What a step does off the CPU: the same numbers by operations on whole tensors, and nothing that the host
+// must wait for. It is proved on the CPU, by calling those operations there.
+#include <string>
+#include <tuple>
+
+#include "models/networks/dropout.h"
+#include "models/networks/layer_kinds.h"
+#include "runner/data/augmentation.h"
+#include "runner/data/text_split.h"
+#include "runner/device/device.h"
+#include "runner/gradients/clipping.h"
+#include "runner/training/rank_records.h"
+#include "runner/training/seen_sums.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/fake_mark.h"
+#include "tests/runner/support/launched_ranks.h"
+#include "tests/runner/support/operations_of.h"
+#include "tests/runner/support/replicas.h"
+#include "tests/support/scratch_folder.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+TEST_CASE(
+    "dropout by tensors drops what the loop over samples drops, whatever the type and the number of places") {
+  const at::Tensor samples = at::tensor({0, 5, 59'999, 1'000'000'007, 5}, at::kLong);
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const std::int64_t features : {1, 2, 7, 64}) {
+      const at::Tensor like = at::empty({5, 3, features}, dtype);
+      for (const double p : {0.1, 0.5, 0.75}) {
+        const networks::DropoutStream stream{11, 5, p};
+        CHECK(at::equal(networks::dropout_factors_by_tensors(like, samples, stream),
+                        networks::dropout_factors(like, samples, stream)));
+        // a step that only the device knows
+        const networks::DropoutStream unseen{11, 99, p, at::full({}, 5, at::kLong)};
+        CHECK(at::equal(networks::dropout_factors_by_tensors(like, samples, unseen),
+                        networks::dropout_factors(like, samples, stream)));
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "the mean of a text's words does not need their number: padding weighs nothing, in the gradient too") {
+  const at::Tensor tokens = at::tensor({4, 2, 9, 0, 7, 0, 0, 0, 3, 3, 3, 5}, at::kLong).view({3, 4});
+  at::Tensor weight = at::randn({10, 6}, at::kDouble);
+  weight[0].zero_();
+  weight.requires_grad_();
+  const at::Tensor means = networks::mean_without_looking(weight, tokens);
+  const at::Tensor words = tokens.ne(0).to(at::kDouble).unsqueeze(2);
+  at::Tensor same = weight.detach().clone().requires_grad_();
+  const at::Tensor expected = (at::embedding(same, tokens) * words).sum(1) / words.sum(1);
+  CHECK(at::allclose(means, expected, 1e-12, 1e-12));
+  const at::Tensor direction = at::randn({3, 6}, at::kDouble);
+  (means * direction).sum().backward();
+  (expected * direction).sum().backward();
+  CHECK(at::allclose(weight.grad(), same.grad(), 1e-12, 1e-12));
+  CHECK(weight.grad()[0].abs().max().item<double>() == 0);
+}
+
+TEST_CASE("augmentation by tensors is what the loop over pixels does, in either memory order") {
+  const models::Images images = testing::random_images({.channels = 3, .height = 9, .width = 11}, 40);
+  const at::Tensor all = at::tensor(images.pixels, at::kByte).view({40, 3, 9, 11}).to(at::kFloat);
+  const at::Tensor fill = at::tensor({7, 8, 9}, at::kFloat);
+  const at::Tensor places = at::tensor({3, 0, 17, 39, 3}, at::kLong);
+  for (const char* kind : {"flip", "crop", "flip-crop"}) {
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+      CAPTURE(kind);
+      const AugmentationDraws draws = draw_augmentation(kind, 40, 2, 5);
+      const at::Tensor batch = all.index_select(0, places).contiguous(format);
+      const at::Tensor changed = augment_by_tensors(batch, places, draws, fill);
+      CHECK(changed.is_contiguous(format));
+      CHECK(at::equal(changed, augment(batch, places, draws, fill)));
+    }
+  }
+}
+
+TEST_CASE("clipping without a look at the norm scales as clipping with one does") {
+  const auto gradients = [] {
+    return std::vector<at::Tensor>{at::full({3}, 4.0F), at::full({2, 2}, -6.0F)};  // norm √192
+  };
+  for (const double max_norm : {1.0, 13.0, 14.0}) {
+    CAPTURE(max_norm);
+    const auto looked = gradients(), unseen = gradients();
+    clip_gradients(looked, max_norm, [](double squares) { return squares; });
+    clip_without_looking(unseen, max_norm, at::kCPU, [](const at::Tensor&) {});
+    for (std::size_t i = 0; i < looked.size(); ++i) CHECK(at::equal(looked[i], unseen[i]));
+  }
+  const auto of_two = gradients();  // another stage has as much again: norm √384
+  clip_without_looking(of_two, 1, at::kCPU, [](const at::Tensor& squares) { squares.mul_(2); });
+  CHECK(of_two[0][0].item<float>() == doctest::Approx(4 / std::sqrt(384.0)));
+  double others = 0;  // a stage without parameters takes part in the sum
+  clip_without_looking({}, 1, at::kCPU,
+                       [&](const at::Tensor& squares) { others = squares.add_(4).item<double>(); });
+  CHECK(others == 4);
+  const std::vector<at::Tensor> infinite{at::full({2}, std::numeric_limits<float>::infinity())};
+  clip_without_looking(infinite, 1, at::kCPU, [](const at::Tensor&) {});
+  CHECK(!infinite[0].isfinite().any().item<bool>());
+}
+
+TEST_CASE("a training step asks for the value of no tensor: a device could fall behind the host") {
+  const models::ImageShape shape{.channels = 1, .height = 28, .width = 28};
+  const models::Images images = testing::random_images(shape, 40);
+  for (const char* model : {"mlp", "cnn", "conv-autoencoder"}) {
+    CAPTURE(model);
+    experiments::Run run = testing::run_of(model, 1);
+    run.optimizer.clip_norm = 0;
+    const Connections alone = unconnected();
+    Trainer trainer(run, {.image = shape, .classes = 10}, alone);
+    const ImageSplit data(images, channel_statistics(images), trainer.task().target, at::kFloat,
+                          trainer.network().channels_last);
+    const at::Tensor places = at::arange(16);
+    const auto called = testing::operations_of([&] { trainer.step(data, places, data.weight(places)); });
+    CHECK(called.contains("aten::index_select"));
+    for (const char* waits : {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero",
+                              "aten::masked_select", "aten::equal"}) {
+      CAPTURE(waits);
+      CHECK(!called.contains(waits));
+    }
+  }
+}
+
+TEST_CASE("a network is made on the device that it is asked for, and its loss is computed there") {
+  const experiments::Run run = testing::run_of("mlp", 1);
+  const models::InputShape input{.image = {.channels = 1, .height = 28, .width = 28}, .classes = 10};
+  const at::Device meta = at::kMeta;  // sizes without numbers; mixed with the CPU it is an error
+  const networks::Network network =
+      networks::build_network(run.model, run.hyperparameters, input, run.seed, at::kFloat, {}, meta);
+  for (const auto& parameter : network.state()) CHECK(parameter.value.device() == meta);
+  const at::Tensor output = network.forward({at::empty({16, 1, 28, 28}, at::TensorOptions(meta))}).front();
+  CHECK(output.device() == meta);
+  const at::Tensor labels = at::empty({16}, at::TensorOptions(meta).dtype(at::kLong));
+  CHECK(find_task("classification").loss_sum(output, labels).device() == meta);
+  CHECK(find_task("classification").correct(output, labels).device() == meta);
+}
+
+TEST_CASE("rows that are fetched for a device are those that were asked for") {
+  const at::Tensor rows = at::arange(60, at::kFloat).view({20, 3});
+  const at::Tensor places = at::tensor({7, 0, 7, 19}, at::kLong);
+  CHECK(at::equal(fetched(rows, places, at::kCPU), rows.index_select(0, places)));
+}
+
+TEST_CASE("texts that are served off the CPU are as long as the longest of all, in every batch") {
+  models::Texts texts;
+  texts.tokens.offsets = {0, 2, 7, 8};
+  texts.tokens.tokens = {4, 5, 1, 2, 3, 4, 5, 9};
+  texts.labels = {0, 1, 1};
+  TextSplit split(texts);
+  const at::Tensor places = at::tensor({2, 0}, at::kLong);
+  CHECK(split.inputs(places).front().size(1) == 2);
+  split.serve(at::kCPU, true);
+  CHECK(at::equal(split.inputs(places).front(),
+                  at::tensor({9, 0, 0, 0, 0, 4, 5, 0, 0, 0}, at::kLong).view({2, 5})));
+  CHECK(split.shape(places) == std::vector<std::int64_t>{2, 5});
+  CHECK(at::equal(split.targets(places), at::tensor({1, 0}, at::kLong)));
+}
+
+TEST_CASE("what is taken from the sums of an epoch stays, and they go on from zero in the same memory") {
+  MetricSums sums(find_task("classification"));
+  const auto add = [&] { sums.add(at::full({}, 3.5), at::eye(4), at::arange(4), 4); };
+  add();
+  const MetricSums first = sums.take();
+  add();
+  add();
+  CHECK(first.loss() == 3.5);
+  CHECK(first.correct() == 4);
+  CHECK(first.weight() == 4);
+  CHECK(sums.loss() == 7);
+  CHECK(sums.weight() == 8);
+}
+
+TEST_CASE("sums are seen as they were when the device had come to their copy, and no one waits for it") {
+  double given = 0, now = 0;
+  MetricSums sums(find_task("classification"));
+  SumsOnTheirWay seen(at::kCPU, [&] { return std::make_unique<testing::FakeMark>(given, now); });
+  const auto step = [&] {
+    given += 1;
+    sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
+    return seen.look(sums);
+  };
+  CHECK_FALSE(step());  // under way since step 1
+  CHECK_FALSE(step());
+  now = 1;
+  const auto first = step();  // those of step 3 follow
+  REQUIRE(first);
+  CHECK(first->loss == 2.5);
+  CHECK(first->correct == 4);
+  CHECK(first->weight == 4);
+  now = given;
+  CHECK(step()->loss == 7.5);
+  seen.begin();  // another epoch: what is still under way is of none that is asked for
+  sums.take();
+  CHECK_FALSE(step());
+  now = given;
+  CHECK_FALSE(step());
+  now = given;
+  CHECK(step()->loss == 5);
+}
+
+TEST_CASE("sums on a CPU are seen at once, without accuracy where there is none") {
+  SumsOnTheirWay seen(at::kCPU, {});
+  MetricSums sums(find_task("reconstruction"));
+  sums.add(at::full({}, 3.0), at::ones({2}), at::zeros({2}), 2);
+  const auto now = seen.look(sums);
+  REQUIRE(now);
+  CHECK(now->loss == 3);
+  CHECK_FALSE(now->correct);
+  CHECK(now->weight == 2);
+}
+
+TEST_CASE("how a GPU is used stands in a rank's first record") {
+  const tests::ScratchFolder folder;
+  const experiments::Launch launch = testing::launch_of(folder.path(), 1, 1);
+  {
+    RankRecords records(launch, 0);
+    records.start(launch, {}, "none", 1, {}, 1, {},
+                  GpuSettings{"NVIDIA H200", true, "stages exchange messages"});
+  }
+  const auto gpu = testing::records_of(launch, 0).at(0).at("gpu");
+  CHECK(gpu.at("model") == "NVIDIA H200");
+  CHECK(gpu.at("channels_last") == true);
+  CHECK(gpu.at("cudnn_autotuning") == true);
+  CHECK(gpu.at("replayed_steps") == false);
+  CHECK(gpu.at("why_not_replayed") == "stages exchange messages");
+}
+
+TEST_CASE("a capture that fails during training is a warning in the records, once") {
+  const tests::ScratchFolder folder;
+  const experiments::Launch launch = testing::launch_of(folder.path(), 1, 1);
+  {
+    RankRecords records(launch, 0);
+    records.start(launch, {}, "none", 1, {}, 1, {}, GpuSettings{"NVIDIA H200", true, ""});
+    for (const char* why : {"", "operation not permitted", "operation not permitted"})
+      records.replayed_steps(why);
+  }
+  const auto all = testing::records_of(launch, 0);
+  REQUIRE(all.size() == 2);
+  CHECK(all[1].at("type") == "message");
+  CHECK(all[1].at("level") == "warning");
+  CHECK(all[1].at("text") ==
+        "steps are computed one by one from here on, not replayed: operation not permitted");
+}
+
+TEST_CASE("where steps are not replayed from the start, or there is no GPU, nothing is warned of") {
+  const tests::ScratchFolder folder;
+  const experiments::Launch launch = testing::launch_of(folder.path(), 1, 2);
+  for (const int rank : {0, 1}) {
+    RankRecords records(launch, rank);
+    records.start(launch, {}, "none", 1, {}, 1, {},
+                  rank == 0 ? std::optional(GpuSettings{"NVIDIA H200", true, "stages"}) : std::nullopt);
+    records.replayed_steps("stages");
+  }
+  for (const int rank : {0, 1}) CHECK(testing::records_of(launch, rank).size() == 1);
+}
+
+TEST_CASE("data lies on a GPU where it leaves half of what is free to the network") {
+  CHECK(fits_beside_network(50, 100));
+  CHECK(!fits_beside_network(51, 100));
+  CHECK(!fits_beside_network(1, 0));
+}
+
+TEST_CASE("the CPU has no peak of a device's memory, and is waited for by nobody") {
+  CHECK(!peak_device_bytes(at::kCPU));
+  CHECK(free_device_bytes(at::kCPU) == 0);
+  CHECK_NOTHROW(synchronize(at::kCPU));
+}
+
+}  // namespace

@@ -1,0 +1,79 @@
+"""pytorch_reference.py FOLDER: trains the cases of FOLDER/cases.json with PyTorch in float64, or in float32 under
+autocast to bfloat16, and writes, for each, the
+losses of its steps and then all its parameters to FOLDER/<name>.result as raw numbers. With replicas > 1 it is
+PyTorch's own DistributedDataParallel over gloo, one process a rank."""
+import json
+import multiprocessing
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
+import torch  # noqa: E402
+import torch.distributed  # noqa: E402
+import torch.nn.functional as functional  # noqa: E402
+
+import peer_model  # noqa: E402
+
+
+def numbers(file, shape):
+    return torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.float64).view(shape)
+
+
+def train(folder, case, rank):
+    replicas, batch = case["replicas"], case["batch"]
+    mixed = case["precision"] == "bfloat16"
+    dtype = torch.float32 if mixed else torch.float64
+    network = peer_model.build(case["model"], case["shape"], case["classes"], case["hidden"], case["channels"]).to(dtype)
+    peer_model.initialise(network, case["seed"])
+    optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"])
+    forward = torch.nn.parallel.DistributedDataParallel(network) if replicas > 1 else network
+    images = numbers(folder / case["images"], [-1, *case["shape"]]).to(dtype)
+    labels = torch.tensor(case["labels"])
+    losses = []
+    for step in range(case["steps"]):
+        part = slice(step * batch + rank * batch // replicas, step * batch + (rank + 1) * batch // replicas)
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            logits = forward(images[part])
+        loss = functional.cross_entropy(logits.to(dtype), labels[part])
+        loss.backward()
+        optimizer.step()
+        mean = loss.detach().clone()
+        if replicas > 1:
+            torch.distributed.all_reduce(mean)
+        losses.append(mean / replicas)
+    if rank == 0:
+        values = torch.cat([torch.stack(losses)] + [p.detach().flatten() for p in network.parameters()])
+        (folder / (case["name"] + ".result")).write_bytes(values.double().numpy().tobytes())
+
+
+def train_rank(folder, cases, rank, replicas):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet-{replicas}", rank=rank,
+                                         world_size=replicas)
+    for case in cases:
+        train(folder, case, rank)
+    torch.distributed.destroy_process_group()
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    torch.set_num_threads(1)
+    cases = json.loads((folder / "cases.json").read_text())
+    fork = multiprocessing.get_context("fork")
+    for replicas in sorted({case["replicas"] for case in cases}):
+        chosen = [case for case in cases if case["replicas"] == replicas]
+        if replicas == 1:
+            for case in chosen:
+                train(folder, case, 0)
+            continue
+        ranks = [fork.Process(target=train_rank, args=(folder, chosen, r, replicas)) for r in range(replicas)]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join()
+            if process.exitcode:
+                os._exit(1)
+
+
+main()

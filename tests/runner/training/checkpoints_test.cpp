@@ -1,0 +1,224 @@
+// A run that goes on from a checkpoint trains what the uninterrupted run trained, bit for bit.
+#include "runner/training/checkpoints.h"
+
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+#include "experiments/protocol/checkpoint.h"
+#include "experiments/protocol/record.h"
+#include "experiments/protocol/record_writer.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/launched_ranks.h"
+#include "tests/runner/support/replicas.h"
+#include "tests/runner/support/small_runs.h"
+#include "tests/support/file_size_limit.h"
+#include "tests/support/scratch_folder.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+using nlohmann::json;
+using trainyard::tests::read_text;
+using trainyard::tests::ScratchFolder;
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t epochs = epochs_of_small_runs;
+
+// Everything but times that the ranks recorded, by rank, and type or epoch.
+std::map<std::string, std::string> results_of(const experiments::Launch& launch) {
+  std::map<std::string, std::string> results;
+  for (int rank = 0; rank < launch.run.strategy.world_size(); ++rank)
+    for (const json& record : records_of(launch, rank)) {
+      const std::string type = record.at("type");
+      const std::string of_rank = "rank " + std::to_string(rank) + " ";
+      if (type == "epoch")
+        results[of_rank + "epoch " + record.at("epoch").dump()] =
+            record.at("metrics").dump() + record.value("loss_scale", json()).dump() +
+            record.value("skipped_steps", json()).dump();
+      if (type == "test") results[of_rank + type] = record.at("metrics").dump();
+      if (type == "start") results[of_rank + type] = record.at("initial_weights").dump();
+      if (type == "end") results[of_rank + type] = record.at("status").dump();
+    }
+  return results;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+// What `resumed` trained is what `whole` did, and it trained nothing else.
+void check_equal(const experiments::Launch& resumed, const experiments::Launch& whole) {
+  const auto expected = results_of(whole);
+  const auto found = results_of(resumed);
+  const auto trained = static_cast<std::size_t>(epochs - resumed.resumes->after_epoch);
+  CHECK(found.size() ==
+        static_cast<std::size_t>(whole.run.strategy.world_size()) * (3 + trained));  // start, test, end
+  for (const auto& each : found) {
+    CAPTURE(each.first);
+    CHECK(each.second == expected.at(each.first));
+  }
+}
+
+std::string error_of(const experiments::Launch& launch) {
+  try {
+    train_launched(launch);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a run that goes on after an epoch trains the bits of the uninterrupted run, under every strategy") {
+  struct Case {
+    experiments::Run model;
+    std::vector<Shape> shapes;
+  };
+  for (const Case& each : {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp}},
+                           Case{small_vgg11(), {single, ddp}}, Case{small_seq2seq(), {pipeline}}})
+    for (const Shape& shape : each.shapes) {
+      CAPTURE(each.model.model);
+      CAPTURE(shape.kind);
+      const ScratchFolder folder;
+      const auto whole = launch_in(folder.path(), shaped(each.model, shape), "epoch");
+      train_launched(whole);
+      const auto resumed = after(whole, epochs - 1);
+      train_launched(resumed);
+      check_equal(resumed, whole);
+    }
+}
+
+TEST_CASE("a run in float16 goes on with the loss scale that it had") {
+  const ScratchFolder folder;
+  experiments::Run run = shaped(small_mlp(), mp_ddp);
+  run.precision = "float16";
+  run.optimizer.learning_rate =
+      1e6;  // so that steps are skipped, and the scale is not the first one any more
+  const auto whole = launch_in(folder.path(), run, "epoch");
+  train_launched(whole);
+  REQUIRE(records_of(whole, 0).at(1).at("loss_scale") < 65536);
+  const auto resumed = after(whole, epochs - 1);
+  train_launched(resumed);
+  check_equal(resumed, whole);
+}
+
+TEST_CASE("every optimizer goes on as it would have, with momentum and without") {
+  for (const char* kind : {"sgd", "sgd without momentum", "adam", "adamw"}) {
+    CAPTURE(kind);
+    const ScratchFolder folder;
+    experiments::Run run = shaped(small_mlp(), single);
+    run.optimizer = {.kind = std::string(kind).substr(0, std::string(kind).find(' ')),
+                     .learning_rate = 0.01,
+                     .momentum = kind == std::string("sgd") ? 0.9 : 0,
+                     .weight_decay = 0.01};
+    const auto whole = launch_in(folder.path(), run, "epoch");
+    train_launched(whole);
+    const auto resumed = after(whole, epochs - 1);
+    train_launched(resumed);
+    check_equal(resumed, whole);
+  }
+}
+
+TEST_CASE("checkpoints change no result, and the last two epochs are kept") {
+  const ScratchFolder with, without;
+  experiments::Run run = shaped(small_mlp(), mp_ddp);
+  run.epochs = 3;
+  const auto kept = launch_in(with.path(), run, "epoch");
+  const auto none = launch_in(without.path(), run, "");
+  train_launched(kept);
+  train_launched(none);
+  CHECK(results_of(kept) == results_of(none));
+  CHECK(names_in(none.checkpoints).empty());
+  CHECK(names_in(kept.checkpoints) ==
+        std::vector<std::string>{"epoch-2.stage-0.checkpoint", "epoch-2.stage-1.checkpoint",
+                                 "epoch-3.stage-0.checkpoint", "epoch-3.stage-1.checkpoint"});
+}
+
+TEST_CASE("a run that was interrupted after its last epoch only tests") {
+  const ScratchFolder folder;
+  const auto whole = launch_in(folder.path(), shaped(small_vgg11(), single), "epoch");
+  train_launched(whole);
+  const auto resumed = after(whole, epochs);
+  train_launched(resumed);
+  CHECK(types_of(records_of(resumed, 0)) == std::vector<std::string>{"start", "test", "end"});
+  check_equal(resumed, whole);
+}
+
+TEST_CASE("the kept weights go on too: those of the best epoch so far, and how good it was") {
+  for (const char* save : {"best", "last"}) {
+    CAPTURE(save);
+    const ScratchFolder folder;
+    experiments::Run run = shaped(small_mlp(), mp);
+    run.save = save;
+    // from the second epoch on so fast that the loss grows
+    run.optimizer = {.kind = "sgd", .learning_rate = 0.01, .schedule = "step", .schedule_epochs = 1};
+    run.optimizer.schedule_factor = 1000;
+    const auto whole = launch_in(folder.path(), run, "epoch");
+    train_launched(whole);
+    for (const std::int64_t epoch : {epochs - 1, epochs}) {
+      auto resumed = after(whole, epoch);
+      resumed.run.checkpoint = "";  // the second one starts from the same files
+      train_launched(resumed);
+      CHECK(read_text(resumed.records / weights_file_name) == read_text(whole.records / weights_file_name));
+    }
+  }
+}
+
+TEST_CASE("an attempt that goes on writes checkpoints of its own and removes what is later than it began") {
+  const ScratchFolder folder;
+  const auto whole = launch_in(folder.path(), shaped(small_mlp(), single), "epoch");
+  train_launched(whole);
+  std::ofstream(experiments::checkpoint_file(whole.checkpoints, 7, 0)) << "of another time";
+  const auto resumed = after(whole, epochs - 1);
+  train_launched(resumed);
+  CHECK(names_in(whole.checkpoints) ==
+        std::vector<std::string>{"epoch-1.stage-0.checkpoint", "epoch-2.stage-0.checkpoint"});
+  CHECK(experiments::check_checkpoint(whole.checkpoints, 1, 0).attempt == 1);
+  CHECK(experiments::check_checkpoint(whole.checkpoints, 2, 0).attempt == 2);
+}
+
+TEST_CASE("a checkpoint that is damaged, missing or of another attempt is an error that names it") {
+  const ScratchFolder folder;
+  const auto whole = launch_in(folder.path(), shaped(small_mlp(), single), "epoch");
+  train_launched(whole);
+  auto other = after(whole, epochs);
+  other.resumes->attempt = 5;
+  CHECK(error_of(other).find("is of run 0123456789ab, attempt 1, not of attempt 5") != std::string::npos);
+  const fs::path file = experiments::checkpoint_file(whole.checkpoints, epochs, 0);
+  std::string bytes = read_text(file);
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
+  const std::string damaged = error_of(after(whole, epochs));
+  CHECK(damaged.find(file.string()) == 0);
+  CHECK(damaged.find("a damaged checkpoint: CRC is ") != std::string::npos);
+  fs::remove(file);
+  CHECK(error_of(after(whole, epochs)).find("it cannot be read") != std::string::npos);
+}
+
+TEST_CASE(
+    "a disk that is full for a checkpoint ends the run with its name; records and the one before stay") {
+  const ScratchFolder folder;
+  experiments::Run run = shaped(small_mlp(), single);
+  const auto whole = launch_in(folder.path(), run, "epoch");
+  std::string error;
+  {
+    const trainyard::tests::FileSizeLimit full(20'000);  // enough for the records
+    try {
+      train_launched(whole);
+    } catch (const std::system_error& thrown) {
+      error = thrown.what();
+    }
+  }
+  CHECK(error.find(experiments::checkpoint_file(whole.checkpoints, 1, 0).string()) == 0);
+  CHECK(types_of(records_of(whole, 0)) == std::vector<std::string>{"start", "epoch"});
+  CHECK(names_in(whole.checkpoints).empty());
+}

@@ -1,0 +1,145 @@
+// trainyard-runner as a program: what it cannot run, and ends that are not its own.
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include <signal.h>
+
+#include "experiments/protocol/record_writer.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/launched_ranks.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::runner;
+using namespace trainyard::runner::testing;
+using namespace std::chrono_literals;
+using nlohmann::json;
+using trainyard::tests::ScratchFolder;
+
+namespace {
+
+// Of runs that would train for a quarter of an hour: a limit for what is to happen long before, also on a
+// machine with much else to do. Ranks that wait for one another would do so for five minutes.
+constexpr auto soon = 60s;
+
+void wait_for_first_epoch(const experiments::Launch& launch) {
+  const auto limit = std::chrono::steady_clock::now() + soon;
+  while (records_of(launch, 0).size() < 2) {
+    REQUIRE(std::chrono::steady_clock::now() < limit);
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fewer training samples than replicas is an error of every rank") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder.path(), 3, 1);
+  launch.run.data.train_samples = 2;
+  LaunchedRanks ranks(launch);
+  for (const auto& rank : ranks.ranks) {
+    CHECK(rank->wait(60s) == 1);
+    CHECK(rank->read_all().starts_with("error: 2 training samples are fewer than 3 replicas; "));
+  }
+}
+
+TEST_CASE("when a rank is killed, its peer does not wait for it, but ends with an error and records it") {
+  const ScratchFolder folder;
+  const experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
+  LaunchedRanks run(launch);
+  wait_for_first_epoch(launch);
+  run.ranks[1]->kill(SIGKILL);
+  REQUIRE(run.ranks[0]->wait(soon) == 1);
+  const json end = records_of(launch, 0).back();
+  CHECK(end.at("type") == "end");
+  CHECK(end.at("status") == "failed");
+  CHECK(end.at("error").get<std::string>().starts_with("rank 0: "));
+  CHECK(end.at("error").get<std::string>().ends_with(" failed: rank 1 has ended"));
+  CHECK(run.ranks[0]->read_all().find("error: rank 0: ") != std::string::npos);
+}
+
+TEST_CASE("SIGTERM ends a rank with code 143, however much it still has to train") {
+  const ScratchFolder folder;
+  const experiments::Launch launch = launch_of(folder.path(), 1, 100'000);
+  LaunchedRanks run(launch);
+  wait_for_first_epoch(launch);
+  run.ranks[0]->kill(SIGTERM);
+  CHECK(run.ranks[0]->wait(soon) == 143);
+}
+
+TEST_CASE("a connection that breaks ends neither a rank nor the store by SIGPIPE") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
+  launch.circumstances.communicator = "gloo";
+  LaunchedRanks run(launch);
+  wait_for_first_epoch(launch);
+  run.store->kill(SIGPIPE);
+  for (const auto& rank : run.ranks) rank->kill(SIGPIPE);
+  CHECK_FALSE(run.store->wait(200ms));
+  CHECK_FALSE(run.ranks[0]->wait(200ms));
+  CHECK_FALSE(run.ranks[1]->wait(1ms));
+}
+
+TEST_CASE("a line that is still being written is no record yet") {
+  const ScratchFolder folder;
+  const experiments::Launch launch = launch_of(folder.path(), 1, 1);
+  const auto file = launch.records / experiments::rank_records_name(0);
+  experiments::RecordWriter(file, launch.key, launch.attempt, 0).append("message", {{"text", "whole"}});
+  const std::string whole = trainyard::tests::read_text(file);
+  trainyard::tests::write_text(file, whole + whole.substr(0, whole.size() / 2));
+  CHECK(records_of(launch, 0).size() == 1);
+  trainyard::tests::write_text(file, whole + whole);
+  CHECK(records_of(launch, 0).size() == 2);
+}
+
+TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder.path(), 1, 1);
+  launch.run.strategy.kind = "pipelined";
+  LaunchedRanks run(launch);
+  REQUIRE(run.ranks[0]->wait(60s) == 1);
+  CHECK(run.ranks[0]->read_all().starts_with("error: there is no strategy \"pipelined\""));
+  const auto records = records_of(launch, 0);
+  REQUIRE(types_of(records) == std::vector<std::string>{"end"});
+  CHECK(records[0].at("error").get<std::string>().starts_with("there is no strategy \"pipelined\""));
+}
+
+TEST_CASE("a rank writes beside its run.json or where it is told by hand, not where run.json points") {
+  const ScratchFolder folder;
+  experiments::Launch launch = launch_of(folder / "here", 1, 1);
+  std::filesystem::create_directories(launch.records);
+  std::filesystem::create_directories(folder / "elsewhere");
+  const auto file = launch.records / experiments::run_file_name;
+  experiments::write_launch(launch);
+  auto told = json::parse(trainyard::tests::read_text(file));
+  told["records"] = (folder / "elsewhere").string();
+  trainyard::tests::write_text(file, told.dump());
+
+  Child astray({TRAINYARD_RUNNER}, {{"TRAINYARD_RUN", file.string()}});
+  CHECK(astray.wait(60s) == 1);
+  CHECK(astray.read_all().starts_with("error: " + file.string() + ": records is " +
+                                      (folder / "elsewhere").string()));
+  CHECK(std::filesystem::is_empty(folder / "elsewhere"));
+
+  Child by_hand({TRAINYARD_RUNNER, "--records", (folder / "by hand").string()},
+                {{"TRAINYARD_RUN", file.string()}});
+  CHECK(by_hand.wait(60s) == 0);
+  launch.records = folder / "by hand";
+  CHECK(types_of(records_of(launch, 0)).back() == "end");
+}
+
+TEST_CASE("wrong variables are errors that name them") {
+  const auto error_with = [](const std::map<std::string, std::string>& environment) {
+    Child rank({TRAINYARD_RUNNER}, environment);
+    CHECK(rank.wait(60s) == 1);
+    return rank.read_all();
+  };
+  CHECK(error_with({}).starts_with("error: TRAINYARD_RUN is not set"));
+  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "two"}})
+            .starts_with("error: WORLD_SIZE=two is not an integer"));
+  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}, {"RANK", "2"}})
+            .starts_with("error: RANK=2 is not an integer in 0 … 1"));
+  CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}})
+            .starts_with("error: WORLD_SIZE is 2 but MASTER_PORT is not set"));
+}

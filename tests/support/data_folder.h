@@ -1,0 +1,50 @@
+// A folder of data files for one test, removed after it, and the bytes of small files in the real formats.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/datasets/datasets.h"
+#include "tests/support/scratch_folder.h"
+
+namespace trainyard::tests {
+
+class DataFolder : public ScratchFolder {
+ public:
+  // Writes `name`, with the folders it names; gzip where it ends in ".gz".
+  std::filesystem::path write(const std::string& name, const std::string& bytes) const;
+};
+
+std::string gzipped(const std::string& bytes);
+
+// A tar archive (POSIX ustar) of regular files in this order.
+struct TarEntry {
+  std::string name;  // at most 99 bytes
+  std::string bytes;
+};
+std::string tar(const std::vector<TarEntry>& entries);
+
+// Sample i has label i mod 10; its first two pixels are i, big endian, so that each can be told from the
+// others.
+std::string idx_images(std::uint32_t count, std::uint32_t height = 28, std::uint32_t width = 28);
+std::string idx_labels(std::uint32_t count);
+std::string cifar10_records(int first, int count);
+
+// Splits of images.
+struct ImageSplits {
+  models::Images train;
+  models::Images validation;
+  models::Images test;
+};
+ImageSplits read_images(const models::DataChoice& choice);
+
+// The number that the first two pixels hold.
+std::vector<int> sample_numbers(const models::Images& images);
+
+// The text of the UserError that `action` throws; empty where it throws none.
+std::string user_error_of(const std::function<void()>& action);
+
+}  // namespace trainyard::tests

@@ -1,0 +1,136 @@
+// The gate of `compare --fail-on`: every cell of the table in docs/comparing.md, and its words.
+#include "tools/trainyard/commands/compare_gate.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::tools;
+using reports::Word;
+
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" `");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" `") - begin + 1);
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream in(line.substr(1));
+  for (std::string cell; std::getline(in, cell, '|');) cells.push_back(trimmed(cell));
+  return cells;
+}
+
+// The rows of the table whose first column is "verdict", the head first.
+std::vector<std::vector<std::string>> documented_table() {
+  std::ifstream in(std::string(TRAINYARD_SOURCE_DIR) + "/docs/comparing.md");
+  REQUIRE(in);
+  std::vector<std::vector<std::string>> rows;
+  for (std::string line; std::getline(in, line);) {
+    const bool head = line.starts_with("| verdict |");
+    if (!head && (rows.empty() || !line.starts_with("|"))) {
+      if (!rows.empty()) break;
+      continue;
+    }
+    if (!line.starts_with("|---")) rows.push_back(cells_of(line));
+  }
+  return rows;
+}
+
+// The verdicts that the page names.
+std::map<std::string, GateCase> verdicts() {
+  return {{"IMPROVES", {Word::improves}},
+          {"NO CHANGE", {Word::no_change}},
+          {"DETERIORATES", {Word::deteriorates}},
+          {"INCONCLUSIVE, tested", {Word::inconclusive, true}},
+          {"INCONCLUSIVE, fewer than 3 seeds or not tested", {Word::inconclusive, false}},
+          {"INTERIM", {Word::interim, false}},
+          {"NOT TIMED", {Word::not_timed, false}},
+          {"NO DATA", {Word::no_data, false}},
+          {"NOT COMPARABLE", {Word::not_comparable, false}},
+          {"BROKEN", {Word::broken, false}},
+          {"IMPROVES, NOT VERIFIED", {Word::improves, true, false}},
+          {"DETERIORATES, NOT VERIFIED", {Word::deteriorates, true, false}},
+          {"IMPROVES, a planned pair left out", {Word::improves, true, true, true}}};
+}
+
+std::string code_for(const GateCase& verdict, const std::string& option) {
+  if (option == "no option") return "0";
+  if (option == "run") return fails_run(verdict.word) ? "1" : "0";
+  return fails(verdict, parse_fail_on({option}).front()) ? "3" : "0";
+}
+
+reports::Verdict verdict_of(const std::string& arm, const std::string& metric, Word word, bool tested) {
+  reports::Verdict verdict;
+  verdict.arm = arm;
+  verdict.metric = metric;
+  verdict.word = word;
+  verdict.tested = tested;
+  return verdict;
+}
+
+}  // namespace
+
+TEST_CASE("every cell of the documented table of exit codes is what the gate does") {
+  const auto rows = documented_table();
+  const auto known = verdicts();
+  REQUIRE(rows.size() == known.size() + 1);
+  const std::vector<std::string>& head = rows.front();
+  REQUIRE(head.size() == fail_on_words().size() + 3);
+  for (const FailOnWord& word : fail_on_words())
+    CHECK_MESSAGE(std::ranges::find(head, word.name) != head.end(), word.name);
+  for (auto row = rows.begin() + 1; row != rows.end(); ++row) {
+    CAPTURE(row->front());
+    const auto verdict = known.find(row->front());
+    REQUIRE(verdict != known.end());
+    REQUIRE(row->size() == head.size());
+    for (std::size_t i = 1; i < head.size(); ++i) {
+      CAPTURE(head[i]);
+      CHECK(code_for(verdict->second, head[i]) == (*row)[i]);
+    }
+  }
+}
+
+TEST_CASE("an unknown word of --fail-on is an error that names the nearest one") {
+  CHECK(parse_fail_on({"broken", "missing"}) == std::vector{FailOn::broken, FailOn::missing});
+  CHECK_THROWS_WITH_AS(parse_fail_on({"broken", "detriorates"}),
+                       doctest::Contains("did you mean \"deteriorates\"?"), UserError);
+  CHECK_THROWS_AS(parse_fail_on({""}), UserError);
+}
+
+TEST_CASE("an arm without any verdict fails the gates that ask for an answer") {
+  reports::CellVerdicts judged;
+  judged.cell.label = "MLP";
+  judged.cell.arms = {{"ddp", {}}, {"mp", {}}};
+  judged.comparability.resize(judged.cell.arms.size());
+  judged.verdicts = {verdict_of("ddp", "train-loss", Word::improves, true)};
+  const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
+  for (const FailOn word : {FailOn::deteriorates, FailOn::undecided, FailOn::missing}) {
+    const auto failures = gate_failures(comparisons, std::vector{word});
+    REQUIRE(failures.size() == 1);
+    CHECK(contains(failures.front(), "MLP mp: NO DATA"));
+  }
+  for (const FailOn word : {FailOn::broken, FailOn::not_comparable, FailOn::not_verified})
+    CHECK(gate_failures(comparisons, std::vector{word}).empty());
+}
+
+TEST_CASE("the gate names each arm once per verdict, with the metrics that fail") {
+  reports::CellVerdicts judged;
+  judged.cell.label = "MLP";
+  judged.cell.arms = {{"ddp", {}}};
+  judged.comparability.resize(judged.cell.arms.size());
+  judged.verdicts = {verdict_of("ddp", "train-loss", Word::broken, false),
+                     verdict_of("ddp", "train-seconds", Word::broken, false)};
+  const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
+  CHECK(gate_failures(comparisons, std::vector{FailOn::deteriorates}) ==
+        std::vector<std::string>{"MLP ddp: BROKEN (train loss, train seconds)"});
+  CHECK(gate_failures(comparisons, {}).empty());
+}

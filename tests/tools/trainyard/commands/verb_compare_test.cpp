@@ -1,0 +1,263 @@
+// `trainyard compare` and `export` as a user calls them, over a yard that was filled as a sweep fills it.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "db/database/schema.h"
+#include "db/ingest/ingest.h"
+#include "tests/db/support/yard.h"
+#include "tests/support/contains.h"
+#include "tests/tools/trainyard/commands/program_says.h"
+
+using namespace trainyard;
+using namespace trainyard::db::testing;
+using namespace trainyard::tests;
+
+namespace {
+
+// mlp × single, ddp × 3 seeds; ddp takes `factor` of single's time. Journalled as "demo".
+struct Filled {
+  TemporaryFolder folder;
+  std::vector<experiments::Run> runs;
+  explicit Filled(double factor) {
+    db::Database database = db::Database::open_for_writing(folder / "results.db");
+    for (const std::int64_t replicas : {1, 2})
+      for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
+    db::Ingest ingest(database);
+    nlohmann::json entry = run_entry("demo", runs, "2026-11-20T08:00:00.000Z");
+    entry["compare"][0]["differs"] = {"samples"};  // rank r of `finish` has r + 1 times the samples of rank 0
+    ingest.journal_entry(entry);
+    for (const experiments::Run& run : runs) {
+      const double seconds =
+          (run.strategy.replicas == 2 ? 2 * factor : 2) + 0.01 * static_cast<double>(run.seed);
+      finish(ingest, run, make_launch(run), {seconds, seconds, seconds});
+    }
+  }
+  Outcome asks(const std::string& arguments) const {
+    return trainyard_says(arguments + " --yard '" + folder.path().string() + "'");
+  }
+};
+
+// Of what `compare --format json` printed, in its first comparison.
+nlohmann::json of_metric(const nlohmann::json& said, const std::string& phase, const std::string& metric) {
+  for (const nlohmann::json& record : said.at("comparisons").at(0).at("verdicts"))
+    if (record["phase"] == phase && record["metric"] == metric) return record;
+  FAIL("no " << phase << " " << metric);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("compare prints what the experiment's file compares, as JSON with numbers and words") {
+  const Filled yard(0.5);
+  const Outcome said = yard.asks("compare --format json");
+  REQUIRE_MESSAGE(said.code == 0, said.out);
+  const auto time = of_metric(nlohmann::json::parse(said.out), "train", "seconds");
+  CHECK(time["model"] == "mlp");
+  CHECK(time["baseline"] == "single");
+  CHECK(time["arm"] == "ddp");
+  CHECK(time["verdict"] == "IMPROVES");
+  CHECK(time["verified"] == true);
+  CHECK(time["n"] == 3);
+  CHECK(time["effect"].get<double>() == doctest::Approx(-49.75).epsilon(0.001));
+  CHECK(time["ci95"][0].get<double>() < time["ci90"][0].get<double>());
+  CHECK(time["p"].get<double>() < 0.04);
+  CHECK(contains(time["reason"].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
+}
+
+TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all digits of p") {
+  const Filled yard(0.5);
+  const Outcome said = yard.asks("compare --format json");
+  REQUIRE_MESSAGE(said.code == 0, said.out);
+  const auto object = nlohmann::json::parse(said.out);
+  CHECK(object.at("schema_version") == 1);
+  CHECK(object.at("experiment") == "demo");
+  const auto& comparison = object.at("comparisons").at(0);
+  CHECK(comparison.at("axis") == "strategy");
+  CHECK(comparison.at("baseline") == "single");
+  CHECK(comparison.at("pair") == nlohmann::json::array({"seed"}));
+  CHECK(comparison.at("planned") == true);
+  CHECK(comparison.at("procedure").at("alpha") == 0.05);
+  CHECK(comparison.at("procedure").at("test") == "three-sided paired t test against the margin");
+  CHECK(comparison.at("procedure").at("correction") == "Holm over the cells of one metric and one arm");
+  CHECK(comparison.at("margins").at("time_ratio") == 1.05);
+  CHECK(comparison.at("margins").at("accuracy_points") == 0.5);
+  const auto time = of_metric(object, "train", "seconds");
+  // single takes 2, 2.01, 2.02 seconds, ddp 1, 1.01, 1.02
+  CHECK(time.at("means").at("baseline").get<double>() == doctest::Approx(2.01).epsilon(1e-12));
+  CHECK(time.at("means").at("arm").get<double>() == doctest::Approx(1.01).epsilon(1e-12));
+  CHECK(time.at("look").at("number") == 1);
+  CHECK(time.at("look").at("of") == 1);
+  CHECK(time.at("look").at("alpha") == 0.05);
+  CHECK(time.at("look").at("level").get<double>() == doctest::Approx(0.04).epsilon(1e-12));
+  nlohmann::json keys = nlohmann::json::array();
+  for (std::size_t i = 0; i < 3; ++i) keys.push_back(experiments::run_key(yard.runs[i]));
+  CHECK(time.at("runs").at("baseline") == keys);
+  CHECK(time.at("runs").at("arm").size() == 3);
+  CHECK(time.at("runs").at("arm").at(0) == experiments::run_key(yard.runs[3]));
+
+  // Student's t with two degrees of freedom has a closed form: P(T >= t) = 1/2 - t / (2 sqrt(2 + t^2)). Twice
+  // that, without the difference of nearly equal numbers, is 2 / (r (r + t)) with r = sqrt(2 + t^2).
+  std::vector<double> differences;
+  for (const double seed : {0.0, 1.0, 2.0})
+    differences.push_back(std::log((2 + 0.01 * seed) / (1 + 0.01 * seed)));
+  const double mean = (differences[0] + differences[1] + differences[2]) / 3;
+  double squares = 0;
+  for (const double difference : differences) squares += (difference - mean) * (difference - mean);
+  const double t = (mean - std::log(1.05)) / std::sqrt(squares / 2 / 3);
+  const double r = std::sqrt(2 + t * t);
+  CHECK(time.at("hypothesis") == "better than the margin");
+  CHECK(time.at("p").get<double>() == doctest::Approx(2 / (r * (r + t))).epsilon(1e-9));
+
+  const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
+  CHECK(nlohmann::json::parse(back.out).at("comparisons").at(0).at("planned") == false);
+}
+
+TEST_CASE("a yard of an earlier release is read as one of today") {
+  const TemporaryFolder folder;
+  {
+    SQLite::Database old(folder / "results.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    old.exec(std::string(db::migrations().front()));
+    old.exec("PRAGMA user_version = 1; PRAGMA application_id = " + std::to_string(db::application_id));
+  }
+  const Outcome said =
+      trainyard_says("sql 'SELECT COUNT(*) AS n FROM run_summary' --yard '" + folder.path().string() + "'");
+  CHECK_MESSAGE(said.code == 0, said.out);
+}
+
+TEST_CASE("help names the arguments of a verb, and a number of them only where there is no limit") {
+  const Filled yard(1);
+  CHECK(contains(yard.asks("compare --help").out, "Usage: trainyard compare [OPTIONS] [A B]\n"));
+  CHECK(contains(yard.asks("report --help").out, "Usage: trainyard report [OPTIONS] [EXPERIMENT...]\n"));
+}
+
+TEST_CASE("compare exits with 3 where a metric deteriorates and that is asked for") {
+  const Filled slower(1.5);
+  CHECK(slower.asks("compare --fail-on deteriorates").code == 3);
+  CHECK(slower.asks("compare").code == 0);
+  CHECK(Filled(0.5).asks("compare --fail-on deteriorates").code == 0);
+}
+
+TEST_CASE("a gate on deteriorates fails if runs of the arm are missing, and names the arm") {
+  const TemporaryFolder folder;
+  std::vector<experiments::Run> runs;
+  for (const std::int64_t replicas : {1, 2})
+    for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
+  {
+    db::Database database = db::Database::open_for_writing(folder / "results.db");
+    db::Ingest ingest(database);
+    ingest.journal_entry(run_entry("demo", runs, "2026-11-20T08:00:00.000Z"));
+    for (std::size_t i = 0; i < 3; ++i) finish(ingest, runs[i], make_launch(runs[i]), {2, 2, 2});
+  }
+  const auto asks = [&](const std::string& arguments) {
+    return trainyard_says(arguments + " --yard '" + folder.path().string() + "'");
+  };
+  CHECK(asks("compare").code == 0);
+  const Outcome gate = asks("compare --fail-on deteriorates");
+  CHECK(gate.code == 3);
+  CHECK_MESSAGE(contains(gate.out, "fails --fail-on deteriorates: MLP ddp: INTERIM ("), gate.out);
+  CHECK(asks("compare --fail-on missing").code == 3);
+  CHECK(asks("compare --fail-on broken,not-comparable").code == 0);
+}
+
+TEST_CASE("--fail-on takes a list, and an unknown word is refused with the nearest one") {
+  const Filled yard(1.5);
+  CHECK(yard.asks("compare --fail-on broken,deteriorates").code == 3);
+  CHECK(yard.asks("compare --fail-on broken --fail-on deteriorates").code == 3);
+  CHECK(yard.asks("compare --fail-on broken,missing").code == 0);
+  const Outcome wrong = yard.asks("compare --fail-on broken,detriorates");
+  CHECK(wrong.code == 2);
+  CHECK_MESSAGE(contains(wrong.out, "did you mean \"deteriorates\"?"), wrong.out);
+}
+
+TEST_CASE("two groups are named by values of the axis, by conditions or by keys") {
+  const Filled yard(0.5);
+  for (const std::string& groups : {std::string("single ddp"), std::string("strategy=single strategy=ddp")}) {
+    const Outcome said = yard.asks("compare " + groups + " --format csv");
+    CHECK(said.code == 0);
+    CHECK_MESSAGE(contains(said.out, "MLP,seconds,train,single,ddp,IMPROVES"), said.out);
+  }
+  // the other way round is not planned in the file
+  const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
+  REQUIRE_MESSAGE(back.code == 0, back.out);
+  const auto time = of_metric(nlohmann::json::parse(back.out), "train", "seconds");
+  CHECK(time["verdict"] == "DETERIORATES");
+  CHECK(contains(time["reason"].get<std::string>(), "exploratory"));
+  const Outcome keys = yard.asks("compare " + experiments::run_key(yard.runs[0]) + " " +
+                                 experiments::run_key(yard.runs[3]) + " --differs samples --format json");
+  REQUIRE_MESSAGE(keys.code == 0, keys.out);
+  const auto one = of_metric(nlohmann::json::parse(keys.out), "train", "seconds");
+  CHECK(one["effect"].get<double>() == doctest::Approx(-50));
+  CHECK(one["verdict"] == "INCONCLUSIVE");
+  CHECK(one["ci95"].is_null());
+  CHECK(contains(one["reason"].get<std::string>(), "at least 3 are needed"));
+}
+
+TEST_CASE("a mistake in the groups is told with what is allowed") {
+  const Filled yard(0.5);
+  CHECK(contains(yard.asks("compare single dpp").out, "values of strategy are single, ddp"));
+  CHECK(contains(yard.asks("compare strategie=single ddp").out, "did you mean"));
+  CHECK(contains(yard.asks("compare strategy=single seed=0").out, "is in both groups"));
+  CHECK(yard.asks("compare single").code == 2);
+  CHECK(contains(yard.asks("compare single single --fail-on deteriorates").out, "is in both groups"));
+  CHECK(contains(yard.asks("compare single ddp --differs batsh").out, "did you mean \"batch\""));
+}
+
+TEST_CASE("a mistyped verb or option is named, with the nearest one") {
+  CHECK(contains(trainyard_says("compre").out, "there is no verb \"compre\"; did you mean \"compare\"?"));
+  CHECK(contains(trainyard_says("db bakup").out, "there is no verb \"bakup\"; did you mean \"backup\"?"));
+  CHECK(contains(trainyard_says("status --runz").out,
+                 "there is no option \"--runz\"; did you mean \"--runs\"?"));
+  CHECK(contains(trainyard_says("run x.toml --max-retrys=3").out, "did you mean \"--max-retries\"?"));
+  CHECK(contains(trainyard_says("--verson").out, "did you mean \"--version\"?"));
+  CHECK(contains(trainyard_says("status one two").out, "\"two\" is more than `status` takes"));
+  CHECK(contains(trainyard_says("").out, "Usage: trainyard [OPTIONS] VERB\n"));
+  for (const char* wrong : {"compre", "db bakup", "status --runz", "status one two", "--verson"})
+    CHECK_MESSAGE(trainyard_says(wrong).code == 2, wrong);
+  CHECK(trainyard_says("db --help").code == 0);
+}
+
+TEST_CASE("a data directory that is no folder is told, not searched") {
+  const Outcome said = trainyard_says("data verify --data /no/such/folder");
+  CHECK(said.code == 2);
+  CHECK(contains(said.out, "/no/such/folder is no folder"));
+}
+
+TEST_CASE("tables of verdicts come as aligned text, Markdown and LaTeX") {
+  const Filled yard(0.5);
+  CHECK(contains(yard.asks("compare").out, "95 % interval"));
+  CHECK(contains(yard.asks("compare --format markdown").out,
+                 "| MLP | ddp | train seconds | IMPROVES | −49.8 %"));
+  const std::string latex = yard.asks("compare --format latex").out;
+  CHECK(contains(latex, "{MLP: ddp against single} "));
+  CHECK(contains(latex, "train seconds & IMPROVES & $-$49.8 \\%"));
+  CHECK(contains(latex, "95 \\% interval"));
+  CHECK(contains(latex, "\\bottomrule"));
+}
+
+TEST_CASE("an export of an experiment that is not there leaves an older file as it is") {
+  const Filled yard(0.5);
+  const auto file = yard.folder / "results.csv";
+  std::ofstream(file) << "older";
+  CHECK(yard.asks("export --experiment dema --out '" + std::string(file) + "'").code == 2);
+  CHECK(std::filesystem::file_size(file) == 5);
+}
+
+TEST_CASE("export writes each row of a view as CSV or as an object a line") {
+  const Filled yard(0.5);
+  const std::string csv = yard.asks("export").out;
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 6 * 3);
+  CHECK(csv.starts_with("run_key,experiment,model,strategy,seed,epoch,train_loss"));
+  const std::string lines = yard.asks("export final --format jsonl").out;
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 6);
+  const auto first = nlohmann::json::parse(lines.substr(0, lines.find('\n')));
+  CHECK(first["model"] == "mlp");
+  CHECK(first["test_accuracy"].get<double>() == doctest::Approx(0.9));
+  CHECK(yard.asks("export runs --out '" + (yard.folder / "runs.csv").string() + "'").code == 0);
+  CHECK(std::filesystem::file_size(yard.folder / "runs.csv") > 500);
+}

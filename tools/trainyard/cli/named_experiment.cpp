@@ -1,0 +1,88 @@
+#include "tools/trainyard/cli/named_experiment.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "base/whole_file.h"
+#include "orchestrator/yard/yard.h"
+#include "tools/trainyard/cli/open_yard.h"
+
+namespace trainyard::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> asked_list(const nlohmann::json& asked, const char* name) {
+  return asked.is_object() ? asked.value(name, std::vector<std::string>()) : std::vector<std::string>();
+}
+
+fs::path journalled_file(const db::Plan& plan) {
+  const fs::path named(plan.file);
+  if (!plan.asked.is_object()) return named;
+  return fs::path(plan.asked.value("folder", std::string())) / named.filename();
+}
+
+void note_change(const JournalledExperiment& experiment, const char* again) {
+  if (fs::exists(experiment.file) && orchestrator::whole_file(experiment.file) != experiment.toml)
+    std::cerr << "note: " << experiment.file.string()
+              << " has changed since; this goes on with what was asked then, " << again
+              << " takes the new one\n";
+}
+
+// "first.toml" and "dir/first" are files, whatever the yard has.
+bool is_written_as_path(const fs::path& text) {
+  return text.has_parent_path() || text.extension() == ".toml";
+}
+
+void prefer(std::vector<std::string>& given, std::vector<std::string>& before) {
+  if (given.empty()) given = std::move(before);
+}
+
+}  // namespace
+
+JournalledExperiment journalled_experiment(const db::Database& database, const std::string& name,
+                                           const char* again) {
+  const db::Plan plan = db::latest_plan(database, name);
+  JournalledExperiment found;
+  found.name = plan.experiment;
+  found.toml = plan.toml;
+  found.file = journalled_file(plan);
+  found.selection = {asked_list(plan.asked, "set"), asked_list(plan.asked, "where"),
+                     asked_list(plan.asked, "exclude_where")};
+  if (plan.asked.is_object() && plan.asked.contains("data"))
+    found.data = plan.asked.at("data").get<std::string>();
+  note_change(found, again);
+  return found;
+}
+
+void accept_name(CLI::App& command) {
+  command.get_option("FILE")->description(
+      "experiment file (TOML), or the name of an experiment of the yard: as it was last run, except for "
+      "options given here");
+}
+
+void complete_from_journal(ExperimentOptions& options) {
+  const std::string name = options.file.string();
+  if (fs::exists(options.file) && !fs::is_directory(options.file)) return;
+  if (!orchestrator::yard_from(options.yard).exists()) return;  // that the file is not there is said later
+  const auto database = open_yard(options.yard);
+  const auto names = db::experiment_names(database);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (is_written_as_path(options.file) || names.empty()) return;
+    throw UserError("\"" + name + "\" is neither a file nor an experiment of this yard" +
+                    models::name_advice(name, names));
+  }
+  auto journalled = journalled_experiment(database, name, "`trainyard run FILE`");
+  options.file = journalled.file;
+  options.toml = journalled.toml;
+  prefer(options.selection.set, journalled.selection.set);
+  prefer(options.selection.where, journalled.selection.where);
+  prefer(options.selection.exclude_where, journalled.selection.exclude_where);
+  if (!options.data) options.data = journalled.data;
+}
+
+}  // namespace trainyard::tools

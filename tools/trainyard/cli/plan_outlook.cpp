@@ -1,0 +1,218 @@
+#include "tools/trainyard/cli/plan_outlook.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/catalogue.h"
+#include "reports/format/aligned_text.h"
+#include "reports/statistics/outlook.h"
+#include "reports/statistics/procedure.h"
+#include "tools/trainyard/cli/text_table.h"
+
+namespace trainyard::tools {
+namespace {
+
+using experiments::Compare;
+using experiments::Experiment;
+using experiments::Run;
+
+constexpr int few_seeds = 5;  // NO CHANGE is rarely found with fewer
+
+struct PlannedArm {
+  std::string cell;
+  std::string arm;
+  const Run* first = nullptr;
+  std::set<std::string> pairs;  // unpaired: keys
+};
+
+struct Places {
+  std::string cell;
+  std::string pair;
+  std::string arm;
+};
+
+// Names that do not have the same value in all runs: `--where` may leave one value of an axis.
+std::set<std::string> differing_names(const Experiment& experiment) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Run& run : experiment.runs)
+    for (const auto& [name, value] : experiments::values_by_name(run))
+      values[name].insert(experiments::plain_text(value));
+  std::set<std::string> names;
+  for (const auto& [name, texts] : values)
+    if (texts.size() > 1) names.insert(name);
+  return names;
+}
+
+Places places_of(const Run& run, const Experiment& experiment, const Compare& compare,
+                 const std::set<std::string>& differs) {
+  const auto values = experiments::values_by_name(run);
+  Places places;
+  places.cell = compare.axis == "model" ? "all models" : run.model;
+  for (const std::string& name : experiment.varied) {
+    const auto value = values.find(name);
+    if (value == values.end() || name == compare.axis || name == "model") continue;
+    const bool paired = std::ranges::find(compare.pair, name) != compare.pair.end();
+    if (paired) places.pair += ' ' + experiments::plain_text(value->second);
+    if (!paired && name != "seed" && differs.contains(name))
+      places.cell += ", " + name + " " + experiments::plain_text(value->second);
+  }
+  if (compare.pair.empty()) places.pair = std::to_string(run.seed);
+  if (const auto axis = values.find(compare.axis); axis != values.end())
+    places.arm = experiments::plain_text(axis->second);
+  return places;
+}
+
+std::vector<PlannedArm> planned_arms(const Experiment& experiment, const Compare& compare) {
+  std::map<std::string, std::set<std::string>> baselines;
+  std::vector<PlannedArm> arms;
+  const std::set<std::string> differs = differing_names(experiment);
+  for (const Run& run : experiment.runs) {
+    const Places places = places_of(run, experiment, compare, differs);
+    if (places.arm == compare.baseline) baselines[places.cell].insert(places.pair);
+    if (places.arm.empty() || places.arm == compare.baseline) continue;
+    if (compare.axis == "strategy" && run.strategy.independent()) continue;  // no verdict judges it
+    auto found = std::ranges::find_if(
+        arms, [&](const PlannedArm& one) { return one.cell == places.cell && one.arm == places.arm; });
+    if (found == arms.end()) found = arms.insert(arms.end(), {places.cell, places.arm, &run, {}});
+    found->pairs.insert(places.pair);
+  }
+  for (PlannedArm& arm : arms) {
+    const std::set<std::string>& others = baselines[arm.cell];
+    if (compare.pair.empty())
+      while (arm.pairs.size() > others.size()) arm.pairs.erase(std::prev(arm.pairs.end()));
+    else
+      std::erase_if(arm.pairs, [&](const std::string& pair) { return !others.contains(pair); });
+  }
+  std::erase_if(arms, [](const PlannedArm& arm) { return arm.pairs.empty(); });
+  return arms;
+}
+
+double level_for(const std::vector<PlannedArm>& arms, const std::string& arm, const Compare& compare) {
+  const auto family = std::ranges::count(arms, arm, &PlannedArm::arm);
+  return reports::level_of_look(0, compare.alpha, compare.final_look) / static_cast<double>(family);
+}
+
+std::string percent(double log_ratio) {
+  return fmt::format("{:.2g} %", 100 * std::expm1(log_ratio));
+}
+
+std::string points(double value) {
+  return fmt::format("{:.2g} pp", value);
+}
+
+// Many cells have one plan, and each outlook takes a search over integrals.
+class Outlooks {
+ public:
+  const std::optional<reports::Outlook>& of(const reports::PlannedTest& test) {
+    const auto [place, added] =
+        known_.try_emplace(std::make_tuple(test.n, test.paired, test.margin, test.level), std::nullopt);
+    if (added) place->second = reports::outlook_of(test);
+    return place->second;
+  }
+
+ private:
+  std::map<std::tuple<int, bool, double, double>, std::optional<reports::Outlook>> known_;
+};
+
+void add_cells(std::vector<std::string>& row, const std::optional<reports::Outlook>& outlook,
+               std::string (*shown)(double)) {
+  row.push_back(outlook ? shown(outlook->widest_spread) : "–");
+  row.push_back(outlook ? shown(outlook->smallest_effect) : "–");
+}
+
+reports::PlannedTest accuracy_test(const Compare& compare, const std::vector<PlannedArm>& arms,
+                                   const PlannedArm& arm) {
+  return {static_cast<int>(arm.pairs.size()), !compare.pair.empty(), compare.margins.accuracy_points,
+          level_for(arms, arm.arm, compare)};
+}
+
+TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks) {
+  TextTable table{.columns = {"cell", compare.axis, "n", "accuracy spread", "effect", "loss spread", "effect",
+                              "time spread", "effect"},
+                  .rows = {},
+                  .right = {false, false, true, true, true, true, true, true, true}};
+  for (const PlannedArm& arm : arms) {
+    reports::PlannedTest test = accuracy_test(compare, arms, arm);
+    auto& row = table.rows.emplace_back(std::vector<std::string>{arm.cell, arm.arm, std::to_string(test.n)});
+    add_cells(row, outlooks.of(test), points);
+    test.margin = std::log(compare.margins.loss.ratio);
+    add_cells(row, outlooks.of(test), percent);
+    test.margin = std::log(compare.margins.time);
+    add_cells(row, outlooks.of(test), percent);
+  }
+  return table;
+}
+
+bool classifies(const Run& run) {
+  if (!run.declared.model_title.empty()) return run.declared.task == "classification";
+  return models::find_model(run.model).task == "classification";
+}
+
+// Of the validation part; read once for each way of splitting a data set.
+class SampleCounts {
+ public:
+  std::int64_t validation(const models::DataChoice& data) {
+    std::string name = data.source + data.fingerprint + std::to_string(data.split_seed);
+    for (const double part : data.split) name += " " + std::to_string(part);
+    const auto [place, added] = counts_.try_emplace(name, 0);
+    if (added) place->second = models::sample_count(models::read(data).validation);
+    return place->second;
+  }
+
+ private:
+  std::map<std::string, std::int64_t> counts_;
+};
+
+void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
+                  SampleCounts& counts, std::vector<std::string>& warnings) {
+  const auto warn = [&](std::string text) {
+    if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
+  };
+  for (const PlannedArm& arm : arms) {
+    const auto n = static_cast<int>(arm.pairs.size());
+    const std::string name = arm.cell + " " + arm.arm;
+    if (!outlooks.of(accuracy_test(compare, arms, arm)))
+      warn(fmt::format("{}: {} seed{} cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3",
+                       name, n, n == 1 ? "" : "s"));
+    else if (n < few_seeds)
+      warn(fmt::format("{}: NO CHANGE is unlikely with {} seeds; plan {} or more", name, n, few_seeds));
+    if (!classifies(*arm.first) || !arm.first->declared.dataset_title.empty()) continue;
+    const auto samples = counts.validation(arm.first->data);
+    if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
+      warn(fmt::format(
+          "{}: the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
+          "be reached at a margin of {} points; use more samples or a wider margin",
+          arm.cell, samples, 100.0 / static_cast<double>(samples), compare.margins.accuracy_points));
+  }
+}
+
+}  // namespace
+
+PlanOutlook plan_outlook(const Experiment& experiment) {
+  PlanOutlook outlook;
+  Outlooks outlooks;
+  SampleCounts counts;
+  for (const Compare& compare : experiment.compare) {
+    const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
+    if (arms.empty()) continue;
+    outlook.text +=
+        "\n" +
+        reports::paragraph(
+            fmt::format("Against {} {}: NO CHANGE is found up to this spread of the differences, and at that "
+                        "spread effects from this size",
+                        compare.axis, compare.baseline),
+            output_width()) +
+        "(power 0.8 at the first look; planning values)\n" +
+        aligned(outlook_table(compare, arms, outlooks), output_width());
+    add_warnings(compare, arms, outlooks, counts, outlook.warnings);
+  }
+  return outlook;
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,161 @@
+#include "tools/trainyard/commands/compare_gate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/joined.h"
+#include "base/nearest_name.h"
+
+namespace trainyard::tools {
+namespace {
+
+using reports::Word;
+
+const std::array<FailOnWord, 6> all_words{
+    {{"deteriorates", FailOn::deteriorates, "a metric is worse, or the question cannot be answered"},
+     {"broken", FailOn::broken, "an arm trains something else"},
+     {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
+     {"not-verified", FailOn::not_verified, "a foreign arm leaves out terms of the comparison"},
+     {"undecided", FailOn::undecided, "no verdict yet: inconclusive, interim, or too few seeds"},
+     {"missing", FailOn::missing, "a planned run has no result"}}};
+
+bool is_answer(const GateCase& verdict) {
+  switch (verdict.word) {
+    case Word::improves:
+    case Word::no_change:
+    case Word::deteriorates:
+      return true;
+    case Word::inconclusive:
+      return verdict.tested;
+    case Word::interim:
+    case Word::not_timed:
+    case Word::no_data:
+    case Word::not_comparable:
+    case Word::broken:
+      break;
+  }
+  return false;
+}
+
+bool is_decided(Word word) {
+  return word == Word::improves || word == Word::no_change || word == Word::deteriorates;
+}
+
+bool has_word_of_its_own(Word word) {
+  return word == Word::broken || word == Word::not_comparable;
+}
+
+// The lines of one arm, by verdict, in the order of its metrics.
+class ArmFailures {
+ public:
+  explicit ArmFailures(std::string arm) : arm_(std::move(arm)) {}
+
+  void add(const std::string& word, const std::string& metric) {
+    const auto found = std::ranges::find(metrics_, word, &Metrics::first);
+    if (found == metrics_.end())
+      metrics_.push_back({word, {metric}});
+    else
+      found->second.push_back(metric);
+  }
+
+  void append_to(std::vector<std::string>& lines) const {
+    for (const auto& [word, metrics] : metrics_)
+      lines.push_back(arm_ + ": " + word + " (" + models::joined(metrics, {}, ", ") + ")");
+  }
+
+ private:
+  using Metrics = std::pair<std::string, std::vector<std::string>>;
+  std::string arm_;
+  std::vector<Metrics> metrics_;
+};
+
+std::string shown_word(const reports::VerdictRecord& record) {
+  return text_of(record.verdict) + (record.verified ? "" : ", NOT VERIFIED") +
+         (!record.left_out.empty() ? ", runs left out" : "");
+}
+
+bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {
+  return std::ranges::any_of(asked, [&](FailOn word) { return fails(verdict, word); });
+}
+
+// Of one arm; `records` are those of its cell.
+void add_failures(std::span<const reports::VerdictRecord> records, const std::string& label,
+                  const std::string& arm, std::span<const FailOn> asked, std::vector<std::string>& lines) {
+  ArmFailures failures(label + " " + arm);
+  bool any = false;
+  for (const reports::VerdictRecord& record : records) {
+    if (record.arm != arm) continue;
+    any = true;
+    if (fails_any(gate_case(record), asked))
+      failures.add(shown_word(record), record.phase + " " + record.metric);
+  }
+  if (!any && fails_any({Word::no_data, false, true, true}, asked))
+    failures.add("NO DATA", "no run has recorded a metric");
+  failures.append_to(lines);
+}
+
+}  // namespace
+
+std::span<const FailOnWord> fail_on_words() {
+  return all_words;
+}
+
+std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
+  std::vector<std::string> known;
+  for (const FailOnWord& word : all_words) known.push_back(word.name);
+  std::vector<FailOn> parsed;
+  for (const std::string& text : asked) {
+    const auto found = std::ranges::find(all_words, text, &FailOnWord::name);
+    if (found == all_words.end())
+      throw UserError("--fail-on: there is no word \"" + text + "\"" + models::name_advice(text, known));
+    parsed.push_back(found->value);
+  }
+  return parsed;
+}
+
+GateCase gate_case(const reports::VerdictRecord& record) {
+  // times that do not count are there
+  const bool missing = !record.left_out.empty() && record.verdict != Word::not_timed;
+  return {record.verdict, record.level.has_value(), record.verified, missing};
+}
+
+bool fails(const GateCase& verdict, FailOn word) {
+  switch (word) {
+    case FailOn::deteriorates:
+      return verdict.word == Word::deteriorates || !is_answer(verdict);
+    case FailOn::broken:
+      return verdict.word == Word::broken;
+    case FailOn::not_comparable:
+      return verdict.word == Word::not_comparable;
+    case FailOn::not_verified:
+      return !verdict.verified;
+    case FailOn::undecided:
+      return !is_decided(verdict.word) && !has_word_of_its_own(verdict.word);
+    case FailOn::missing:
+      return verdict.left_out || verdict.word == Word::interim || verdict.word == Word::no_data;
+  }
+  return true;
+}
+
+bool fails_run(Word word) {
+  return word == Word::broken;
+}
+
+std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,
+                                       std::span<const FailOn> asked) {
+  std::vector<std::string> lines;
+  for (const reports::Comparison& comparison : comparisons) {
+    const std::vector<reports::VerdictRecord> records = reports::verdict_records(comparison);
+    auto record = records.begin();
+    for (const reports::CellVerdicts& judged : comparison.cells) {
+      const auto end = record + static_cast<std::ptrdiff_t>(judged.verdicts.size());
+      for (const reports::Arm& arm : judged.cell.arms)
+        add_failures({record, end}, judged.cell.label, arm.value, asked, lines);
+      record = end;
+    }
+  }
+  return lines;
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,150 @@
+// trainyard: compare ways of training a network, with evidence. One verb a file; this one only finds the
+// verb.
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/printable_output.h"
+#include "tools/trainyard/cli/standard_streams.h"
+#include "tools/trainyard/commands/commands.h"
+#include "tools/trainyard/commands/help_pages.h"
+
+namespace trainyard::tools {
+namespace {
+
+constexpr const char* about =
+    "trainyard trains a matrix of models, parallel strategies and seeds. Its statistics\n"
+    "say if distributed training improves, does not change or deteriorates the result.";
+
+constexpr const char* first_steps =
+    "First steps: write a commented experiment file, train it, read ./yard/reports.\n\n"
+    "  trainyard new first.toml\n"
+    "  trainyard run first.toml\n\n"
+    "`trainyard VERB --help` has the options of a verb, and examples.";
+
+void add_verbs(CLI::App& program, Invocation& invocation) {
+  for (auto* add :
+       {add_new, add_list, add_data, add_check, add_plan, add_run, add_resume, add_status, add_show, add_logs,
+        add_report, add_compare, add_predict, add_export, add_sql, add_rm, add_db})
+    add(program, invocation);
+}
+
+// What stands where a verb or an option must and is none, with the names that can; empty where the error is
+// another. CLI's own says «A subcommand is required» of a mistyped one.
+std::string unknown_word(const CLI::App& program) {
+  const CLI::App* verb = &program;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  const std::vector<std::string> left_over = program.remaining(true);
+  if (left_over.empty()) return "";
+  const bool option = left_over.front().starts_with("-");
+  const std::string word = left_over.front().substr(0, left_over.front().find('='));
+  std::vector<std::string> known;
+  for (const CLI::App* each : verb->get_subcommands([](const CLI::App*) { return true; }))
+    if (!option) known.push_back(each->get_name());
+  for (const CLI::Option* each : verb->get_options())
+    if (option)
+      for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+  if (known.empty()) return "\"" + word + "\" is more than `" + verb->get_name() + "` takes";
+  return "there is no " + std::string(option ? "option" : "verb") + " \"" + word + "\"" +
+         models::name_advice(word, known);
+}
+
+// True if a verb has to follow and the command line ends: `trainyard`, `trainyard db`.
+bool lacks_verb(const CLI::App& program) {
+  const CLI::App* verb = &program;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return verb->get_require_subcommand_min() > 0;
+}
+
+// Without a verb the help is printed, as cargo and docker do. The exit code is 0.
+int wrong_command_line(const CLI::App& program, const CLI::ParseError& error) {
+  const bool of_words = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const std::string unknown = of_words ? unknown_word(program) : "";
+  if (unknown.empty() && of_words && lacks_verb(program)) {
+    std::cout << program.help();
+    return done;
+  }
+  if (unknown.empty()) return program.exit(error) == 0 ? done : wrong_usage;
+  std::cerr << "trainyard: " << unknown << "\nRun with --help for more information.\n";
+  return wrong_usage;
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App program{about, "trainyard"};
+  program.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
+  program.require_subcommand(1);
+  Invocation invocation;
+  add_verbs(program, invocation);
+  add_help_pages(program);
+  program.footer(first_steps);  // afterwards: verbs take over the footer of the program
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return wrong_command_line(program, error);
+  }
+  return invocation.action();
+}
+
+// What no disk is to blame for: a circle of links, a name that is too long, a file where a folder must be.
+bool is_wrong_path(const std::error_code& error) {
+  static constexpr std::array wrong{std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long,
+                                    std::errc::not_a_directory, std::errc::invalid_argument};
+  for (const std::errc each : wrong)
+    if (error == each) return true;
+  return false;
+}
+
+int failed(const std::string& what) {
+  std::cerr << "trainyard: " << what << "; what was recorded so far is safe, the same command continues\n";
+  return run_failed;
+}
+
+// The exit code of all that can happen.
+int outcome(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const UserError& error) {
+    std::cerr << "trainyard: " << error.what() << '\n';
+    return wrong_usage;
+  } catch (const std::filesystem::filesystem_error& error) {
+    if (!is_wrong_path(error.code())) return failed(error.what());
+    std::cerr << "trainyard: " << error.path1().string() << ": " << error.code().message()
+              << "; name another path\n";
+    return wrong_usage;
+  } catch (const std::system_error& error) {  // a disk that is full, a folder that cannot be written
+    return failed(error.what());
+  } catch (const std::exception& error) {
+    return failed(std::string("internal error: ") + error.what());
+  }
+}
+
+// `code`, but no success where what was printed did not arrive, as on a full disk. A reader that went away
+// (`| head`) has what it wanted.
+int with_output(int code, const PrintableOutput& output) {
+  std::cout.flush();
+  if (output.error() == 0 || output.error() == EPIPE) return code;
+  std::cerr << "trainyard: standard output: " << std::generic_category().message(output.error())
+            << "; what was printed is not whole\n";
+  return code == done ? run_failed : code;
+}
+
+}  // namespace
+}  // namespace trainyard::tools
+
+int main(int argc, char** argv) {
+  using namespace trainyard::tools;
+  open_closed_streams();
+  const PrintableOutput out(std::cout), err(std::cerr);
+  return with_output(outcome(argc, argv), out);
+}

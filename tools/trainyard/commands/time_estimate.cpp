@@ -1,0 +1,87 @@
+#include "tools/trainyard/commands/time_estimate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "experiments/protocol/progress.h"
+#include "experiments/protocol/record_writer.h"
+#include "orchestrator/plan/time_left.h"
+
+namespace trainyard::tools {
+namespace {
+
+// As orchestrator::kind_of names runs.
+std::string kind_of(const db::RunSummary& run) {
+  const auto cap = run.axes.find("train_samples");
+  return run.model + " " + run.strategy + " " + std::to_string(run.epochs) + " " + run.dataset + " " +
+         (cap == run.axes.end() ? "all" : models::to_text(cap->second));
+}
+
+// Seconds since a UTC time such as "2026-11-20T09:30:12.345Z"; nothing if it is not written like that.
+std::optional<double> seconds_since(const std::string& utc) {
+  using namespace std::chrono;
+  int y = 0, hour = 0, minute = 0;
+  unsigned m = 0, d = 0;
+  double second = 0;
+  if (std::sscanf(utc.c_str(), "%4d-%2u-%2uT%2d:%2d:%lfZ", &y, &m, &d, &hour, &minute, &second) != 6)
+    return std::nullopt;
+  const auto day_begin = sys_days(year(y) / month(m) / day(d));
+  const duration<double> now = system_clock::now() - day_begin;
+  return std::max(0.0, now.count() - 3600.0 * hour - 60.0 * minute - second);
+}
+
+std::optional<double> known_seconds(const std::map<std::string, double>& medians, const db::RunSummary& run) {
+  const auto found = medians.find(kind_of(run));
+  return found == medians.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> left_of_active(const db::Database& database, const orchestrator::Yard& yard,
+                                     const db::RunSummary& run, std::optional<double> expected) {
+  const auto attempts = db::attempts_of_run(database, run.run_key);
+  if (attempts.empty()) return expected;
+  const auto rank = static_cast<int>(run.stages) - 1;
+  const auto progress = experiments::read_progress(yard.attempt(run.run_key, attempts.back().attempt) /
+                                                   experiments::rank_progress_name(rank));
+  const auto elapsed = seconds_since(attempts.back().started);
+  if (!elapsed) return std::nullopt;
+  return orchestrator::seconds_left(progress ? orchestrator::fraction_done(*progress) : 0, *elapsed,
+                                    expected);
+}
+
+// Not begun, or ended by an earlier sweep: the one that runs now takes it.
+bool waits(const db::RunSummary& run, const std::string& asked) {
+  if (!run.in_latest_plan || run.status == "finished" || run.status == "running") return false;
+  return run.status == "planned" || run.updated < asked;
+}
+
+}  // namespace
+
+TimeEstimate time_estimate(const db::Database& database, const orchestrator::Yard& yard,
+                           const std::vector<db::RunSummary>& runs, const std::string& asked) {
+  const auto medians = db::median_run_seconds(database);
+  TimeEstimate estimate;
+  double sum = 0;
+  std::size_t active = 0;
+  bool known = true;
+  for (const auto& run : runs) {
+    const auto expected = known_seconds(medians, run);
+    std::optional<double> left;
+    if (run.status == "running") {
+      ++active;
+      left = left_of_active(database, yard, run, expected);
+      if (left) estimate.seconds_left[run.run_key] = *left;
+    } else if (waits(run, asked)) {
+      left = expected;
+    } else {
+      continue;
+    }
+    known = known && left.has_value();
+    sum += left.value_or(0);
+  }
+  // runs that train side by side share the time that is left
+  if (known) estimate.sweep_seconds_left = sum / static_cast<double>(std::max<std::size_t>(1, active));
+  return estimate;
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,219 @@
+// trainyard list: models, strategies, data sets and keys, each from the table that also checks experiment
+// files.
+#include <algorithm>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "experiments/config/machine_keys.h"
+#include "experiments/run/keys.h"
+#include "models/catalogue.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string shape_text(const models::ImageShape& shape) {
+  return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);
+}
+
+// What one sample is: "1×28×28", "texts" or "text pairs".
+std::string sample_text(const models::Dataset& dataset) {
+  return dataset.kind == models::DataKind::images ? shape_text(dataset.shape)
+                                                  : std::string(models::kind_name(dataset.kind));
+}
+
+std::string classes_text(const models::Dataset& dataset) {
+  return dataset.classes == 0 ? "" : std::to_string(dataset.classes);
+}
+
+TextTable parameter_table(const std::vector<models::Parameter>& parameters) {
+  TextTable table{.columns = {"name", "allowed", "default", "meaning"}, .rows = {}, .right = {}};
+  for (const auto& parameter : parameters)
+    table.rows.push_back({parameter.name, models::allowed_text(parameter), models::default_text(parameter),
+                          parameter.meaning});
+  return table;
+}
+
+void list_models() {
+  TextTable table{.columns = {"name", "task", "data sets", "about"}, .rows = {}, .right = {}};
+  for (const auto& model : models::catalogue())
+    table.rows.push_back({model.name, model.task, joined(model.datasets), model.about});
+  std::cout << aligned(table);
+}
+
+// Layers and their counted cost on the model's default data set.
+void show_model(const std::string& name) {
+  const auto& model = models::find_model(name);
+  const auto& dataset = models::find_dataset(model.datasets.front());
+  std::cout << model.title << ": " << model.about << "\ntask " << model.task << "; metrics "
+            << joined(model.metrics) << "; data sets " << joined(model.datasets) << "\n\n"
+            << aligned(parameter_table(model.hyperparameters));
+  models::Hyperparameters defaults;
+  for (const auto& parameter : model.hyperparameters) defaults[parameter.name] = parameter.fallback.value();
+  TextTable table{.columns = {"layer", "kind", "parameters", "forward FLOP a sample"},
+                  .rows = {},
+                  .right = {false, false, true, true}};
+  std::int64_t total = 0;
+  for (const auto& layer : model.layers(defaults, models::input_shape(dataset))) {
+    table.rows.push_back(
+        {layer.path, layer.kind, std::to_string(layer.parameters), number_text(layer.forward_flops, 0)});
+    total += layer.parameters;
+  }
+  std::cout << "\nlayers with these defaults on " << dataset.name << " (" << shape_text(dataset.shape)
+            << "), " << total << " parameters:\n"
+            << aligned(table);
+}
+
+void list_datasets() {
+  TextTable table{
+      .columns = {"name", "sample", "classes", "folder", "stand-in", "about"}, .rows = {}, .right = {}};
+  for (const auto& dataset : models::datasets())
+    table.rows.push_back({dataset.name, sample_text(dataset), classes_text(dataset),
+                          dataset.generated() ? "generated" : joined(dataset.folders),
+                          dataset.generated() ? "" : dataset.stand_in, dataset.about});
+  std::cout << aligned(table);
+}
+
+void show_dataset(const std::string& name) {
+  const auto& dataset = models::find_dataset(name);
+  std::cout << dataset.title << ": " << dataset.about << "\nsample " << sample_text(dataset)
+            << (dataset.classes == 0 ? "" : ", " + classes_text(dataset) + " classes") << '\n';
+  if (dataset.generated()) return;
+  if (!dataset.folders.empty())
+    std::cout << "a data directory (--data, TRAINYARD_DATA) is searched for: " << joined(dataset.folders)
+              << '\n';
+  std::cout << "files: " << joined(dataset.files) << "\n[data] " << dataset.name
+            << " = \"FOLDER\" reads that one";
+  if (!dataset.stand_in.empty()) std::cout << ", \"synthetic\" uses " << dataset.stand_in << " instead";
+  std::cout << '\n';
+}
+
+// A dash where the kind has no such thing.
+std::string number_of(const experiments::StrategyKind::Range& range) {
+  return range.any() ? std::to_string(range.fallback) : "-";
+}
+
+TextTable strategies_table() {
+  TextTable table{.columns = {"name", "replicas", "stages", "micro-batches", "schedule", "about"},
+                  .rows = {},
+                  .right = {false, true, true, true, false, false}};
+  for (const auto& kind : experiments::strategy_kinds())
+    table.rows.push_back({kind.name, number_of(kind.replicas), number_of(kind.stages),
+                          number_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
+                          kind.about});
+  return table;
+}
+
+constexpr const char* strategies_note =
+    "\nThe numbers are defaults; [strategy.NAME] changes them. A NAME of your own says which kind it is:\n"
+    "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n"
+    "or has a command: then its ranks are a program of yours (docs/record-protocol.md):\n"
+    "  [strategy.mine]\n  command = [\"python3\", \"train.py\", \"--lr\", \"{learning_rate}\"]\n"
+    "  files = [\"train.py\", \"pkg/*.py\"]  # files, folders and patterns, hashed into the run's key\n"
+    "  env = { NAME = \"value\" }          # variables for its ranks\n  replicas = 2\n"
+    "It can train a model and a data set of your own, which the file declares:\n"
+    "  [model.char-gpt]\n  title = \"Character GPT\"\n  parameters = { width = 64 }\n"
+    "  [dataset.my-captions]\n  title = \"My captions\"\n";
+
+// What a file may write; long lists of names have a page of their own.
+std::string allowed_of(const experiments::Key& key) {
+  if (key.parameter.name == "dataset") return "one of `trainyard list datasets`";
+  return experiments::allowed_text(key);
+}
+
+void print_key(const experiments::Key& key) {
+  std::cout << fmt::format("{:<26} {}\n{:<26} {}\n{:<26} default {}\n", key.parameter.name,
+                           key.parameter.meaning,
+                           key.place == experiments::KeyPlace::strategy ? "  (strategies)" : "",
+                           allowed_of(key), "", models::default_text(key.parameter));
+}
+
+std::vector<std::string> key_names() {
+  std::vector<std::string> names;
+  for (const auto& key : experiments::keys()) names.push_back(key.parameter.name);
+  return names;
+}
+
+// Keeps the rows whose first cell is `name`; UserError «did you mean» where there is none.
+TextTable only(TextTable table, const std::string& what, const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& row : table.rows) known.push_back(row.front());
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw UserError("no " + what + " \"" + name + "\"" + models::name_advice(name, known));
+  std::erase_if(table.rows, [&](const auto& row) { return row.front() != name; });
+  return table;
+}
+
+void list_strategies(const std::string& name) {
+  std::cout << aligned(name.empty() ? strategies_table() : only(strategies_table(), "strategy", name));
+  if (name.empty()) std::cout << strategies_note;
+}
+
+void print_machine_key(const experiments::MachineKey& key) {
+  std::string where = key.launchers;
+  if (const auto space = where.find(' '); space != std::string::npos) where.replace(space, 1, ", ");
+  std::cout << fmt::format("{:<26} {}\n{:<26} {}\n", key.name, key.meaning,
+                           where.empty() ? "" : "  (" + where + ")", key.allowed);
+  if (!key.fallback.empty()) std::cout << fmt::format("{:<26} default {}\n", "", key.fallback);
+}
+
+void list_keys(const std::string& name) {
+  auto names = key_names();
+  for (const auto& key : experiments::machine_keys()) names.push_back(key.name);
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+    throw UserError("no key \"" + name + "\"" + models::name_advice(name, names));
+  for (const auto& key : experiments::keys())
+    if (name.empty() || key.parameter.name == name) print_key(key);
+  if (name.empty())
+    std::cout
+        << "\nThey stand in [defaults], [model.*], [strategy.*] or, as lists of alternatives, in [matrix]; "
+           "those of\n"
+           "strategies in [strategy.*] or [matrix]. `trainyard list models NAME` has each model's own.\n"
+           "\nOf programs of your own, in [strategy.NAME]: command, files, env. Of models and data sets of "
+           "your\n"
+           "own: title, task and parameters in [model.NAME], title in [dataset.NAME]; "
+           "docs/record-protocol.md.\n"
+           "\nKeys of [machine]:\n";
+  for (const auto& key : experiments::machine_keys())
+    if (name.empty() || key.name == name) print_machine_key(key);
+}
+
+int list(const std::string& what, const std::string& name) {
+  if (what == "models") name.empty() ? list_models() : show_model(name);
+  if (what == "datasets") name.empty() ? list_datasets() : show_dataset(name);
+  if (what == "strategies") list_strategies(name);
+  if (what == "keys") list_keys(name);
+  return done;
+}
+
+}  // namespace
+
+void add_list(CLI::App& program, Invocation& invocation) {
+  struct Options {
+    std::string what, name;
+  };
+  auto* command = program.add_subcommand(
+      "list", "list models, strategies, data sets or keys; with NAME, all about one of them");
+  auto options = std::make_shared<Options>();
+  command->add_option("WHAT", options->what, "models, strategies, datasets or keys")
+      ->required()
+      ->check(CLI::IsMember({"models", "strategies", "datasets", "keys"}));
+  command->add_option("NAME", options->name, "one of them");
+  command->callback([options, &invocation] {
+    invocation.action = [options] { return list(options->what, options->name); };
+  });
+}
+
+}  // namespace trainyard::tools

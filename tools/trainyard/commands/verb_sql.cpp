@@ -1,0 +1,84 @@
+// trainyard sql: any question that only reads, and what can be asked.
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/open_yard.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+namespace {
+
+struct SqlOptions {
+  std::string statement;
+  bool schema = false;
+  std::string format = "table";
+  std::optional<std::filesystem::path> yard;
+};
+
+// "\nrun_summary (view)\n  run_key, experiment, …\n" for each view and table, at most 80 columns wide.
+std::string schema_text(const db::ResultTable& schema) {
+  constexpr std::size_t width = 80;
+  std::string text =
+      "db/README.md says what each view and column means. Views keep their columns,\n"
+      "tables may change.\n";
+  std::string name, line;
+  for (const auto& row : schema.rows) {
+    const auto cell = [&](std::size_t i) { return row[i].get<std::string>(); };
+    if (cell(1) != name) {
+      if (!name.empty()) text += line + '\n';
+      name = cell(1);
+      text += "\n" + name + " (" + cell(0) + ")\n";
+      line = "  " + cell(2);
+      continue;
+    }
+    const bool fits = models::columns(line) + 2 + models::columns(cell(2)) < width;
+    if (!fits) text += line + ",\n";
+    line = (fits ? line + ", " : "  ") + cell(2);
+  }
+  return text + line + '\n';
+}
+
+db::ResultTable answer_of(const db::Database& database, const SqlOptions& options) {
+  return options.schema ? db::schema_columns(database) : db::select(database, options.statement);
+}
+
+int ask(const SqlOptions& options) {
+  if (options.statement.empty() && !options.schema)
+    throw UserError("no SQL statement is given", "give one in quotes, or --schema for what can be asked");
+  const auto database = open_yard(options.yard);
+  const auto result = answer_of(database, options);
+  if (options.format == "csv")
+    std::cout << csv(result);
+  else if (options.format == "json")
+    std::cout << json(result);
+  else if (options.format == "markdown")
+    std::cout << markdown(text_table(result));
+  else
+    std::cout << (options.schema ? schema_text(result) : aligned(text_table(result)));
+  return done;
+}
+
+}  // namespace
+
+void add_sql(CLI::App& program, Invocation& invocation) {
+  auto* command =
+      program.add_subcommand("sql", "ask the database in SQL, read-only; --schema lists its views");
+  auto options = std::make_shared<SqlOptions>();
+  auto* statement = command->add_option("STATEMENT", options->statement, "one SQL statement");
+  command
+      ->add_flag("--schema", options->schema,
+                 "print the views with their columns, then the tables, and no answer")
+      ->excludes(statement);
+  command->add_option("--format", options->format, "how to print it")
+      ->check(CLI::IsMember({"table", "csv", "json", "markdown"}))
+      ->capture_default_str();
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return ask(*options); }; });
+}
+
+}  // namespace trainyard::tools
