@@ -4,7 +4,7 @@ namespace trainyard {
 
 namespace {
 
-std::string joined(const std::string& message, const std::string& advice, const Location& location) {
+std::string message_with(const std::string& message, const std::string& advice, const Location& location) {
   std::string text = to_text(location);
   if (!text.empty()) text += ": ";
   text += message;
@@ -25,6 +25,11 @@ std::string to_text(const Location& location) {
 }
 
 UserError::UserError(const std::string& message, const std::string& advice, const Location& location)
-    : std::runtime_error(joined(message, advice, location)) {}
+    : std::runtime_error(message_with(message, advice, location)) {}
+
+std::string to_text(const Problem& problem) {
+  const std::string place = to_text(problem.location);
+  return (place.empty() ? "" : place + ": ") + (problem.warning ? "warning: " : "error: ") + problem.message;
+}
 
 }  // namespace trainyard

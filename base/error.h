@@ -31,4 +31,13 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+// What is wrong with a file that the user wrote: where, what, and whether it is only a warning.
+
+struct Problem {
+  Location location;
+  std::string message;  // what is wrong and what is allowed
+  bool warning = false;
+};
+std::string to_text(const Problem& problem);  // "file:line:column: error: message"
+
 }  // namespace trainyard

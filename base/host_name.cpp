@@ -4,9 +4,9 @@
 
 #include <unistd.h>
 
-#include "base/printable.h"
+#include "base/text.h"
 
-namespace trainyard::models {
+namespace trainyard {
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -14,4 +14,4 @@ std::string host_name() {
   return printable_line(name.data());
 }
 
-}  // namespace trainyard::models
+}  // namespace trainyard

@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace trainyard::models {
+namespace trainyard {
 
 // Always UTF-8, on one line and without control characters, whatever bytes the system gives: Linux takes any,
 // a record takes UTF-8 only.
 std::string host_name();
 
-}  // namespace trainyard::models
+}  // namespace trainyard

@@ -5,14 +5,23 @@
 #include <algorithm>
 #include <functional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "base/nearest_name.h"
 
-namespace trainyard::models {
+namespace trainyard {
+
+// «did you mean …?»: the known name nearest to a mistyped one.
+
+// The name of `known` within edit distance max(1, length / 3) of `name` (Damerau-Levenshtein, optimal string
+// alignment); empty where none is near. Ties go to the earlier name.
+std::string nearest_name(std::string_view name, std::span<const std::string> known);
+
+// «; did you mean "x"?» or, where nothing is near, «; known are a, b, c»: to append to an error.
+std::string name_advice(std::string_view name, std::span<const std::string> known);
 
 // The row of which `name_of`, a member or a function, is `name`; nullptr where there is none.
 template <std::ranges::borrowed_range Rows, typename NameOf>
@@ -34,4 +43,4 @@ const auto& named_row(Rows&& rows, NameOf name_of, const std::string& noun, std:
   throw UserError("there is no " + noun + " \"" + std::string(name) + "\"", name_advice(name, known));
 }
 
-}  // namespace trainyard::models
+}  // namespace trainyard

@@ -9,9 +9,9 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "base/joined.h"
+#include "base/text.h"
 
-namespace trainyard::models {
+namespace trainyard {
 
 namespace {
 
@@ -229,4 +229,4 @@ std::string to_text(const Value& value) {
       value);
 }
 
-}  // namespace trainyard::models
+}  // namespace trainyard

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-namespace trainyard::models {
+namespace trainyard {
 
 using Value =
     std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
@@ -55,4 +55,4 @@ Value coerced(const Parameter& parameter, const Value& value);
 // as a number: "1.0", "0.05", "1e-4".
 std::string to_text(const Value& value);
 
-}  // namespace trainyard::models
+}  // namespace trainyard

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace trainyard::models {
+namespace trainyard {
 
 struct Sha256::State {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
@@ -51,4 +51,4 @@ std::string sha256_hex(std::string_view bytes) {
   return hash.hex();
 }
 
-}  // namespace trainyard::models
+}  // namespace trainyard

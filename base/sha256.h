@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace trainyard::models {
+namespace trainyard {
 
 class Sha256 {
  public:
@@ -26,4 +26,4 @@ class Sha256 {
 
 std::string sha256_hex(std::string_view bytes);
 
-}  // namespace trainyard::models
+}  // namespace trainyard

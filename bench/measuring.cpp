@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "experiments/protocol/progress.h"
-#include "runner/device/time_parts.h"
+#include "runner/device/step_times.h"
 
 using namespace trainyard;
 using runner::TimeParts;

@@ -10,7 +10,7 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "runner/device/process.h"
+#include "runner/device/rank_process.h"
 #include "runner/trainer/trainer.h"
 
 namespace trainyard::bench {

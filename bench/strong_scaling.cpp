@@ -22,7 +22,7 @@
 #include "bench/scaling_rank.h"
 #include "experiments/file/file.h"
 #include "reports/statistics/statistics.h"
-#include "runner/device/process.h"
+#include "runner/device/rank_process.h"
 
 namespace {
 

@@ -9,9 +9,8 @@
 #include <SQLiteCpp/Savepoint.h>
 #include <nlohmann/json.hpp>
 
-#include "db/database/binding.h"
-#include "db/database/errors.h"
-#include "db/database/task_views.h"
+#include "db/database/statements.h"
+#include "db/database/views.h"
 
 namespace trainyard::db {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "db/database/axis_views.h"
-#include "db/database/errors.h"
 #include "db/database/schema.h"
+#include "db/database/statements.h"
 
 namespace trainyard::db {
 

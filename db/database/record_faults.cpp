@@ -7,13 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/joined.h"
 #include "base/parameter.h"
-#include "base/printable.h"
-#include "db/database/attempt_chain.h"
-#include "db/database/binding.h"
-#include "db/database/errors.h"
-#include "db/database/rows.h"
+#include "base/text.h"
+#include "db/database/run_states.h"
+#include "db/database/statements.h"
 #include "experiments/design/contract.h"
 
 namespace trainyard::db {
@@ -42,7 +39,7 @@ std::string number_text(double value) {
   constexpr double exact = 1e15;
   return value == std::trunc(value) && std::abs(value) < exact
              ? std::to_string(static_cast<std::int64_t>(value))
-             : models::to_text(value);
+             : trainyard::to_text(value);
 }
 
 std::string seconds_text(double value) {
@@ -52,7 +49,7 @@ std::string seconds_text(double value) {
 
 // "2, 5 to 7".
 std::string ranges_text(const std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
-  return models::joined(parts, [](const auto& part) {
+  return joined(parts, [](const auto& part) {
     const std::string first = std::to_string(part.first);
     return part.first == part.second ? first : first + " to " + std::to_string(part.second);
   });
@@ -77,7 +74,7 @@ struct RankStatement {
 };
 
 std::string at_most_40(const std::string& text) {
-  return models::shortened(models::printable_line(text), 40);
+  return shortened(printable_line(text), 40);
 }
 
 // A start's terms by a name that ranks can be held to: of first weights each layer by itself.

@@ -10,15 +10,32 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
 
-#include "db/database/attempt_epochs.h"
 #include "db/database/record_faults.h"
 
 namespace trainyard::db {
+
+// Rows of `attempt_epoch`: what an epoch of an attempt comes to over all ranks that have written it, kept by
+// the writer so that a question about epochs need not look at each rank's metrics. Used by `RunStates`.
+
+class AttemptEpochs {
+ public:
+  explicit AttemptEpochs(SQLite::Database& connection);
+
+  // Makes the row of this epoch again.
+  void put(const std::string& run_key, int attempt, std::int64_t epoch);
+
+ private:
+  SQLite::Statement put_;
+};
+
+// All rows anew.
+void make_attempt_epochs(SQLite::Database& connection);
 
 class RunStates {
  public:
@@ -61,5 +78,33 @@ void make_run_states(SQLite::Database& connection);
 // Marks attempts of releases without a lock of the host that overlap in time on one host, although each says
 // that it had the host to itself, and the states of their runs: after a replay, and in a migration.
 void mark_overlaps(SQLite::Database& connection, RunStates& states);
+
+// SQL of the attempts that make up a run: one, the one it resumes, and so on back to where it began.
+
+// A recursive common table `chain (attempt, after_epoch, up_to_epoch)`, to stand behind WITH RECURSIVE:
+// attempt ?2 of run ?1 and what it resumes, each with the epochs after_epoch + 1 … up_to_epoch that it
+// contributes. An attempt can only resume an earlier one: the recursion ends.
+inline std::string attempt_chain_from_last() {
+  return R"sql(chain (attempt, after_epoch, up_to_epoch, resumes) AS (
+  SELECT a.attempt, IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0),
+         9223372036854775807, IIF(a.resumes_attempt < a.attempt, a.resumes_attempt, NULL)
+  FROM attempt a WHERE a.run_key = ?1 AND a.attempt = ?2
+  UNION ALL
+  SELECT a.attempt, IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0),
+         MIN(c.up_to_epoch, c.after_epoch), IIF(a.resumes_attempt < a.attempt, a.resumes_attempt, NULL)
+  FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.resumes
+))sql";
+}
+
+// SQL of a metric's mean over all ranks: Σ sum / Σ weight; NULL where no rank wrote it, the weights are 0, or
+// a rank's sum is not a number.
+
+// A subquery, of the metrics `x` for which `of` holds: "x.run_key = ?1 AND x.attempt = ?2 AND x.epoch = 0".
+inline std::string mean_over_ranks(std::string_view of, std::string_view phase, std::string_view name) {
+  return "(SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x "
+         "WHERE " +
+         std::string(of) + " AND x.phase = '" + std::string(phase) + "' AND x.name = '" + std::string(name) +
+         "')";
+}
 
 }  // namespace trainyard::db

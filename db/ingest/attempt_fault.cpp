@@ -2,9 +2,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
-#include "db/database/binding.h"
-#include "db/database/errors.h"
-#include "db/database/rows.h"
+#include "db/database/statements.h"
 
 namespace trainyard::db {
 

@@ -1,15 +1,23 @@
 #include "db/ingest/ingest.h"
 
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "base/error.h"
 #include "db/database/axis_views.h"
 #include "db/database/database.h"
-#include "db/database/errors.h"
 #include "db/database/run_states.h"
-#include "db/ingest/attempt_rows.h"
+#include "db/database/statements.h"
 #include "db/ingest/journal_rows.h"
 #include "db/ingest/record_rows.h"
-#include "db/ingest/run_rows.h"
+#include "experiments/protocol/launch.h"
+#include "experiments/protocol/record.h"
 
 namespace trainyard::db {
 
@@ -123,6 +131,208 @@ Accepted Ingest::record(const experiments::Record& record) {
     statements_->atomically([&] { accepted = statements_->records.take(record); });
     return accepted;
   });
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+[[noreturn]] void refuse_unreadable(const fs::path& file) {
+  throw UserError("cannot be read", "check its permissions", {.file = file.string()});
+}
+
+std::ifstream open_file(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) refuse_unreadable(file);
+  return in;
+}
+
+fs::directory_iterator entries_of(const fs::path& folder) try {
+  return fs::directory_iterator(folder);
+} catch (const fs::filesystem_error&) {
+  refuse_unreadable(folder);
+}
+
+// Calls `take(line, number)` for every line that ends in a newline, until it returns false.
+template <typename Take>
+void for_each_line(const fs::path& file, Take&& take) {
+  std::ifstream in = open_file(file);
+  std::string line;
+  for (int number = 1; std::getline(in, line) && !in.eof(); ++number)
+    if (!take(line, number)) return;
+}
+
+// The number between `before` and `after` in `name`, and nothing else.
+std::optional<int> number_in(std::string_view name, std::string_view before, std::string_view after) {
+  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
+  if (name.size() <= before.size() + after.size()) return std::nullopt;
+  name = name.substr(before.size(), name.size() - before.size() - after.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+struct Numbered {
+  int number;
+  fs::path path;
+};
+
+// Entries of `folder` named `before`number`after`, by number.
+std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, std::string_view after) {
+  std::vector<Numbered> found;
+  for (const fs::directory_entry& entry : entries_of(folder))
+    if (const auto number = number_in(entry.path().filename().string(), before, after);
+        number && !entry.is_symlink())
+      found.push_back({*number, entry.path()});
+  std::sort(found.begin(), found.end(),
+            [](const Numbered& a, const Numbered& b) { return a.number < b.number; });
+  return found;
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : entries_of(folder))
+    if (entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());  // a link may lead out
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Which spool a file is, by its place in the yard.
+struct Spool {
+  fs::path file;
+  std::string run;
+  int attempt = 0;
+  std::optional<int> rank;
+
+  bool holds(const experiments::Record& record) const {
+    return record.run == run && record.attempt == attempt && record.rank == rank;
+  }
+};
+
+class Replayer {
+ public:
+  explicit Replayer(Database& database) : ingest_(database) {}
+
+  void journal(const fs::path& file) {
+    if (!fs::exists(file)) return;
+    for_each_line(file, [&](const std::string& line, int number) {
+      try {
+        ingest_.journal_entry(json::parse(line));
+      } catch (const json::parse_error& error) {
+        damaged_line(file, number, "not JSON at byte " + std::to_string(error.byte));
+      } catch (const json::exception& error) {
+        damaged_line(file, number, error.what());
+      } catch (const InternalError& error) {
+        damaged_line(file, number, error.what());
+      }
+      return true;
+    });
+  }
+
+  void runs(const fs::path& folder) {
+    if (!fs::is_directory(folder)) return;
+    for (const fs::path& run : folders_in(folder))
+      for (const Numbered& found : numbered(run, "attempt-", ""))
+        attempt(found.path, run.filename().string(), found.number);
+  }
+
+  void ended() { ingest_.replayed(); }
+  void together(const std::function<void()>& work) { ingest_.together(work); }
+  Replay result() && { return std::move(result_); }
+
+ private:
+  void attempt(const fs::path& folder, const std::string& run, int number) {
+    const auto ranks = numbered(folder, "rank-", ".records.jsonl");
+    const fs::path orchestrator = folder / experiments::orchestrator_records_name;
+    const fs::path run_file = folder / experiments::run_file_name;
+    if (!fs::exists(run_file) && ranks.empty() && !fs::exists(orchestrator))
+      return;  // died before the launch
+    if (!take_run_file(run_file, run, number)) return;
+    if (fs::exists(orchestrator)) spool({orchestrator, run, number, std::nullopt});
+    for (const Numbered& rank : ranks) spool({rank.path, run, number, rank.number});
+  }
+
+  // False where the records beside it cannot or need not be read.
+  bool take_run_file(const fs::path& file, const std::string& run, int attempt) {
+    const auto run_json = read_run_file(file);
+    if (!run_json) return false;
+    if (run_json->at("run") != run || run_json->at("attempt") != attempt) {
+      damaged_spool(file, 0, "is of another run or attempt than its folder's name says");
+      return false;
+    }
+    try {
+      return ingest_.run_file(*run_json) != Accepted::refused;
+    } catch (const InternalError& error) {
+      damaged_spool(file, 0, error.what());
+      return false;
+    }
+  }
+
+  // Nothing, and a damaged spool, where the file is missing or not the JSON of a launch.
+  std::optional<json> read_run_file(const fs::path& file) try {
+    std::ostringstream text;
+    text << open_file(file).rdbuf();
+    json run_json = json::parse(text.str());
+    experiments::launch_from_json(run_json);
+    return run_json;
+  } catch (const std::exception& error) {
+    damaged_spool(file, 0, error.what());
+    return std::nullopt;
+  }
+
+  void spool(const Spool& spool) {
+    for_each_line(spool.file, [&](const std::string& line, int number) {
+      const auto parsed = experiments::parse_line(line);
+      if (!parsed.record) return damaged_line(spool.file, number, parsed.problem), true;
+      if (!spool.holds(*parsed.record))
+        return damaged_line(spool.file, number, "a record of another run, attempt or rank"), true;
+      ++result_.records;
+      return take_record(spool, *parsed.record, number);
+    });
+  }
+
+  bool take_record(const Spool& spool, const experiments::Record& record, int number) {
+    const Accepted accepted = ingest_.record(record);
+    if (accepted == Accepted::taken || accepted == Accepted::known) return true;
+    damaged_spool(spool.file, number,
+                  accepted == Accepted::gap ? "records before seq " + std::to_string(record.seq) +
+                                                  " are missing; the rest is left out"
+                                            : "the run has no such rank; left out");
+    return false;
+  }
+
+  void damaged_line(const fs::path& file, int number, const std::string& problem) {
+    ++result_.damaged_lines;
+    result_.problems.push_back(to_text(Location{file.string(), number, 0}) + ": " + problem);
+  }
+
+  void damaged_spool(const fs::path& file, int number, const std::string& problem) {
+    ++result_.damaged_spools;
+    result_.problems.push_back(to_text(Location{file.string(), number, 0}) + ": " + problem);
+  }
+
+  Ingest ingest_;
+  Replay result_;
+};
+
+}  // namespace
+
+Replay replay(const fs::path& yard, Database& database) {
+  Replayer replayer(database);
+  replayer.together([&] {
+    replayer.journal(yard / "journal.jsonl");
+    replayer.runs(yard / "runs");
+    replayer.ended();
+  });
+  return std::move(replayer).result();
+}
+
+Replay replay_journal(const fs::path& yard, Database& database) {
+  Replayer replayer(database);
+  replayer.together([&] { replayer.journal(yard / "journal.jsonl"); });
+  return std::move(replayer).result();
 }
 
 }  // namespace trainyard::db

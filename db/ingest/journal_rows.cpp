@@ -4,9 +4,12 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "db/database/binding.h"
+#include "db/database/statements.h"
+#include "db/ingest/ingest.h"
 #include "db/ingest/members.h"
-#include "db/queries/plan_members.h"
+#include "db/queries/queries.h"
+#include "experiments/run/run.h"
+#include "models/catalogue.h"
 
 namespace trainyard::db {
 
@@ -36,7 +39,7 @@ JournalRows::JournalRows(SQLite::Database& connection, RunRows& runs)
 }
 
 void JournalRows::take(const json& entry) try {
-  const std::string hash = models::sha256_hex(json_text(entry));
+  const std::string hash = sha256_hex(json_text(entry));
   if (known(hash)) return;
   const std::int64_t id = insert(entry, hash);
   const std::string type = entry.at("type").get<std::string>();
@@ -105,6 +108,117 @@ void JournalRows::remove(std::int64_t id, const json& entry) {
     execute(put_removed_, key, time, last_attempt(entry, key));
     runs_.remove(key);
   }
+}
+
+using nlohmann::json;
+
+namespace {
+
+// As SQL sees a value: numbers and texts as themselves, lists as JSON text.
+void bind_axis(SQLite::Statement& statement, int index, const json& value) {
+  if (value.is_boolean())
+    statement.bind(index, value.get<bool>() ? 1 : 0);
+  else if (value.is_number_integer())
+    statement.bind(index, value.get<std::int64_t>());
+  else if (value.is_number_float())
+    statement.bind(index, value.get<double>());
+  else if (value.is_string())
+    statement.bind(index, value.get_ref<const std::string&>());
+  else
+    statement.bind(index, json_text(value));
+}
+
+// What the file declares of a model of the user's own; nothing if it does not say.
+std::optional<std::string> task_of(const experiments::Run& run) {
+  if (!run.declared.task.empty()) return run.declared.task;
+  for (const models::Model& row : models::catalogue())
+    if (row.name == run.model && run.declared.model_title.empty()) return row.task;
+  return std::nullopt;
+}
+
+}  // namespace
+
+RunRows::RunRows(SQLite::Database& connection)
+    : put_(connection, R"sql(
+        INSERT INTO run (run_key, model, dataset, data_source, strategy, strategy_kind, replicas, stages, seed,
+                         epochs, resolved, from_journal, task)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (run_key) DO UPDATE SET
+          model = excluded.model, dataset = excluded.dataset, data_source = excluded.data_source,
+          strategy = excluded.strategy, strategy_kind = excluded.strategy_kind, replicas = excluded.replicas,
+          stages = excluded.stages, seed = excluded.seed, epochs = excluded.epochs,
+          resolved = excluded.resolved, from_journal = excluded.from_journal, task = excluded.task
+        WHERE excluded.from_journal > from_journal
+           OR (excluded.from_journal = from_journal AND excluded.resolved <> resolved))sql"),
+      clear_values_(connection, "DELETE FROM axis_value WHERE run_key = ?"),
+      put_value_(connection, "INSERT INTO axis_value (run_key, name, value, json) VALUES (?, ?, ?, ?)"),
+      remove_(connection, "DELETE FROM run WHERE run_key = ?") {}
+
+void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin) {
+  const experiments::Run run = experiments::run_from_json(resolved);
+  const int changes = execute(put_, key, run.model, run.data.dataset, run.data.source, run.strategy.name,
+                              run.strategy.kind, run.strategy.replicas, run.strategy.stages, run.seed,
+                              run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run));
+  if (changes > 0) put_values(key, resolved);
+}
+
+void RunRows::put_values(const std::string& key, const json& resolved) {
+  execute(clear_values_, key);
+  for (const auto& [name, value] : experiments::values_by_name(experiments::run_from_json(resolved))) {
+    const json held = experiments::to_json(value);
+    Bound row(put_value_, key, name, nullptr, json_text(held));
+    bind_axis(put_value_, 3, held);
+    row.row().exec();
+  }
+}
+
+void RunRows::remove(const std::string& key) {
+  execute(remove_, key);
+}
+
+using nlohmann::json;
+
+AttemptRows::AttemptRows(SQLite::Database& connection, RunRows& runs)
+    : runs_(runs),
+      find_(connection, "SELECT 1 FROM attempt WHERE run_key = ? AND attempt = ?"),
+      find_removed_(connection, R"sql(
+        SELECT 1 FROM removed WHERE run_key = ?1 AND IIF(up_to_attempt IS NULL, time >= ?2, up_to_attempt >= ?3))sql"),
+      insert_(connection, R"sql(
+        INSERT INTO attempt (run_key, attempt, experiment, directory, created, world_size, host_exclusive,
+                             devices_shared, circumstances_hash, circumstances, host, processor, resumes_attempt,
+                             resumes_after_epoch, launch)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
+
+Accepted AttemptRows::take(const json& run_json) {
+  const experiments::Launch launch = experiments::launch_from_json(run_json);
+  if (launch.attempt < 1) throw InternalError("not the JSON of a launch: attempts count from 1");
+  if (known(launch)) return Accepted::known;
+  if (was_removed(launch)) return Accepted::refused;
+  runs_.put(launch.key, run_json.at("work"), RunOrigin::launch);
+  insert(launch, run_json);
+  return Accepted::taken;
+}
+
+bool AttemptRows::known(const experiments::Launch& launch) {
+  return Bound(find_, launch.key, launch.attempt).next();
+}
+
+bool AttemptRows::was_removed(const experiments::Launch& launch) {
+  return Bound(find_removed_, launch.key, launch.created, launch.attempt).next();
+}
+
+void AttemptRows::insert(const experiments::Launch& launch, const json& run_json) try {
+  Members members(run_json);
+  const std::string hash =
+      members.text("circumstances_hash").value_or(experiments::circumstances_hash(launch.circumstances));
+  const auto resumes_attempt = members.integer("resumes_attempt");
+  const auto resumes_after_epoch = members.integer("resumes_after_epoch");
+  execute(insert_, launch.key, launch.attempt, launch.experiment, launch.records.string(), launch.created,
+          launch.run.strategy.world_size(), launch.host_exclusive, launch.devices_shared, hash,
+          run_json.at("circumstances"), launch.circumstances.host, launch.circumstances.processor,
+          resumes_attempt, resumes_after_epoch, run_json);
+} catch (const Unreadable& error) {
+  throw InternalError(std::string("not the JSON of a launch: ") + error.what());
 }
 
 }  // namespace trainyard::db

@@ -1,13 +1,25 @@
 #include "db/ingest/maintenance.h"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 
+#include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
-#include "base/durable_file.h"
-#include "db/database/errors.h"
-#include "db/ingest/file_system.h"
-#include "db/ingest/replay.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "db/database/statements.h"
+#include "db/ingest/ingest.h"
 
 namespace trainyard::db {
 
@@ -122,7 +134,7 @@ Replay rebuild(const fs::path& yard) {
     Database database = Database::open_new(fresh);
     result = replay(yard, database);
   }  // closing it leaves no log beside it
-  experiments::sync_file(fresh);
+  sync_file(fresh);
   // Killed between these: without a database the next sweep replays the files, with the old log gone it is
   // whole.
   remove_database(before);
@@ -130,7 +142,7 @@ Replay rebuild(const fs::path& yard) {
     if (fs::exists(with_suffix(file, suffix)))
       fs::rename(with_suffix(file, suffix), with_suffix(before, suffix));
   fs::rename(fresh, file);
-  experiments::sync_folder(yard);
+  sync_folder(yard);
   return result;
 }
 
@@ -145,6 +157,178 @@ Database open_yard_for_writing(const fs::path& yard) {
   else if (known < lines_of(yard / "journal.jsonl"))
     replay_journal(yard, database);
   return database;
+}
+
+// The copy of a database is written as FILE.unfinished, which gets its name when it is whole. It is locked
+// for as long as it is written: two that copy to one FILE never write into each other's, and the kernel frees
+// what a killed one leaves behind, so that the next one writes over it.
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void refuse_existing(const fs::path& file) {
+  if (fs::exists(file))
+    throw UserError("is there already", "name a file that is not", {.file = file.string()});
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(const fs::path& file)
+      : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// FILE.unfinished: empty at first and nobody else's. What has not become FILE is removed at the end.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(const fs::path& file)
+      : file_(file), path_(file.string() + ".unfinished"), fd_(path_) {
+    if (fd_.get() < 0) refuse("cannot be written", "is the folder there and writable?");
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
+      refuse("cannot be locked: " + std::generic_category().message(errno), "name a file on a local disk");
+    if (!is_mine())
+      refuse("is being written by another `trainyard db backup`", "wait for it to end, or name another file");
+    if (::ftruncate(fd_.get(), 0) != 0) refuse("cannot be written", "is it a plain file?");
+    for (const char* beside : {"-journal", "-wal", "-shm"}) ::unlink((path_.string() + beside).c_str());
+  }
+  ~UnfinishedFile() {
+    if (!finished_) ::unlink(path_.c_str());
+  }
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  void finish() {
+    sync_file(path_);
+    fs::rename(path_, file_);
+    finished_ = true;
+    sync_folder(fs::absolute(file_).parent_path());
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what, const char* advice) const {
+    throw UserError(what, advice, {.file = file_.string()});
+  }
+
+  // Locked by this descriptor, and not become another's FILE between opening and locking.
+  bool is_mine() const {
+    struct stat opened {
+    }, named{};
+    return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(fd_.get(), &opened) == 0 &&
+           ::lstat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+  }
+
+  const fs::path file_, path_;
+  const Descriptor fd_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+void back_up(const Database& database, const fs::path& to) {
+  refuse_existing(to);
+  UnfinishedFile unfinished(to);  // by hand: SQLite's word for it would be held against what is copied
+  refuse_existing(to);            // of one that ended just before this one began
+  translated(database.connection(), [&] {
+    // Without SQLite's own locks, which some file systems hold against ours.
+    SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0, "unix-none");
+    copy.exec("PRAGMA journal_mode = OFF");  // it is of no use unless it is whole
+    SQLite::Backup backup(copy, database.connection());
+    if (backup.executeStep(-1) != SQLITE_DONE)  // what waits for a lock is no exception of SQLiteCpp's
+      throw SQLite::Exception("cannot be read now", SQLITE_BUSY);
+  });
+  unfinished.finish();
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct NetworkFileSystem {
+  unsigned long magic;
+  std::string_view name;
+};
+
+// linux/magic.h and the sources of those outside of it. 9P is missing on purpose: sandboxes mount local disks
+// by it.
+constexpr std::array<NetworkFileSystem, 13> network_file_systems{{{0x6969, "NFS"},
+                                                                  {0x517B, "SMB"},
+                                                                  {0xFF534D42, "CIFS"},
+                                                                  {0xFE534D42, "SMB2"},
+                                                                  {0x0BD00BD0, "Lustre"},
+                                                                  {0x47504653, "GPFS"},
+                                                                  {0x19830326, "BeeGFS"},
+                                                                  {0x00C36400, "Ceph"},
+                                                                  {0x5346414F, "AFS"},
+                                                                  {0x6B414653, "AFS"},
+                                                                  {0x73757245, "Coda"},
+                                                                  {0x7461636F, "OCFS2"},
+                                                                  {0xAAD7AAEA, "PanFS"}}};
+
+constexpr unsigned long fuse_magic = 0x65735546;
+
+// The type in /proc/self/mounts of the mount that `folder` lies on: "fuse.sshfs".
+std::string mount_type(const fs::path& folder) {
+  std::ifstream mounts("/proc/self/mounts");
+  std::string device, place, type, rest, found;
+  std::size_t longest = 0;
+  while (mounts >> device >> place >> type && std::getline(mounts, rest)) {
+    const std::string text = folder.string() + "/";
+    const bool below = place == "/" || text.starts_with(place + "/");
+    if (below && place.size() >= longest) {
+      longest = place.size();
+      found = type;
+    }
+  }
+  return found;
+}
+
+// FUSE carries local disks too; these it carries over a network.
+std::string network_by_fuse(const std::string& type) {
+  static constexpr std::array<std::string_view, 6> names{"sshfs",   "glusterfs", "s3fs",
+                                                         "gcsfuse", "rclone",    "cephfs"};
+  for (const std::string_view name : names)
+    if (type.find(name) != std::string::npos) return std::string(name);
+  return "";
+}
+
+fs::path nearest_there(fs::path folder) {
+  std::error_code error;
+  folder = fs::absolute(folder);
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  const fs::path real = fs::canonical(folder, error);
+  return error ? folder : real;
+}
+
+}  // namespace
+
+std::string network_file_system(unsigned long magic) {
+  const auto* row = std::find_if(network_file_systems.begin(), network_file_systems.end(),
+                                 [&](const NetworkFileSystem& each) { return each.magic == magic; });
+  return row == network_file_systems.end() ? "" : std::string(row->name);
+}
+
+void refuse_network_file_system(const fs::path& folder) {
+  const fs::path there = nearest_there(folder);
+  struct statfs found {};
+  if (::statfs(there.c_str(), &found) != 0) return;  // opening the database says more
+  const auto magic = static_cast<unsigned long>(found.f_type) & 0xFFFFFFFFUL;
+  const std::string name =
+      magic == fuse_magic ? network_by_fuse(mount_type(there)) : network_file_system(magic);
+  if (name.empty()) return;
+  throw UserError("lies on " + name + ", a network file system, where a database can be damaged",
+                  "put the yard on a local disk with --yard or TRAINYARD_HOME", {.file = folder.string()});
 }
 
 }  // namespace trainyard::db

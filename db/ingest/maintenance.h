@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/database/database.h"
-#include "db/ingest/replay.h"
+#include "db/ingest/ingest.h"
 
 namespace trainyard::db {
 
@@ -43,5 +43,15 @@ Replay rebuild(const std::filesystem::path& yard);
 // writer was killed between the two), it gets those. The yard must be locked. UserError on a network file
 // system.
 Database open_yard_for_writing(const std::filesystem::path& yard);
+
+// The file systems a database must not lie on. SQLite's write-ahead log needs shared memory and locks of one
+// host; on a network file system both can fail silently, and a database is damaged then.
+
+// The name of a network file system by the magic number of statfs(2) ("NFS", "Lustre", …); empty where it is
+// none that is known.
+std::string network_file_system(unsigned long magic);
+
+// UserError where `folder` lies on one. A folder that is not there counts as its nearest parent.
+void refuse_network_file_system(const std::filesystem::path& folder);
 
 }  // namespace trainyard::db

@@ -13,10 +13,25 @@
 #include "db/database/run_states.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/members.h"
-#include "db/ingest/probe_rows.h"
 #include "experiments/protocol/record.h"
 
 namespace trainyard::db {
+
+// `probe` records as rows: a row of `probe` for each step of a rank, one of `probe_layer` for each of its
+// parameters.
+
+class ProbeRows {
+ public:
+  explicit ProbeRows(SQLite::Database& connection);
+
+  // What an earlier record of that step said is replaced. Unreadable where a member has a wrong type.
+  void take(const experiments::Record& record, Members& members);
+
+ private:
+  SQLite::Statement clear_;
+  SQLite::Statement put_step_;
+  SQLite::Statement put_layer_;
+};
 
 class RecordRows {
  public:

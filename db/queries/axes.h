@@ -8,7 +8,7 @@
 #include <SQLiteCpp/Statement.h>
 #include <nlohmann/json.hpp>
 
-#include "db/database/binding.h"
+#include "db/database/statements.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::db {
@@ -19,8 +19,8 @@ class Axes {
       : statement_(connection, "SELECT name, json FROM axis_value WHERE run_key = ?") {}
 
   // Values of the run; "strategy" is `label`, the name the experiment gives it.
-  std::map<std::string, models::Value> of(const std::string& run_key, const std::string& label) {
-    std::map<std::string, models::Value> values;
+  std::map<std::string, Value> of(const std::string& run_key, const std::string& label) {
+    std::map<std::string, Value> values;
     Bound rows(statement_, run_key);
     while (rows.next())
       values[rows.row().getColumn(0).getString()] =

@@ -2,9 +2,8 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
-#include "db/database/binding.h"
-#include "db/database/errors.h"
-#include "db/database/rows.h"
+#include "db/database/run_states.h"
+#include "db/database/statements.h"
 
 namespace trainyard::db {
 
@@ -73,6 +72,128 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
         evidence.batches.emplace(orders.row().getColumn(0).getInt64(), orders.row().getColumn(1).getString());
       found.push_back(std::move(evidence));
     }
+    return found;
+  });
+}
+
+namespace {
+
+// Attempts with probes of every rank that did not fail.
+const std::string whole_probes = R"sql(
+WITH probed AS (
+  SELECT p.run_key, p.attempt, a.circumstances_hash
+  FROM (SELECT run_key, attempt, COUNT(DISTINCT rank) AS ranks FROM probe GROUP BY run_key, attempt) p
+  JOIN attempt a ON a.run_key = p.run_key AND a.attempt = p.attempt AND a.world_size = p.ranks
+  JOIN attempt_status s ON s.run_key = p.run_key AND s.attempt = p.attempt AND s.status <> 'failed'
+)
+)sql";
+
+}  // namespace
+
+std::vector<Probe> probes(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), whole_probes + R"sql(
+      SELECT p.run_key, p.rank, json_object(
+        'step', p.step, 'loss', p.loss, 'reference_loss', p.reference_loss, 'gradient_norm', p.gradient_norm,
+        'layers', (SELECT json_group_array(json_object(
+                     'path', path, 'gradient_norm', gradient_norm, 'difference', difference,
+                     'parameter_hash', parameter_hash))
+                   FROM (SELECT * FROM probe_layer l
+                         WHERE l.run_key = p.run_key AND l.attempt = p.attempt AND l.rank = p.rank
+                           AND l.step = p.step
+                         ORDER BY l.position)))
+      FROM experiment_run m
+      JOIN (SELECT run_key, MAX(attempt) AS attempt FROM probed GROUP BY run_key) latest ON latest.run_key = m.run_key
+      JOIN probe p ON p.run_key = latest.run_key AND p.attempt = latest.attempt
+      WHERE m.experiment = ?
+      ORDER BY m.first_journal_id, m.position, p.step, p.rank)sql");
+    std::vector<Probe> found;
+    Bound rows(statement, experiment);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      Probe probe;
+      probe.run_key = row.text();
+      probe.rank = row.integer();
+      probe.body = nlohmann::json::parse(row.text());
+      found.push_back(std::move(probe));
+    }
+    return found;
+  });
+}
+
+std::set<std::pair<std::string, std::string>> probed_runs(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(),
+                                whole_probes + "SELECT run_key, circumstances_hash FROM probed");
+    std::set<std::pair<std::string, std::string>> found;
+    Bound rows(statement);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      std::string key = row.text();
+      found.emplace(std::move(key), row.text());
+    }
+    return found;
+  });
+}
+
+namespace {
+
+constexpr const char* attempts_after_the_last_finished = R"sql(
+SELECT attempt, circumstances FROM attempt
+WHERE run_key = ?1 AND attempt > COALESCE(
+  (SELECT MAX(attempt) FROM attempt_status WHERE run_key = ?1 AND status = 'finished'), 0)
+AND attempt > COALESCE((SELECT MAX(attempt) FROM attempt_fault WHERE run_key = ?1), 0)
+ORDER BY attempt)sql";
+
+// Of attempt ?2 and what it resumes, each epoch that all ranks have written.
+std::string whole_epochs() {
+  return "WITH RECURSIVE " + attempt_chain_from_last() + R"sql(
+SELECT e.epoch
+FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.attempt
+JOIN attempt_epoch e ON e.run_key = ?1 AND e.attempt = c.attempt AND e.epoch > c.after_epoch
+  AND e.epoch <= c.up_to_epoch
+WHERE e.ranks >= a.world_size
+ORDER BY e.epoch)sql";
+}
+
+constexpr const char* recorded_checkpoints = R"sql(
+SELECT json_extract(body, '$.epoch') FROM extra_record
+WHERE run_key = ? AND attempt = ? AND rank = 0 AND type = 'checkpoint' AND json_type(body, '$.epoch') = 'integer'
+ORDER BY seq)sql";
+
+}  // namespace
+
+std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement attempts(database.connection(), attempts_after_the_last_finished);
+    SQLite::Statement epochs(database.connection(), whole_epochs());
+    SQLite::Statement checkpoints(database.connection(), recorded_checkpoints);
+    std::vector<ResumableAttempt> found;
+    Bound rows(attempts, run_key);
+    while (rows.next()) {
+      RowReader row(rows.row());
+      ResumableAttempt attempt;
+      attempt.attempt = static_cast<int>(row.integer());
+      attempt.circumstances = experiments::circumstances_from_json(nlohmann::json::parse(row.text()));
+      Bound whole(epochs, run_key, attempt.attempt);
+      while (whole.next() && whole.row().getColumn(0).getInt64() == attempt.whole_epochs + 1)
+        ++attempt.whole_epochs;
+      Bound recorded(checkpoints, run_key, attempt.attempt);
+      while (recorded.next()) attempt.checkpoints.push_back(recorded.row().getColumn(0).getInt64());
+      found.push_back(std::move(attempt));
+    }
+    return found;
+  });
+}
+
+std::set<std::string> runs_with_nothing_to_resume(const Database& database) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT run_key FROM run_state s
+      WHERE status = 'finished' AND attempt = (SELECT MAX(attempt) FROM attempt a WHERE a.run_key = s.run_key))sql");
+    std::set<std::string> found;
+    Bound rows(statement);
+    while (rows.next()) found.insert(rows.row().getColumn(0).getString());
     return found;
   });
 }

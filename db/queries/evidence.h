@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
+#include "experiments/protocol/launch.h"
 
 namespace trainyard::db {
 
@@ -36,5 +39,42 @@ struct RunEvidence {
   std::map<std::int64_t, std::string> batches;
 };
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment);
+
+// What the parity gate found (runner/parity/parity_check.h): for reports, which make the verdict BROKEN of
+// it, and for the plan, which does not probe again what was probed.
+
+// What one rank had after a step.
+struct Probe {
+  std::string run_key;
+  std::int64_t rank = 0;
+  // {step, loss, reference_loss, gradient_norm, layers: [{path, gradient_norm, difference, parameter_hash}]},
+  // layers in their order; null where there is none, or what was recorded is not a number. See
+  // experiments/protocol/record.h.
+  nlohmann::json body;
+};
+
+// Of each run its latest whole ones: those of an attempt that has them of every rank and did not fail. An
+// attempt that goes on where another was interrupted relies on what that one found. In the order of runs,
+// steps and ranks: what differs first comes first.
+std::vector<Probe> probes(const Database& database, const std::string& experiment);
+
+// Runs that have whole probes, each with the hash of the circumstances of every such attempt.
+std::set<std::pair<std::string, std::string>> probed_runs(const Database& database);
+
+// What a run can go on from, as its records say.
+
+struct ResumableAttempt {
+  int attempt = 0;
+  std::int64_t whole_epochs = 0;  // all ranks have recorded epochs 1 … n, here or in what it resumes
+  std::vector<std::int64_t> checkpoints;  // epochs of which rank 0 recorded one
+  experiments::Circumstances circumstances;
+};
+
+// The attempts of a run after its last finished one, oldest first. What ended with impossible records is not
+// gone on from, nor what it had gone on from itself: nobody knows which of them is at fault.
+std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key);
+
+// Runs whose last attempt has finished.
+std::set<std::string> runs_with_nothing_to_resume(const Database& database);
 
 }  // namespace trainyard::db

@@ -11,16 +11,16 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/parameter.h"
 #include "db/database/database.h"
-#include "experiments/design/compare.h"
-#include "experiments/design/data_profiles.h"
-#include "experiments/design/expect.h"
+#include "experiments/design/experiment.h"
 #include "experiments/design/published.h"
 
 namespace trainyard::db {
@@ -45,12 +45,11 @@ struct RunSummary {
   double total_train_seconds = 0;
   double total_seconds = 0;  // launch to end, of all attempts that make it up; 0 where no rank has said
   double test_accuracy = 0;
-  std::string circumstances_hash;  // of the finished attempt, else of the last one
-  std::string failure;             // first error line of the last attempt, where it failed
-  std::string updated;             // UTC of the last record, else of the launch, else of the plan
-  bool in_latest_plan = true;      // the latest `run` entry of the experiment plans it too
-  std::map<std::string, models::Value>
-      axes;  // every resolved value by name; `strategy` as this experiment labels it
+  std::string circumstances_hash;     // of the finished attempt, else of the last one
+  std::string failure;                // first error line of the last attempt, where it failed
+  std::string updated;                // UTC of the last record, else of the launch, else of the plan
+  bool in_latest_plan = true;         // the latest `run` entry of the experiment plans it too
+  std::map<std::string, Value> axes;  // every resolved value by name; `strategy` as this experiment labels it
   // As the file declares a model and a data set of the user's own; empty for those of trainyard.
   std::string model_title, task, dataset_title;
 };
@@ -175,7 +174,7 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
 struct PackedRun {
   std::string run_key;
   std::string circumstances_hash;
-  std::map<std::string, models::Value> axes;
+  std::map<std::string, Value> axes;
   double epoch_train_seconds = 0;
   int at_once = 1;  // packed runs under way in the middle of this one, itself among them
 };
@@ -219,5 +218,18 @@ ResultTable select(const Database& database, const std::string& sql);
 // or "table"), `name`, `column`, `type` (empty for what a view computes). The views of db/README.md come
 // first.
 ResultTable schema_columns(const Database& database);
+
+// What a journal's `run` entry says of an experiment beside its runs: comparisons, expectations, published
+// numbers … The queries read it from the columns of `journal`, for reports and `resume`; an entry of which
+// they could not is refused when it comes in, as any other damaged line of the journal is.
+
+// Puts the member `name` of an entry where it belongs in `plan`; null is none. InternalError where it is not
+// what a member of that name holds.
+void read_plan_member(Plan& plan, std::string_view name, const nlohmann::json& value);
+
+std::vector<experiments::Compare> comparisons_from_json(const nlohmann::json& value);
+
+// InternalError where one of an entry's members is none.
+void require_readable_plan(const nlohmann::json& entry);
 
 }  // namespace trainyard::db

@@ -8,10 +8,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <nlohmann/json.hpp>
 
-#include "db/database/binding.h"
-#include "db/database/errors.h"
-#include "db/database/rows.h"
-#include "db/queries/timed_epochs.h"
+#include "db/database/statements.h"
 
 namespace trainyard::db {
 

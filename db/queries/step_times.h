@@ -2,6 +2,7 @@
 // feeds it with.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -33,5 +34,17 @@ struct MiddleEpoch {
 // Of the finished runs of an experiment whose ranks have all recorded it, in order of first planning.
 // UserError where the file cannot be read.
 std::vector<MiddleEpoch> middle_epochs(const Database& database, const std::string& experiment);
+
+// Whose times are compared: all epochs but the first of each attempt, which warms up. Of fewer than 3 none is
+// dropped, nor where each attempt has trained one only. `RunStates` and the view `timed_epoch` say the same
+// in SQL.
+
+// Of the epochs of one run, which say `first_of_attempt`, those that count.
+template <typename Epoch>
+std::vector<Epoch> timed(std::vector<Epoch> epochs) {
+  const auto is_first = [](const Epoch& epoch) { return epoch.first_of_attempt; };
+  if (epochs.size() >= 3 && !std::ranges::all_of(epochs, is_first)) std::erase_if(epochs, is_first);
+  return epochs;
+}
 
 }  // namespace trainyard::db

@@ -5,20 +5,20 @@
 #include <string_view>
 
 #include "base/named_row.h"
-#include "base/printable.h"
-#include "experiments/config/sheet.h"
-#include "experiments/config/vocabulary.h"
+#include "base/text.h"
+#include "experiments/config/config.h"
+#include "experiments/config/key_lookup.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::experiments {
 
 namespace {
 
-const models::Parameter& task_parameter() {
-  static const models::Parameter parameter = [] {
-    models::Parameter task;
+const Parameter& task_parameter() {
+  static const Parameter parameter = [] {
+    Parameter task;
     task.name = "task";
-    task.type = models::ValueType::text;
+    task.type = ValueType::text;
     for (const models::Model& model : models::catalogue())
       if (std::ranges::find(task.choices, model.task) == task.choices.end())
         task.choices.push_back(model.task);
@@ -31,7 +31,7 @@ const models::Parameter& task_parameter() {
 bool is_title(const std::string& text) {
   constexpr std::size_t longest = 80;
   const bool one_line = std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 127; });
-  return !text.empty() && text.size() <= longest && one_line && models::is_utf8(text);
+  return !text.empty() && text.size() <= longest && one_line && is_utf8(text);
 }
 
 void read_title(const Item& item, std::string& title, Problems& problems) {
@@ -50,18 +50,17 @@ bool is_parameter_name(const std::string& name) {
          std::ranges::all_of(name, in_name);
 }
 
-models::ValueType type_of(const models::Value& value) {
+ValueType type_of(const Value& value) {
   // in the order of the alternatives of a value
-  static constexpr std::array types{models::ValueType::boolean,  models::ValueType::integer,
-                                    models::ValueType::number,   models::ValueType::text,
-                                    models::ValueType::integers, models::ValueType::numbers};
-  static_assert(types.size() == std::variant_size_v<models::Value>);
+  static constexpr std::array types{ValueType::boolean, ValueType::integer,  ValueType::number,
+                                    ValueType::text,    ValueType::integers, ValueType::numbers};
+  static_assert(types.size() == std::variant_size_v<Value>);
   return types.at(value.index());
 }
 
 // Its default says of which type a parameter is.
 void read_parameter(const Member& member, models::Model& model, Problems& problems) {
-  models::Parameter parameter;
+  Parameter parameter;
   parameter.name = member.name;
   parameter.meaning = "a parameter of the user's own model";
   if (!is_parameter_name(member.name))
@@ -102,7 +101,7 @@ bool has_own_name(const Member& member, const std::string& what, Problems& probl
   return false;
 }
 
-void read_model(const Member& member, Declared& declared, Problems& problems) {
+void declare_model(const Member& member, Declared& declared, Problems& problems) {
   if (!has_own_name(member, "model", problems)) return;
   models::Model model;
   model.name = member.name;
@@ -125,10 +124,10 @@ void declare_models(const Member& section, Declared& declared, Problems& problem
   if (section.value.table() == nullptr) return;  // reported where settings are read
   for (const Member& member : *section.value.table()) {
     const Item::Table* table = member.value.table();
-    const bool own = table != nullptr &&
-                     models::row_or_null(models::catalogue(), &models::Model::name, member.name) == nullptr;
+    const bool own =
+        table != nullptr && row_or_null(models::catalogue(), &models::Model::name, member.name) == nullptr;
     if (own && std::ranges::any_of(*table, declares_model, &Member::name))
-      read_model(member, declared, problems);
+      declare_model(member, declared, problems);
   }
 }
 
@@ -136,7 +135,7 @@ void read_dataset(const Member& member, Declared& declared, Problems& problems) 
   const std::string where = "[dataset." + member.name + "]";
   const Item::Table* table = section_table(member, where, problems);
   if (table == nullptr || !has_own_name(member, "data set", problems)) return;
-  if (models::row_or_null(models::datasets(), &models::Dataset::name, member.name) != nullptr)
+  if (row_or_null(models::datasets(), &models::Dataset::name, member.name) != nullptr)
     return problems.error(member.at,
                           "data set " + in_quotes(member.name) +
                               " is one of trainyard's; give your own another name ([data] says where "
@@ -176,12 +175,12 @@ Declared read_declared(const Item& root, Problems& problems) {
 }
 
 const models::Model* model_or_null(std::string_view name, const Declared& declared) {
-  if (const auto* row = models::row_or_null(models::catalogue(), &models::Model::name, name)) return row;
-  return models::row_or_null(declared.models, &models::Model::name, name);
+  if (const auto* row = row_or_null(models::catalogue(), &models::Model::name, name)) return row;
+  return row_or_null(declared.models, &models::Model::name, name);
 }
 
 const models::Dataset* declared_dataset(std::string_view name, const Declared& declared) {
-  return models::row_or_null(declared.datasets, &models::Dataset::name, name);
+  return row_or_null(declared.datasets, &models::Dataset::name, name);
 }
 
 std::vector<std::string> model_names(const Declared& declared) {

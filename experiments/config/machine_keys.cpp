@@ -7,7 +7,7 @@
 #include <limits>
 #include <regex>
 
-#include "experiments/config/sheet.h"
+#include "experiments/config/config.h"
 
 namespace trainyard::experiments {
 

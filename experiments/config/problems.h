@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/problem.h"
+#include "base/error.h"
 
 namespace trainyard::experiments {
 

@@ -6,7 +6,7 @@
 
 #include <toml++/toml.h>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace trainyard::experiments {
 
@@ -75,7 +75,7 @@ void refuse_long_keys(std::string_view text, const std::string& file) {
 std::string not_toml(std::string_view description) {
   constexpr std::string_view start = "Error while ";
   if (description.starts_with(start)) description.remove_prefix(start.size());
-  return "not TOML: " + models::printable_line(description);
+  return "not TOML: " + printable_line(description);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ std::optional<Item> parse_toml_value(const std::string& text, const Location& at
 
 namespace {
 
-std::optional<models::Value> list_value(const Item::List& items) {
+std::optional<Value> list_value(const Item::List& items) {
   std::vector<std::int64_t> integers;
   std::vector<double> numbers;
   for (const Item& item : items) {
@@ -121,7 +121,7 @@ std::optional<models::Value> list_value(const Item::List& items) {
 
 }  // namespace
 
-std::optional<models::Value> as_value(const Item& item) {
+std::optional<Value> as_value(const Item& item) {
   if (const auto* boolean = std::get_if<bool>(&item.content)) return *boolean;
   if (const auto* integer = std::get_if<std::int64_t>(&item.content)) return *integer;
   if (const auto* number = std::get_if<double>(&item.content)) return *number;
@@ -134,7 +134,7 @@ std::optional<models::Value> as_value(const Item& item) {
 constexpr std::size_t repeated_columns = 120;
 
 std::string description(const Item& item) {
-  if (const auto value = as_value(item)) return models::shortened(models::to_text(*value), repeated_columns);
+  if (const auto value = as_value(item)) return shortened(trainyard::to_text(*value), repeated_columns);
   if (item.table() != nullptr) return "a table";
   return item.list() != nullptr ? "a list" : "a date";
 }

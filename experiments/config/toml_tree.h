@@ -48,7 +48,7 @@ inline constexpr int max_key_parts = 32;
 std::optional<Item> parse_toml_value(const std::string& text, const Location& at);
 
 // Scalars and lists of numbers as a parameter's value; nothing for tables, dates and other lists.
-std::optional<models::Value> as_value(const Item& item);
+std::optional<Value> as_value(const Item& item);
 
 // What an item is, for messages: its value as in TOML, or "a list", "a table", "a date".
 std::string description(const Item& item);

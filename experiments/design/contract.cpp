@@ -14,7 +14,7 @@ namespace trainyard::experiments {
 
 namespace {
 
-using Values = std::map<std::string, models::Value>;
+using Values = std::map<std::string, Value>;
 
 const std::vector<ContractTerm>& terms_table() {
   static const std::vector<ContractTerm> rows{
@@ -74,7 +74,8 @@ std::string learning_rate(const Values& values) {
   const std::string given = value_text(values, "batch");
   if (!scaled || given.find(" per ") == std::string::npos) return plain_text(rate->second);
   const double growth = static_cast<double>(std::get<std::int64_t>(batch->second)) / std::stod(given);
-  return models::to_text(std::get<double>(rate->second) * (scaling == "linear" ? growth : std::sqrt(growth)));
+  return trainyard::to_text(std::get<double>(rate->second) *
+                            (scaling == "linear" ? growth : std::sqrt(growth)));
 }
 
 const models::Model* model_of(const Values& values) {
@@ -87,7 +88,7 @@ const models::Model* model_of(const Values& values) {
 // Layers that average over a batch: only there does it matter whose batch it is.
 bool averages_batches(const models::Model& model, const Values& values) {
   models::Hyperparameters hyperparameters;
-  for (const models::Parameter& parameter : model.hyperparameters)
+  for (const Parameter& parameter : model.hyperparameters)
     if (const auto found = values.find(parameter.name); found != values.end())
       hyperparameters[parameter.name] = found->second;
   const auto rows = models::datasets();
@@ -104,7 +105,7 @@ bool allowed_by(const std::vector<std::string>& names, const std::string& name) 
 
 bool is_hyperparameter_of_any(const std::string& name) {
   for (const models::Model& model : models::catalogue())
-    for (const models::Parameter& parameter : model.hyperparameters)
+    for (const Parameter& parameter : model.hyperparameters)
       if (parameter.name == name) return true;
   return false;
 }
@@ -183,7 +184,7 @@ TermDifference difference_of(const std::string& name, const std::string& baselin
 // A number as the terms of our own arms have it: 0.0005 and 5e-4 are one.
 std::string text_of(const nlohmann::json& stated) {
   if (stated.is_string()) return stated.get<std::string>();
-  return stated.is_number_float() ? models::to_text(stated.get<double>()) : stated.dump();
+  return stated.is_number_float() ? trainyard::to_text(stated.get<double>()) : stated.dump();
 }
 
 }  // namespace
@@ -208,7 +209,7 @@ StatedTerms stated_by(const Values& values) {
   append_value(terms["learning_rate_schedule"], values, "learning_rate_factor");
   if (const models::Model* model = model_of(values)) {
     terms["model"] = model->name;
-    for (const models::Parameter& parameter : model->hyperparameters)
+    for (const Parameter& parameter : model->hyperparameters)
       if (const std::string value = value_text(values, parameter.name); !value.empty())
         terms[parameter.name] = value;
     terms["batch_norm"] = value_text(values, "batch_norm");

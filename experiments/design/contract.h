@@ -15,7 +15,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/parameter.h"
-#include "experiments/design/compare.h"
+#include "experiments/design/experiment.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::experiments {
@@ -34,7 +34,7 @@ struct ContractTerm {
 std::span<const ContractTerm> contract_terms();
 
 // What the resolved values of a run (`values_by_name`) state.
-StatedTerms stated_by(const std::map<std::string, models::Value>& values);
+StatedTerms stated_by(const std::map<std::string, Value>& values);
 
 // What a foreign `start` record states: the members that are named as terms. Initial weights are an object of
 // layer path and hash.
@@ -67,8 +67,8 @@ std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const S
 
 // What a mesh changes by itself and no file can declare away: said with the verdict, never held against it.
 // Empty where there is nothing to say.
-std::string declared_mesh_difference(const std::map<std::string, models::Value>& baseline,
-                                     const std::map<std::string, models::Value>& arm);
+std::string declared_mesh_difference(const std::map<std::string, Value>& baseline,
+                                     const std::map<std::string, Value>& arm);
 
 // Names that `differs` may have beside those of keys and axes.
 std::vector<std::string> contract_names();

@@ -6,16 +6,82 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/error.h"
-#include "experiments/design/compare.h"
-#include "experiments/design/expect.h"
 #include "experiments/design/published.h"
 #include "experiments/run/machine.h"
 #include "experiments/run/run.h"
+#include "models/datasets/datasets.h"
+#include "models/samples/samples.h"
 
 namespace trainyard::experiments {
+
+// What an experiment compares and by which margins: the `[[compare]]` tables of a file, resolved. The journal
+// keeps it as JSON, `reports` reads it back from the database.
+
+struct LossMargin {
+  double ratio = 1.02;
+  double absolute = 0.005;
+};
+
+struct Margins {
+  double time = 1.05;  // a ratio
+  LossMargin loss;
+  double accuracy_points = 0.5;  // percentage points
+};
+
+struct Compare {
+  std::string axis = "strategy";
+  std::string baseline = "single";        // text of the axis value
+  std::vector<std::string> pair{"seed"};  // empty = unpaired
+  Margins margins;
+  double alpha = 0.05;
+  bool final_look = false;  // TOML `final`
+  std::vector<std::string> differs;
+};
+
+nlohmann::json to_json(const Compare& compare);
+Compare compare_from_json(const nlohmann::json& json);
+
+// What the runs of a model must reach, so that an experiment says of itself whether it has worked: the tables
+// [expect.MODEL] of a file, resolved. The journal keeps them as JSON; whoever has the metrics holds each
+// finished run of the model against them.
+
+struct Expectation {
+  std::string model;   // holds for every run of it, whatever its strategy and seed
+  std::string phase;   // "train", "validation", "test"; of the first two the last epoch counts
+  std::string metric;  // "loss", "accuracy" (a fraction), "perplexity", "psnr" (decibels), "bleu" (0 – 100)
+  std::optional<double> at_least;  // one of the two at least
+  std::optional<double> at_most;
+  bool operator==(const Expectation&) const = default;
+};
+
+// A metric that can be expected of a model.
+struct ExpectedMetric {
+  std::string name;
+  bool more_is_better = false;  // a plain number in the file is the least value, else the greatest
+  bool test_only = false;
+  bool is_fraction = false;        // in [0, 1]
+  bool is_score = false;           // in [0, 100]
+  std::vector<std::string> tasks;  // of the models that have it
+};
+const std::vector<ExpectedMetric>& expected_metrics();
+
+// "test_accuracy": the name in the file.
+std::string metric_name(const Expectation& expectation);
+
+// "mlp: test_accuracy >= 0.9".
+std::string to_text(const Expectation& expectation);
+
+// Is `value` what is expected? Not where it is NaN.
+bool holds(const Expectation& expectation, double value);
+
+nlohmann::json to_json(const Expectation& expectation);
+Expectation expectation_from_json(const nlohmann::json& json);  // InternalError where it is none
 
 struct Experiment {
   std::string name;
@@ -33,5 +99,21 @@ struct Experiment {
   std::vector<Location> strategy_locations;  // of each run: where its strategy stands, for device errors
   std::vector<Location> thread_locations;    // of each run: where its `threads` stands
 };
+
+// What the data sets of an experiment look like, as the journal keeps it (`data_profiles` of a `run` entry)
+// and `reports` reads it back from the database.
+
+struct ProfiledData {
+  std::string dataset;   // asked for
+  std::string source;    // read
+  std::string identity;  // equal for equal samples in equal parts
+  models::DataProfile profile;
+};
+
+// Content, split and cap: what decides which samples stand in which part.
+std::string identity_of(const models::DataChoice& choice);
+
+nlohmann::json to_json(const ProfiledData& data);
+ProfiledData profiled_data_from_json(const nlohmann::json& json);  // InternalError where it is none
 
 }  // namespace trainyard::experiments

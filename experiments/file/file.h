@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/problem.h"
+#include "base/error.h"
 #include "experiments/design/experiment.h"
 
 namespace trainyard::experiments {
@@ -45,5 +45,10 @@ DataSearch data_search(
 // UserError for two runs with the same key, with both labels, and for a run with fewer training samples than
 // replicas.
 void resolve_data(Experiment& experiment, const DataSearch& search);
+
+// The file that `trainyard new` writes: commented, complete, and runnable as it is on generated data.
+
+// What a name of an experiment may not hold becomes "-".
+std::string template_file(const std::string& name);
 
 }  // namespace trainyard::experiments

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/nearest_name.h"
+#include "base/named_row.h"
+#include "experiments/config/key_lookup.h"
 #include "experiments/config/toml_tree.h"
-#include "experiments/config/vocabulary.h"
 
 namespace trainyard::experiments {
 
@@ -65,7 +65,7 @@ bool differ_in_digits(std::string a, std::string b) {
 std::string meant_instead(const std::string& name, const std::vector<std::string>& known,
                           const std::vector<std::string>& of_text) {
   if (is_one_of(known, name) || is_one_of(of_text, name)) return "";
-  std::string near = models::nearest_name(name, known);
+  std::string near = nearest_name(name, known);
   return differ_in_digits(near, name) ? "" : near;
 }
 

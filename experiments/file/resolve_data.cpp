@@ -3,11 +3,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/joined.h"
-#include "experiments/config/foreign.h"
+#include "base/text.h"
+#include "experiments/config/config_strategies.h"
 #include "experiments/file/file.h"
 #include "experiments/matrix/stage_split.h"
-#include "models/samples/parts.h"
+#include "models/samples/splits.h"
 
 namespace trainyard::experiments {
 
@@ -89,8 +89,7 @@ class Finder {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
     return text + (dataset.folders.empty() ? "has neither classes nor arrays in " : "was not found in ") +
-           models::joined(looked_in,
-                          [](const std::filesystem::path& directory) { return directory.string(); });
+           joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
   static std::string advice(const models::Dataset& dataset) {

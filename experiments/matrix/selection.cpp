@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "base/nearest_name.h"
-#include "experiments/config/vocabulary.h"
+#include "base/named_row.h"
+#include "experiments/config/key_lookup.h"
 
 namespace trainyard::experiments {
 
@@ -87,14 +87,14 @@ void apply_change(const Pair& change, Sheet& sheet, Problems& problems) {
   } else if (auto value = checked_value(change.name, as_item(change.value, at), sheet.declared, problems)) {
     const auto* label = change.name == "strategy" ? std::get_if<std::string>(&*value) : nullptr;
     if (label != nullptr && strategy_kind(sheet, *label) == nullptr)
-      problems.error(at, "there is no strategy " + in_quotes(*label) +
-                             models::name_advice(*label, strategy_labels(sheet)));
+      problems.error(
+          at, "there is no strategy " + in_quotes(*label) + name_advice(*label, strategy_labels(sheet)));
     else
       set_everywhere(change.name, {std::move(*value), at}, sheet);
   }
 }
 
-using Values = std::map<std::string, models::Value>;
+using Values = std::map<std::string, Value>;
 using Alternatives = std::map<std::string, std::vector<std::string>>;  // values by name
 
 bool has_one_of(const Values& values, const std::string& name, const std::vector<std::string>& texts) {
@@ -128,13 +128,13 @@ void report_useless(const std::string& option, const std::string& name, const st
     for (const Values& values : runs)
       for (const auto& entry : values) names.insert(entry.first);
     problems.error(at, in_quotes(name) + " is not a value of any run" +
-                           models::name_advice(name, std::vector(names.begin(), names.end())));
+                           name_advice(name, std::vector(names.begin(), names.end())));
     return;
   }
   for (const std::string& text : texts)
     if (std::none_of(runs.begin(), runs.end(),
                      [&](const Values& values) { return has_one_of(values, name, {text}); }))
-      problems.error(at, "no run has " + name + " = " + text + models::name_advice(text, known));
+      problems.error(at, "no run has " + name + " = " + text + name_advice(text, known));
 }
 
 std::vector<Values> values_of(const std::vector<ExpandedRun>& runs) {
@@ -189,7 +189,7 @@ void apply_exclude_where(const std::vector<std::string>& conditions, std::vector
   if (runs.empty()) problems.error({.file = option}, "no run is left");
 }
 
-bool means(const std::string& text, const models::Value& value) {
+bool means(const std::string& text, const Value& value) {
   if (text == plain_text(value)) return true;
   const auto item = parse_toml_value(text, {});
   const auto parsed = item ? as_value(*item) : std::nullopt;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/config/config.h"
 #include "experiments/config/problems.h"
-#include "experiments/config/sheet.h"
 #include "experiments/matrix/expand.h"
 
 namespace trainyard::experiments {
@@ -23,6 +23,6 @@ void apply_exclude_where(const std::vector<std::string>& conditions, std::vector
                          Problems& problems);
 
 // Whether `text` means `value`: "mlp", "0.10" for 0.1, "[250, 100]".
-bool means(const std::string& text, const models::Value& value);
+bool means(const std::string& text, const Value& value);
 
 }  // namespace trainyard::experiments

@@ -125,7 +125,7 @@ std::string stages_text(const Run& run) {
     const double percent = sums.back() > 0 ? std::round(1000 * cost / sums.back()) / 10 : 0;
     layers += (layers.empty() ? "" : " | ") + std::to_string(start);
     if (end - start > 1) layers += '-' + std::to_string(end - 1);
-    shares += (shares.empty() ? "" : " + ") + models::to_text(percent);
+    shares += (shares.empty() ? "" : " + ") + trainyard::to_text(percent);
     start = end;
   }
   return layers + " (" + shares + " % of the counted cost)";

@@ -4,9 +4,8 @@
 #include <fstream>
 #include <numeric>
 
-#include "base/durable_file.h"
 #include "base/error.h"
-#include "base/file_error.h"
+#include "base/files.h"
 #include "base/json_members.h"
 #include "experiments/protocol/crc32c.h"
 

@@ -5,11 +5,11 @@
 #include <sstream>
 #include <string_view>
 
-#include "base/durable_file.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json_members.h"
 #include "base/sha256.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 
 namespace trainyard::experiments {
 
@@ -66,7 +66,7 @@ Circumstances circumstances_from_json(const json& object) try {
 }
 
 std::string circumstances_hash(const Circumstances& circumstances) {
-  return models::sha256_hex(to_json(circumstances).dump()).substr(0, 12);
+  return sha256_hex(to_json(circumstances).dump()).substr(0, 12);
 }
 
 std::string gpu_of_task(std::size_t rank) {

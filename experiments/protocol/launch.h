@@ -49,7 +49,7 @@ struct Launch {
   bool host_exclusive = true;           // no other timed run beside it: its times count in verdicts
   bool devices_shared = false;          // more ranks than devices: its times are marked
   bool host_locked = true;  // this host's lock for timed runs was held; releases before that had none
-  bool probe = false;       // two steps are held against the virtual mesh first: runner/parity/parity_gate.h
+  bool probe = false;       // two steps are held against the virtual mesh first: runner/parity/parity_check.h
   int retries_left = 0;     // attempts that may follow where this one fails
   Circumstances circumstances;
   std::filesystem::path checkpoints;  // the run's folder for them, absolute; empty: it keeps none

@@ -1,13 +1,22 @@
 #include "experiments/protocol/record.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <limits>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json_members.h"
 #include "experiments/protocol/crc32c.h"
-#include "experiments/protocol/utc_time.h"
 
 namespace trainyard::experiments {
 
@@ -160,6 +169,186 @@ ParsedLine parse_line(std::string_view line) {
 
 std::string utc_now() {
   return utc_text(std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+}
+
+namespace {
+
+std::string content(int fd, const std::filesystem::path& file) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw_file_error(file);
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_file_error(file);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+void truncate(int fd, std::size_t size, const std::filesystem::path& file) {
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) throw_file_error(file);
+}
+
+// One `write`: a reader sees the whole line or none of it. What a full disk took of it is cut off again.
+void write_whole(int fd, const std::string& line, const std::filesystem::path& file) {
+  ssize_t written = -1;
+  do {
+    written = ::write(fd, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) throw_file_error(file);
+  if (static_cast<std::size_t>(written) == line.size()) return;
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  if (end >= written) truncate(fd, static_cast<std::size_t>(end - written), file);
+  throw_file_error(file, ENOSPC);
+}
+
+}  // namespace
+
+RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, int attempt,
+                           std::optional<int> rank)
+    : spool_(spool),
+      run_(std::move(run)),
+      attempt_(attempt),
+      rank_(rank),
+      start_(std::chrono::steady_clock::now()) {
+  fd_ = ::open(spool_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd_ < 0) throw_file_error(spool_);
+  try {
+    const std::string bytes = content(fd_, spool_);
+    const std::size_t whole = bytes.rfind('\n') + 1;  // npos + 1 is 0
+    if (whole != bytes.size()) truncate(fd_, whole, spool_);
+    next_seq_ = std::count(bytes.begin(), bytes.end(), '\n');
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+RecordWriter::~RecordWriter() {
+  ::close(fd_);
+}
+
+void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+  nlohmann::ordered_json record{{"v", record_version}, {"run", run_}, {"attempt", attempt_}};
+  if (rank_) record["rank"] = *rank_;
+  record["seq"] = next_seq_;
+  record["type"] = type;
+  record["time"] = utc_now();
+  record["elapsed_seconds"] = elapsed.count();
+  for (const auto& [name, value] : body.items()) record[name] = value;
+  write_whole(fd_, sealed_line(record) + '\n', spool_);
+  ++next_seq_;
+}
+
+void RecordWriter::sync() {
+  if (::fsync(fd_) != 0) throw_file_error(spool_);
+}
+
+std::string rank_records_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".records.jsonl";
+}
+std::string rank_log_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".log";
+}
+std::string rank_progress_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".progress";
+}
+
+std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
+                static_cast<int>(clock.subseconds().count()));
+  return text.data();
+}
+
+namespace {
+
+// Takes a text from its front, piece by piece; what does not fit leaves it failed.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
+
+  bool at(std::string_view any_of) const { return !rest_.empty() && any_of.find(rest_.front()) != text_end; }
+  char take(std::string_view any_of) {
+    if (!at(any_of)) return fail();
+    const char taken = rest_.front();
+    rest_.remove_prefix(1);
+    return taken;
+  }
+  int number(int digits, int maximum) {
+    int value = 0;
+    for (int i = 0; i < digits; ++i) value = value * 10 + (take("0123456789") - '0');
+    if (value > maximum) fail();
+    return failed_ ? 0 : value;
+  }
+  // ".345", of any length, as milliseconds; 0 where there is none.
+  std::chrono::milliseconds fraction() {
+    int milliseconds = 0, unit = 100;
+    if (!at(".")) return {};
+    take(".");
+    do {
+      milliseconds += unit * number(1, 9);
+      unit /= 10;
+    } while (at("0123456789"));
+    return std::chrono::milliseconds(milliseconds);
+  }
+  bool done() const { return !failed_ && rest_.empty(); }
+
+ private:
+  static constexpr auto text_end = std::string_view::npos;
+  char fail() {
+    failed_ = true;
+    return '0';
+  }
+  std::string_view rest_;
+  bool failed_ = false;
+};
+
+std::chrono::minutes clock_minutes(Scanner& scanner) {
+  const int hours = scanner.number(2, 23);
+  scanner.take(":");
+  return std::chrono::minutes(60 * hours + scanner.number(2, 59));
+}
+
+// "Z", "+02:00", or nothing.
+std::chrono::minutes offset(Scanner& scanner) {
+  if (scanner.at("Zz")) return scanner.take("Zz"), std::chrono::minutes(0);
+  if (!scanner.at("+-")) return std::chrono::minutes(0);
+  const bool behind = scanner.take("+-") == '-';
+  const auto minutes = clock_minutes(scanner);
+  return behind ? -minutes : minutes;
+}
+
+}  // namespace
+
+// RFC 3339, section 5.6; its note allows a space for the "T".
+std::optional<std::string> utc_time(std::string_view text) {
+  Scanner scanner(text);
+  const std::chrono::year year(scanner.number(4, 9999));
+  scanner.take("-");
+  const std::chrono::month month(static_cast<unsigned>(scanner.number(2, 12)));
+  scanner.take("-");
+  const std::chrono::day day(static_cast<unsigned>(scanner.number(2, 31)));
+  scanner.take("Tt ");
+  const auto minutes = clock_minutes(scanner);
+  scanner.take(":");
+  const std::chrono::seconds seconds(scanner.number(2, 60));  // 60: a leap second
+  const auto fraction = scanner.fraction();
+  const auto ahead = offset(scanner);
+  const std::chrono::year_month_day date(year, month, day);
+  if (!scanner.done() || !date.ok()) return std::nullopt;
+  return utc_text(std::chrono::sys_days(date) + minutes + seconds + fraction - ahead);
 }
 
 }  // namespace trainyard::experiments

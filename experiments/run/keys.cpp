@@ -10,10 +10,6 @@ namespace trainyard::experiments {
 
 namespace {
 
-using models::Bound;
-using models::Parameter;
-using models::ValueType;
-
 constexpr Bound above_zero{0, false};
 constexpr Bound from_zero{0, true};
 constexpr Bound from_one{1, true};
@@ -46,7 +42,7 @@ Parameter text_row(const char* name, std::vector<std::string> choices, const cha
   return parameter;
 }
 
-Parameter with_default(Parameter parameter, models::Value value) {
+Parameter with_default(Parameter parameter, Value value) {
   parameter.fallback = std::move(value);
   return parameter;
 }
@@ -214,7 +210,7 @@ std::span<const Key> keys() {
 }
 
 std::string allowed_text(const Key& key) {
-  const std::string text = models::allowed_text(key.parameter);
+  const std::string text = allowed_text(key.parameter);
   return key.other_form.empty() ? text : text + " or " + key.other_form;
 }
 

@@ -14,7 +14,7 @@ namespace trainyard::experiments {
 enum class KeyPlace { anywhere, strategy };  // strategy: only in [strategy.*] and as a matrix axis
 
 struct Key {
-  models::Parameter parameter;
+  Parameter parameter;
   KeyPlace place = KeyPlace::anywhere;
   std::string other_form = "";  // what is allowed beside the parameter's own values; see key_forms.h
 };
@@ -38,7 +38,8 @@ struct StrategyKind {
 };
 
 std::span<const StrategyKind> strategy_kinds();
-// A program of the user's, see experiments/config/foreign.h: the kind of a [strategy.*] that has a command.
+// A program of the user's, see experiments/config/config_strategies.h: the kind of a [strategy.*] that has a
+// command.
 const StrategyKind& foreign_kind();
 std::vector<std::string> strategy_names();
 

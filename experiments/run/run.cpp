@@ -13,7 +13,7 @@ double effective_learning_rate(const Run& run) {
   return run.optimizer.learning_rate;
 }
 
-models::Value batch_value(std::int64_t size, const std::string& per) {
+Value batch_value(std::int64_t size, const std::string& per) {
   if (per == "global") return size;
   return std::to_string(size) + " per " + per;
 }
@@ -21,7 +21,7 @@ models::Value batch_value(std::int64_t size, const std::string& per) {
 namespace {
 
 // How the data is prepared, where it is prepared so.
-void add_prepared(const models::DataChoice& data, std::map<std::string, models::Value>& values) {
+void add_prepared(const models::DataChoice& data, std::map<std::string, Value>& values) {
   const auto rows = models::datasets();
   const auto row = std::find_if(rows.begin(), rows.end(),
                                 [&](const models::Dataset& each) { return each.name == data.dataset; });
@@ -35,8 +35,8 @@ void add_prepared(const models::DataChoice& data, std::map<std::string, models::
 
 }  // namespace
 
-std::map<std::string, models::Value> values_by_name(const Run& run) {
-  std::map<std::string, models::Value> values = run.hyperparameters;
+std::map<std::string, Value> values_by_name(const Run& run) {
+  std::map<std::string, Value> values = run.hyperparameters;
   values["model"] = run.model;
   values["dataset"] = run.data.dataset;
   values["data_split"] = std::vector<double>(run.data.split.begin(), run.data.split.end());
@@ -66,8 +66,8 @@ std::map<std::string, models::Value> values_by_name(const Run& run) {
   values["learning_rate_scaling"] = run.learning_rate_scaling;
   values["clip_norm"] = run.optimizer.clip_norm;
   values["epochs"] = run.epochs;
-  values["batch"] = run.batch_per == "global" ? models::Value(run.global_batch)
-                                              : batch_value(run.batch_size, run.batch_per);
+  values["batch"] =
+      run.batch_per == "global" ? Value(run.global_batch) : batch_value(run.batch_size, run.batch_per);
   values["global_batch"] = run.global_batch;
   values["gradient_accumulation"] = run.gradient_accumulation;
   values["sampler"] = run.sampler;
@@ -116,9 +116,9 @@ bool is_run_value(std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::string plain_text(const models::Value& value) {
+std::string plain_text(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
-  return text ? *text : models::to_text(value);
+  return text ? *text : trainyard::to_text(value);
 }
 
 std::string label(const Run& run) {

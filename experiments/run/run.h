@@ -90,9 +90,9 @@ struct Run {
   std::string checkpoint;  // when it writes what it can go on from: "" never, "epoch"; not part of the key
   std::uint64_t seed = 0;
   std::optional<std::int64_t> threads;  // per rank; empty: as many as the rank has cores
-  // The matrix's values for this run, by key, as text of `models::Value` types; what distinguishes the run in
+  // The matrix's values for this run, by key, as text of `Value` types; what distinguishes the run in
   // its experiment. Not part of the key, except `threads`.
-  std::map<std::string, models::Value> axes;
+  std::map<std::string, Value> axes;
   Declaration declared;
   bool operator==(const Run&) const = default;
 };
@@ -101,8 +101,8 @@ struct Run {
 // et al. 2017, section 2.1, for "linear"). A batch that is given for all replicas together scales nothing.
 double effective_learning_rate(const Run& run);
 
-nlohmann::json to_json(const models::Value& value);
-models::Value value_from_json(const nlohmann::json& value);
+nlohmann::json to_json(const Value& value);
+Value value_from_json(const nlohmann::json& value);
 
 // All of the run, `axes` and `data.folder` included; members in alphabetical order.
 nlohmann::json to_json(const Run& run);
@@ -119,18 +119,18 @@ std::string canonical_work(const Run& run);
 std::string run_key(const Run& run);
 
 // A batch as one value: 128 over all replicas, or "64 per replica".
-models::Value batch_value(std::int64_t size, const std::string& per);
+Value batch_value(std::int64_t size, const std::string& per);
 
 // Every resolved value by key name ("model", "strategy", "seed", "epochs", "batch", hyper-parameters, …):
 // what `--where`, the `run_axis` view and comparisons look values up in.
-std::map<std::string, models::Value> values_by_name(const Run& run);
+std::map<std::string, Value> values_by_name(const Run& run);
 
 // Whether runs have a value of that name whatever their model: all of `values_by_name` but hyper-parameters.
 bool is_run_value(std::string_view name);
 
 // Text as it is, everything else as in TOML: what `--where` and the baseline of a comparison are held
 // against.
-std::string plain_text(const models::Value& value);
+std::string plain_text(const Value& value);
 
 // "mlp ddp seed 3", with every further axis as " name=value": one line for people.
 std::string label(const Run& run);

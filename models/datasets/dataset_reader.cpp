@@ -5,15 +5,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/joined.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "models/datasets/datasets.h"
 #include "models/datasets/synthetic_digits.h"
 #include "models/datasets/text_data.h"
-#include "models/readers/cifar10_reader.h"
-#include "models/readers/idx_reader.h"
 #include "models/readers/image_folder.h"
-#include "models/samples/parts.h"
+#include "models/readers/image_readers.h"
+#include "models/samples/splits.h"
 
 namespace trainyard::models {
 

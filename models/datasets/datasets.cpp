@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "models/readers/image_folder.h"
-#include "models/readers/imdb_reader.h"
+#include "models/readers/text_readers.h"
 
 namespace trainyard::models {
 

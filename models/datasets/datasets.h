@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/samples/data_choice.h"
 #include "models/samples/samples.h"
+#include "models/samples/splits.h"
 
 namespace trainyard::models {
 

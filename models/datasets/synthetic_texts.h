@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "models/samples/parts.h"
-#include "models/samples/raw_texts.h"
+#include "models/samples/samples.h"
+#include "models/samples/splits.h"
 
 namespace trainyard::models {
 

@@ -4,11 +4,32 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
 
-#include "models/datasets/content_cache.h"
 #include "models/datasets/datasets.h"
 
 namespace trainyard::models {
+
+// What was worked out from data, kept for the next process under a name that says what went in, so an entry
+// is never stale. Nothing depends on it: an entry that cannot be read, or is not what was written, is not
+// there, and one that cannot be written is not kept. Processes may write the same entry at once: each writes
+// a file of its own and renames it.
+
+class ContentCache {
+ public:
+  explicit ContentCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  std::optional<std::string> get(const std::string& name) const;
+  void put(const std::string& name, std::string_view content) const;
+
+ private:
+  std::filesystem::path folder_;  // empty: nothing is kept
+};
+
+// $XDG_CACHE_HOME/trainyard, else ~/.cache/trainyard; without both, one that keeps nothing.
+ContentCache user_cache();
 
 // A text is cut after so many tokens of its own; <bos> and <eos> are not counted.
 inline constexpr std::size_t longest_text = 400;

@@ -1,5 +1,4 @@
 #include "models/chain.h"
-#include "models/hyperparameters.h"
 
 namespace trainyard::models {
 

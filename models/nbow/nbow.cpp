@@ -1,7 +1,6 @@
 // Neural bag of words: Iyyer et al., «Deep unordered composition rivals syntactic methods for text
 // classification», ACL 2015, section 2.1.
 #include "models/chain.h"
-#include "models/hyperparameters.h"
 
 namespace trainyard::models {
 

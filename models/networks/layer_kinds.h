@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "models/networks/layers.h"
+#include "models/networks/network.h"
 
 namespace trainyard::networks {
 

@@ -1,5 +1,9 @@
 #include "models/networks/random_stream.h"
 
+#include <cmath>
+#include <utility>
+
+#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "base/sha256.h"
@@ -9,11 +13,38 @@ namespace trainyard::networks {
 std::uint64_t stream_seed(std::string_view purpose, std::uint64_t seed, std::string_view detail) {
   std::string name(purpose);
   name.append("/").append(std::to_string(seed)).append("/").append(detail);
-  return std::stoull(models::sha256_hex(name).substr(0, 8), nullptr, 16);
+  return std::stoull(sha256_hex(name).substr(0, 8), nullptr, 16);
 }
 
 at::Generator random_stream(std::string_view purpose, std::uint64_t seed, std::string_view detail) {
   return at::detail::createCPUGenerator(stream_seed(purpose, seed, detail));
+}
+
+InitialWeights::InitialWeights(std::string path, const Initialisation& start)
+    : path_(std::move(path)),
+      options_(start.options()),
+      stream_(random_stream("weights", start.seed, path_)) {}
+
+NamedParameter InitialWeights::uniform(const std::string& role, at::IntArrayRef sizes, double bound,
+                                       at::MemoryFormat format) {
+  const at::Tensor values = at::empty(sizes, at::kDouble).uniform_(-bound, bound, stream_);
+  return parameter(role, values.to(options_.dtype()).clone(format));
+}
+
+NamedParameter InitialWeights::normal(const std::string& role, at::IntArrayRef sizes) {
+  return parameter(role, at::empty(sizes, at::kDouble).normal_(0, 1, stream_));
+}
+
+NamedParameter InitialWeights::constant(const std::string& role, at::IntArrayRef sizes, double value) const {
+  return parameter(role, at::full(sizes, value, options_));
+}
+
+NamedParameter InitialWeights::parameter(const std::string& role, const at::Tensor& values) const {
+  return {path_ + "." + role, values.to(options_).requires_grad_()};
+}
+
+double fan_in_bound(at::IntArrayRef weight_sizes) {
+  return 1 / std::sqrt(static_cast<double>(c10::multiply_integers(weight_sizes.slice(1))));
 }
 
 }  // namespace trainyard::networks

@@ -122,7 +122,7 @@ class Reader {
   }
 
   at::ScalarType type_named(const std::string& name) const {
-    const NumberType* type = models::row_or_null(types, &NumberType::name, name);
+    const NumberType* type = row_or_null(types, &NumberType::name, name);
     if (type == nullptr) fail("numbers of type " + name + " are not known here");
     return type->type;
   }

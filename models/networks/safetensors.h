@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "models/networks/layers.h"
+#include "models/networks/network.h"
 
 namespace trainyard::networks {
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -44,6 +45,31 @@ class DataFile {
   std::string advice_;
   std::unique_ptr<Stream> stream_;
   std::uint64_t offset_ = 0;
+};
+
+// A text file whole, plain or gzip, checked to be UTF-8.
+
+// UserError names file and byte where it cannot be read or is not UTF-8.
+std::string read_text_file(const std::filesystem::path& path);
+
+// A tar archive, plain or gzip, read once from front to back without unpacking it to disk (libarchive).
+
+class Archive {
+ public:
+  // UserError where the file cannot be opened.
+  explicit Archive(const std::filesystem::path& path);
+  ~Archive();
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
+  // The name of the next regular file; nothing after the last. UserError names file and byte where the
+  // archive is cut off or damaged, also behind its last file.
+  std::optional<std::string> next();
+  std::string content();  // of that file; at most once each
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace trainyard::models

@@ -12,9 +12,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "base/sha256.h"
-#include "models/samples/parts.h"
+#include "models/samples/splits.h"
 
 namespace trainyard::models {
 
@@ -28,5 +29,16 @@ struct FolderImages {
 FolderImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size, Sha256& hash);
 
 bool holds_images(const std::filesystem::path& folder);  // one of the layouts; looks at names only
+
+// Arrays as NumPy's `save` writes them (numpy.lib.format, versions 1 to 3), of bytes only.
+
+struct ByteArray {
+  std::vector<std::int64_t> shape;
+  std::vector<std::uint8_t> bytes;  // in the order of C
+};
+
+// UserError names the file, and the byte where it is damaged: no .npy, cut off, going on after its end; not
+// uint8, in Fortran's order, empty.
+ByteArray read_npy(const std::filesystem::path& path, Sha256* hash);
 
 }  // namespace trainyard::models

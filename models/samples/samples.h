@@ -2,8 +2,10 @@
 // `runner` turns them into tensors.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -75,5 +77,33 @@ struct Splits {
   Samples validation;
   Samples test;
 };
+
+// Texts as their source has them, checked to be UTF-8, before they are tokens.
+
+struct RawTexts {
+  std::vector<std::string> source;   // [sample]
+  std::vector<std::string> target;   // [sample], of translations
+  std::vector<std::uint8_t> labels;  // [sample], of classification
+  std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
+};
+
+RawTexts selected(const RawTexts& texts, const std::vector<std::int64_t>& indices);
+
+// What a data set looks like: samples by class, and how often each brightness occurs in each colour channel.
+// For the pictures of a report; computed once a data set, from the arrays that a run reads.
+
+struct ChannelCounts {
+  std::string name;                  // "red", "green", "blue"; "grey" of one channel
+  std::vector<std::int64_t> counts;  // [64]: pixels of value 4i … 4i + 3
+};
+inline constexpr int brightness_bins = 64;
+
+struct DataProfile {
+  std::array<std::vector<std::int64_t>, 3>
+      classes;                          // samples by class of train, validation, test; empty: no classes
+  std::vector<ChannelCounts> channels;  // of the training part; empty: no images
+};
+
+DataProfile profile_of(const Splits& splits);
 
 }  // namespace trainyard::models

@@ -2,7 +2,6 @@
 // layers and on embeddings as in Zaremba, Sutskever, Vinyals, «Recurrent neural network regularization»,
 // 2014.
 #include "models/chain.h"
-#include "models/hyperparameters.h"
 
 namespace trainyard::models {
 

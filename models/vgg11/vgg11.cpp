@@ -1,7 +1,6 @@
 // VGG, configuration A with batch normalisation. Simonyan, Zisserman, «Very deep convolutional networks for
 // large-scale image recognition», ICLR 2015, table 1; Ioffe, Szegedy, «Batch normalization», ICML 2015.
 #include "models/chain.h"
-#include "models/hyperparameters.h"
 
 namespace trainyard::models {
 

@@ -12,7 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "experiments/run/machine.h"
-#include "orchestrator/rank/gang_command.h"
+#include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/yard/yard.h"
 

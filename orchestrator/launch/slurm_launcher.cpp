@@ -1,16 +1,16 @@
 #include "orchestrator/launch/slurm_launcher.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/sha256.h"
-#include "base/whole_file.h"
-#include "orchestrator/launch/slurm_job.h"
-#include "orchestrator/launch/spool_probe.h"
-#include "orchestrator/launch/task_gang.h"
+#include "orchestrator/launch/cluster_rank_group.h"
+#include "orchestrator/launch/slurm_jobs.h"
 
 namespace trainyard::orchestrator {
 
@@ -108,7 +108,7 @@ void add(std::vector<std::string>& arguments, const char* option, const std::str
 }  // namespace
 
 std::string slurm_job_name(const fs::path& attempt_folder, const std::string& run_id) {
-  std::string name = "trainyard-" + run_id + "-" + models::sha256_hex(attempt_folder.string()).substr(0, 8);
+  std::string name = "trainyard-" + run_id + "-" + sha256_hex(attempt_folder.string()).substr(0, 8);
   std::replace(name.begin(), name.end(), '/', '-');
   return name;
 }
@@ -197,6 +197,183 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const SpoolProbe& probe) {
 std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting) {
   if (setting.machine.allocation == "shared") return step_launcher(setting);
   return std::make_unique<SlurmLauncher>(setting);
+}
+
+// Ranks as steps of one allocation that all runs share: trainyard itself runs inside it (salloc, or a batch
+// script), and each run is an `srun`. Where trainyard is killed and the allocation stays,
+// srun's own guard ends the step; one that is there all the same is adopted by a successor in the allocation.
+
+namespace {
+
+constexpr auto step_probe_patience = std::chrono::seconds(60);
+
+class StepGang : public TaskGang {
+ public:
+  // `srun`: null for a step that an earlier orchestrator started.
+  StepGang(SlurmQueue& queue, const GangFile& gang, std::unique_ptr<RankProcess> srun)
+      : TaskGang(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
+        queue_(queue),
+        name_(gang.job),
+        allocation_(gang.allocation),
+        log_(gang.command.directory / slurm_log_name),
+        first_rank_log_(gang.command.ranks.front().log),
+        srun_(std::move(srun)),
+        adopted_(!srun_),
+        since_(SlurmQueue::Clock::now()) {
+    queue_.soon();
+  }
+  // A killed srun would leave its step behind.
+  ~StepGang() override {
+    if (ended_ || ending_well_) return;
+    try {
+      queue_.ask_now(std::chrono::seconds(5));
+      if (const auto step = queue_.find(name_))
+        ClientCommand(slurm_client("scancel", {"--signal=KILL", step->id})).wait(std::chrono::seconds(5));
+    } catch (const std::exception&) {  // a destructor can do no more
+    }
+  }
+
+  bool waiting() override { return !std::filesystem::exists(first_rank_log_); }
+  std::string job() const override { return allocation_; }
+  void add_end_fds(std::vector<int>& fds) const override {
+    if (srun_ && !ended_) fds.push_back(srun_->end_fd());
+  }
+  nlohmann::ordered_json marks() const override {
+    return {{"launcher", "slurm"}, {"allocation", allocation_}, {"job_name", name_}};
+  }
+
+ protected:
+  std::optional<Over> over() override {
+    if (!ended_) return std::nullopt;
+    const bool never_began = ended_->code > 0 && waiting() && none_ended();
+    if (never_began) return Over{.refused = true, .why = "srun: " + complaint({*ended_, whole_file(log_)})};
+    return Over{.taken_away = ended_->signal != 0 && !told(),
+                .why = "its step of Slurm job " + allocation_ + " has ended"};
+  }
+  void step() override {
+    queue_.step();
+    std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
+    if (ended_) return;
+    if (srun_) ended_ = srun_->poll();
+    // without its srun, Slurm may list a step for a while whose tasks have all ended
+    const bool unknown = queue_.asked() > since_ && !queue_.find(name_);
+    if (adopted_ && (all_ended() || unknown)) ended_ = ExitStatus{};
+  }
+  void signal_job(int number) override {
+    queue_.soon();
+    const auto known = queue_.find(name_);
+    if (known)
+      telling_.push_back(std::make_unique<ClientCommand>(
+          slurm_client("scancel", {"--signal=" + std::to_string(number), known->id})));
+    else if (srun_ && !ended_)  // it waits for its place, and no task of it runs
+      srun_->signal(number);
+  }
+  void wants_to_know() override { queue_.soon(); }
+  void let_go() override { ending_well_ = true; }
+
+ private:
+  SlurmQueue& queue_;
+  std::string name_, allocation_;
+  std::filesystem::path log_, first_rank_log_;
+  std::unique_ptr<RankProcess> srun_;
+  bool adopted_;
+  SlurmQueue::Clock::time_point since_;
+  std::vector<std::unique_ptr<ClientCommand>> telling_;
+  std::optional<ExitStatus> ended_;
+  bool ending_well_ = false;
+};
+
+class StepLauncher : public Launcher {
+ public:
+  StepLauncher(const LauncherSetting& setting, std::string allocation)
+      : machine_(setting.machine),
+        programs_(setting.programs),
+        yard_(setting.yard),
+        runs_(yard_.runs()),
+        allocation_(std::move(allocation)),
+        queue_(allocation_) {}
+
+  std::unique_ptr<Gang> launch(const GangCommand& command) override {
+    const GangFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store, command,
+                        allocation_};
+    write_gang_file(gang);
+    const auto arguments =
+        srun_arguments(machine_, allocation_, gang.job, static_cast<int>(command.ranks.size()),
+                       {programs_.task.string(), command.directory.string()});
+    return std::make_unique<StepGang>(queue_, gang,
+                                      start_process({.argv = slurm_client("srun", arguments),
+                                                     .environment = {},
+                                                     .cores = {},
+                                                     .log = command.directory / slurm_log_name,
+                                                     .folder = command.directory}));
+  }
+
+  std::unique_ptr<Gang> adopt(const std::filesystem::path& attempt_folder) override {
+    const auto gang = read_gang_file(attempt_folder);
+    if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
+    return std::make_unique<StepGang>(queue_, *gang, nullptr);
+  }
+
+  // A step that writes a file where the runs will lie.
+  void prepare() override {
+    std::filesystem::create_directories(runs_);
+    if (spool_was_seen(yard_)) return;  // and steps that are adopted may hold all cores
+    const SpoolProbe probe(runs_);
+    const auto said =
+        ClientCommand(slurm_client("srun", srun_arguments(machine_, allocation_, probe.job_name(), 1,
+                                                          probe.task(programs_))))
+            .wait(step_probe_patience);
+    if (!said) throw UserError("a step in allocation " + allocation_ + " did not run within a minute");
+    if (!said->status.clean())
+      throw UserError("srun: " + complaint(*said), "mend [machine] of the experiment file");
+    if (!probe.answered(programs_))
+      throw UserError("a step in allocation " + allocation_ + " was to write into " + runs_.string() +
+                          ", and nothing came here",
+                      share_the_spool);
+    note_spool_seen(yard_);
+  }
+
+ private:
+  experiments::Machine machine_;
+  Programs programs_;
+  Yard yard_;
+  std::filesystem::path runs_;
+  std::string allocation_;
+  SlurmQueue queue_;
+};
+
+}  // namespace
+
+std::vector<std::string> srun_arguments(const experiments::Machine& machine, const std::string& allocation,
+                                        const std::string& step_name, int ranks,
+                                        const std::vector<std::string>& task) {
+  std::vector<std::string> arguments{"--jobid=" + allocation,
+                                     "--job-name=" + step_name,
+                                     "--ntasks=" + std::to_string(ranks),
+                                     "--cpus-per-task=" + std::to_string(machine.cpus_per_task),
+                                     "--exact",
+                                     "--kill-on-bad-exit=0",
+                                     "--wait=0",
+                                     "--input=none"};
+  if (machine.nodes) arguments.push_back("--nodes=" + std::to_string(std::min(*machine.nodes, ranks)));
+  if (machine.gpus_per_task) arguments.push_back("--gpus-per-task=" + std::to_string(*machine.gpus_per_task));
+  arguments.insert(arguments.end(), machine.options.begin(), machine.options.end());
+  arguments.insert(arguments.end(), task.begin(), task.end());
+  return arguments;
+}
+
+std::string own_allocation() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  return job == nullptr ? "" : job;
+}
+
+std::unique_ptr<Launcher> step_launcher(const LauncherSetting& setting) {
+  const std::string allocation = own_allocation();
+  if (allocation.empty())
+    throw UserError(
+        "allocation = \"shared\" in [machine], and trainyard does not run inside an allocation of Slurm",
+        "start it with `salloc … trainyard run …` or in a batch script, or leave `allocation` out");
+  return std::make_unique<StepLauncher>(setting, allocation);
 }
 
 }  // namespace trainyard::orchestrator

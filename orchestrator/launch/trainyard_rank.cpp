@@ -1,10 +1,10 @@
-// trainyard-rank: one task of a cluster's job, see orchestrator/rank/rank_task.h.
+// trainyard-rank: one task of a cluster's job, see orchestrator/rank/rank_agent.h.
 #include <iostream>
 #include <string>
 #include <vector>
 
-#include "orchestrator/launch/spool_probe.h"
-#include "orchestrator/rank/rank_task.h"
+#include "orchestrator/launch/cluster_rank_group.h"
+#include "orchestrator/rank/rank_agent.h"
 
 namespace {
 

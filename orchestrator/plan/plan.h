@@ -72,4 +72,11 @@ std::string kind_of(const experiments::Run& run);
 // How many different devices these are.
 std::size_t distinct_devices(const std::vector<Device>& devices);
 
+// Which runs of a sweep the parity gate holds against the virtual mesh (runner/parity/parity_check.h): of
+// each arm and cell the first seed that is run, unless another seed of it was probed here before.
+
+// Sets `probe` of the runs that wait. A program of the user's cannot be probed; independent runs are
+// single ones.
+void choose_probes(Plan& plan, const db::Database& database);
+
 }  // namespace trainyard::orchestrator

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "db/queries/resumable.h"
+#include "db/queries/evidence.h"
 #include "experiments/protocol/checkpoint.h"
 
 namespace trainyard::orchestrator {

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/whole_file.h"
+#include "base/files.h"
 
 namespace trainyard::orchestrator {
 

@@ -1,29 +1,25 @@
-// Processes on this host, by fork and exec.
-//
-// Not Boost.Process v2: the launcher of 1.81 leaves the child through exit() where exec fails (which flushes
-// and destroys what belongs to the parent), closes only descriptors above its own pipe, drops the error of
-// its error_code overload, and wants an Asio executor although nothing here waits asynchronously. What a rank
-// needs is a list of settings between fork and exec, below.
-//
-// The kernel sends the death signal when the *thread* that forked ends: launch from the main thread only.
 #include "orchestrator/rank/process.h"
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace trainyard::orchestrator {
 
@@ -204,6 +200,72 @@ std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
   if (const auto error = read_error(prepared.error_in.get()))
     cannot_start(command, step_names.at(static_cast<std::size_t>(error->step)), error->error);
   return process;
+}
+
+std::string to_text(const ExitStatus& status) {
+  if (status.signal == 0) return "exit code " + std::to_string(status.code);
+  const char* name = ::sigabbrev_np(status.signal);
+  return "killed by signal " + std::to_string(status.signal) +
+         (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
+}
+
+namespace {
+
+// What it says stays in memory: a killed orchestrator leaves no file.
+int new_output() {
+  const int fd = ::memfd_create("trainyard-client", MFD_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
+  return fd;
+}
+
+}  // namespace
+
+ClientCommand::ClientCommand(std::vector<std::string> argv)
+    : fd_(new_output()), output_("/proc/self/fd/" + std::to_string(fd_)) {
+  try {
+    process_ = start_process({.argv = std::move(argv), .environment = {}, .cores = {}, .log = output_});
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+ClientCommand::~ClientCommand() {
+  process_.reset();
+  ::close(fd_);
+}
+
+std::optional<ClientAnswer> ClientCommand::poll() {
+  const auto status = process_->poll();
+  if (!status) return std::nullopt;
+  return ClientAnswer{*status, whole_file(output_)};
+}
+
+std::optional<ClientAnswer> ClientCommand::wait(std::chrono::milliseconds at_most) {
+  const auto deadline = std::chrono::steady_clock::now() + at_most;
+  while (true) {
+    if (auto answer = poll()) return answer;
+    if (std::chrono::steady_clock::now() > deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+std::string complaint(const ClientAnswer& answer) {
+  std::string last = to_text(answer.status);
+  for (const std::string& line : lines_of(answer.text)) {
+    const auto head = line.find("error: ");
+    if (head != std::string::npos) return line.substr(head + 7);
+    last = line;
+  }
+  return last;
 }
 
 }  // namespace trainyard::orchestrator

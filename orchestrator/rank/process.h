@@ -2,6 +2,7 @@
 // and process group, its output in a file, and dead as soon as this process is.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -42,5 +43,37 @@ class RankProcess {
 // From the main thread only: the kernel ends the process with the *thread* that started it. UserError where
 // it cannot start.
 std::unique_ptr<RankProcess> start_process(const RankCommand& command);
+
+// A program of the cluster's (sbatch, squeue, scancel) that runs beside the sweep: started, asked whether it
+// has ended, and then for what it said. Its controller may be slow or away; the sweep must not wait for it.
+
+struct ClientAnswer {
+  ExitStatus status;
+  std::string text;  // stdout and stderr, as they came
+};
+
+class ClientCommand {
+ public:
+  // UserError where the program is not there.
+  explicit ClientCommand(std::vector<std::string> argv);
+  ~ClientCommand();
+  ClientCommand(const ClientCommand&) = delete;
+  ClientCommand& operator=(const ClientCommand&) = delete;
+
+  std::optional<ClientAnswer> poll();  // nothing while it runs; never blocks
+  // Waits; nothing where it takes longer.
+  std::optional<ClientAnswer> wait(std::chrono::milliseconds at_most);
+
+ private:
+  int fd_;
+  std::filesystem::path output_;
+  std::unique_ptr<RankProcess> process_;
+};
+
+// The lines of a text, without empty ones.
+std::vector<std::string> lines_of(const std::string& text);
+
+// The first line that says what is wrong: "sbatch: error: Batch job submission failed: …" without its head.
+std::string complaint(const ClientAnswer& answer);
 
 }  // namespace trainyard::orchestrator

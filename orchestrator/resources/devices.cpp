@@ -1,16 +1,21 @@
 #include "orchestrator/resources/devices.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include <sched.h>
 
-#include "base/counted.h"
-#include "base/whole_file.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "experiments/protocol/transport.h"
 #include "orchestrator/resources/cpu_topology.h"
 
 namespace trainyard::orchestrator {
@@ -105,8 +110,8 @@ void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
   if (strategy.replicas <= most / strategy.stages) return;
   throw UserError("strategy \"" + strategy.name + "\" has " + std::to_string(strategy.replicas) +
-                      " replicas of " + models::counted(static_cast<std::size_t>(strategy.stages), "stage") +
-                      ", more ranks than " + models::counted(cores, "core") + " can carry",
+                      " replicas of " + counted(static_cast<std::size_t>(strategy.stages), "stage") +
+                      ", more ranks than " + counted(cores, "core") + " can carry",
                   "use at most " + std::to_string(most) + " ranks here");
 }
 
@@ -131,7 +136,7 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
   if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
   if (count > cores.size())
     throw UserError("`[machine] devices` is " + std::to_string(count) + ", but this process may use only " +
-                        models::counted(cores.size(), "core"),
+                        counted(cores.size(), "core"),
                     "set devices to at most " + std::to_string(cores.size()) + ", or \"auto\"");
   std::vector<Device> devices = group_cores(cores, cores.size() / count);
   devices.resize(count);
@@ -196,6 +201,173 @@ bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& ho
     for (std::size_t i = 0; i < each; ++i) device.cores.push_back(cores[next++ % cores.size()]);
   }
   return next > cores.size();
+}
+
+// Whether the runs of an experiment fit the devices there are: more ranks than devices, more threads per rank
+// than cores, and ranks that cannot talk as they are asked to.
+
+namespace {
+
+Location place_of(const experiments::Experiment& experiment, std::size_t run) {
+  return run < experiment.strategy_locations.size() ? experiment.strategy_locations[run]
+                                                    : Location{experiment.file.string()};
+}
+
+// The GPUs of each group of ranks that talk: the replicas of a stage, the stages of a replica.
+std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy& strategy,
+                                                     const std::vector<Device>& placed) {
+  std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica;
+  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
+    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
+      const Device& device = placed[static_cast<std::size_t>(replica * strategy.stages + stage)];
+      const std::string gpu = device.gpu.empty() ? "" : device.name;
+      by_stage[stage].push_back(gpu);
+      by_replica[replica].push_back(gpu);
+    }
+  std::vector<std::vector<std::string>> groups;
+  for (const auto& dimension : {by_stage, by_replica})
+    for (const auto& [index, gpus] : dimension) groups.push_back(gpus);
+  return groups;
+}
+
+// One warning a place and text, not one a run.
+template <typename Text>
+std::vector<Problem> warnings(const experiments::Experiment& experiment, Text&& text_of) {
+  std::vector<Problem> problems;
+  std::set<std::string> told;
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const std::optional<std::string> text = text_of(experiment.runs[i]);
+    const Location place = place_of(experiment, i);
+    if (text && told.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
+  }
+  return problems;
+}
+
+}  // namespace
+
+std::vector<Problem> device_problems(const experiments::Experiment& experiment,
+                                     const std::vector<Device>& devices) {
+  return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
+    const auto& strategy = run.strategy;
+    const std::vector<Device> own = devices_for(run, devices, experiment.machine.devices);
+    if (strategy.world_size() <= static_cast<std::int64_t>(own.size())) return std::nullopt;
+    std::string on = counted(own.size(), "device");
+    if (run.threads && own.front().gpu.empty() && !own.front().cores.empty())
+      on += " of " + counted(own.front().cores.size(), "core");
+    return "strategy \"" + strategy.name + "\" has " + counted(strategy.world_size(), "rank") + " on " + on +
+           ": ranks share devices, and its times are marked and enter no verdict";
+  });
+}
+
+void check_threads(const experiments::Experiment& experiment, std::size_t cores) {
+  std::set<std::int64_t> too_many;
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const std::int64_t threads = experiment.runs[i].threads.value_or(0);
+    if (std::cmp_less_equal(threads, cores)) continue;
+    too_many.insert(threads);
+    if (!first) first = i;
+  }
+  if (!first) return;
+  const bool here = experiment.machine.on_this_host();
+  const std::string there = counted(cores, "core");
+  throw UserError("a rank needs a core for each of its threads, and threads = " +
+                      joined(too_many, [](std::int64_t count) { return std::to_string(count); }) +
+                      (here ? ", but this process may use only " + there
+                            : ", but `[machine] cpus_per_task` gives a rank " + there),
+                  "lower threads to at most " + std::to_string(cores) + ", or " +
+                      (here ? "train with more cores: another machine, or a wider CPU affinity or quota"
+                            : "raise cpus_per_task to " + std::to_string(*too_many.rbegin())),
+                  *first < experiment.thread_locations.size() ? experiment.thread_locations[*first]
+                                                              : place_of(experiment, *first));
+}
+
+void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,
+                     const std::string& nccl) {
+  const experiments::NcclSupport support = experiments::nccl_support(nccl);
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const auto& strategy = experiment.runs[i].strategy;
+    if (strategy.foreign()) continue;
+    try {
+      const auto own = devices_for(experiment.runs[i], devices, experiment.machine.devices);
+      for (const auto& gpus : gpus_of_groups(strategy, place_ranks(strategy, own)))
+        experiments::transport_of(experiment.machine.communicator, gpus, support);
+    } catch (const UserError& error) {
+      throw UserError("strategy \"" + strategy.name + "\": " + error.what(), "", place_of(experiment, i));
+    }
+  }
+}
+
+void check_precision(const experiments::Experiment& experiment, const std::vector<Device>& devices) {
+  const bool on_cores =
+      std::ranges::all_of(devices, [](const Device& device) { return device.name.starts_with("cpu"); });
+  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
+    const experiments::Run& run = experiment.runs[i];
+    if (run.precision != "tf32" || run.strategy.foreign() || !on_cores) continue;
+    throw UserError("precision \"tf32\" is one of GPUs, and runs train on CPU cores here",
+                    "use \"float32\", \"bfloat16\" or \"float16\"", place_of(experiment, i));
+  }
+}
+
+// GPUs as devices: which of the host's are used, with which cores, and what that makes of the circumstances.
+
+namespace {
+
+// Part `index` of `parts` of the cores, or a single one where there are fewer cores than parts.
+std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::size_t parts) {
+  if (cores.size() < parts) return {cores[index % cores.size()]};
+  const std::size_t share = cores.size() / parts;
+  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(index * share);
+  return {first, first + static_cast<std::ptrdiff_t>(share)};
+}
+
+[[noreturn]] void no_gpu(const std::string& cuda) {
+  if (cuda.empty())
+    throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner was built for the CPU only",
+                    "build it with a CUDA LibTorch (-DLibTorch_CUDA=ON), or leave accelerator out");
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner sees no GPU" +
+                      (visible == nullptr ? "" : " with CUDA_VISIBLE_DEVICES=" + std::string(visible)),
+                  "does nvidia-smi list one, with a driver for CUDA " + cuda + "?");
+}
+
+}  // namespace
+
+std::vector<Device> choose_gpus(const std::vector<Gpu>& gpus, const std::vector<int>& cores,
+                                std::optional<int> wanted) {
+  const std::size_t count = wanted ? static_cast<std::size_t>(std::max(*wanted, 0)) : gpus.size();
+  if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
+  if (count > gpus.size())
+    throw UserError("`[machine] devices` is " + std::to_string(count) + ", but there " +
+                        (gpus.size() == 1 ? "is " : "are ") + counted(gpus.size(), "GPU"),
+                    "set devices to at most " + std::to_string(gpus.size()) + ", or accelerator to \"cpu\"");
+  std::vector<Device> devices;
+  for (std::size_t d = 0; d < count; ++d)
+    devices.push_back(
+        {"cuda:" + std::to_string(gpus[d].index), part_of(cores, d, count), gpus[d].name, gpus[d].uuid});
+  return devices;
+}
+
+std::vector<Device> host_devices(const experiments::Machine& machine, const std::vector<Gpu>& gpus,
+                                 const std::string& cuda, const std::vector<int>& cores) {
+  if (machine.accelerator == "cuda" && gpus.empty()) no_gpu(cuda);
+  const bool on_gpus = machine.accelerator != "cpu" && !gpus.empty();
+  if (on_gpus) return choose_gpus(gpus, cores, machine.devices);
+  divide_cores(cores, machine.devices);  // refuses more devices than cores
+  return core_devices(cores);
+}
+
+experiments::Circumstances on_devices(experiments::Circumstances here, const std::vector<Device>& devices) {
+  std::set<std::string> models;
+  for (const Device& device : devices)
+    if (!device.gpu.empty()) models.insert(device.gpu);
+  if (models.empty()) {
+    here.nccl = "";  // nothing on a CPU uses it
+    return here;
+  }
+  here.processor = "";
+  for (const std::string& model : models) here.processor += (here.processor.empty() ? "" : ", ") + model;
+  return here;
 }
 
 }  // namespace trainyard::orchestrator

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/problem.h"
+#include "base/error.h"
 #include "experiments/design/experiment.h"
 #include "experiments/protocol/launch.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "experiments/protocol/record.h"
 
 namespace trainyard::orchestrator {
@@ -94,8 +94,8 @@ std::string user_name() {
 // One line each; see `host_holder`.
 void write_holder(int fd, const HostUser& user) {
   const std::string text = std::to_string(::getpid()) + "\n" + user_name() + "\n" +
-                           models::printable_line(user.command) + "\n" +
-                           models::printable_line(user.yard.string()) + "\n" + experiments::utc_now() + "\n";
+                           printable_line(user.command) + "\n" + printable_line(user.yard.string()) + "\n" +
+                           experiments::utc_now() + "\n";
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
     throw std::system_error(errno, std::generic_category(), "cannot write the lock of this host");
 }
@@ -108,7 +108,7 @@ fs::path host_lock_folder() {
   std::error_code failed;
   fs::create_directories(named, failed);
   if (fs::is_directory(named)) return fs::absolute(named);
-  throw UserError(std::string(host_lock_variable) + " is " + models::printable_line(named) +
+  throw UserError(std::string(host_lock_variable) + " is " + printable_line(named) +
                       ", and there is no such folder" + (failed ? " (" + failed.message() + ")" : ""),
                   "name a folder that you may write to");
 }
@@ -160,7 +160,7 @@ std::string host_holder(const fs::path& folder) {
   std::array<std::string, 5> parts;  // pid, user, command, yard, since
   for (std::string& part : parts) {
     std::getline(lines, part);
-    part = models::printable_line(part);
+    part = printable_line(part);
   }
   const auto& [pid, user, command, yard, since] = parts;
   if (since.empty()) return "another process";  // it is about to write its name

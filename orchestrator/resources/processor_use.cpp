@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/whole_file.h"
+#include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/resources/cpu_topology.h"
 
 namespace trainyard::orchestrator {
@@ -63,7 +63,7 @@ double others_limit_here() {
   char* end = nullptr;
   const double limit = std::strtod(given, &end);
   if (*end == '\0' && std::isfinite(limit) && limit >= 0) return limit;
-  throw UserError(std::string(others_limit_variable) + " is " + models::printable_line(given),
+  throw UserError(std::string(others_limit_variable) + " is " + printable_line(given),
                   "give a share of the leased cores, as 0.02");
 }
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/host_name.h"
-#include "base/program_path.h"
-#include "base/shell_quoted.h"
+#include "base/text.h"
 
 namespace trainyard::orchestrator {
 
@@ -68,8 +68,7 @@ Programs find_programs() {
   const std::array<fs::path, 2> folders{here, (here / "../libexec/trainyard").lexically_normal()};
   for (const auto& folder : folders) {
     Programs programs{folder / "trainyard-runner", folder / "trainyard-store", folder / "trainyard-rank"};
-    if (experiments::is_executable(programs.runner) && experiments::is_executable(programs.store))
-      return programs;
+    if (is_executable(programs.runner) && is_executable(programs.store)) return programs;
   }
   throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
                       folders[1].string(),
@@ -80,7 +79,7 @@ void check_commands(const experiments::Experiment& experiment) {
   const fs::path folder = fs::absolute(experiment.file).parent_path();  // where its ranks start
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const auto& strategy = experiment.runs[i].strategy;
-    if (!strategy.foreign() || experiments::program_path(strategy.command.front(), folder)) continue;
+    if (!strategy.foreign() || program_path(strategy.command.front(), folder)) continue;
     throw UserError(
         "strategy \"" + strategy.name + "\": there is no program " + strategy.command.front() + " to start",
         "name one in PATH, or its place from the folder of the experiment's file",
@@ -91,7 +90,7 @@ void check_commands(const experiments::Experiment& experiment) {
 RunnerFacts runner_facts(const Programs& programs) {
   const nlohmann::json versions = versions_of(programs.runner);
   const auto text = [&](const char* name) { return versions.value(name, std::string()); };
-  return {.circumstances = {.host = models::host_name(),
+  return {.circumstances = {.host = host_name(),
                             .processor = processor(),
                             .threads_per_rank = 1,
                             .ranks_per_device = 1,

@@ -15,7 +15,7 @@
 
 #include "db/ingest/attempt_fault.h"
 #include "db/ingest/ingest.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/plan/plan.h"
 #include "orchestrator/plan/resume_point.h"

@@ -5,7 +5,7 @@
 #include "db/queries/queries.h"
 #include "orchestrator/rank/leftovers.h"
 #include "orchestrator/sweep/attempt.h"
-#include "orchestrator/yard/attempt_number.h"
+#include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 
 namespace trainyard::orchestrator {
 

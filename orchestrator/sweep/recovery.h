@@ -4,10 +4,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "db/database/database.h"
+#include "orchestrator/launch/slurm_jobs.h"
+#include "orchestrator/plan/plan.h"
+#include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
@@ -25,5 +29,33 @@ struct LiveAttempt {
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
                                  const std::function<void(const std::string&)>& tell,
                                  const std::function<bool(const std::filesystem::path&)>& alive = {});
+
+// Attempts of an orchestrator that has ended, whose ranks go on without it: jobs of a cluster. A successor
+// adopts them; it must neither end them nor start their runs again.
+
+class Adoption {
+ public:
+  // `launcher`: that of the sweep that begins.
+  explicit Adoption(std::string launcher);
+  ~Adoption();
+  Adoption(const Adoption&) = delete;
+  Adoption& operator=(const Adoption&) = delete;
+
+  // Whether the attempt in this folder is queued or runs. Where not, none of its tasks can start any more.
+  // UserError where the cluster does not answer, or the attempt lives and `launcher` cannot adopt it.
+  bool alive(const std::filesystem::path& attempt_folder);
+
+ private:
+  bool job_alive(const GangFile& gang);
+  bool step_alive(const GangFile& gang);
+
+  const SlurmQueue& queue(const std::string& allocation);
+
+  std::string launcher_;
+  std::map<std::string, SlurmQueue> queues_;  // by allocation; "": jobs. Each is asked once
+};
+
+// Runs of the plan whose attempts live go on with them.
+void adopt(Plan& plan, const std::vector<LiveAttempt>& alive);
 
 }  // namespace trainyard::orchestrator

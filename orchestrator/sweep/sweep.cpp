@@ -11,7 +11,7 @@
 #include <poll.h>
 
 #include "db/ingest/ingest.h"
-#include "orchestrator/plan/probes.h"
+#include "orchestrator/plan/plan.h"
 #include "orchestrator/rank/leftovers.h"
 #include "orchestrator/resources/schedule.h"
 #include "orchestrator/sweep/attempt.h"

@@ -7,8 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "experiments/design/compare.h"
-#include "experiments/design/expect.h"
+#include "experiments/design/experiment.h"
 #include "experiments/design/published.h"
 #include "experiments/protocol/record.h"
 #include "experiments/run/run.h"
@@ -95,6 +94,26 @@ void append_to_journal(const std::filesystem::path& journal, const nlohmann::jso
   const std::string line = (ends_within_a_line(file.fd) ? "\n" : "") + entry.dump() + "\n";
   if (::write(file.fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail(journal);
   if (::fsync(file.fd) != 0) fail(journal);
+}
+
+std::vector<experiments::ProfiledData> data_profiles(const experiments::Experiment& experiment,
+                                                     const std::vector<experiments::ProfiledData>& known) {
+  std::vector<experiments::ProfiledData> profiles;
+  const auto find = [](const std::vector<experiments::ProfiledData>& some, const std::string& identity) {
+    return std::ranges::find(some, identity, &experiments::ProfiledData::identity);
+  };
+  for (const experiments::Run& run : experiment.runs) {
+    if (!run.declared.dataset_title.empty()) continue;  // only the program can read it
+    const std::string identity = experiments::identity_of(run.data);
+    if (find(profiles, identity) != profiles.end()) continue;
+    if (const auto found = find(known, identity); found != known.end()) {
+      profiles.push_back(*found);
+    } else {
+      profiles.push_back(
+          {run.data.dataset, run.data.source, identity, models::profile_of(models::read(run.data))});
+    }
+  }
+  return profiles;
 }
 
 }  // namespace trainyard::orchestrator

@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "experiments/design/data_profiles.h"
 #include "experiments/design/experiment.h"
 
 namespace trainyard::orchestrator {
@@ -26,5 +26,12 @@ nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key);
 
 // Appends one line with one write and fsyncs it.
 void append_to_journal(const std::filesystem::path& journal, const nlohmann::json& entry);
+
+// What the data sets of an experiment look like, for the journal.
+
+// One for each data set of the runs, in their order; those of `known` are not read again. The runs' data is
+// resolved.
+std::vector<experiments::ProfiledData> data_profiles(const experiments::Experiment& experiment,
+                                                     const std::vector<experiments::ProfiledData>& known);
 
 }  // namespace trainyard::orchestrator

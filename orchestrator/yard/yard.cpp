@@ -1,9 +1,12 @@
 #include "orchestrator/yard/yard.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -12,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/printable.h"
-#include "base/whole_file.h"
+#include "base/files.h"
+#include "base/text.h"
 #include "experiments/protocol/record.h"
 
 namespace trainyard::orchestrator {
@@ -33,7 +36,7 @@ namespace {
 // Below `folder`, and nowhere else.
 fs::path below(const fs::path& folder, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-    throw UserError("\"" + models::printable_line(name) + "\" is no name of a folder in " + folder.string(),
+    throw UserError("\"" + printable_line(name) + "\" is no name of a folder in " + folder.string(),
                     "somebody has changed the database or the journal");
   return folder / name;
 }
@@ -197,6 +200,24 @@ fs::file_time_type last_locked(const Yard& yard) {
   std::error_code none;
   const auto time = fs::last_write_time(lock_file(yard), none);
   return none ? fs::file_time_type::min() : time;
+}
+
+std::optional<int> attempt_number(const std::string& folder_name) {
+  constexpr std::string_view before = "attempt-";
+  int number = 0;
+  if (!folder_name.starts_with(before)) return std::nullopt;
+  const char* last = folder_name.data() + folder_name.size();
+  const auto [end, error] = std::from_chars(folder_name.data() + before.size(), last, number);
+  if (error != std::errc{} || end != last || number < 1) return std::nullopt;
+  return number;
+}
+
+int last_attempt(const std::filesystem::path& run_folder) {
+  int last = 0;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder, missing))
+    last = std::max(last, attempt_number(entry.path().filename()).value_or(0));
+  return last;
 }
 
 }  // namespace trainyard::orchestrator

@@ -66,4 +66,12 @@ bool may_write(const Yard& yard);
 // When somebody last locked it; the earliest time there is where nobody has.
 std::filesystem::file_time_type last_locked(const Yard& yard);
 
+// Attempts of a run are counted by their folders, from 1; a number is never used again.
+
+// 3 of "attempt-3"; nothing of any other name.
+std::optional<int> attempt_number(const std::string& folder_name);
+
+// The largest number in a run's folder; 0 where there is none.
+int last_attempt(const std::filesystem::path& run_folder);
+
 }  // namespace trainyard::orchestrator

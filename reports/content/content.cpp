@@ -6,10 +6,9 @@
 #include "reports/content/data_figures.h"
 #include "reports/content/effects.h"
 #include "reports/content/panels.h"
-#include "reports/content/published_guides.h"
 #include "reports/content/time_breakdown.h"
-#include "reports/results/health.h"
 #include "reports/results/provenance.h"
+#include "reports/results/sanity_checks.h"
 
 namespace trainyard::reports {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "reports/content/palette.h"
+#include "reports/content/curves.h"
 #include "reports/format/figure.h"
-#include "reports/results/expectations.h"
 #include "reports/results/report_data.h"
+#include "reports/results/sanity_checks.h"
 #include "reports/verdicts/comparison.h"
 #include "reports/verdicts/fairness.h"
 

@@ -6,12 +6,21 @@
 #include <utility>
 #include <vector>
 
-#include "reports/content/palette.h"
 #include "reports/format/figure.h"
 #include "reports/results/cells.h"
 #include "reports/results/metrics.h"
 
 namespace trainyard::reports {
+
+// Which colour role an arm has, everywhere in one report: colour is the arm, dash is the replica.
+
+// Role by value of the compared axis: the baseline is "single", known strategies have roles of their own,
+// others take the next free one in the order of the cells.
+using Palette = std::map<std::string, std::string>;
+Palette make_palette(const std::vector<Cell>& cells);
+
+// The distinct series of a page, for its legend: baseline first, an arm's ranks before its average.
+std::vector<Series> legend(const std::vector<Figure>& figures);
 
 // Values of one metric of one run, by epoch.
 using Curve = std::vector<std::pair<std::int64_t, double>>;

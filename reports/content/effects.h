@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/content/palette.h"
+#include "reports/content/curves.h"
 #include "reports/format/figure.h"
 #include "reports/verdicts/comparison.h"
 

@@ -1,11 +1,14 @@
 // The verdicts as neutral tables, for papers (LaTeX, Markdown) and for machines (CSV).
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/content/content.h"
 #include "reports/format/table.h"
+#include "reports/verdicts/comparison.h"
 
 namespace trainyard::reports {
 
@@ -26,5 +29,34 @@ Table verdict_numbers(const Content& content);
 
 // What each run ended with, a row a run.
 Table run_numbers(const Content& content);
+
+// «Percent of benchmark»: what a parameter study publishes. Each value of the axis beside the baseline, which
+// is 100: times, accuracies and losses of validation as a share of the baseline's, with 95 % intervals.
+
+struct Percent {
+  double value = 100;
+  std::optional<Interval> interval;  // empty for the baseline and for a single pair
+};
+
+struct BenchmarkRow {
+  std::string cell;                        // "MLP, epochs 1"
+  std::string value;                       // of the axis: "4"
+  int n = 0;                               // pairs; 0: the baseline
+  std::map<std::string, Percent> percent;  // by metric, of those that are published
+};
+
+// Is it a study of a parameter: a comparison of anything but strategies and models?
+bool is_parameter_study(const Comparison& comparison);
+
+// Times are geometric means of ratios. Differences of accuracies, and of small losses, are divided by the
+// baseline's mean. Cells in the order of the comparison, the baseline first in each; values that cannot be
+// compared are left out.
+std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison);
+
+// "Percent of the benchmark: batch 128 is 100; with 95 % intervals."
+std::string benchmark_caption(const Comparison& comparison);
+
+// The same as text, "150.0 [148.1, 151.9]"; without rows for what is no parameter study.
+Table benchmark_text(const Comparison& comparison);
 
 }  // namespace trainyard::reports

@@ -149,8 +149,8 @@ std::string sql_of(const Cell& cell) {
 }
 
 // Like the baseline's runs in all that decides how long a step takes, but `free`.
-bool is_like(const std::map<std::string, models::Value>& one,
-             const std::map<std::string, models::Value>& other, const std::set<std::string>& free) {
+bool is_like(const std::map<std::string, Value>& one, const std::map<std::string, Value>& other,
+             const std::set<std::string>& free) {
   const auto same_in = [&](const auto& these, const auto& those) {
     return std::ranges::all_of(these, [&](const auto& axis) {
       const auto found = those.find(axis.first);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reports/content/palette.h"
+#include "reports/content/curves.h"
 #include "reports/format/figure.h"
 #include "reports/results/cells.h"
 

@@ -127,7 +127,7 @@ void keep_parts_with_time(Figure& figure) {
   figure.stacks = std::move(kept);
 }
 
-Table table_of(const Figure& figure) {
+Table breakdown_table(const Figure& figure) {
   Table table;
   table.columns = {"cell", "arm"};
   for (const Part& part : figure.parts) table.columns.push_back(part.name + " s");
@@ -172,7 +172,7 @@ Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cell
       "Seconds of the main thread, mean over seeds, ranks and epochs after the first; communication counts "
       "only where it is not hidden behind computation.";
   figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(data);
-  figure.data = table_of(figure);
+  figure.data = breakdown_table(figure);
   return figure;
 }
 

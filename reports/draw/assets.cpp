@@ -65,7 +65,7 @@ std::string light_colour(const std::string& role) {
 }
 
 std::string policy_hash(std::string_view content) {
-  return "sha256-" + base64_of_hex(models::sha256_hex(content));
+  return "sha256-" + base64_of_hex(sha256_hex(content));
 }
 
 }  // namespace trainyard::reports

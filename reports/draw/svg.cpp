@@ -5,7 +5,7 @@
 
 #include "reports/draw/assets.h"
 #include "reports/draw/drawing.h"
-#include "reports/draw/text_width.h"
+#include "reports/draw/scale.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {

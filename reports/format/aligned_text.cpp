@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace trainyard::reports {
 
@@ -17,7 +17,7 @@ constexpr std::size_t narrowest_text = 12;  // to which a column is shrunk
 // The longest beginning of at most `width` columns; `text` is wider.
 std::string beginning_of(std::string_view text, std::size_t width) {
   static constexpr std::string_view ellipsis = "…";
-  std::string cut = models::shortened(std::string(text) + "   ", width + 1);
+  std::string cut = shortened(std::string(text) + "   ", width + 1);
   return cut.substr(0, cut.size() - ellipsis.size());
 }
 
@@ -28,7 +28,7 @@ std::size_t total_width(const Widths& widths) {
 Widths natural_widths(const std::vector<TextRow>& rows) {
   Widths widths(rows.front().size(), 0);
   for (const TextRow& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], models::columns(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], trainyard::columns(row[i]));
   return widths;
 }
 
@@ -38,7 +38,7 @@ std::size_t longest_word(const std::vector<TextRow>& rows, std::size_t column) {
     std::string_view text = row[column];
     while (!text.empty()) {
       const std::size_t end = std::min(text.find(' '), text.size());
-      longest = std::max(longest, models::columns(text.substr(0, end)));
+      longest = std::max(longest, trainyard::columns(text.substr(0, end)));
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   }
@@ -95,8 +95,7 @@ std::string cell_lines(const TextRow& row, std::size_t first, std::size_t last, 
       const std::vector<std::string>& cell = cells[i - first];
       const std::string part = at < cell.size() ? cell[at] : "";
       if (i > first) line.append(between, ' ');
-      line +=
-          !right.empty() && right[i] ? models::padded_left(part, widths[i]) : models::padded(part, widths[i]);
+      line += !right.empty() && right[i] ? padded_left(part, widths[i]) : padded(part, widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -107,8 +106,8 @@ std::string cell_lines(const TextRow& row, std::size_t first, std::size_t last, 
 }  // namespace
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  const std::string line = models::printable_line(text);
-  if (width == 0 || models::columns(line) <= width) return {line};
+  const std::string line = printable_line(text);
+  if (width == 0 || trainyard::columns(line) <= width) return {line};
   std::vector<std::string> lines;
   std::string now;
   std::string_view rest = line;
@@ -116,12 +115,12 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     std::string word(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (!now.empty() && models::columns(now) + 1 + models::columns(word) <= width) {
+    if (!now.empty() && trainyard::columns(now) + 1 + trainyard::columns(word) <= width) {
       now += " " + word;
       continue;
     }
     if (!now.empty()) lines.push_back(std::move(now));
-    while (models::columns(word) > width) {
+    while (trainyard::columns(word) > width) {
       const std::string begin = beginning_of(word, width);
       if (begin.empty()) break;  // one wide character in a column of one
       lines.push_back(begin);
@@ -135,7 +134,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 
 std::string paragraph(std::string_view text, std::size_t width) {
   constexpr std::size_t indent = 2;
-  if (width <= indent) return models::printable_line(text) + "\n";
+  if (width <= indent) return printable_line(text) + "\n";
   std::string lines;
   for (const std::string& line : wrapped(text, width - indent))
     lines += (lines.empty() ? "" : "  ") + line + "\n";
@@ -146,7 +145,7 @@ std::string aligned_rows(const std::vector<TextRow>& table, const std::vector<bo
                          std::size_t width) {
   std::vector<TextRow> rows = table;
   for (TextRow& row : rows)
-    for (std::string& cell : row) cell = models::printable_line(cell);
+    for (std::string& cell : row) cell = printable_line(cell);
   Widths widths = natural_widths(rows);
   std::vector<std::size_t> starts{0};
   if (width != 0 && total_width(widths) > width) {

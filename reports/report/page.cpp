@@ -1,7 +1,15 @@
 #include "reports/report/page.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
 #include "reports/draw/assets.h"
 #include "reports/draw/svg.h"
+#include "reports/format/number_text.h"
+#include "reports/format/table.h"
 
 namespace trainyard::reports {
 
@@ -69,6 +77,426 @@ Markup guide_sample(const std::string& colour) {
   out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
   out.open("g", {{"class", "gd gd-" + colour}}).empty("path", {{"class", "gl"}, {"d", "M0 5H20"}}).close();
   out.close();
+  return out;
+}
+
+// The top of the page: what was compared, where the numbers come from, what is fair about it; and the
+// navigation, which is the legend as well.
+
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return text;
+}
+
+std::string lede(const Content& content) {
+  const Comparison& comparison = content.comparisons.front();
+  std::vector<std::string> arms;
+  std::vector<std::string> cells;
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Arm& arm : judged.cell.arms) {
+      if (std::ranges::find(arms, arm.value) == arms.end()) arms.push_back(arm.value);
+    }
+    cells.push_back(judged.cell.label);
+  }
+  const std::string what = cells.size() <= 6 ? listed(cells) : std::to_string(cells.size()) + " cells";
+  return "What " + (arms.empty() ? "each " + comparison.compare.axis : listed(arms)) +
+         (arms.size() > 1 ? " do" : " does") + " to the training of " + what + ", against " +
+         baseline_text(comparison.compare);
+}
+
+const char* class_of(Bearing bearing) {
+  return bearing == Bearing::fair ? "yes" : bearing == Bearing::unfair ? "not" : "note";
+}
+
+std::vector<Series> page_legend(const Content& content) {
+  std::vector<Figure> all;
+  for (const CellFigures& figures : content.figures) {
+    std::ranges::copy(figures.panels, std::back_inserter(all));
+  }
+  return legend(all);
+}
+
+}  // namespace
+
+Markup page_top(const Content& content) {
+  Markup out;
+  out.open("header", {{"class", "top"}});
+  out.leaf("p", {{"class", "sweep"}}, "trainyard report");
+  out.leaf("h1", {}, content.data->experiment).leaf("p", {{"class", "lede"}}, lede(content));
+  out.open("div", {{"class", "meta"}}).open("div").leaf("h2", {}, "Provenance").open("dl");
+  for (const auto& [name, value] : content.provenance) out.leaf("dt", {}, name).leaf("dd", {}, value);
+  out.close().close();
+  out.open("div").leaf("h2", {}, "What makes this comparison fair, and what does not");
+  out.open("ul", {{"class", "fair"}});
+  for (const Statement& statement : content.fairness) {
+    out.leaf("li", {{"class", class_of(statement.bearing)}}, statement.text);
+  }
+  out.close().close().close().close();
+  return out;
+}
+
+Markup page_navigation(const Content& content) {
+  Markup out;
+  out.open("nav", {{"aria-label", "Sections and series"}}).open("div");
+  out.leaf("a", {{"href", "#verdicts"}}, "Verdicts");
+  for (const CellFigures& figures : content.figures) {
+    out.leaf("a", {{"href", "#cell-" + figures.cell.slug}}, figures.cell.label);
+  }
+  out.leaf("a", {{"href", "#time"}}, "Time");
+  if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
+  out.leaf("a", {{"href", "#all-runs"}}, "Runs");
+  out.open("span", {{"class", "keys"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
+  for (const Series& series : page_legend(content)) {
+    out.open("button", {{"type", "button"},
+                        {"data-key", series_class(series)},
+                        {"data-label", series.label},
+                        {"aria-pressed", "true"}});
+    out.add(series_sample(series)).text(series.label).close();
+  }
+  if (content.data->plan.published) {
+    const std::string label = "Published";
+    out.open("button", {{"type", "button"},
+                        {"data-key", "gd gd-published"},
+                        {"data-label", label},
+                        {"aria-pressed", "true"}});
+    out.add(guide_sample("published")).text(label).close();
+  }
+  out.close();
+  out.open("span", {{"class", "js"}});
+  out.leaf("button", {{"id", "theme"}, {"type", "button"}, {"class", "tool"}}, "Theme: auto");
+  out.leaf("button", {{"id", "print"}, {"type", "button"}, {"class", "tool"}}, "Print");
+  out.close().close().close();
+  return out;
+}
+
+// The panels of a cell and the time breakdown, each with its query and data.
+
+namespace {
+
+// Links to the files that stand beside the page.
+void add_files(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
+  static constexpr std::array<std::pair<const char*, const char*>, 5> files{
+      {{"svg", "svg"}, {"png", "png"}, {"pdf", "pdf"}, {"csv", "csv"}, {"vega-lite", "vl.json"}}};
+  Markup links;
+  for (const auto& [format, extension] : files) {
+    if (formats.count(format) != 0)
+      links.leaf("a", {{"href", "figures/" + figure.slug + "." + extension}}, extension).text(" ");
+  }
+  if (!links.str().empty()) out.open("p", {{"class", "said"}}).text(figure.slug + ": ").add(links).close();
+}
+
+void add_details(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
+  out.open("details").leaf("summary", {}, "Query and data");
+  out.leaf("pre", {}, figure.sql);
+  add_files(out, figure, formats);
+  out.open("pre", {{"class", "csv"},
+                   {"tabindex", "0"},
+                   {"aria-label", "Data of " + figure.title},
+                   {"data-file", figure.slug + ".csv"}});
+  out.text(csv_text(figure.data)).close().close();
+}
+
+void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& formats,
+                const std::string& before = "") {
+  out.open("figure", {{"id", "figure-" + figure.slug}});
+  out.open("figcaption").leaf("b", {}, before + figure.title);
+  if (!figure.unit.empty() && figure.missing.empty()) out.text(" ").leaf("span", {}, figure.unit);
+  out.close();
+  if (!figure.missing.empty()) {
+    out.leaf("div", {{"class", "empty"}}, figure.missing).close();
+    return;
+  }
+  out.add(page_svg(figure));
+  out.leaf("p", {{"class", "said"}}, figure.caption);
+  add_details(out, figure, formats);
+  out.close().line();
+}
+
+std::string dataset_of(const Cell& cell) {
+  const Observation* first = !cell.baseline.runs.empty() ? &cell.baseline.runs.front() : nullptr;
+  if (first == nullptr) {
+    for (const Arm& arm : cell.arms) {
+      if (!arm.runs.empty()) first = &arm.runs.front();
+    }
+  }
+  if (first == nullptr) return "";
+  const db::RunSummary& run = *first->run;
+  return run.dataset +
+         (run.data_source != run.dataset && !run.data_source.empty() ? ", stand-in " + run.data_source : "");
+}
+
+}  // namespace
+
+Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats) {
+  Markup out;
+  out.open("section", {{"class", "model"}, {"id", "cell-" + figures.cell.slug}});
+  out.open("h2").text(figures.cell.label).leaf("small", {}, dataset_of(figures.cell)).close();
+  out.open("div", {{"class", "printkeys"}});
+  for (const Series& series : legend(figures.panels)) {
+    out.open("span").add(series_sample(series)).text(series.label).close();
+  }
+  out.close().open("div", {{"class", "grid"}}).line();
+  for (const Figure& figure : figures.panels) add_figure(out, figure, formats);
+  out.close().close();
+  return out;
+}
+
+Markup page_effects(const Comparison& comparison, const std::set<std::string>& formats) {
+  Markup out;
+  if (comparison.effects.empty()) return out;
+  out.open("section", {{"id", comparison.effects.front().slug}});
+  out.leaf("h2", {}, comparison.effects.front().title);
+  out.leaf("p", {{"class", "sub"}}, comparison.effects.front().caption);
+  for (const Figure& figure : comparison.effects) {
+    out.open("figure", {{"id", "figure-" + figure.slug}}).open("div", {{"class", "scroll"}});
+    out.open("div", {{"class", "wide"}}).add(page_svg(figure)).close().close();
+    add_details(out, figure, formats);
+    out.close().line();
+  }
+  out.close();
+  return out;
+}
+
+Markup page_data(const Content& content, const std::set<std::string>& formats) {
+  Markup out;
+  if (content.data_figures.empty()) return out;
+  out.open("section", {{"id", "data"}}).leaf("h2", {}, "Data").open("div", {{"class", "grid"}}).line();
+  for (const Figure& figure : content.data_figures) add_figure(out, figure, formats, figure.subject + " · ");
+  out.close().close();
+  return out;
+}
+
+Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats) {
+  Markup out;
+  out.open("section", {{"id", "time"}}).leaf("h2", {}, breakdown.title);
+  if (!breakdown.missing.empty()) {
+    out.leaf("p", {{"class", "sub"}}, breakdown.missing).close();
+    return out;
+  }
+  out.leaf("p", {{"class", "sub"}},
+           "Percent of the baseline's epoch, seconds at the ends of the bars; the dashed line is parity. " +
+               breakdown.caption);
+  out.open("ul", {{"class", "plegend"}});
+  for (const Part& part : breakdown.parts) {
+    out.open("li").open("svg", {{"width", "14"}, {"height", "12"}, {"aria-hidden", "true"}});
+    out.empty("rect", {{"class", "p-" + part.colour}, {"width", "14"}, {"height", "12"}});
+    out.close().text(part.name).close();
+  }
+  out.close().open("figure").open("div", {{"class", "scroll"}}).open("div", {{"class", "wide"}});
+  out.add(page_svg(breakdown)).close().close();
+  out.open("ul", {{"class", "remarks"}});
+  for (const std::string& remark : breakdown.remarks) out.leaf("li", {}, remark);
+  out.close();
+  add_details(out, breakdown, formats);
+  out.close().close();
+  return out;
+}
+
+// What the experiment's file expects of its models, and whether the finished runs are so.
+
+namespace {
+
+// "0.912 – 0.934"; values that are no numbers are left out.
+std::string range_of(const std::vector<double>& values) {
+  std::vector<double> finite;
+  std::ranges::copy_if(values, std::back_inserter(finite), [](double value) { return std::isfinite(value); });
+  if (finite.empty()) return "–";
+  const auto [low, high] = std::ranges::minmax(finite);
+  return low == high ? for_table(low) : for_table(low) + " – " + for_table(high);
+}
+
+std::string title_of_runs(const std::string& model, const ReportData& data) {
+  const auto run = std::ranges::find(data.runs, model, &db::RunSummary::model);
+  return run == data.runs.end() ? title_of(model) : title_of(*run);
+}
+
+void add_row(Markup& out, const CheckedExpectation& checked, const ReportData& data) {
+  const std::string text = experiments::to_text(checked.expectation);
+  out.open("tr").leaf("td", {}, title_of_runs(checked.expectation.model, data));
+  out.leaf("td", {}, text.substr(text.find(": ") + 2));
+  out.leaf("td", {{"class", "n"}}, std::to_string(checked.values.size()));
+  out.leaf("td", {{"class", "n"}}, range_of(checked.values)).open("td");
+  out.leaf(checked.holds() ? "span" : "b", {}, outcome_of(checked));
+  for (const std::string& line : checked.missed) out.leaf("div", {}, line);
+  out.close().close().line();
+}
+
+}  // namespace
+
+Markup page_expectations(const Content& content) {
+  Markup out;
+  if (content.expectations.empty()) return out;
+  out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "What the file expects");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "numbers"}}).open("thead").open("tr");
+  out.leaf("th", {{"scope", "col"}}, "Model").leaf("th", {{"scope", "col"}}, "Expected of each run");
+  out.leaf("th", {{"scope", "col"}, {"class", "n"}}, "Runs");
+  out.leaf("th", {{"scope", "col"}, {"class", "n"}}, "Found");
+  out.leaf("th", {{"scope", "col"}}, "").close().close().open("tbody").line();
+  for (const CheckedExpectation& checked : content.expectations) add_row(out, checked, *content.data);
+  out.close().close().close().close();
+  return out;
+}
+
+// The table of all runs; the script sorts and filters it, without it the order is that of the plan.
+
+namespace {
+
+struct Column {
+  const char* title;
+  bool number;
+};
+constexpr const char* task_column = "Task metric";  // left out where no run has one
+constexpr const char* energy_column = "J/epoch";    // likewise
+constexpr const char* memory_column = "Peak GiB";   // likewise
+constexpr const char* seed_column = "Seed";         // the axes that vary follow it
+constexpr std::array<Column, 15> run_columns{{{"Run", false},
+                                              {"Model", false},
+                                              {"Strategy", false},
+                                              {seed_column, true},
+                                              {"Epochs", true},
+                                              {"Val. acc. %", true},
+                                              {"Val. loss", true},
+                                              {"Test acc. %", true},
+                                              {task_column, false},
+                                              {"s/epoch", true},
+                                              {energy_column, true},
+                                              {memory_column, true},
+                                              {"Wall s", true},
+                                              {"Status", false},
+                                              {"Remarks", false}}};
+
+void add_number(Markup& out, double value, const std::string& text) {
+  out.leaf("td", {{"class", "n"}, {"data-value", std::isfinite(value) ? plain_number(value, 9) : ""}}, text);
+}
+
+std::string percent(double fraction) {
+  return fixed(100 * fraction, 2);
+}
+
+// "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": of the test set.
+std::string of_the_task(const db::FinalMetrics& final) {
+  if (std::isfinite(final.test_psnr)) return "PSNR " + fixed(final.test_psnr, 2) + " dB";
+  std::string text;
+  if (std::isfinite(final.test_bleu)) text = "BLEU " + fixed(final.test_bleu, 2);
+  if (std::isfinite(final.test_perplexity))
+    text += (text.empty() ? "perplexity " : ", perplexity ") + for_table(final.test_perplexity);
+  return text;
+}
+
+// Columns that only some experiments have something in.
+struct Measured {
+  bool task = false, energy = false, memory = false;
+
+  explicit Measured(const std::vector<db::FinalMetrics>& finals) {
+    for (const db::FinalMetrics& final : finals) {
+      task |= !of_the_task(final).empty();
+      energy |= std::isfinite(final.epoch_energy_joules);
+      memory |= std::isfinite(final.peak_device_bytes);
+    }
+  }
+  bool shows(const Column& column) const {
+    if (column.title == task_column) return task;
+    if (column.title == energy_column) return energy;
+    return column.title != memory_column || memory;
+  }
+};
+
+std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final) {
+  std::string text;
+  if (final != nullptr && !final->times_count) text += std::string(text.empty() ? "" : ", ") + "times marked";
+  if (run.attempts > 1) text += (text.empty() ? "" : ", ") + std::to_string(run.attempts) + " attempts";
+  if (!run.failure.empty() && run.status != "finished") text += (text.empty() ? "" : ", ") + run.failure;
+  return text;
+}
+
+bool has_numbers(const ReportData& data, const std::string& axis) {
+  return std::ranges::all_of(data.runs, [&](const db::RunSummary& run) {
+    const auto value = run.axes.find(axis);
+    return value == run.axes.end() || std::holds_alternative<std::int64_t>(value->second) ||
+           std::holds_alternative<double>(value->second);
+  });
+}
+
+void add_axis(Markup& out, const db::RunSummary& run, const std::string& name) {
+  const auto value = run.axes.find(name);
+  const std::string text = value_of(run, name);
+  if (value == run.axes.end())
+    out.leaf("td", {}, text);
+  else if (const auto* integer = std::get_if<std::int64_t>(&value->second))
+    add_number(out, static_cast<double>(*integer), text);
+  else if (const auto* number = std::get_if<double>(&value->second))
+    add_number(out, *number, text);
+  else
+    out.leaf("td", {}, text);
+}
+
+void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
+             const std::vector<std::string>& axes, const Measured& measured) {
+  const double nan = std::nan("");
+  const auto value = [&](double db::FinalMetrics::*member) {
+    return final == nullptr ? nan : final->*member;
+  };
+  out.open("tr", {{"class", run.status == "failed" ? "failed" : "run"}});
+  out.leaf("td", {{"class", "name"}}, run.run_key).leaf("td", {}, title_of(run)).leaf("td", {}, run.strategy);
+  add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
+  for (const std::string& axis : axes) add_axis(out, run, axis);
+  add_number(out, static_cast<double>(run.epochs_done),
+             std::to_string(run.epochs_done) +
+                 (run.epochs_done == run.epochs ? "" : "/" + std::to_string(run.epochs)));
+  const double accuracy = value(&db::FinalMetrics::validation_accuracy);
+  const double loss = value(&db::FinalMetrics::validation_loss);
+  const double tested = value(&db::FinalMetrics::test_accuracy);
+  const double seconds = value(&db::FinalMetrics::epoch_train_seconds);
+  add_number(out, accuracy, percent(accuracy));
+  add_number(out, loss, for_table(loss));
+  add_number(out, tested, percent(tested));
+  if (measured.task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
+  add_number(out, seconds, for_table(seconds));
+  const double joules = value(&db::FinalMetrics::epoch_energy_joules);
+  if (measured.energy) add_number(out, joules, for_table(joules));
+  const double gibibytes = value(&db::FinalMetrics::peak_device_bytes) * 0x1p-30;
+  if (measured.memory) add_number(out, gibibytes, for_table(gibibytes));
+  add_number(out, run.total_seconds, for_table(run.total_seconds));
+  out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final)).close().line();
+}
+
+}  // namespace
+
+Markup page_runs(const Content& content) {
+  std::map<std::string, const db::FinalMetrics*> finals;
+  for (const db::FinalMetrics& final : content.data->finals) finals[final.run_key] = &final;
+  const Measured measured(content.data->finals);
+  Markup out;
+  out.open("section", {{"id", "all-runs"}}).leaf("h2", {}, "All runs");
+  out.open("span", {{"class", "js"}});
+  out.leaf("label", {{"class", "sr"}, {"for", "filter"}}, "Filter the runs");
+  out.empty("input", {{"id", "filter"}, {"type", "search"}, {"placeholder", "Filter by any text"}});
+  out.text(" ").leaf("span", {{"id", "filtered"}, {"aria-live", "polite"}}, "").close();
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "runs"}, {"id", "runs"}});
+  out.leaf("caption", {{"class", "sr"}}, "All runs; the buttons of the columns sort");
+  out.open("thead").open("tr");
+  std::vector<std::string> axes = varying_axes(*content.data);
+  std::erase(axes, "epochs");  // has a column
+  const auto add_head = [&](const std::string& title, bool number) {
+    out.open("th", {{"scope", "col"}, {"class", number ? "n" : "t"}});
+    out.leaf("button", {{"type", "button"}}, title).close();
+  };
+  for (const Column& column : run_columns) {
+    if (measured.shows(column)) add_head(column.title, column.number);
+    if (column.title != seed_column) continue;
+    for (const std::string& axis : axes) add_head(axis, has_numbers(*content.data, axis));
+  }
+  out.close().close().open("tbody").line();
+  for (const db::RunSummary& run : content.data->runs) {
+    const auto final = finals.find(run.run_key);
+    add_row(out, run, final == finals.end() ? nullptr : final->second, axes, measured);
+  }
+  out.close().close().close().close();
   return out;
 }
 

@@ -1,16 +1,16 @@
-// The verdict table: a row an arm of each cell, a column a metric that all tasks have; what only some have
-// stands in a table of its own. Below them the published shape and all numbers.
+#include "reports/report/page_verdicts.h"
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
-#include "base/joined.h"
-#include "reports/content/benchmark_table.h"
+#include "base/text.h"
+#include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
-#include "reports/format/table_text.h"
+#include "reports/format/table.h"
 #include "reports/report/page.h"
-#include "reports/report/verdict_cell.h"
-#include "reports/verdicts/verdict_records.h"
+#include "reports/verdicts/differences.h"
 #include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
@@ -153,7 +153,7 @@ std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
     }
   }
   if (above) parts.emplace_back(parts.empty() ? "as above" : "otherwise as above");
-  return models::joined(parts, {}, "; ");
+  return joined(parts, {}, "; ");
 }
 
 void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict,
@@ -216,6 +216,155 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   out.close().close();
   out.add(page_task_metrics(comparison, palette)).add(numbers(comparison));
   out.add(published(comparison)).add(benchmark(comparison)).close();
+  return out;
+}
+
+// Verdicts on what only some tasks have (perplexity and BLEU of translations, PSNR of reconstructions): a row
+// a metric of each model that has it, a column an arm.
+
+namespace {
+
+std::vector<std::string> arms_of(const Comparison& comparison) {
+  std::vector<std::string> arms;
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Arm& arm : judged.cell.arms) {
+      if (std::ranges::find(arms, arm.value) == arms.end()) arms.push_back(arm.value);
+    }
+  }
+  return arms;
+}
+
+std::vector<const Metric*> task_metrics_of(const CellVerdicts& judged) {
+  std::vector<const Metric*> found;
+  for (const Metric& metric : metrics()) {
+    const bool judges = std::ranges::any_of(
+        judged.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name; });
+    if (!metric.task.empty() && judges) found.push_back(&metric);
+  }
+  return found;
+}
+
+void add_head(Markup& out, const std::vector<std::string>& arms, const Palette& palette) {
+  out.open("thead").open("tr");
+  out.leaf("th", {{"scope", "col"}}, "Model").leaf("th", {{"scope", "col"}}, "Metric");
+  for (const std::string& arm : arms) {
+    const Series sample{"", "", "", palette.at(arm), 0, {}, std::nullopt};
+    out.open("th", {{"scope", "col"}}).add(series_sample(sample)).text(arm).close();
+  }
+  out.close().close();
+}
+
+void add_rows(Markup& out, const CellVerdicts& judged, const std::vector<const Metric*>& metrics,
+              const std::vector<std::string>& arms, const experiments::Margins& margins) {
+  out.open("tbody");
+  for (const Metric* metric : metrics) {
+    out.open("tr");
+    if (metric == metrics.front()) {
+      out.leaf("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(metrics.size())}},
+               judged.cell.label);
+    }
+    out.open("th", {{"scope", "row"}}).text(metric->title);
+    out.leaf("small", {},
+             std::string(higher_is_better(metric->kind) ? "higher is better" : "lower is better") + ", " +
+                 margin_of(*metric, margins));
+    out.close();
+    for (const std::string& arm : arms) out.add(verdict_cell(judged.find(arm, metric->name)));
+    out.close();
+  }
+  out.close().line();
+}
+
+}  // namespace
+
+Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
+  const std::vector<std::string> arms = arms_of(comparison);
+  Markup rows;
+  for (const CellVerdicts& judged : comparison.cells) {
+    const std::vector<const Metric*> metrics = task_metrics_of(judged);
+    if (!metrics.empty()) add_rows(rows, judged, metrics, arms, comparison.compare.margins);
+  }
+  Markup out;
+  if (rows.str().empty()) return out;
+  out.leaf("h3", {}, "Metrics of single tasks");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd tasks"}});
+  out.leaf("caption", {{"class", "sr"}}, "Verdict per model and metric that only its task has, by arm");
+  add_head(out, arms, palette);
+  out.add(rows).close().close();
+  return out;
+}
+
+namespace {
+
+constexpr double picture_width = 120;
+constexpr double middle = picture_width / 2;
+
+// Interval and margin on one scale, zero in the middle: of every verdict that has an estimate.
+Markup interval_picture(const Verdict& verdict) {
+  const Change change = change_of(verdict, 0.95);
+  const Interval margin = margin_as_change(verdict);
+  const double reach = 1.25 * std::max(std::abs(margin.low), std::abs(margin.high));
+  const double wanted = std::max({std::abs(change.interval.low), std::abs(change.interval.high), reach});
+  // Few seeds give intervals that would hide margin and effect: the picture ends at four times what matters.
+  const double extent = std::min(wanted, 4 * std::max(std::abs(change.value), reach));
+  const auto at = [&](double value) { return middle + (middle - 5) * std::clamp(value / extent, -1.0, 1.0); };
+  Markup out;
+  out.open("svg", {{"class", "mini"},
+                   {"viewBox", "0 0 120 12"},
+                   {"preserveAspectRatio", "none"},
+                   {"aria-hidden", "true"}});
+  out.empty("rect", {{"class", "fm"},
+                     {"x", coordinate(at(margin.low))},
+                     {"y", "0"},
+                     {"width", coordinate(at(margin.high) - at(margin.low))},
+                     {"height", "12"}});
+  out.empty("path", {{"class", "fz"}, {"d", "M60 0V12"}});
+  out.empty("path", {{"class", "fl"},
+                     {"d", "M" + coordinate(at(change.interval.low)) + " 6H" +
+                               coordinate(at(change.interval.high))}});
+  out.empty("rect", {{"class", "fd"},
+                     {"x", coordinate(at(change.value) - 1.5)},
+                     {"y", "2.5"},
+                     {"width", "3"},
+                     {"height", "7"}});
+  out.close();
+  return out;
+}
+
+std::string spoken(const Verdict& verdict) {
+  std::string text = "n = " + std::to_string(verdict.n);
+  if (verdict.p_value())
+    text += ", p = " + p_text(verdict.p_value()) + " (Holm, " + verdict.hypothesis() + ")";
+  text += ", margin " + margin_text(verdict);
+  if (!verdict.reason.empty()) text += "; " + verdict.reason;
+  for (const std::string& note : verdict.notes) text += "; " + note;
+  return text;
+}
+
+}  // namespace
+
+Markup verdict_cell(const Verdict* verdict) {
+  Markup out;
+  out.open("td");
+  if (verdict == nullptr) {
+    out.leaf("span", {{"class", "na"}}, "not defined").close();
+    return out;
+  }
+  const Look& look = look_of(verdict->word);
+  out.open("span", {{"class", std::string("v ") + look.style}, {"title", spoken(*verdict)}});
+  out.leaf("b", {}, std::string(look.glyph) + " " + look.text);
+  if (verdict->estimate) {
+    out.open("i")
+        .leaf("span", {}, effect_text(*verdict))
+        .text(" ")
+        .leaf("span", {}, interval_text(*verdict))
+        .close();
+    out.add(interval_picture(*verdict));
+  } else {
+    out.leaf("i", {}, verdict->reason);
+  }
+  for (const std::string& note : verdict->notes)
+    if (note.starts_with(decided_at_look)) out.leaf("i", {}, note);
+  out.close().close();
   return out;
 }
 

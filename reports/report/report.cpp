@@ -5,16 +5,18 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
-#include "reports/format/table_text.h"
-#include "reports/report/markdown_report.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
+#include "reports/format/table.h"
 #include "reports/report/page.h"
-#include "reports/report/terminal_table.h"
 #include "reports/results/report_data.h"
+#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
@@ -167,6 +169,164 @@ std::string verdict_table_text(const db::Database& database, const std::string& 
 
 std::string verdict_table_text(const Content& content, std::size_t width) {
   return terminal_table(content, width);
+}
+
+namespace {
+
+const char* sign_of(Bearing bearing) {
+  return bearing == Bearing::fair ? "✓ " : bearing == Bearing::unfair ? "✗ " : "";
+}
+
+std::string opening(const Content& content) {
+  std::string text = "# " + markdown_escaped(content.data->experiment) + "\n\n";
+  for (const auto& [name, value] : content.provenance)
+    text += "- **" + markdown_escaped(name) + "**: " + markdown_escaped(value) + "\n";
+  text += "\n## What makes this comparison fair, and what does not\n\n";
+  for (const Statement& statement : content.fairness)
+    text += std::string("- ") + sign_of(statement.bearing) + markdown_escaped(statement.text) + "\n";
+  return text;
+}
+
+std::string expected_text(const Content& content) {
+  if (content.expectations.empty()) return "";
+  std::string text = "\n## What the file expects\n\n";
+  for (const CheckedExpectation& checked : content.expectations) {
+    text += "- " + markdown_escaped(experiments::to_text(checked.expectation) + ": " + outcome_of(checked)) +
+            "\n";
+    for (const std::string& line : checked.missed) text += "  - " + markdown_escaped(line) + "\n";
+  }
+  return text;
+}
+
+std::string figure_text(const Figure& figure, const char* extension) {
+  if (!figure.missing.empty()) return "";
+  const std::string title = markdown_escaped(whole_title(figure, ": "));
+  return "![" + title + "](figures/" + figure.slug + "." + extension + ")\n\n" + title + ". " +
+         markdown_escaped(figure.caption) + "\n\n";
+}
+
+}  // namespace
+
+std::string markdown_report(const Content& content, const std::set<std::string>& formats) {
+  std::string text = opening(content);
+  if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
+  for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
+  text += expected_text(content) + "\n## Verdicts\n\n";
+  for (const Comparison& comparison : content.comparisons)
+    if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
+  for (const PaperTable& paper : paper_tables(content))
+    text += markdown_escaped(paper.caption) + "\n\n" + markdown_table(paper.table) + "\n";
+  const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
+  if (extension == nullptr) return text;
+  text += "## Figures\n\n";
+  for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension);
+  return text;
+}
+
+namespace {
+
+std::string verdict_lines(const Comparison& comparison, std::size_t width) {
+  std::vector<TextRow> rows{
+      {"model", comparison.compare.axis, "metric", "verdict", "effect", "95 % interval", "n"}};
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts) {
+      std::string metric = verdict.metric;
+      std::ranges::replace(metric, '-', ' ');
+      rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word), effect_text(verdict),
+                      interval_text(verdict), std::to_string(verdict.n)});
+    }
+  }
+  return aligned_rows(rows, {false, false, false, false, true, true, true}, width);
+}
+
+// Only of parameter studies; empty for others.
+std::string benchmark_lines(const Comparison& comparison, std::size_t width) {
+  const Table table = benchmark_text(comparison);
+  if (table.rows.empty()) return "";
+  std::vector<TextRow> rows{
+      {"percent of benchmark", comparison.compare.axis, "time per epoch", "accuracy", "loss"}};
+  for (const std::vector<TableValue>& cells : table.rows) {
+    TextRow& row = rows.emplace_back();
+    for (const TableValue& cell : cells) row.push_back(std::get<std::string>(cell));
+  }
+  return aligned_rows(rows, {false, false, true, true, true}, width) + "\n";
+}
+
+constexpr std::size_t name_width = 14;  // of the rows of the published table
+constexpr std::size_t usual_field = 26;
+
+// Of each of the three fields: on a terminal a third of it, in a file as wide as the longest name.
+std::size_t field_width(const PublishedTable& table, std::size_t width) {
+  if (width > 0) return std::max((width - std::min(width, name_width)) / 3, std::size_t{6}) - 2;
+  std::size_t field = usual_field;
+  for (const auto& [name, row] : table.rows)
+    for (const auto& [kind, names] : row)
+      for (const std::string& each : names)
+        field = std::max(field, trainyard::columns(printable_line(each)) + 1);
+  return field;
+}
+
+// Names of one field, broken into lines of a column; a name that is wider is wrapped.
+std::vector<std::string> field_lines(const std::vector<std::string>& names, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string& name : names) {
+    const std::string text = printable_line(name);
+    if (!lines.empty() && trainyard::columns(lines.back()) + 3 + trainyard::columns(text) <= width) {
+      lines.back() += "; " + text;
+      continue;
+    }
+    if (!lines.empty()) lines.back() += ";";
+    for (std::string& line : wrapped(text, width - 1)) lines.push_back(std::move(line));
+  }
+  if (lines.empty()) lines.emplace_back("–");
+  return lines;
+}
+
+std::string published_lines(const Comparison& comparison, std::size_t width) {
+  const PublishedTable table = published_table(comparison);
+  const std::size_t field = field_width(table, width);
+  std::string text =
+      paragraph("Models by verdict: validation accuracy, validation loss, training time", width);
+  text +=
+      "\n" + padded("", name_width) + padded("accuracy", field + 2) + padded("loss", field + 2) + "time\n";
+  for (const auto& [name, row] : table.rows) {
+    std::vector<std::vector<std::string>> fields;
+    std::size_t height = 1;
+    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
+      const auto found = row.find(kind);
+      fields.push_back(field_lines(found == row.end() ? std::vector<std::string>{} : found->second, field));
+      height = std::max(height, fields.back().size());
+    }
+    for (std::size_t i = 0; i < height; ++i) {
+      std::string line = padded(i == 0 ? name : "", name_width);
+      for (const std::vector<std::string>& lines : fields)
+        line += padded(i < lines.size() ? lines[i] : "", field + 2);
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+  }
+  if (table.marked) text.append(contradiction_mark).append(" training says the opposite\n");
+  return text;
+}
+
+}  // namespace
+
+std::string terminal_table(const Content& content, std::size_t width) {
+  std::vector<std::string> blocks;
+  for (const Comparison& comparison : content.comparisons) {
+    if (has_verdicts(comparison)) {
+      blocks.push_back(paragraph("Verdicts against " + baseline_text(comparison.compare), width) + "\n" +
+                       verdict_lines(comparison, width) + "\n" + benchmark_lines(comparison, width) +
+                       published_lines(comparison, width));
+    } else {
+      blocks.push_back(paragraph(no_verdicts_text(comparison), width));
+    }
+  }
+  std::string warnings;
+  for (const Statement& statement : content.fairness)
+    if (statement.bearing == Bearing::unfair) warnings += paragraph("warning: " + statement.text, width);
+  if (!warnings.empty()) blocks.push_back(warnings);
+  return joined(blocks, {}, "\n");
 }
 
 }  // namespace trainyard::reports

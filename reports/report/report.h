@@ -2,6 +2,7 @@
 // papers and of people who go on with the numbers.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -42,5 +43,16 @@ std::vector<std::string> broken_arms(const db::Database& database, const std::st
 // `terminal_table`: `width` columns, 0 without limit.
 std::string verdict_table_text(const Content& content, std::size_t width = 0);
 std::string verdict_table_text(const db::Database& database, const std::string& experiment);
+
+// The report as one Markdown document: provenance, fairness, verdicts and the figures that lie beside it.
+
+// `formats`: which figure files stand in figures/; they are linked as SVG, else as PNG.
+std::string markdown_report(const Content& content, const std::set<std::string>& formats);
+
+// The verdicts as plain text: one row per cell, arm and metric, then the models by verdict (the published
+// shape) and each warning.
+
+// `width`: columns of the terminal; 0, for files and pipes: nothing is wrapped. Nothing is ever cut.
+std::string terminal_table(const Content& content, std::size_t width = 0);
 
 }  // namespace trainyard::reports

@@ -51,7 +51,7 @@ std::string label_of(const std::string& title, const Further& further) {
 
 // What two runs of an arm must share to be the same training with other seeds: every resolved value but those
 // that the pairs stand for.
-using Work = std::map<std::string, models::Value>;
+using Work = std::map<std::string, Value>;
 
 Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
   Work work = run.axes;
@@ -251,7 +251,7 @@ std::string value_of(const db::RunSummary& run, const std::string& name) {
   const auto found = run.axes.find(name);
   if (found == run.axes.end()) return "";
   if (const auto* text = std::get_if<std::string>(&found->second)) return *text;
-  return models::to_text(found->second);
+  return trainyard::to_text(found->second);
 }
 
 std::string slug_of(const std::string& text) {

@@ -4,25 +4,23 @@
 #include <map>
 #include <set>
 
-#include "base/counted.h"
-#include "base/joined.h"
+#include "base/text.h"
 #include "reports/results/cells.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-using models::joined;
 using Texts = std::set<std::string>;
 
 // "2 replicas × 2 stages, 1f1b, 4 micro-batches"; empty for one process.
 std::string mesh_text(const db::RunSummary& run) {
   if (run.replicas * run.stages <= 1) return "";
   std::string text;
-  if (run.replicas > 1) text = models::counted(run.replicas, run.kind == "independent" ? "run" : "replica");
+  if (run.replicas > 1) text = counted(run.replicas, run.kind == "independent" ? "run" : "replica");
   if (run.kind == "independent") return text + " at once";
   if (run.stages <= 1) return text;
-  text += (text.empty() ? "" : " × ") + models::counted(run.stages, "stage");
+  text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;
   const std::string micro_batches = value_of(run, "micro_batches");
   if (!micro_batches.empty() && micro_batches != "1") text += ", " + micro_batches + " micro-batches";

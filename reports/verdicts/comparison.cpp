@@ -1,6 +1,12 @@
 #include "reports/verdicts/comparison.h"
 
 #include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "base/text.h"
+#include "experiments/design/contract.h"
 
 namespace trainyard::reports {
 
@@ -12,6 +18,195 @@ bool has_verdicts(const Comparison& comparison) {
 std::string no_verdicts_text(const Comparison& comparison) {
   return "No verdicts: no arm of " + comparison.compare.axis + " stands beside " +
          baseline_text(comparison.compare) + ".";
+}
+
+namespace {
+
+constexpr const char* group_axis = "group";
+
+struct GroupValue {
+  std::string name;
+  std::string value;
+};
+
+// One side: conditions, or a run.
+struct Group {
+  std::string text;
+  std::vector<GroupValue> conditions;
+  std::string run_key;
+};
+
+std::vector<std::string> split_at(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char character : text) {
+    if (character == at)
+      parts.emplace_back();
+    else
+      parts.back() += character;
+  }
+  return parts;
+}
+
+std::vector<std::string> names_of(const ReportData& data) {
+  std::set<std::string> names{"model", "strategy", "seed"};
+  for (const db::RunSummary& run : data.runs)
+    for (const auto& [name, value] : run.axes) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> values_of(const ReportData& data, const std::string& name) {
+  std::vector<std::string> values;
+  for (const db::RunSummary& run : data.runs)
+    if (const std::string value = value_of(run, name); std::ranges::find(values, value) == values.end())
+      values.push_back(value);
+  return values;
+}
+
+void check_condition(const ReportData& data, const GroupValue& condition) {
+  const std::vector<std::string> names = names_of(data);
+  if (std::ranges::find(names, condition.name) == names.end())
+    throw UserError("no run has a value called \"" + condition.name + "\"" +
+                    name_advice(condition.name, names));
+  const std::vector<std::string> values = values_of(data, condition.name);
+  if (std::ranges::find(values, condition.value) == values.end())
+    throw UserError("no run has " + condition.name + "=" + condition.value + "; its values are " +
+                    joined(values));
+}
+
+Group parsed(const ReportData& data, const std::string& text, const std::string& axis) {
+  Group group{text, {}, ""};
+  if (text.find('=') != std::string::npos) {
+    for (const std::string& part : split_at(text, ',')) {
+      const std::size_t equals = part.find('=');
+      if (equals == std::string::npos)
+        throw UserError("\"" + part + "\" in \"" + text + "\" has no =", "write strategy=ddp,batch=64");
+      group.conditions.push_back({part.substr(0, equals), part.substr(equals + 1)});
+      check_condition(data, group.conditions.back());
+    }
+    return group;
+  }
+  const std::vector<std::string> values = values_of(data, axis);
+  if (std::ranges::find(values, text) != values.end()) {
+    group.conditions.push_back({axis, text});
+    return group;
+  }
+  std::vector<std::string> keys;
+  for (const db::RunSummary& run : data.runs)
+    if (run.run_key.starts_with(text)) keys.push_back(run.run_key);
+  if (keys.size() == 1) {
+    group.run_key = keys.front();
+    return group;
+  }
+  throw UserError("\"" + text + "\" is no value of " + axis +
+                      (keys.empty() ? " and no run's key" : " and stands for several runs"),
+                  "values of " + axis + " are " + joined(values) + "; or write NAME=VALUE, or a run's key");
+}
+
+bool holds(const Group& group, const db::RunSummary& run) {
+  if (!group.run_key.empty()) return run.run_key == group.run_key;
+  return std::ranges::all_of(group.conditions, [&](const GroupValue& condition) {
+    return value_of(run, condition.name) == condition.value;
+  });
+}
+
+bool names(const Group& group, const std::string& name) {
+  return std::ranges::find(group.conditions, name, &GroupValue::name) != group.conditions.end();
+}
+
+// The comparison of the file that A and B are a part of.
+const experiments::Compare* planned_comparison(const ReportData& data, const Group& a, const Group& b) {
+  if (a.conditions.size() != 1 || b.conditions.size() != 1 || a.conditions[0].name != b.conditions[0].name)
+    return nullptr;
+  // independent runs are no arm of the file's comparison
+  for (const db::RunSummary& run : data.runs)
+    if (run.kind == "independent" && holds(b, run)) return nullptr;
+  for (const experiments::Compare& compare : data.plan.compare)
+    if (compare.axis == a.conditions[0].name && compare.baseline == a.conditions[0].value) return &compare;
+  return nullptr;
+}
+
+void keep_arm(Comparison& comparison, const std::string& arm) {
+  for (CellVerdicts& judged : comparison.cells) {
+    for (std::size_t i = judged.cell.arms.size(); i-- > 0;) {
+      if (judged.cell.arms[i].value == arm) continue;
+      judged.cell.arms.erase(judged.cell.arms.begin() + static_cast<std::ptrdiff_t>(i));
+      judged.comparability.erase(judged.comparability.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    std::erase_if(judged.verdicts, [&](const Verdict& verdict) { return verdict.arm != arm; });
+  }
+}
+
+void refuse_shared_runs(const ReportData& data, const Group& a, const Group& b) {
+  for (const db::RunSummary& run : data.runs)
+    if (holds(a, run) && holds(b, run))
+      throw UserError("run " + run.run_key + " is in both groups, " + a.text + " and " + b.text);
+}
+
+// Puts each run into its group, and leaves out all others.
+void keep_groups(ReportData& data, const Group& a, const Group& b) {
+  std::set<std::string> kept;
+  for (db::RunSummary& run : data.runs) {
+    const bool first = holds(a, run);
+    if (!first && !holds(b, run)) continue;
+    run.axes[group_axis] = first ? a.text : b.text;
+    kept.insert(run.run_key);
+  }
+  std::erase_if(data.runs, [&](const db::RunSummary& run) { return !kept.contains(run.run_key); });
+  for (const Group* group : {&a, &b})
+    if (std::ranges::none_of(data.runs, [&](const db::RunSummary& run) { return holds(*group, run); }))
+      throw UserError("no run is " + group->text, "`trainyard status --runs` lists them");
+}
+
+}  // namespace
+
+void check_differs(const ReportData& data, const std::vector<std::string>& differs) {
+  std::vector<std::string> known = names_of(data);
+  for (const std::string& name : experiments::contract_names())
+    if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+  for (const std::string& name : differs)
+    if (std::ranges::find(known, name) == known.end())
+      throw UserError("--differs: nothing is called \"" + name + "\"" + name_advice(name, known));
+}
+
+Comparison compare_groups(ReportData& data, const GroupOptions& options) {
+  const experiments::Compare usual =
+      data.plan.compare.empty() ? experiments::Compare{} : data.plan.compare.front();
+  const Group a = parsed(data, options.baseline, usual.axis);
+  const Group b = parsed(data, options.arm, usual.axis);
+  refuse_shared_runs(data, a, b);
+  if (const experiments::Compare* planned = planned_comparison(data, a, b)) {
+    Comparison comparison{*planned, {}};
+    comparison.compare.differs.insert(comparison.compare.differs.end(), options.differs.begin(),
+                                      options.differs.end());
+    comparison.cells = judge(data, comparison.compare);
+    keep_arm(comparison, b.conditions.front().value);
+    return comparison;
+  }
+  keep_groups(data, a, b);
+  Comparison comparison{usual, {}};
+  comparison.compare.axis = group_axis;
+  comparison.compare.baseline = a.text;
+  comparison.compare.final_look = false;
+  if (!a.run_key.empty() && !b.run_key.empty()) comparison.compare.pair.clear();  // whatever their seeds
+  std::vector<std::string>& differs = comparison.compare.differs;
+  differs.insert(differs.end(), options.differs.begin(), options.differs.end());
+  for (const Group* group : {&a, &b})
+    for (const GroupValue& condition : group->conditions) {
+      differs.push_back(condition.name);
+      std::erase(comparison.compare.pair, condition.name);  // seed=0 against seed=1 are no pairs
+    }
+  // what a group names tells no cells apart
+  std::erase_if(data.plan.varied, [&](const std::string& name) {
+    return names(a, name) || names(b, name) || !a.run_key.empty() || !b.run_key.empty();
+  });
+  comparison.cells = judge(data, comparison.compare);
+  if (!has_verdicts(comparison))
+    throw UserError("nothing to compare: " + a.text + " and " + b.text +
+                    " have no model and metric in common");
+  for (CellVerdicts& judged : comparison.cells)
+    for (Verdict& verdict : judged.verdicts)
+      verdict.notes.emplace_back("not planned in the experiment's file: read it as exploratory");
+  return comparison;
 }
 
 }  // namespace trainyard::reports

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/counted.h"
 #include "base/error.h"
-#include "base/joined.h"
+#include "base/text.h"
 
 namespace trainyard::reports {
 
@@ -57,7 +56,7 @@ std::string every_run_of(const Arm& arm) {
   const std::size_t runs = arm.runs.size();
   const std::string which = runs == 1   ? "the only run"
                             : runs == 2 ? "both runs"
-                                        : "all " + models::in_words(runs) + " runs";
+                                        : "all " + in_words(runs) + " runs";
   return which + " of " + arm.value;
 }
 
@@ -79,12 +78,12 @@ std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric)
   if (lacks.unmeasured == runs) return every_run_of(arm) + " recorded no " + words_of(metric);
   std::vector<std::string> parts;
   const auto add = [&](int count, const std::string& what) {
-    if (count > 0) parts.push_back(models::in_words(count) + " " + what);
+    if (count > 0) parts.push_back(in_words(count) + " " + what);
   };
   add(lacks.failed, "failed");
   add(lacks.placed + lacks.uncounted, "measured " + cost + " that" + not_counted);
   add(lacks.unmeasured, "recorded no " + words_of(metric));
-  return "no run of " + arm.value + " has a value: " + models::joined(parts);
+  return "no run of " + arm.value + " has a value: " + joined(parts);
 }
 
 class Collector {
@@ -127,8 +126,7 @@ class Collector {
     });
     if (!placed) placement_.clear();
     result_.placement = placement_;
-    result_.missing =
-        parts.empty() ? "no pair of runs has values of both arms" : models::joined(parts, {}, "; ");
+    result_.missing = parts.empty() ? "no pair of runs has values of both arms" : joined(parts, {}, "; ");
   }
 
   // True where the run has a number for the test; otherwise says why not.

@@ -8,8 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "base/counted.h"
-#include "base/joined.h"
+#include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/results/metrics.h"
 #include "reports/verdicts/fairness_terms.h"
@@ -18,7 +17,6 @@ namespace trainyard::reports {
 
 namespace {
 
-using models::joined;
 using Texts = std::set<std::string>;
 
 void for_each_run(const Cell& cell, const std::function<void(const Arm&, const Observation&)>& visit) {
@@ -147,9 +145,9 @@ std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
   constexpr std::size_t most = 3;
   std::string text;
   for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i)
-    text += (i == 0 ? "" : "; ") + models::counted(sorted[i].second, "run") + ": " + sorted[i].first;
+    text += (i == 0 ? "" : "; ") + counted(sorted[i].second, "run") + ": " + sorted[i].first;
   if (sorted.size() > most)
-    text += "; " + models::counted(sorted.size() - most, "further reason") + " in `trainyard show`";
+    text += "; " + counted(sorted.size() - most, "further reason") + " in `trainyard show`";
   return text;
 }
 
@@ -157,7 +155,7 @@ Statement marked_times(const std::vector<Cell>& cells) {
   const TimesKnown known = times_known(cells);
   if (known.finished == 0) return {Bearing::note, "No times are known yet."};
   if (known.marked > 0)
-    return {Bearing::unfair, models::counted(known.marked, "run") + " of " + std::to_string(known.finished) +
+    return {Bearing::unfair, counted(known.marked, "run") + " of " + std::to_string(known.finished) +
                                  " did not have the host and its devices to itself: " +
                                  (known.marked == 1 ? "its times are" : "their times are") +
                                  " marked and enter no verdict (" + reasons_text(known.problems) + ")."};
@@ -165,7 +163,7 @@ Statement marked_times(const std::vector<Cell>& cells) {
     return {Bearing::note,
             "Whether every finished run had its devices to itself is not known: what other "
             "processes took was not recorded for " +
-                models::counted(known.not_recorded, "run") + "."};
+                counted(known.not_recorded, "run") + "."};
   return {Bearing::fair,
           "Every finished run was the only timed run on its host and had its devices to itself: other "
           "processes took at most " +
@@ -174,8 +172,8 @@ Statement marked_times(const std::vector<Cell>& cells) {
 
 // "2 cores for 2 threads": what one rank of a run has.
 std::string cores_and_threads(std::size_t cores, int threads) {
-  return models::counted(static_cast<std::int64_t>(cores), "core") + " for " +
-         models::counted(static_cast<std::int64_t>(threads), "thread");
+  return counted(static_cast<std::int64_t>(cores), "core") + " for " +
+         counted(static_cast<std::int64_t>(threads), "thread");
 }
 
 // Ranks that have fewer cores than threads: an earlier release launched such for `threads = 2` on two cores.
@@ -194,7 +192,7 @@ std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
     });
   }
   if (crowded == 0) return std::nullopt;
-  return Statement{Bearing::unfair, "Each rank of " + models::counted(crowded, "run") +
+  return Statement{Bearing::unfair, "Each rank of " + counted(crowded, "run") +
                                         " had fewer cores than threads (" + joined(texts) +
                                         "): these times do not count."};
 }
@@ -281,9 +279,8 @@ void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
     for (const Arm& limit : cell.limits) std::ranges::for_each(limit.runs, add);
   }
   for (const auto& [reason, names] : names_by_reason) {
-    const std::string which = names.size() == 1
-                                  ? *names.begin()
-                                  : models::counted(names.size(), "run") + ", for example " + *names.begin();
+    const std::string which =
+        names.size() == 1 ? *names.begin() : counted(names.size(), "run") + ", for example " + *names.begin();
     statements.push_back(
         {Bearing::unfair, "Failed and left out: " + (reason.empty() ? "" : reason + ": ") + which + "."});
   }
@@ -355,8 +352,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
   }
   std::vector<Statement> statements;
   for (const Found& one : all) {
-    const std::string more =
-        one.arms.size() == 1 ? "" : " and " + models::counted(one.arms.size() - 1, "other arm");
+    const std::string more = one.arms.size() == 1 ? "" : " and " + counted(one.arms.size() - 1, "other arm");
     const std::string reasons = (one.word == "NOT VERIFIED" ? "not stated are " : "") + one.reasons;
     statements.push_back({one.bearing, one.word + ": " + one.arms.front() + more + ": " + reasons + "."});
   }

@@ -4,15 +4,13 @@
 #include <functional>
 #include <set>
 
-#include "base/counted.h"
-#include "base/joined.h"
+#include "base/text.h"
 #include "reports/verdicts/comparability.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-using models::joined;
 using Texts = std::set<std::string>;
 
 // What the pairs of all cells show of one term.

@@ -6,11 +6,10 @@
 #include <map>
 #include <set>
 
-#include "base/joined.h"
-#include "reports/statistics/planning.h"
+#include "base/text.h"
+#include "reports/statistics/power_analysis.h"
 #include "reports/verdicts/differences.h"
-#include "reports/verdicts/look_plan.h"
-#include "reports/verdicts/verdict_look.h"
+#include "reports/verdicts/interim_analyses.h"
 
 namespace trainyard::reports {
 
@@ -101,9 +100,9 @@ void note_other_looks(Verdict& standing, const Case& one, const Decision& decisi
 // What stands against the verdict, whatever the numbers say; empty where nothing does.
 std::string refusal(const Case& one) {
   const Comparability& found = *one.comparability;
-  std::string text = models::joined(found.refused, {}, "; ");
+  std::string text = joined(found.refused, {}, "; ");
   if (!is_cost(find_metric(one.looks.front().metric).kind) || found.times_refused.empty()) return text;
-  return text + (text.empty() ? "" : "; ") + models::joined(found.times_refused, {}, "; ");
+  return text + (text.empty() ? "" : "; ") + joined(found.times_refused, {}, "; ");
 }
 
 bool in_family(const Case& one) {
@@ -184,7 +183,7 @@ std::string Verdict::hypothesis() const {
 std::string CellVerdicts::not_verified(const std::string& arm) const {
   for (std::size_t i = 0; i < cell.arms.size(); ++i)
     if (cell.arms[i].value == arm && !comparability[i].verified())
-      return "NOT VERIFIED: not stated are " + models::joined(comparability[i].not_stated, {}, "; ");
+      return "NOT VERIFIED: not stated are " + joined(comparability[i].not_stated, {}, "; ");
   return "";
 }
 

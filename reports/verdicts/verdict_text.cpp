@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
+#include "base/text.h"
 #include "reports/format/number_text.h"
+#include "reports/verdicts/differences.h"
 
 namespace trainyard::reports {
 
@@ -128,6 +131,194 @@ std::string margin_of(const Metric& metric, const experiments::Margins& margins)
       return "margin ±" + plain_number(margins.accuracy_points) + " points";
   }
   return "";
+}
+
+namespace {
+
+void add_numbers(const Verdict& verdict, VerdictRecord& record) {
+  record.unit = unit_name(verdict);
+  record.effect_text = effect_text(verdict);
+  record.ci95_text = interval_text(verdict, 0.95);
+  record.ci90_text = interval_text(verdict, 0.90);
+  if (verdict.difference) record.effect = as_change(verdict.scale, *verdict.difference);
+  if (verdict.estimate) {
+    const Change change = change_of(verdict, 0.95);
+    record.effect = change.value;
+    record.ci95 = change.interval;
+    record.ci90 = change_of(verdict, 0.90).interval;
+  }
+  record.p = verdict.p_value();
+  record.hypothesis = verdict.hypothesis();
+  if (verdict.tested) record.level = verdict.level;
+  record.n = verdict.n;
+  record.seeds_needed = verdict.seeds_needed;
+  record.cannot_be_resolved = verdict.cannot_be_resolved;
+}
+
+// What was dropped, equal reasons once: "seed 0, seed 2: ddp failed: …". A reason of NOT TIMED is said
+// already.
+std::vector<std::string> left_out(const Verdict& verdict) {
+  std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
+  for (const std::string& dropped : verdict.dropped) {
+    if (verdict.word == Word::not_timed && dropped.find(verdict.reason) != std::string::npos) continue;
+    const std::size_t colon = std::min(dropped.find(": "), dropped.size());
+    const std::string reason = dropped.substr(colon);
+    auto known = std::ranges::find(runs_by_reason, reason, &std::pair<std::string, std::string>::first);
+    if (known == runs_by_reason.end()) {
+      runs_by_reason.emplace_back(reason, dropped.substr(0, colon));
+    } else {
+      known->second += ", " + dropped.substr(0, colon);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [reason, runs] : runs_by_reason) texts.push_back(runs + reason);
+  return texts;
+}
+
+bool says_what_is_missing(Word word) {
+  return word == Word::not_timed || word == Word::no_data;
+}
+
+std::string with_reason(Word word, const std::vector<std::string>& remarks) {
+  std::string text = text_of(word);
+  if (says_what_is_missing(word)) text += ": " + remarks.front();
+  for (const std::string& remark : remarks)
+    if (remark.starts_with(decided_at_look)) text += ", " + remark;
+  return text;
+}
+
+std::string arm_of(const VerdictRecord& record) {
+  return record.label + " " + record.arm;
+}
+
+// One text, with the arms that have it and the metrics of each.
+struct Remark {
+  std::string text;
+  std::vector<std::pair<std::string, std::vector<std::string>>> metrics_by_arm;
+};
+
+void add_remark(std::vector<Remark>& remarks, const std::string& text, const VerdictRecord& record) {
+  auto remark = std::ranges::find(remarks, text, &Remark::text);
+  if (remark == remarks.end()) remark = remarks.insert(remarks.end(), {text, {}});
+  auto& arms = remark->metrics_by_arm;
+  if (arms.empty() || arms.back().first != arm_of(record)) arms.push_back({arm_of(record), {}});
+  arms.back().second.push_back(record.phase + " " + record.metric);
+}
+
+std::string and_others(const Remark& remark) {
+  const std::size_t others = remark.metrics_by_arm.size() - 1;
+  return others == 0 ? "" : " and " + counted(others, "other arm");
+}
+
+std::string arms_text(const Remark& remark) {
+  return remark.metrics_by_arm.front().first + and_others(remark);
+}
+
+// "MLP ddp: train loss, test loss", "MLP ddp: all 8 metrics, and 5 other arms".
+std::string places_text(const Remark& remark, const std::map<std::string, std::size_t>& metrics_of_arm) {
+  const auto& [arm, metrics] = remark.metrics_by_arm.front();
+  const bool all = metrics.size() > 1 && metrics.size() == metrics_of_arm.at(arm);
+  const std::string others = and_others(remark);
+  return arm + ": " + (all ? "all " + std::to_string(metrics.size()) + " metrics" : joined(metrics)) +
+         (others.empty() ? "" : "," + others);
+}
+
+std::optional<double> known(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+void add_evidence(const Verdict& verdict, VerdictRecord& record) {
+  record.left_out = verdict.dropped;
+  record.baseline_mean = verdict.n > 0 ? known(verdict.baseline_mean) : std::nullopt;
+  record.arm_mean = verdict.n > 0 ? known(verdict.arm_mean) : std::nullopt;
+  if (verdict.margin > 0) record.margin = margin_as_change(verdict);
+  record.look = verdict.look;
+  record.looks = verdict.looks;
+  record.alpha = verdict.alpha;
+  record.baseline_runs = verdict.baseline_runs;
+  record.arm_runs = verdict.arm_runs;
+}
+
+}  // namespace
+
+const char* unit_name(const Verdict& verdict) {
+  switch (verdict.scale) {
+    case Scale::log_ratio:
+      return "percent";
+    case Scale::points:
+      return find_metric(verdict.metric).kind == MetricKind::bleu ? "points" : "percentage points";
+    case Scale::decibels:
+      return "dB";
+    case Scale::absolute:
+      return "units of loss";
+  }
+  return "";
+}
+
+std::string word_with_reason(const Verdict& verdict) {
+  return with_reason(verdict.word, remark_parts(verdict));
+}
+
+std::string word_with_reason(const VerdictRecord& record) {
+  return with_reason(record.verdict, record.remarks);
+}
+
+std::vector<std::string> remark_parts(const Verdict& verdict) {
+  std::vector<std::string> parts;
+  if (!verdict.reason.empty()) parts.push_back(verdict.reason);
+  if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
+  parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());
+  for (const std::string& dropped : left_out(verdict)) parts.push_back("left out: " + dropped);
+  return parts;
+}
+
+std::string remarks_of(const Verdict& verdict) {
+  return joined(remark_parts(verdict), {}, "; ");
+}
+
+std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& records) {
+  std::map<std::string, std::size_t> metrics_of_arm;
+  for (const VerdictRecord& record : records) ++metrics_of_arm[arm_of(record)];
+  std::vector<Remark> arms;
+  std::vector<Remark> remarks;
+  for (const VerdictRecord& record : records) {
+    if (!record.not_verified.empty()) add_remark(arms, record.not_verified, record);
+    for (const std::string& part : record.remarks) {
+      const bool why = says_what_is_missing(record.verdict) && &part == &record.remarks.front();
+      add_remark(remarks, (why ? text_of(record.verdict) + ": " : "") + part, record);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Remark& remark : arms) lines.push_back(remark.text + " [" + arms_text(remark) + "]");
+  for (const Remark& remark : remarks)
+    lines.push_back(remark.text + " [" + places_text(remark, metrics_of_arm) + "]");
+  return lines;
+}
+
+std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
+  std::vector<VerdictRecord> records;
+  for (const CellVerdicts& judged : comparison.cells) {
+    for (const Verdict& verdict : judged.verdicts) {
+      const std::size_t dash = verdict.metric.find('-');
+      VerdictRecord record;
+      record.model = judged.cell.model;
+      record.label = judged.cell.label;
+      record.further = judged.cell.further;
+      record.phase = verdict.metric.substr(0, dash);
+      record.metric = verdict.metric.substr(dash + 1);
+      record.baseline = judged.cell.baseline.value;
+      record.arm = verdict.arm;
+      record.verdict = verdict.word;
+      record.reason = remarks_of(verdict);
+      record.remarks = remark_parts(verdict);
+      record.not_verified = judged.not_verified(verdict.arm);
+      record.verified = verdict.verified;
+      add_evidence(verdict, record);
+      add_numbers(verdict, record);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
 }
 
 }  // namespace trainyard::reports

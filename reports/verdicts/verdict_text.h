@@ -4,8 +4,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "experiments/design/compare.h"
+#include "experiments/design/experiment.h"
+#include "reports/verdicts/comparison.h"
 #include "reports/verdicts/verdict.h"
 
 namespace trainyard::reports {
@@ -32,5 +34,63 @@ const Look& look_of(Word word);
 
 // "margin ±0.5 pp"
 std::string margin_of(const Metric& metric, const experiments::Margins& margins);
+
+// Verdicts as plain records, one a line: what `trainyard compare` prints and other programs read.
+
+struct VerdictRecord {
+  std::string model;  // of the catalogue; empty where models are compared
+  std::string label;  // of the cell: "MLP, batch 64"
+  std::vector<std::pair<std::string, std::string>> further;  // other varied values of the cell
+  std::string metric;                                        // "accuracy", "loss", "seconds"
+  std::string phase;                                         // "train", "validation", "test"
+  std::string baseline;
+  std::string arm;
+  Word verdict = Word::inconclusive;
+  std::string reason;            // with all notes and what was left out
+  std::optional<double> effect;  // arm against baseline, in `unit`
+  std::string unit;              // as of `unit_name`
+  std::optional<Interval> ci95;  // of the shift
+  std::optional<Interval> ci90;  // of the equivalence
+  std::string effect_text;       // "−43.2 %", "–"
+  std::string ci95_text;         // "[−43.6, −42.8]", "–"
+  std::string ci90_text;
+  std::optional<double> p;      // after Holm; where it was tested
+  std::string hypothesis;       // what p is for, as `Verdict::hypothesis`; empty if there is no p
+  std::optional<double> level;  // what p is held against
+  int n = 0;
+  std::optional<int> seeds_needed;  // a planning value
+  bool cannot_be_resolved = false;  // not even by a hundred seeds
+  bool verified = true;
+  std::vector<std::string> remarks;     // the parts of `reason`
+  std::string not_verified;             // of the arm, as `CellVerdicts::not_verified`
+  std::vector<std::string> left_out;    // planned pairs (unpaired: runs), each with its reason
+  std::optional<Interval> margin;       // as a change, in `unit`
+  std::optional<double> baseline_mean;  // of the metric itself over the n pairs: seconds, loss, fraction
+  std::optional<double> arm_mean;
+  int look = 1;   // that the verdict is of …
+  int looks = 1;  // … of so many
+  double alpha = 0;
+  std::vector<std::string> baseline_runs;  // keys of the runs of this look
+  std::vector<std::string> arm_runs;
+};
+
+// "percent", "percentage points" (of BLEU "points"), "dB", "units of loss".
+const char* unit_name(const Verdict& verdict);
+
+std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
+
+// "IMPROVES"; after a later look "IMPROVES, decided at the first look, n = 3"; with its reason "NOT TIMED:
+// four ranks on two devices", "NO DATA: all three runs of ddp failed".
+std::string word_with_reason(const Verdict& verdict);
+std::string word_with_reason(const VerdictRecord& record);
+
+// Reason, notes and what was left out: in parts, and as one text.
+std::vector<std::string> remark_parts(const Verdict& verdict);
+std::string remarks_of(const Verdict& verdict);
+
+// Remarks on the verdicts, one line per remark with its arms and metrics; equal remarks once:
+// "NO DATA: all three runs of ddp failed [MLP ddp: all 8 metrics, and 5 other arms]". NOT VERIFIED comes
+// first.
+std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& records);
 
 }  // namespace trainyard::reports

@@ -5,6 +5,7 @@
 // tensors of a GPU travel by one of the others. Each takes tensors in host memory too, of whatever device.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace trainyard::runner {
 
@@ -78,5 +80,35 @@ double sum_over(Communicator& communicator, double own);
 bool holds_on_all(Communicator& communicator, bool own);
 
 std::unique_ptr<Communicator> single_communicator();
+
+// What ranks need to meet as the ranks of a communicator, whatever its transport.
+
+// How long a rank waits for its peers before it gives up.
+inline constexpr std::chrono::milliseconds communication_timeout = std::chrono::minutes(5);
+
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+struct RankGroup {
+  int rank = 0;
+  int size = 1;
+  bool one_host = true;  // all ranks are on this host
+  std::chrono::milliseconds timeout = communication_timeout;
+  bool chain = false;  // each exchanges messages with the rank before and the rank after it
+};
+
+// The sum of a tensor over all replicas as a step of autograd, for batch normalisation with synchronised
+// statistics.
+
+// Σ over ranks of `tensor` (any shape, equal on all). Its gradient is the sum of all ranks' gradients, since
+// every rank's loss depends on every rank's tensor. Collective, and again in backward.
+at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator);
+
+// Tensors of a GPU by a communicator that knows only host memory: where NCCL cannot be had, or ranks share a
+// GPU. Each is copied to the host and back, and the host waits for it; good for development and tests, and a
+// baseline for what NCCL saves.
+
+// `through` with tensors on `device` copied; all others it takes as they are. `allocate` is on `device`, and
+// no memory is shared.
+std::unique_ptr<Communicator> host_copies(std::unique_ptr<Communicator> through, at::Device device);
 
 }  // namespace trainyard::runner

@@ -7,8 +7,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "runner/communicator/c10d_work.h"
-#include "runner/device/process.h"
+#include "runner/communicator/process_groups.h"
+#include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
 

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "runner/communicator/communicator.h"
-#include "runner/communicator/rank_group.h"
-#include "runner/device/environment.h"
+#include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
 

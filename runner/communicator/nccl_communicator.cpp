@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "runner/communicator/device_groups.h"
+#include "runner/communicator/process_groups.h"
 
 namespace trainyard::runner {
 

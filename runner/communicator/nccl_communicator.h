@@ -13,7 +13,6 @@
 #include <string>
 
 #include "runner/communicator/communicator.h"
-#include "runner/communicator/rank_group.h"
 
 namespace trainyard::runner {
 

@@ -1,15 +1,22 @@
 #include "runner/communicator/shared_memory.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <new>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <unistd.h>
+
+#include "runner/communicator/communicator.h"
 
 namespace trainyard::runner {
 
@@ -89,6 +96,174 @@ Peers::~Peers() {
 bool Peers::has_ended(int rank) const {
   pollfd process{.fd = descriptors_[static_cast<std::size_t>(rank)], .events = POLLIN, .revents = 0};
   return process.fd >= 0 && ::poll(&process, 1, 0) == 1;
+}
+
+namespace {
+
+void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+template <class T>
+T* at(const SharedMemory& memory, std::size_t offset) {
+  return reinterpret_cast<T*>(memory.data() + offset);
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string text_of(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+// The memory, which rank 0 makes and others open; null where that is not possible here.
+std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
+  std::shared_ptr<SharedMemory> memory;
+  try {
+    if (rank == 0) memory = std::make_shared<SharedMemory>(bytes);
+  } catch (const std::system_error&) {
+    // the others are told below
+  }
+  if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
+  const std::string descriptor = text_of(store.get("memory"));
+  try {
+    if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
+  } catch (const std::system_error&) {
+    // as if there were none
+  }
+  return memory;
+}
+
+}  // namespace
+
+std::uint64_t Blocks::take(std::size_t bytes) {
+  const std::size_t wanted = rounded_up(std::max<std::size_t>(bytes, 1), 64);
+  const auto fitting = free_.lower_bound(wanted);
+  if (fitting != free_.end() && fitting->first <= 2 * wanted) {
+    const auto [size, offset] = *fitting;
+    free_.erase(fitting);
+    used_[offset] = size;
+    return offset;
+  }
+  if (wanted > capacity_ - end_) throw std::bad_alloc();
+  used_[end_] = wanted;
+  return std::exchange(end_, end_ + wanted);
+}
+
+void Blocks::give_back(std::uint64_t offset) {
+  const auto block = used_.find(offset);
+  free_.emplace(block->second, offset);
+  used_.erase(block);
+}
+
+SharedGroup::Places SharedGroup::places_of(int group_size, const Pages& pages) {
+  const auto size = static_cast<std::size_t>(group_size);
+  Places places;
+  places.states = rounded_up(sizeof(Bell), alignof(State));
+  places.contributions = places.states + size * sizeof(State);
+  places.messages = places.contributions + size * collectives_under_way * sizeof(Contribution);
+  places.parts =
+      rounded_up(places.messages + size * size * messages_under_way * sizeof(Message), pages.bytes);
+  places.part_bytes = pages.count * pages.bytes;
+  places.bytes = places.parts + size * places.part_bytes;
+  return places;
+}
+
+std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::string& name,
+                                               const RankGroup& group) {
+  const auto own = c10::make_intrusive<c10d::PrefixStore>("shared memory of " + name, store);
+  const Places places = places_of(group.size, pages_of_host());
+  auto memory = open_memory(*own, group.rank, places.bytes);
+  own->set("rank " + std::to_string(group.rank), bytes_of(memory ? std::to_string(::getpid()) : "none"));
+  std::vector<int> pids;
+  for (int r = 0; r < group.size; ++r) {
+    const std::string pid = text_of(own->get("rank " + std::to_string(r)));
+    if (pid == "none") return nullptr;
+    pids.push_back(std::stoi(pid));
+  }
+  return std::unique_ptr<SharedGroup>(new SharedGroup(group, std::move(memory), pids));
+}
+
+SharedGroup::SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory,
+                         const std::vector<int>& pids)
+    : group_(group), memory_(std::move(memory)), blocks_(0), peers_(pids) {
+  const Places places = places_of(group.size, pages_of_host());
+  bell_ = at<Bell>(*memory_, 0);
+  states_ = at<State>(*memory_, places.states);
+  contributions_ = at<Contribution>(*memory_, places.contributions);
+  messages_ = at<Message>(*memory_, places.messages);
+  parts_ = at<std::byte>(*memory_, places.parts);
+  part_bytes_ = places.part_bytes;
+  blocks_ = Blocks(part_bytes_);
+}
+
+SharedGroup::~SharedGroup() {
+  states_[group_.rank].left.store(1);
+  ring();
+}
+
+Contribution& SharedGroup::contribution(int rank, std::uint64_t number) const {
+  return contributions_[static_cast<std::uint64_t>(rank) * collectives_under_way +
+                        number % collectives_under_way];
+}
+
+Message& SharedGroup::message(int from, int to, std::uint64_t number) const {
+  const auto pair =
+      static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(size()) + static_cast<std::uint64_t>(to);
+  return messages_[pair * messages_under_way + number % messages_under_way];
+}
+
+std::byte* SharedGroup::data(int rank, std::uint64_t offset) const {
+  return parts_ + static_cast<std::size_t>(rank) * part_bytes_ + offset;
+}
+
+std::optional<std::uint64_t> SharedGroup::own_offset(const void* address, std::size_t bytes) const {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  const auto begin = reinterpret_cast<std::uintptr_t>(data(rank(), 0));
+  if (place < begin || place + bytes > begin + part_bytes_) return std::nullopt;
+  return place - begin;
+}
+
+void SharedGroup::wait(const char* deed, const std::function<std::optional<int>()>& missing) const {
+  constexpr std::chrono::milliseconds nap{20};
+  for (int i = 0; i < quick_looks; ++i) {
+    if (!missing()) return;
+    pause_core();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    const std::uint32_t rings = bell_->rings();
+    const std::optional<int> late = missing();
+    if (!late) return;
+    if (const char* why = why_it_will_not_come(*late, start)) {
+      // It may have done its part, and left, after it was missing: then it is not missing now.
+      if (missing() == late) give_up(deed, *late, why);
+    } else {
+      bell_->wait(rings, nap);
+    }
+  }
+}
+
+const char* SharedGroup::why_it_will_not_come(int rank,
+                                              std::chrono::steady_clock::time_point waited_since) const {
+  if (states_[rank].left.load() != 0) return "has left";
+  if (peers_.has_ended(rank)) return "has ended";
+  if (std::chrono::steady_clock::now() - waited_since > group_.timeout) return "did not answer in time";
+  return nullptr;
+}
+
+void SharedGroup::give_up(const char* deed, int missing, const char* why) const {
+  throw CommunicationError("rank " + std::to_string(rank()) + ": " + deed + " failed: rank " +
+                           std::to_string(missing) + " " + why);
 }
 
 }  // namespace trainyard::runner

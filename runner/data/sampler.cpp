@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/sha256.h"
+#include "models/networks/random_stream.h"
 
 namespace trainyard::runner {
 
@@ -38,7 +39,7 @@ Part part_of(const Part& whole, std::int64_t part, std::int64_t parts) {
 }
 
 Sampling find_sampling(std::string_view name) {
-  return models::named_row(samplings, &NamedSampling::name, "sampler", name).sampling;
+  return named_row(samplings, &NamedSampling::name, "sampler", name).sampling;
 }
 
 Sampler::Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,
@@ -89,7 +90,7 @@ at::Tensor Sampler::places_of_all(const at::Tensor& order, std::int64_t step) co
 
 std::string Sampler::batches_hash(const at::Tensor& order) const {
   static_assert(std::endian::native == std::endian::little);
-  models::Sha256 hash;
+  Sha256 hash;
   for (std::int64_t step = 0; step < steps(); ++step) {
     const at::Tensor batch = places_of_all(order, step).contiguous();
     hash.update(std::string_view(static_cast<const char*>(batch.const_data_ptr()), batch.nbytes()));
@@ -103,6 +104,58 @@ Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_
   const std::int64_t divisor =
       sampling_ == Sampling::exact ? data.weight(batch) : replicas_ * data.weight(own);
   return {own, divisor, batch};
+}
+
+namespace {
+
+constexpr std::int64_t window_batches = 100;
+
+at::Generator order_stream(std::uint64_t seed, std::int64_t epoch) {
+  return networks::random_stream("order", seed, std::to_string(epoch));
+}
+
+// Sorts each run of `window` numbers by key; those with equal keys stay in their random order.
+void sort_windows(std::int64_t* first, std::int64_t count, std::int64_t window, const std::int64_t* keys) {
+  for (std::int64_t begin = 0; begin < count; begin += window) {
+    std::stable_sort(first + begin, first + std::min(begin + window, count),
+                     [&](std::int64_t a, std::int64_t b) { return keys[a] < keys[b]; });
+  }
+}
+
+}  // namespace
+
+at::Tensor epoch_order(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
+  return at::randperm(samples, order_stream(seed, epoch), at::kLong);
+}
+
+at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::uint64_t seed,
+                       std::int64_t epoch) {
+  at::Generator stream = order_stream(seed, epoch);
+  at::Tensor order = at::randperm(keys.size(0), stream, at::kLong);
+  const std::int64_t batches = keys.size(0) / global_batch;  // whole ones
+  if (batches == 0) return order;
+  const at::Tensor whole = order.slice(0, 0, batches * global_batch);
+  sort_windows(whole.data_ptr<std::int64_t>(), whole.size(0), window_batches * global_batch,
+               keys.const_data_ptr<std::int64_t>());
+  const at::Tensor by_batch = whole.view({batches, global_batch});
+  const at::Tensor rows = at::randperm(batches, stream, at::kLong);
+  const at::Tensor columns =
+      at::rand({batches, global_batch}, stream, at::kDouble).argsort(/*stable=*/true, 1, false);
+  whole.copy_(by_batch.index_select(0, rows).gather(1, columns).flatten());
+  return order;
+}
+
+at::Tensor epoch_order(const SplitData& data, std::int64_t global_batch, std::uint64_t seed,
+                       std::int64_t epoch) {
+  const at::Tensor keys = data.length_keys();
+  if (!keys.defined()) return epoch_order(data.size(), seed, epoch);
+  return epoch_order(keys, global_batch, seed, epoch);
+}
+
+at::Tensor evaluation_order(const SplitData& data) {
+  const at::Tensor keys = data.length_keys();
+  if (!keys.defined()) return at::arange(data.size(), at::kLong);
+  return keys.argsort(/*stable=*/true, 0, /*descending=*/false);
 }
 
 }  // namespace trainyard::runner

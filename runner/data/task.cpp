@@ -1,11 +1,19 @@
 #include "runner/data/task.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <map>
+#include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include "base/named_row.h"
-#include "runner/data/right_answers.h"
+#include "models/networks/vector_kernels.h"
+#include "models/samples/tokenizer.h"
 
 namespace trainyard::runner {
 
@@ -46,7 +54,138 @@ constexpr std::array tasks{
 }  // namespace
 
 const Task& find_task(std::string_view name) {
-  return models::named_row(tasks, &Task::name, "task", name);
+  return named_row(tasks, &Task::name, "task", name);
+}
+
+MetricSums::MetricSums(const Task& task, at::Device device)
+    : task_(&task),
+      loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))),
+      correct_(at::zeros({}, at::TensorOptions(device).dtype(at::kLong))) {}
+
+void MetricSums::add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
+                     std::int64_t weight) {
+  const at::NoGradGuard no_grad;
+  loss_.add_(loss_sum);
+  if (task_->correct) correct_.add_(task_->correct(outputs, targets));
+  weight_ += weight;
+}
+
+void MetricSums::add(const std::string& name, std::int64_t sum, std::int64_t weight) {
+  auto row =
+      std::find_if(further_.begin(), further_.end(), [&](const Named& named) { return named.name == name; });
+  if (row == further_.end()) row = further_.insert(row, {name, 0, 0});
+  row->sum += sum;
+  row->weight += weight;
+}
+
+MetricSums MetricSums::take() {
+  MetricSums taken = *this;
+  taken.loss_ = loss_.clone();
+  taken.correct_ = correct_.clone();
+  loss_.zero_();
+  correct_.zero_();
+  weight_ = 0;
+  further_.clear();
+  return taken;
+}
+
+double MetricSums::loss() const {
+  return loss_.item<double>();
+}
+
+std::optional<std::int64_t> MetricSums::correct() const {
+  if (!task_->correct) return std::nullopt;
+  return correct_.item<std::int64_t>();
+}
+
+at::Tensor MetricSums::numbers() const {
+  return at::stack({loss_, correct_.to(at::kDouble)});
+}
+
+nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase) {
+  nlohmann::ordered_json metrics = nlohmann::ordered_json::array();
+  const auto add = [&](const std::string& name, const nlohmann::ordered_json& sum, std::int64_t weight) {
+    metrics.push_back({{"phase", phase}, {"name", name}, {"sum", sum}, {"weight", weight}});
+  };
+  add("loss", sums.loss(), sums.weight());
+  if (const auto correct = sums.correct()) add("correct", *correct, sums.weight());
+  for (const MetricSums::Named& named : sums.further()) add(named.name, named.sum, named.weight);
+  return metrics;
+}
+
+namespace {
+
+constexpr std::int64_t numbers_worth_a_thread = 1 << 15;
+
+// `logits` contiguous: [rows, classes].
+template <class Number>
+std::int64_t count_right(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
+  const std::int64_t classes = logits.size(-1);
+  const auto* numbers = logits.const_data_ptr<Number>();
+  const auto* answer = answers.const_data_ptr<std::int64_t>();
+  std::atomic<std::int64_t> right = 0;
+  at::parallel_for(0, answers.numel(), std::max<std::int64_t>(numbers_worth_a_thread / classes, 1),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::int64_t here = 0;
+                     for (std::int64_t row = begin; row < end; ++row)
+                       here += answer[row] != ignored &&
+                               networks::is_first_largest(numbers + row * classes, classes, answer[row]);
+                     right += here;
+                   });
+  return right;
+}
+
+}  // namespace
+
+at::Tensor right_answers(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
+  const bool plain = logits.is_cpu() && logits.is_contiguous() &&
+                     (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
+  if (!plain) return logits.argmax(-1).eq(answers).bitwise_and(answers.ne(ignored)).sum();
+  const at::Tensor in_rows = answers.contiguous();
+  std::int64_t right = 0;
+  AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "right_answers",
+                             [&] { right = count_right<scalar_t>(logits, in_rows, ignored); });
+  return at::scalar_tensor(right, answers.options());
+}
+
+namespace {
+
+using Tokens = std::span<const std::int64_t>;
+using Counts = std::map<std::vector<std::int64_t>, std::int64_t>;
+
+std::int64_t gram_count(Tokens tokens, std::size_t n) {
+  return tokens.size() < n ? 0 : static_cast<std::int64_t>(tokens.size() - n + 1);
+}
+
+// How often each n-gram of known words stands in `tokens`.
+Counts known_grams(Tokens tokens, std::size_t n) {
+  Counts counts;
+  for (std::size_t i = 0; i + n <= tokens.size(); ++i) {
+    const Tokens gram = tokens.subspan(i, n);
+    if (std::find(gram.begin(), gram.end(), models::unknown_token) == gram.end())
+      ++counts[{gram.begin(), gram.end()}];
+  }
+  return counts;
+}
+
+std::int64_t matches(const Counts& candidate, const Counts& reference) {
+  std::int64_t sum = 0;
+  for (const auto& [gram, count] : candidate) {
+    const auto found = reference.find(gram);
+    if (found != reference.end()) sum += std::min(count, found->second);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void BleuSums::add(Tokens candidate, Tokens reference) {
+  for (std::size_t n = 1; n <= matched.size(); ++n) {
+    matched[n - 1] += matches(known_grams(candidate, n), known_grams(reference, n));
+    candidates[n - 1] += gram_count(candidate, n);
+  }
+  candidate_length += static_cast<std::int64_t>(candidate.size());
+  reference_length += static_cast<std::int64_t>(reference.size());
 }
 
 }  // namespace trainyard::runner

@@ -1,12 +1,18 @@
 #include "runner/device/device.h"
 
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <regex>
 #include <string_view>
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "runner/device/gpu.h"
+#include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
 
@@ -105,6 +111,84 @@ at::Tensor fetched(const at::Tensor& rows, const at::Tensor& places, at::Device 
 
 at::Device device_named(const std::string& name) {
   return device_named(name, name.starts_with(gpu_prefix) ? gpu_count() : std::nullopt);
+}
+
+namespace {
+
+// Cores are the rank's where no device is named.
+std::string name_in(const experiments::Launch& launch, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < launch.devices.size() ? launch.devices[index] : "cpu";
+}
+
+}  // namespace
+
+std::string visible_gpu(int local_rank, std::optional<int> visible_gpus) {
+  if (visible_gpus.value_or(0) == 0)
+    throw UserError("this rank is to train on a GPU, and sees none",
+                    "set gpus_per_task in [machine], and start it with a CUDA build of trainyard-runner");
+  return "cuda:" + std::to_string(local_rank % *visible_gpus);
+}
+
+void name_device(experiments::Launch& launch, const Environment& environment) {
+  const auto index = static_cast<std::size_t>(environment.rank);
+  if (index < launch.devices.size() && launch.devices[index] == experiments::gpu_of_task(index))
+    launch.devices[index] = visible_gpu(environment.local_rank, gpu_count());
+}
+
+Seat take_seat(const experiments::Launch& launch, const Environment& environment) {
+  const std::string name = name_in(launch, environment.rank);
+  const at::Device device = device_named(name);
+  return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : ""};
+}
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double bytes;
+};
+
+constexpr std::array units{Unit{"bytes", 1}, Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
+                           Unit{"TiB", 0x1p40}};
+
+std::string gibibytes(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) * 0x1p-30);
+  return text.data();
+}
+
+std::string batch_text(const experiments::Run& run) {
+  std::string text = "a batch of " + std::to_string(run.global_batch);
+  const std::int64_t replicas = run.strategy.sharing_replicas();
+  const std::int64_t parts = replicas * run.gradient_accumulation * run.strategy.micro_batches;
+  if (parts > 1) text += " (" + std::to_string((run.global_batch + parts - 1) / parts) + " at a time)";
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> bytes_refused(const std::string& error) {
+  static const std::regex pattern("[Tt]ried to allocate ([0-9]+(?:\\.[0-9]+)?) ?([A-Za-z]+)");
+  std::smatch found;
+  if (!std::regex_search(error, found, pattern)) return std::nullopt;
+  for (const Unit& unit : units)
+    if (found[2].str() == unit.name) return std::llround(std::stod(found[1]) * unit.bytes);
+  return std::nullopt;
+}
+
+UserError out_of_memory(const experiments::Run& run, const std::string& device, std::int64_t refused_bytes,
+                        const DeviceMemory& memory) {
+  std::string text =
+      run.model + " with " + batch_text(run) + " does not fit into the memory of " + device + ": ";
+  if (memory.all_bytes > 0) {
+    text += "it needs " + gibibytes(memory.taken_bytes + refused_bytes) + " or more (" +
+            gibibytes(memory.taken_bytes) + " and then " + gibibytes(refused_bytes) + "), and there are " +
+            gibibytes(memory.all_bytes);
+  } else {
+    text += gibibytes(refused_bytes) + " more could not be had";
+  }
+  return UserError(text, "take a smaller batch, gradient_accumulation, or more stages");
 }
 
 }  // namespace trainyard::runner

@@ -12,9 +12,48 @@
 #include <c10/core/Device.h>
 #include <nlohmann/json.hpp>
 
-#include "runner/device/out_of_memory.h"
+#include "base/error.h"
+#include "experiments/protocol/launch.h"
+#include "experiments/run/run.h"
+#include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
+
+// Where a rank sits: the device that it computes on, as the launch names it or as the launcher gave it.
+
+struct Seat {
+  at::Device device = at::Device(at::DeviceType::CPU);
+  std::string name = "cpu";  // "cuda:1"; where the launch has one, its name there
+  std::string gpu = {};      // what tells it from the GPUs of all ranks on all hosts; empty: it is none
+};
+
+// Of this rank. UserError where there is no such device.
+Seat take_seat(const experiments::Launch& launch, const Environment& environment);
+
+// Where the launch leaves it to the rank which GPU it was given, puts that one's name there, for all that
+// reads it.
+void name_device(experiments::Launch& launch, const Environment& environment);
+
+// Slurm may show each task its own GPUs alone, or all tasks of a host the same ones: so a rank takes that of
+// its local rank, counted round those that it sees. UserError where it sees none.
+std::string visible_gpu(int local_rank, std::optional<int> visible_gpus);
+
+// Out of memory, said so that somebody can act on it: which model with which batch, and how much it would
+// have taken.
+
+// How much LibTorch could not allocate, from what it says ("Tried to allocate 2.00 GiB"); nothing for other
+// errors.
+std::optional<std::int64_t> bytes_refused(const std::string& error);
+
+// Of a device; 0 where that is not known.
+struct DeviceMemory {
+  std::int64_t taken_bytes = 0;  // by this rank's tensors, when it had the most
+  std::int64_t all_bytes = 0;    // that the device has
+};
+
+// `device` as a launch file names it.
+UserError out_of_memory(const experiments::Run& run, const std::string& device, std::int64_t refused_bytes,
+                        const DeviceMemory& memory);
 
 // What is known of a GPU before anything runs on it.
 struct GpuFacts {

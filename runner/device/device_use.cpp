@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <dlfcn.h>
+
 #include "runner/device/device.h"
 
 namespace trainyard::runner {
@@ -35,6 +37,73 @@ void DeviceMeter::training_ends() {
 
 DeviceUse DeviceMeter::use() const {
   return {energy_joules_, energy_joules_ ? counter_->uuid() : "", peak_device_bytes(device_)};
+}
+
+namespace {
+
+constexpr int success = 0;  // nvmlReturn_t: NVML_SUCCESS
+
+// As nvml.h declares them.
+using Init = int (*)();
+using Shutdown = int (*)();
+using HandleByUuid = int (*)(const char* uuid, void** device);
+using TotalEnergy = int (*)(void* device, unsigned long long* millijoules);
+
+}  // namespace
+
+class GpuEnergy::Nvml {
+ public:
+  static std::shared_ptr<const Nvml> open(const std::string& library) {
+    auto nvml = std::make_shared<Nvml>(library);
+    return nvml->started_ ? nvml : nullptr;
+  }
+  explicit Nvml(const std::string& library) : library_(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (library_ == nullptr) return;
+    handle_by_uuid_ = reinterpret_cast<HandleByUuid>(::dlsym(library_, "nvmlDeviceGetHandleByUUID"));
+    total_energy_ = reinterpret_cast<TotalEnergy>(::dlsym(library_, "nvmlDeviceGetTotalEnergyConsumption"));
+    shutdown_ = reinterpret_cast<Shutdown>(::dlsym(library_, "nvmlShutdown"));
+    const auto init = reinterpret_cast<Init>(::dlsym(library_, "nvmlInit_v2"));
+    started_ = init != nullptr && handle_by_uuid_ != nullptr && total_energy_ != nullptr &&
+               shutdown_ != nullptr && init() == success;
+  }
+  ~Nvml() {
+    if (started_) shutdown_();
+    if (library_ != nullptr) ::dlclose(library_);
+  }
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  void* device(const std::string& uuid) const {
+    void* device = nullptr;
+    return handle_by_uuid_(uuid.c_str(), &device) == success ? device : nullptr;
+  }
+  std::optional<double> joules(void* device) const {
+    unsigned long long millijoules = 0;
+    if (total_energy_(device, &millijoules) != success) return std::nullopt;
+    return static_cast<double>(millijoules) / 1000;
+  }
+
+ private:
+  void* library_;
+  HandleByUuid handle_by_uuid_ = nullptr;
+  TotalEnergy total_energy_ = nullptr;
+  Shutdown shutdown_ = nullptr;
+  bool started_ = false;
+};
+
+GpuEnergy::GpuEnergy(std::shared_ptr<const Nvml> nvml, void* device, std::string uuid)
+    : nvml_(std::move(nvml)), device_(device), uuid_(std::move(uuid)) {}
+
+std::optional<GpuEnergy> GpuEnergy::of(const std::string& uuid, const std::string& library) {
+  std::shared_ptr<const Nvml> nvml = Nvml::open(library);
+  if (!nvml) return std::nullopt;
+  void* device = nvml->device(uuid);
+  if (device == nullptr || !nvml->joules(device)) return std::nullopt;
+  return GpuEnergy(std::move(nvml), device, uuid);
+}
+
+std::optional<double> GpuEnergy::joules() const {
+  return nvml_->joules(device_);
 }
 
 }  // namespace trainyard::runner

@@ -4,13 +4,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "runner/device/device.h"
-#include "runner/device/device_timeline.h"
-#include "runner/device/step_graph.h"
+#include "runner/device/step_times.h"
 
 namespace trainyard::runner {
+
+// A graph of a device's work: captured once, replayed often.
+
+// What a device's library for graphs can do; a fake one in tests.
+class StepGraph {
+ public:
+  virtual ~StepGraph() = default;
+  virtual void capture(
+      const std::function<void()>& work) = 0;    // what `work` gives to the device, which does not do it
+  virtual void replay() = 0;                     // does it, at the same addresses
+  virtual std::unique_ptr<TimeMark> mark() = 0;  // in the work that is captured, passed in each replay
+};
+using MakeGraph = std::function<std::unique_ptr<StepGraph>()>;
 
 // How many GPUs this process sees; nothing where this build has no CUDA.
 std::optional<int> gpu_count();

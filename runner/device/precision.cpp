@@ -26,7 +26,7 @@ constexpr std::array precisions{
     Precision{"float16", at::kHalf, false, true}, Precision{"tf32", std::nullopt, true, false}};
 
 const Precision& find_precision(const std::string& name) {
-  return models::named_row(precisions, &Precision::name, "precision", name);
+  return named_row(precisions, &Precision::name, "precision", name);
 }
 
 // Autocast to `dtype` on `device` while it lives; then everything is as it was, and the casts of weights are

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include "base/error.h"
-#include "runner/gradients/bucketed_reducer.h"
 #include "runner/gradients/row_gradient.h"
 
 namespace trainyard::runner {
@@ -83,6 +83,85 @@ std::unique_ptr<Reducer> bucket_reducer(std::vector<networks::NamedParameter> pa
                                         Communicator& communicator, std::int64_t bucket_bytes) {
   Buckets buckets = cut_into_buckets(values_of(parameters), bucket_bytes);
   return std::make_unique<BucketReducer>(std::move(parameters), std::move(buckets), communicator);
+}
+
+namespace autograd = torch::autograd;
+
+Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes) {
+  Buckets buckets;
+  std::int64_t bytes = 0;
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const auto more = static_cast<std::int64_t>(parameters[i].nbytes());
+    if (buckets.empty() || bytes + more > bucket_bytes) {
+      buckets.emplace_back();
+      bytes = 0;
+    }
+    buckets.back().push_back(i);
+    bytes += more;
+  }
+  return buckets;
+}
+
+BucketedReducer::BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets)
+    : parameters_(std::move(parameters)),
+      buckets_(std::move(buckets)),
+      bucket_of_(parameters_.size()),
+      missing_(buckets_.size()) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    for (const std::size_t i : buckets_[b]) bucket_of_[i] = b;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) watch(i);
+}
+
+BucketedReducer::~BucketedReducer() {
+  for (const Hook& hook : hooks_) hook.accumulator->del_post_hook(hook.key);
+}
+
+void BucketedReducer::prepare() {
+  last_ = false;
+  left_.clear();
+  for (auto& parameter : parameters_) parameter.value.mutable_grad().reset();
+  for (std::size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].size();
+}
+
+void BucketedReducer::finish() {
+  if (left_.size() < buckets_.size())
+    throw InternalError(without_gradient() + " got no gradient in this step");
+  for (auto& work : left_) std::exchange(work, nullptr)->wait();
+}
+
+void BucketedReducer::reduce_zeros() {
+  prepare();
+  last_ = true;
+  for (const auto& bucket : buckets_)
+    for (const std::size_t i : bucket) arrived(i, at::zeros_like(parameters_[i].value.detach()));
+  finish();
+}
+
+// Has `arrived` called whenever a backward has added to the gradient of a parameter.
+void BucketedReducer::watch(std::size_t parameter) {
+  auto accumulator = autograd::impl::grad_accumulator(parameters_[parameter].value);
+  if (!accumulator)
+    throw InternalError("parameter " + parameters_[parameter].name + " does not require its gradient");
+  const auto key = accumulator->add_post_hook(std::make_unique<autograd::utils::LambdaPostHook>(
+      [this, parameter](const autograd::variable_list& outputs, const autograd::variable_list&) {
+        arrived(parameter, parameters_[parameter].value.grad());
+        return outputs;
+      }));
+  hooks_.push_back({std::move(accumulator), key});
+}
+
+void BucketedReducer::arrived(std::size_t parameter, const at::Tensor& gradient) {
+  if (!last_) return;
+  take(parameter, gradient);
+  --missing_[bucket_of_[parameter]];
+  while (left_.size() < buckets_.size() && missing_[left_.size()] == 0) left_.push_back(leave(left_.size()));
+}
+
+std::string BucketedReducer::without_gradient() const {
+  for (const auto& parameter : parameters_) {
+    if (!parameter.value.grad().defined()) return "parameter " + parameter.name;
+  }
+  return "a parameter";
 }
 
 }  // namespace trainyard::runner

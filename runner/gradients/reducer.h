@@ -6,11 +6,14 @@
 // during which sums are exchanged; finish(); optimizer.step(gradients()).   Without samples: reduce_zeros().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
@@ -27,7 +30,7 @@ class Reducer {
   reduce_zeros() = 0;  // in place of prepare, backward and finish: this rank has no samples in the step
   // What this rank updates with: in the order of the parameters, each in the memory layout of its own, or
   // sparse with each row once. Where replicas share out the work, those of its slices
-  // (runner/gradients/slices.h).
+  // (runner/gradients/sharded_reducer.h).
   virtual const std::vector<at::Tensor>& gradients() const = 0;
   virtual bool in_slices() const {
     return false;
@@ -49,5 +52,53 @@ inline constexpr std::int64_t default_bucket_bytes = 1 << 20;
 std::unique_ptr<Reducer> bucket_reducer(std::vector<networks::NamedParameter> parameters,
                                         Communicator& communicator,
                                         std::int64_t bucket_bytes = default_bucket_bytes);
+
+// What reducers of several ranks have in common. Parameters lie in buckets, in reverse order, which is about
+// the order in which backward yields their gradients; in the step's last backward a bucket leaves as soon as
+// it and all before it are full, while backward goes on. So buckets leave in the same order on every rank.
+
+// Indices of parameters, in buckets of at most `bucket_bytes` or of one parameter.
+using Buckets = std::vector<std::vector<std::size_t>>;
+Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
+
+class BucketedReducer : public Reducer {
+ public:
+  BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets);
+  ~BucketedReducer() override;
+  BucketedReducer(const BucketedReducer&) = delete;
+  BucketedReducer& operator=(const BucketedReducer&) = delete;
+
+  void prepare() final;
+  void last_backward() final { last_ = true; }
+  void finish() final;
+  void reduce_zeros() final;
+
+ protected:
+  const std::vector<networks::NamedParameter>& parameters() const { return parameters_; }
+  const Buckets& buckets() const { return buckets_; }
+
+ private:
+  // This rank's gradient of a parameter in this step; only some of its rows, or laid out like the parameter.
+  virtual void take(std::size_t parameter, const at::Tensor& gradient) = 0;
+  // All gradients of a bucket were taken: what waits until their sums are there.
+  virtual std::unique_ptr<Communicator::Work> leave(std::size_t bucket) = 0;
+
+  struct Hook {
+    decltype(torch::autograd::impl::grad_accumulator({})) accumulator;  // alive as long as its hook is wanted
+    std::uintptr_t key;
+  };
+
+  void watch(std::size_t parameter);
+  void arrived(std::size_t parameter, const at::Tensor& gradient);
+  std::string without_gradient() const;
+
+  std::vector<networks::NamedParameter> parameters_;
+  Buckets buckets_;
+  std::vector<std::size_t> bucket_of_;                     // of each parameter
+  std::vector<std::size_t> missing_;                       // of each bucket, in this step
+  std::vector<std::unique_ptr<Communicator::Work>> left_;  // of the buckets that have left
+  std::vector<Hook> hooks_;
+  bool last_ = false;  // the backward under way is the step's last
+};
 
 }  // namespace trainyard::runner

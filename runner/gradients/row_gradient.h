@@ -1,4 +1,4 @@
-// Gradients of which only some rows are there (`models/networks/mean_of_rows.h`), beside whole ones: what
+// Gradients of which only some rows are there (`models/networks/layer_kernels.h`), beside whole ones: what
 // training does with a gradient whichever of the two it is.
 #pragma once
 

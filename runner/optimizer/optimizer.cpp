@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <utility>
 
@@ -183,14 +184,15 @@ std::unique_ptr<Optimizer> make(const experiments::Optimizer& settings, std::vec
   return std::make_unique<Kind>(settings, std::move(parameters), zeros);
 }
 
-struct Row {
+struct OptimizerKind {
   const char* kind;
   std::unique_ptr<Optimizer> (*make)(const experiments::Optimizer&, std::vector<at::Tensor>,
                                      const ZerosLike&);
 };
 
-constexpr std::array rows{Row{"sgd", make<Sgd>}, Row{"adam", make<Adam<false>>},
-                          Row{"adamw", make<Adam<true>>}};
+constexpr std::array optimizer_kinds{OptimizerKind{"sgd", make<Sgd>},
+                                     OptimizerKind{"adam", make<Adam<false>>},
+                                     OptimizerKind{"adamw", make<Adam<true>>}};
 
 }  // namespace
 
@@ -203,8 +205,40 @@ std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) 
 
 std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
                                           std::vector<at::Tensor> parameters, const ZerosLike& zeros) {
-  const Row& row = models::named_row(rows, &Row::kind, "optimizer", settings.kind);
+  const OptimizerKind& row = named_row(optimizer_kinds, &OptimizerKind::kind, "optimizer", settings.kind);
   return row.make(settings, std::move(parameters), zeros);
+}
+
+namespace {
+
+// What the first learning rate is multiplied with after so many whole epochs.
+double constant(const experiments::Run&, double) {
+  return 1;
+}
+
+double step(const experiments::Run& run, double done) {
+  const auto every = static_cast<double>(run.optimizer.schedule_epochs);
+  return std::pow(run.optimizer.schedule_factor, std::floor(done / every));
+}
+
+double cosine(const experiments::Run& run, double done) {
+  return (1 + std::cos(std::numbers::pi * done / static_cast<double>(run.epochs))) / 2;
+}
+
+struct Schedule {
+  const char* name;
+  double (*factor)(const experiments::Run&, double done);
+};
+
+constexpr std::array schedules{Schedule{"constant", constant}, Schedule{"step", step},
+                               Schedule{"cosine", cosine}};
+
+}  // namespace
+
+double learning_rate_at(const experiments::Run& run, std::int64_t epoch) {
+  const Schedule& row =
+      named_row(schedules, &Schedule::name, "learning rate schedule", run.optimizer.schedule);
+  return experiments::effective_learning_rate(run) * row.factor(run, static_cast<double>(epoch - 1));
 }
 
 }  // namespace trainyard::runner

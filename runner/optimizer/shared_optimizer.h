@@ -7,7 +7,7 @@
 
 #include "experiments/run/run.h"
 #include "runner/communicator/communicator.h"
-#include "runner/gradients/slices.h"
+#include "runner/gradients/sharded_reducer.h"
 #include "runner/optimizer/optimizer.h"
 
 namespace trainyard::runner {

@@ -11,8 +11,8 @@
 
 #include "experiments/run/run.h"
 #include "models/networks/network.h"
+#include "runner/data/dataset.h"
 #include "runner/data/sampler.h"
-#include "runner/data/split_data.h"
 #include "runner/optimizer/optimizer.h"
 
 namespace trainyard::runner {

@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "runner/communicator/c10d_work.h"
+#include "runner/communicator/process_groups.h"
 
 namespace trainyard::runner {
 

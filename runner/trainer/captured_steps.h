@@ -25,8 +25,8 @@
 
 #include "experiments/run/run.h"
 #include "runner/communicator/communicator.h"
-#include "runner/device/device_timeline.h"
-#include "runner/device/step_graph.h"
+#include "runner/device/gpu.h"
+#include "runner/device/step_times.h"
 
 namespace trainyard::runner {
 

@@ -41,24 +41,24 @@ at::Tensor gradient_of(const at::Tensor& input) {
   return input.grad().contiguous(input.suggest_memory_format());
 }
 
-// What a stage keeps of a micro-batch.
-struct Live {
-  networks::Activations inputs;
-  networks::Activations outputs;
-  networks::Activations gradients;  // of those outputs that have one
-  at::Tensor loss;
-};
-
-struct Expected {
-  Action action;
-  bool described;
-  IncomingMessage message;
-};
-
 }  // namespace
 
 // One go through the actions.
 class ExecutorRun {
+  // What a stage keeps of a micro-batch.
+  struct Live {
+    networks::Activations inputs;
+    networks::Activations outputs;
+    networks::Activations gradients;  // of those outputs that have one
+    at::Tensor loss;
+  };
+
+  struct Expected {
+    Action action;
+    bool described;
+    IncomingMessage message;
+  };
+
  public:
   ExecutorRun(Executor& executor, const StageWork& work, Reducer& reducer, StepTimes& times)
       : executor_(executor),

@@ -14,8 +14,8 @@
 
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
-#include "runner/data/batch.h"
-#include "runner/device/time_parts.h"
+#include "runner/data/dataset.h"
+#include "runner/device/step_times.h"
 #include "runner/gradients/reducer.h"
 #include "runner/schedule/schedule.h"
 #include "runner/trainer/stage_messages.h"

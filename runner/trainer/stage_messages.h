@@ -18,7 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "models/networks/layers.h"
+#include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
 
 namespace trainyard::runner {

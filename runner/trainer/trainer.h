@@ -11,19 +11,40 @@
 
 #include "experiments/run/run.h"
 #include "models/networks/network.h"
-#include "runner/data/epoch_order.h"
-#include "runner/data/metrics.h"
+#include "runner/data/dataset.h"
 #include "runner/data/sampler.h"
-#include "runner/data/split_data.h"
 #include "runner/data/task.h"
-#include "runner/device/time_parts.h"
+#include "runner/device/step_times.h"
+#include "runner/gradients/reducer.h"
 #include "runner/optimizer/loss_scale.h"
+#include "runner/optimizer/optimizer.h"
+#include "runner/schedule/schedule.h"
 #include "runner/trainer/captured_steps.h"
-#include "runner/trainer/connections.h"
 #include "runner/trainer/executor.h"
-#include "runner/trainer/rank_parts.h"
+#include "runner/trainer/mesh.h"
 
 namespace trainyard::runner {
+
+// What a rank trains with, as it follows from the run and the rank's place in the mesh.
+
+// The layers of its stage, on its device. UserError where the strategy does not fit the model.
+networks::Network build_stage(const experiments::Run& run, const models::InputShape& input,
+                              const Connections& ranks, at::ScalarType dtype);
+
+// From the gradients of `network` on each replica to its next parameters. Where replicas share memory, each
+// does so for its slices (runner/gradients/sharded_reducer.h). Collective.
+struct Update {
+  std::unique_ptr<Reducer> reducer;
+  std::unique_ptr<Optimizer> optimizer;
+};
+Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
+                   Communicator& replicas);
+
+int micro_batches_of(const experiments::Run& run);
+
+// How its stage trains in a step: as many turns as gradients accumulate over. And how it evaluates.
+std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks);
+std::vector<Action> forward_actions(const Connections& ranks, int micro_batches);
 
 class Trainer {
  public:

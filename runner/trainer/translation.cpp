@@ -7,8 +7,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "models/samples/vocabulary.h"
-#include "runner/data/bleu.h"
+#include "models/samples/tokenizer.h"
+#include "runner/data/task.h"
 
 namespace trainyard::runner {
 

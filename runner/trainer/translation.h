@@ -7,9 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runner/data/batch.h"
-#include "runner/data/metrics.h"
-#include "runner/data/split_data.h"
+#include "runner/data/dataset.h"
+#include "runner/data/task.h"
 
 namespace trainyard::runner {
 

@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
-#include "runner/device/process.h"
+#include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
 

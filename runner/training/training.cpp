@@ -6,22 +6,18 @@
 #include <ATen/Parallel.h>
 
 #include "base/error.h"
-#include "runner/data/epoch_order.h"
+#include "runner/data/sampler.h"
 #include "runner/device/device.h"
 #include "runner/device/device_use.h"
 #include "runner/device/gpu.h"
-#include "runner/device/out_of_memory.h"
 #include "runner/device/precision.h"
-#include "runner/device/process.h"
-#include "runner/optimizer/learning_rate.h"
-#include "runner/parity/parameter_check.h"
-#include "runner/parity/parity_gate.h"
-#include "runner/trainer/connections.h"
-#include "runner/trainer/strategy.h"
+#include "runner/device/rank_process.h"
+#include "runner/optimizer/optimizer.h"
+#include "runner/parity/parity_check.h"
+#include "runner/trainer/mesh.h"
 #include "runner/trainer/trainer.h"
 #include "runner/trainer/translation.h"
 #include "runner/training/checkpoints.h"
-#include "runner/training/weight_keeper.h"
 
 namespace trainyard::runner {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "experiments/protocol/launch.h"
-#include "runner/device/environment.h"
-#include "runner/trainer/connections.h"
+#include "runner/device/rank_process.h"
+#include "runner/trainer/mesh.h"
 #include "runner/training/rank_records.h"
 
 namespace trainyard::runner {

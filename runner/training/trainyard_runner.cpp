@@ -11,12 +11,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "runner/communicator/nccl_communicator.h"
 #include "runner/device/device.h"
-#include "runner/device/process.h"
-#include "runner/device/seat.h"
-#include "runner/device/versions.h"
+#include "runner/device/rank_process.h"
 #include "runner/training/rank_records.h"
 #include "runner/training/training.h"
 
@@ -46,12 +44,12 @@ Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 
 }
 
 [[noreturn]] void fail(const std::exception& error, runner::RankRecords* records) {
-  const std::string text = models::first_line(error.what());
+  const std::string text = first_line(error.what());
   std::cerr << "error: " << text << std::endl;
   try {
     if (records) records->failed(text);
   } catch (const std::exception& second) {
-    std::cerr << "error: could not record that: " << models::first_line(second.what()) << std::endl;
+    std::cerr << "error: could not record that: " << trainyard::first_line(second.what()) << std::endl;
   }
   leave(1);
 }

@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "base/printable.h"
-#include "runner/device/process.h"
+#include "base/text.h"
+#include "runner/device/rank_process.h"
 #include "runner/training/store.h"
 
 int main(int argc, char**) {
@@ -18,7 +18,7 @@ int main(int argc, char**) {
   try {
     trainyard::runner::serve_store(std::cout);
   } catch (const std::exception& error) {
-    std::cerr << "error: " << trainyard::models::first_line(error.what()) << std::endl;
+    std::cerr << "error: " << trainyard::first_line(error.what()) << std::endl;
     _exit(1);
   }
   _exit(0);

@@ -22,7 +22,7 @@ int found_under(std::string_view name, std::string_view expected) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::unshare(CLONE_NEWUTS) != 0 || ::sethostname(name.data(), name.size()) != 0) ::_exit(not_allowed);
-    ::_exit(models::host_name() == expected ? 0 : 1);
+    ::_exit(host_name() == expected ? 0 : 1);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

@@ -16,7 +16,7 @@ struct Fruit {
 constexpr std::array fruits{Fruit{"", 0}, Fruit{"cherry", 1}, Fruit{"apple", 0}};
 
 const Fruit& fruit_named(const std::string& name) {
-  return models::named_row(fruits, &Fruit::name, "fruit", name);
+  return named_row(fruits, &Fruit::name, "fruit", name);
 }
 
 }  // namespace
@@ -24,8 +24,8 @@ const Fruit& fruit_named(const std::string& name) {
 TEST_CASE("a row is found by its name, also by the empty one") {
   CHECK(&fruit_named("cherry") == &fruits[1]);
   CHECK(&fruit_named("") == &fruits[0]);
-  CHECK(models::row_or_null(fruits, &Fruit::name, "apple") == &fruits[2]);
-  CHECK(models::row_or_null(fruits, &Fruit::name, "appl") == nullptr);
+  CHECK(row_or_null(fruits, &Fruit::name, "apple") == &fruits[2]);
+  CHECK(row_or_null(fruits, &Fruit::name, "appl") == nullptr);
 }
 
 TEST_CASE("a name of no row is a user's error with the nearest name, else with all names that there are") {

@@ -1,9 +1,6 @@
-#include "base/nearest_name.h"
-
 #include <doctest/doctest.h>
 
-using trainyard::models::name_advice;
-using trainyard::models::nearest_name;
+#include "base/named_row.h"
 
 namespace {
 const std::vector<std::string> keys{"epochs", "batch", "learning_rate", "momentum", "seed"};

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-using namespace trainyard::models;
+using namespace trainyard;
 
 namespace {
 

@@ -1,8 +1,8 @@
-#include "base/printable.h"
-
 #include <doctest/doctest.h>
 
-using namespace trainyard::models;
+#include "base/text.h"
+
+using namespace trainyard;
 
 TEST_CASE("text without control characters is printed as it is, in any language") {
   for (const char* text : {"", "a b\tc\n", "é – 日本語 😀 ━━╸", "\"<b>' OR 1=1; $(rm -rf *)"})

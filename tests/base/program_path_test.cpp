@@ -1,14 +1,12 @@
-#include "base/program_path.h"
-
 #include <cstdlib>
 #include <fstream>
 
 #include <doctest/doctest.h>
 
+#include "base/host.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fs = std::filesystem;
-using trainyard::experiments::program_path;
 using trainyard::tests::ScratchFolder;
 
 namespace {

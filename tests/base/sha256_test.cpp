@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using trainyard::models::Sha256;
-using trainyard::models::sha256_hex;
+using trainyard::sha256_hex;
 
 TEST_CASE("the published examples of FIPS 180 hash as published") {
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/whole_file.h"
-#include "orchestrator/rank/client_command.h"
+#include "base/files.h"
+#include "orchestrator/rank/process.h"
 
 namespace trainyard::cluster {
 
@@ -112,12 +112,12 @@ RealSlurm::RealSlurm() {
                     "--log-file=" + munge + "/log", "--seed-file=" + munge + "/seed"},
                    "munged");
   if (!e2e::comes_true([&] { return fs::exists(munge + "/socket"); }))
-    throw std::runtime_error("munged: " + orchestrator::whole_file(folder_.path() / "munged.out"));
+    throw std::runtime_error("munged: " + whole_file(folder_.path() / "munged.out"));
   start_controller();
   for (const char* node : {"n1", "n2"}) nodes_.push_back(daemon({"slurmd", "-D", "-N", node}, node));
   if (!e2e::comes_true([&] { return client({"sinfo", "-h", "-N", "-o", "%T"}) == "idle\nidle\n"; }))
     throw std::runtime_error("Slurm does not start: " + client({"sinfo", "-N", "-l"}) +
-                             orchestrator::whole_file(folder_.path() / "controller.out"));
+                             whole_file(folder_.path() / "controller.out"));
 }
 
 RealSlurm::~RealSlurm() {
@@ -179,7 +179,7 @@ void RealSlurm::end_leftovers() const {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos || std::stoi(name) == ::getpid()) continue;
-    if (orchestrator::whole_file(entry.path() / "environ").find(wanted) != std::string::npos)
+    if (whole_file(entry.path() / "environ").find(wanted) != std::string::npos)
       ::kill(std::stoi(name), SIGKILL);
   }
 }

@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include "base/whole_file.h"
-#include "orchestrator/rank/client_command.h"
+#include "base/files.h"
+#include "orchestrator/rank/process.h"
 #include "tests/cluster/cluster_sweep.h"
 #include "tests/cluster/real_slurm.h"
 #include "tests/support/contains.h"
@@ -40,7 +40,7 @@ std::string records_below(const std::filesystem::path& yard) {
   std::error_code missing;
   for (auto entry = std::filesystem::recursive_directory_iterator(yard, missing);
        !missing && entry != std::filesystem::recursive_directory_iterator(); entry.increment(missing))
-    if (entry->path().filename() == "rank-0.records.jsonl") all += orchestrator::whole_file(entry->path());
+    if (entry->path().filename() == "rank-0.records.jsonl") all += whole_file(entry->path());
   return all;
 }
 

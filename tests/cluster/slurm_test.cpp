@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "orchestrator/rank/client_command.h"
+#include "orchestrator/rank/process.h"
 #include "tests/cluster/cluster_sweep.h"
 #include "tests/cluster/real_slurm.h"
 #include "tests/support/contains.h"

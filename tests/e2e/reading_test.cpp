@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tests/e2e/support/program.h"
 #include "tests/e2e/support/shell_arm.h"
 #include "tests/e2e/support/terminal.h"
@@ -107,7 +107,7 @@ TEST_CASE("on a terminal of 80 columns compare and plan have no wider line") {
     for (std::string line; std::getline(lines, line);) {
       if (line.ends_with("\r")) line.pop_back();
       if (contains(line, "yard")) continue;  // names a folder
-      CHECK_MESSAGE(models::columns(line) <= 80, line);
+      CHECK_MESSAGE(trainyard::columns(line) <= 80, line);
     }
   }
 }

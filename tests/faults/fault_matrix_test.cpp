@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "db/ingest/maintenance.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "tests/faults/faulty_sweep.h"
 
 using namespace trainyard;

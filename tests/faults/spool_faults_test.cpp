@@ -7,9 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
-#include "db/ingest/replay.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "tests/faults/faulty_sweep.h"
 
 using namespace trainyard;

@@ -1,6 +1,6 @@
 // Any bytes as a file of CIFAR-10's binary format.
 #include "base/error.h"
-#include "models/readers/cifar10_reader.h"
+#include "models/readers/image_readers.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

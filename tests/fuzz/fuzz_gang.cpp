@@ -1,6 +1,6 @@
 // Any bytes as each of the files by which the orchestrator and tasks on other hosts speak: read, or nothing
 // there; whatever else is thrown is a finding.
-#include "orchestrator/rank/gang_file.h"
+#include "orchestrator/rank/rank_group_files.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

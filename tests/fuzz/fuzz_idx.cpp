@@ -1,7 +1,7 @@
 // Any bytes as a file of images and one of labels in the IDX format: as many labels as images, or one line
 // that says what is wrong.
 #include "base/error.h"
-#include "models/readers/idx_reader.h"
+#include "models/readers/image_readers.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

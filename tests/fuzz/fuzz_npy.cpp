@@ -1,6 +1,6 @@
 // Any bytes as a NumPy array: as many bytes as its shape says, or one line that says what is wrong.
 #include "base/error.h"
-#include "models/readers/npy_reader.h"
+#include "models/readers/image_folder.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -1,8 +1,8 @@
 // Any bytes as a text file, plain or gzip: UTF-8 that can be cut into tokens, or one line that says what is
 // wrong.
 #include "base/error.h"
-#include "models/readers/text_file.h"
-#include "models/samples/tokens.h"
+#include "models/readers/data_file.h"
+#include "models/samples/tokenizer.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -8,6 +8,7 @@
 #include "tests/models/chains.h"
 #include "tests/support/data_folder.h"
 
+using namespace trainyard;
 using namespace trainyard::models;
 using namespace trainyard::tests;
 

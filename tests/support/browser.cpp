@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/program_path.h"
+#include "base/host.h"
 #include "tests/support/patience.h"
 
 namespace trainyard::tests {
@@ -42,7 +42,7 @@ std::string from_base64(const std::string& text) {
 
 std::string find_chromium() {
   for (const char* name : {"chromium-headless-shell", "chromium", "google-chrome"})
-    if (const auto program = experiments::program_path(name, "/")) return program->string();
+    if (const auto program = program_path(name, "/")) return program->string();
   return "";
 }
 

@@ -10,8 +10,7 @@
 
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
-#include "db/ingest/replay.h"
-#include "db/queries/export.h"
+#include "db/queries/select.h"
 #include "tests/db/support/yard.h"
 
 using namespace trainyard;

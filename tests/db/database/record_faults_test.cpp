@@ -6,7 +6,7 @@
 #include "db/ingest/attempt_fault.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
-#include "db/queries/resumable.h"
+#include "db/queries/evidence.h"
 #include "tests/db/support/checked_yard.h"
 #include "tests/support/contains.h"
 

@@ -12,9 +12,7 @@
 
 #include "base/error.h"
 #include "db/database/schema.h"
-#include "db/ingest/file_system.h"
 #include "db/ingest/ingest.h"
-#include "db/ingest/replay.h"
 #include "db/queries/queries.h"
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"

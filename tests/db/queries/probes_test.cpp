@@ -1,9 +1,8 @@
 // What a `probe` record becomes, and what reports and plans are told of it.
-#include "db/queries/probes.h"
-
 #include <doctest/doctest.h>
 
 #include "db/ingest/ingest.h"
+#include "db/queries/evidence.h"
 #include "tests/db/support/yard.h"
 
 using namespace trainyard;

@@ -3,7 +3,6 @@
 
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
-#include "db/queries/resumable.h"
 #include "tests/db/support/checked_yard.h"
 
 using namespace trainyard;

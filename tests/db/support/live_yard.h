@@ -10,7 +10,7 @@
 
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "tests/db/support/yard.h"
 
 namespace trainyard::db::testing {

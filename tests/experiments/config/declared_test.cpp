@@ -49,8 +49,8 @@ TEST_CASE("a declared model has its title, and its parameters are axes and place
   CHECK(run.model == "char-gpt");
   CHECK(run.data.dataset == "my-captions");
   CHECK(run.strategy.command.at(1) == "char-gpt/my-captions/128/0.1");
-  CHECK(run.hyperparameters.at("init") == models::Value(std::string("xavier")));
-  CHECK(run.hyperparameters.at("heads") == models::Value(std::vector<std::int64_t>{2, 4}));
+  CHECK(run.hyperparameters.at("init") == Value(std::string("xavier")));
+  CHECK(run.hyperparameters.at("heads") == Value(std::vector<std::int64_t>{2, 4}));
   CHECK(run.declared.model_title == "Character GPT");
   CHECK(run.declared.dataset_title == "My captions");
   CHECK(run.declared.task.empty());
@@ -62,16 +62,16 @@ TEST_CASE("a declared model has its title, and its parameters are axes and place
 TEST_CASE("parameters of a declared model stand in [defaults], [[include]], --set and --where") {
   const std::string with_defaults = "[defaults]\nwidth = 32\n";
   CHECK(resolved_file(file_declaring("", own_gpt + with_defaults)).runs.at(0).hyperparameters.at("width") ==
-        models::Value(std::int64_t{32}));
+        Value(std::int64_t{32}));
   const auto more = resolved_file(file_declaring("", own_gpt + "[[include]]\nwidth = 256\n"));
   REQUIRE(more.runs.size() == 2);
-  CHECK(more.runs.at(1).hyperparameters.at("width") == models::Value(std::int64_t{256}));
+  CHECK(more.runs.at(1).hyperparameters.at("width") == Value(std::int64_t{256}));
   const std::string axis = file_declaring("width = [64, 128]\n", own_gpt);
   CHECK(resolved_file(axis, {.set = {}, .where = {"width=128"}}).runs.size() == 1);
   const auto set = resolved_file(axis, {.set = {"width=512", "dropout=0"}, .where = {}});
   REQUIRE(set.runs.size() == 1);
-  CHECK(set.runs.at(0).hyperparameters.at("width") == models::Value(std::int64_t{512}));
-  CHECK(set.runs.at(0).hyperparameters.at("dropout") == models::Value(0.0));
+  CHECK(set.runs.at(0).hyperparameters.at("width") == Value(std::int64_t{512}));
+  CHECK(set.runs.at(0).hyperparameters.at("dropout") == Value(0.0));
   CHECK(problems_in(axis, {.set = {"width=wide"}, .where = {}}).find("width must be an integer") !=
         std::string::npos);
 }

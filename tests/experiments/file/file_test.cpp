@@ -26,7 +26,7 @@ TEST_CASE("the smallest file is one run with every default") {
   CHECK(run.data.dataset == "mnist");
   CHECK(run.data.split == std::array{0.8, 0.1, 0.1});
   CHECK_FALSE(run.data.train_samples.has_value());
-  CHECK(run.hyperparameters.at("hidden") == models::Value(std::vector<std::int64_t>{250, 100}));
+  CHECK(run.hyperparameters.at("hidden") == Value(std::vector<std::int64_t>{250, 100}));
   CHECK_FALSE(experiment.machine.devices.has_value());
   CHECK(experiment.machine.exclusive_host);
   CHECK(experiment.compare.empty());

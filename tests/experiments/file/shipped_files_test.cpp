@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/file/template.h"
+#include "experiments/file/file.h"
 #include "tests/experiments/file/loading.h"
 
 using namespace trainyard;

@@ -1,7 +1,7 @@
 // Wrong experiment files: each kind with the exact line that a person sees.
 #include <doctest/doctest.h>
 
-#include "base/nearest_name.h"
+#include "base/named_row.h"
 #include "experiments/config/toml_tree.h"
 #include "experiments/matrix/expand.h"
 #include "models/catalogue.h"
@@ -89,7 +89,7 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
        "[matrix], "
        "for models that have it"},
       {start + "[model.resnet]", "f.toml:4:8: error: there is no model \"resnet\"" +
-                                     models::name_advice("resnet", models::model_names()) +
+                                     name_advice("resnet", models::model_names()) +
                                      "; a model of your own needs a title"},
       {start + "[model.nlp]", "f.toml:4:8: error: there is no model \"nlp\"; did you mean \"mlp\"?"},
       {start + "[model.mlp]\n\"a\\nb\" = 1",

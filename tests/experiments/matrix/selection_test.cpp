@@ -75,7 +75,7 @@ TEST_CASE("--set takes values as TOML, bare words as text; the last of one key c
       loaded(sweep, {.set = {"optimizer=adam", "optimizer=\"sgd\"", "hidden=[8]"}, .where = {}});
   for (const Run& run : experiment.runs) {
     CHECK(run.optimizer.kind == "sgd");
-    CHECK(run.hyperparameters.at("hidden") == models::Value(std::vector<std::int64_t>{8}));
+    CHECK(run.hyperparameters.at("hidden") == Value(std::vector<std::int64_t>{8}));
   }
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("a changed run has the key that it has in the whole sweep") {
   std::set<std::string> keys;
   for (const Run& run : loaded(sweep).runs) keys.insert(run_key(run));
   for (const Run& run : set("seed=2").runs)
-    if (run.axes.at("batch") != models::Value(std::int64_t{32})) CHECK(keys.contains(run_key(run)));
+    if (run.axes.at("batch") != Value(std::int64_t{32})) CHECK(keys.contains(run_key(run)));
 }
 
 TEST_CASE("--where keeps runs of which all names have one of their values") {

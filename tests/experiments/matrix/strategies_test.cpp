@@ -120,7 +120,7 @@ TEST_CASE("a batch per replica grows with the replicas, a global one does not") 
   CHECK(unfair.runs[1].global_batch == 128);
   CHECK(effective_learning_rate(unfair.runs[0]) == 0.1);
   CHECK(effective_learning_rate(unfair.runs[1]) == 0.2);
-  CHECK(values_by_name(unfair.runs[1]).at("batch") == models::Value(std::string("64 per replica")));
+  CHECK(values_by_name(unfair.runs[1]).at("batch") == Value(std::string("64 per replica")));
   const Experiment fair = loaded(both + "batch = 64\n");
   CHECK(fair.runs[1].global_batch == 64);
   CHECK(effective_learning_rate(fair.runs[1]) == 0.1);
@@ -172,8 +172,8 @@ stage_split = [2, 4]
   CHECK(run_key(experiment.runs[1]) != key);  // the data's fingerprint
   CHECK(stages_text(experiment.runs[0]) == "0-2 | 3-5 (88.3 + 11.7 % of the counted cost)");
   const auto values = values_by_name(experiment.runs[0]);
-  CHECK(values.at("stage_split") == models::Value(std::string("auto")));
-  CHECK(values.at("boundaries") == models::Value(Boundaries{3}));
+  CHECK(values.at("stage_split") == Value(std::string("auto")));
+  CHECK(values.at("boundaries") == Value(Boundaries{3}));
 }
 
 // Of 240 words: 241 vectors of 300 floats, a byte like 4 operations; of the last layer 300×2 multiply-adds.

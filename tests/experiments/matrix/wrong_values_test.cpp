@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "base/joined.h"
+#include "base/text.h"
 #include "experiments/config/machine_keys.h"
-#include "experiments/matrix/check_run.h"
+#include "experiments/matrix/resolve_run.h"
 #include "models/catalogue.h"
 #include "tests/experiments/file/loading.h"
 
@@ -149,9 +149,9 @@ TEST_CASE("a value of an added row that is wrong is not missing too, nor is the 
        "f.toml:6:8: error: seed must be an integer >= 0, is -1"},
       {start + "[[include]]\nepochs = 0",
        "f.toml:5:10: error: epochs must be an integer in [1, 1000000], is 0"},
-      {name + "[[include]]\nmodel = \"lenet\"\nseed = 1",
-       "f.toml:3:9: error: model must be one of \"" + models::joined(models::model_names(), {}, "\", \"") +
-           "\", is \"lenet\""},
+      {name + "[[include]]\nmodel = \"lenet\"\nseed = 1", "f.toml:3:9: error: model must be one of \"" +
+                                                              joined(models::model_names(), {}, "\", \"") +
+                                                              "\", is \"lenet\""},
       {seeds + "[[include]]\nmodel = \"cnn\"\nepochs = 0",
        "f.toml:5:1: error: [[include]] does not say which seed, and the matrix has 2\n"
        "f.toml:7:10: error: epochs must be an integer in [1, 1000000], is 0"},

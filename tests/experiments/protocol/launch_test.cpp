@@ -9,10 +9,9 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "experiments/design/compare.h"
-#include "experiments/design/expect.h"
+#include "experiments/design/experiment.h"
 #include "experiments/protocol/progress.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "tests/support/scratch_folder.h"
 
 using namespace trainyard;

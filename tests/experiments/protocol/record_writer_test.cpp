@@ -1,6 +1,4 @@
 // Records: append.
-#include "experiments/protocol/record_writer.h"
-
 #include <sstream>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,4 @@
 // Times as records say them.
-#include "experiments/protocol/utc_time.h"
-
 #include <regex>
 #include <string>
 #include <utility>

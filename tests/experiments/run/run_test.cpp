@@ -60,15 +60,15 @@ TEST_CASE("JSON that lacks a member of a run, or has another type there, is an i
 }
 
 TEST_CASE("values of every type come back from JSON") {
-  const std::vector<models::Value> values{true,
-                                          std::int64_t{-3},
-                                          2.0,
-                                          0.1,
-                                          std::string("a\"b"),
-                                          std::vector<std::int64_t>{1, 2},
-                                          std::vector<double>{1.0, 0.5},
-                                          std::vector<std::int64_t>{}};
-  for (const models::Value& value : values)
+  const std::vector<Value> values{true,
+                                  std::int64_t{-3},
+                                  2.0,
+                                  0.1,
+                                  std::string("a\"b"),
+                                  std::vector<std::int64_t>{1, 2},
+                                  std::vector<double>{1.0, 0.5},
+                                  std::vector<std::int64_t>{}};
+  for (const Value& value : values)
     CHECK(value_from_json(nlohmann::json::parse(to_json(value).dump())) == value);
   CHECK_THROWS_AS(value_from_json(nlohmann::json::parse("9223372036854775808")), InternalError);
   CHECK_THROWS_AS(value_from_json(nlohmann::json::parse("[1, 9223372036854775808]")), InternalError);
@@ -83,15 +83,15 @@ TEST_CASE("a label names model, strategy and seed, then every further axis") {
 
 TEST_CASE("every resolved value has its name") {
   const auto values = values_by_name(cnn_ddp());
-  CHECK(values.at("model") == models::Value(std::string("cnn")));
-  CHECK(values.at("strategy") == models::Value(std::string("ddp")));
-  CHECK(values.at("dataset") == models::Value(std::string("mnist")));
-  CHECK(values.at("replicas") == models::Value(std::int64_t{2}));
-  CHECK(values.at("channels") == models::Value(std::vector<std::int64_t>{16, 32}));
-  CHECK(values.at("data_split") == models::Value(std::vector<double>{0.6, 0.2, 0.2}));
-  CHECK(values.at("train_samples") == models::Value(std::int64_t{2000}));
-  CHECK(values.at("threads") == models::Value(std::int64_t{2}));
-  CHECK(values.at("learning_rate") == models::Value(0.001));
+  CHECK(values.at("model") == Value(std::string("cnn")));
+  CHECK(values.at("strategy") == Value(std::string("ddp")));
+  CHECK(values.at("dataset") == Value(std::string("mnist")));
+  CHECK(values.at("replicas") == Value(std::int64_t{2}));
+  CHECK(values.at("channels") == Value(std::vector<std::int64_t>{16, 32}));
+  CHECK(values.at("data_split") == Value(std::vector<double>{0.6, 0.2, 0.2}));
+  CHECK(values.at("train_samples") == Value(std::int64_t{2000}));
+  CHECK(values.at("threads") == Value(std::int64_t{2}));
+  CHECK(values.at("learning_rate") == Value(0.001));
   CHECK(values.count("momentum") == 0);  // adam has none
   CHECK(values_by_name(mlp_single()).count("train_samples") == 0);
 }

@@ -1,5 +1,3 @@
-#include "models/datasets/content_cache.h"
-
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -8,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "models/datasets/text_data.h"
 #include "tests/support/data_folder.h"
 
 using namespace trainyard::models;

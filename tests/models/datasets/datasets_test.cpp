@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "models/readers/cifar10_reader.h"
+#include "models/readers/image_readers.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
 

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "models/datasets/digit_strokes.h"
 
+using namespace trainyard;
 using namespace trainyard::models;
 
 namespace {

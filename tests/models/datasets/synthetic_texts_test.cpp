@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "models/samples/tokens.h"
+#include "models/samples/tokenizer.h"
 
 using namespace trainyard::models;
 

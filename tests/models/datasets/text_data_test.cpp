@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "models/samples/raw_texts.h"
-#include "models/samples/vocabulary.h"
+#include "models/samples/samples.h"
+#include "models/samples/tokenizer.h"
 #include "tests/support/data_folder.h"
 
 using namespace trainyard::models;

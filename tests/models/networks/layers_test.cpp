@@ -1,6 +1,4 @@
 // Single layers: their first weights, dropout, batch normalisation, text.
-#include "models/networks/layers.h"
-
 #include <cmath>
 
 #include <torch/csrc/autograd/variable.h>
@@ -8,8 +6,8 @@
 #include "base/error.h"
 #include "models/chain.h"
 #include "models/networks/dropout.h"
-#include "models/networks/mean_of_rows.h"
-#include "models/networks/transposed_convolution.h"
+#include "models/networks/layer_kernels.h"
+#include "models/networks/network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

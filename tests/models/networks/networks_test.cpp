@@ -5,7 +5,7 @@
 #include "models/catalogue.h"
 #include "models/networks/network.h"
 #include "models/networks/random_stream.h"
-#include "models/samples/vocabulary.h"
+#include "models/samples/tokenizer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

@@ -1,7 +1,6 @@
-#include "models/readers/idx_reader.h"
-
 #include <doctest/doctest.h>
 
+#include "models/readers/image_readers.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
 

@@ -4,12 +4,12 @@
 
 #include <doctest/doctest.h>
 
-#include "models/readers/npy_reader.h"
 #include "tests/models/readers/pictures.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/without_rights.h"
 
+using namespace trainyard;
 using namespace trainyard::models;
 using namespace trainyard::tests;
 

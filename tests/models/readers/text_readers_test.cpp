@@ -1,10 +1,11 @@
+#include "models/readers/text_readers.h"
+
 #include <doctest/doctest.h>
 
-#include "models/readers/imdb_reader.h"
-#include "models/readers/multi30k_reader.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
 
+using namespace trainyard;
 using namespace trainyard::models;
 using namespace trainyard::tests;
 

@@ -1,6 +1,6 @@
-#include "models/samples/data_profile.h"
-
 #include <doctest/doctest.h>
+
+#include "models/samples/samples.h"
 
 using namespace trainyard::models;
 

@@ -1,8 +1,7 @@
-#include "models/samples/tokens.h"
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "models/samples/tokenizer.h"
 
 using namespace trainyard::models;
 

@@ -1,9 +1,7 @@
-#include "models/samples/vocabulary.h"
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "models/samples/tokens.h"
+#include "models/samples/tokenizer.h"
 
 using namespace trainyard::models;
 

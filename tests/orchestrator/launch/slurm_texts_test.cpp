@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "orchestrator/launch/slurm_jobs.h"
 #include "orchestrator/launch/slurm_launcher.h"
-#include "orchestrator/launch/slurm_queue.h"
-#include "orchestrator/rank/rank_task.h"
+#include "orchestrator/rank/rank_agent.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;

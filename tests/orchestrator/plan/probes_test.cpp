@@ -1,11 +1,10 @@
 // Which runs the parity gate is asked for.
-#include "db/queries/probes.h"
-
 #include <doctest/doctest.h>
 
+#include "db/queries/evidence.h"
 #include "experiments/protocol/launch.h"
-#include "experiments/protocol/record_writer.h"
-#include "orchestrator/plan/probes.h"
+#include "experiments/protocol/record.h"
+#include "orchestrator/plan/plan.h"
 #include "tests/orchestrator/support/sweep_bench.h"
 
 using namespace trainyard;

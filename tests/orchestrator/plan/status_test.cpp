@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "orchestrator/plan/status_text.h"
-#include "orchestrator/plan/time_left.h"
+#include "orchestrator/plan/progress_bars.h"
 #include "tests/orchestrator/support/sweep_bench.h"
 
 using namespace trainyard;

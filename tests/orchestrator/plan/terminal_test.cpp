@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/printable.h"
+#include "base/text.h"
+#include "orchestrator/plan/progress_bars.h"
 #include "orchestrator/plan/status.h"
-#include "orchestrator/plan/terminal_view.h"
 #include "tests/orchestrator/support/sweep_bench.h"
 
 using namespace trainyard;
@@ -44,7 +44,7 @@ TEST_CASE("a bar fills by half columns and is as wide as asked") {
   CHECK(bar(0.625, 4, false) == "━━╸─");
   CHECK(bar(1, 4, false) == "━━━━");
   CHECK(bar(7, 4, false) == "━━━━");
-  CHECK(models::columns(bar(0.3, 17, true)) == 17);
+  CHECK(trainyard::columns(bar(0.3, 17, true)) == 17);
 }
 
 TEST_CASE("a frame shows epoch, step, loss, accuracy, rate and time left of the run, and the sweep below") {
@@ -67,13 +67,13 @@ TEST_CASE("colours change no column") {
   REQUIRE(coloured.size() == plain.size());
   for (std::size_t i = 0; i < plain.size(); ++i) {
     CHECK(coloured[i].find("\033[") != std::string::npos);
-    CHECK(models::columns(coloured[i]) == models::columns(plain[i]));
+    CHECK(trainyard::columns(coloured[i]) == trainyard::columns(plain[i]));
   }
 }
 
 TEST_CASE("no line is wider than the terminal; the least important parts go first") {
   for (std::size_t width = 1; width <= 130; ++width)
-    for (const auto& line : draw(view(), width, true)) CHECK(models::columns(line) <= width);
+    for (const auto& line : draw(view(), width, true)) CHECK(trainyard::columns(line) <= width);
   const auto narrow = draw(view(), 60, false)[0];
   CHECK(narrow.find("step  7/16") != std::string::npos);
   CHECK(narrow.find("steps/s") == std::string::npos);

@@ -31,7 +31,7 @@
 
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/progress.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "tests/faults/fault_layer.h"
 #include "tests/orchestrator/support/fake_training.h"
 

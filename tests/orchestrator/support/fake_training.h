@@ -7,7 +7,7 @@
 #include <string>
 
 #include "experiments/protocol/launch.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 
 namespace trainyard::fake {
 

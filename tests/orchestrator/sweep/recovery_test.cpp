@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "db/database/database.h"
-#include "db/ingest/replay.h"
+#include "db/ingest/ingest.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
-#include "experiments/protocol/record_writer.h"
 #include "orchestrator/rank/leftovers.h"
 #include "tests/orchestrator/support/sweep_bench.h"
 #include "tests/support/contains.h"

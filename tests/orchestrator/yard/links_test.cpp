@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/progress.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "orchestrator/plan/resume_point.h"
 #include "tests/orchestrator/support/sweep_bench.h"
 #include "tests/support/contains.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "orchestrator/rank/store.h"
+#include "orchestrator/rank/rendezvous.h"
 #include "orchestrator/sweep/collector.h"
 #include "orchestrator/yard/spool_tail.h"
 #include "tests/orchestrator/support/sweep_bench.h"

@@ -1,12 +1,9 @@
 // Any axis can be compared; parameter studies are shown in percent of their benchmark.
-#include "reports/content/benchmark_table.h"
-
 #include <doctest/doctest.h>
 
 #include "reports/content/paper_tables.h"
-#include "reports/report/markdown_report.h"
 #include "reports/report/page.h"
-#include "reports/report/terminal_table.h"
+#include "reports/report/report.h"
 #include "tests/reports/support/invented.h"
 
 namespace trainyard::reports {

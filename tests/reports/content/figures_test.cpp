@@ -7,10 +7,10 @@
 
 #include "reports/content/content.h"
 #include "reports/content/scaling.h"
-#include "reports/draw/line_layout.h"
+#include "reports/draw/line_drawing.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
-#include "reports/format/table_text.h"
+#include "reports/format/table.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"
 

@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include "reports/draw/text_width.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {

@@ -8,7 +8,7 @@
 
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
-#include "reports/format/table_text.h"
+#include "reports/format/table.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"

@@ -9,12 +9,12 @@
 #include <doctest/doctest.h>
 #include <librsvg/rsvg.h>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "reports/content/curves.h"
 #include "reports/draw/assets.h"
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
-#include "reports/report/terminal_table.h"
+#include "reports/report/report.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"
 
@@ -195,7 +195,7 @@ TEST_CASE("the terminal table fits the terminal, and in a file no name is cut") 
   const ReportData data = invented({.models = {"mlp", long_name}, .strategies = {"single", "ddp", "mp-ddp"}});
   for (const std::size_t width : {80, 100, 40}) {
     std::istringstream lines(terminal_table(compose(data), width));
-    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(models::columns(line) <= width, line);
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(trainyard::columns(line) <= width, line);
   }
   const std::string text = terminal_table(compose(data));
   for (const char* row :

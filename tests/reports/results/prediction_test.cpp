@@ -194,9 +194,8 @@ TEST_CASE("arms are told apart by all that the matrix varies, and come by model,
       for (MeasuredRun run : {two_replicas(0), single()}) {
         run.run.model = model;
         run.run.global_batch = batch;
-        run.run.axes = {{"model", models::Value(std::string(model))},
-                        {"batch", models::Value(batch)},
-                        {"seed", models::Value(std::int64_t{0})}};
+        run.run.axes = {
+            {"model", Value(std::string(model))}, {"batch", Value(batch)}, {"seed", Value(std::int64_t{0})}};
         runs.push_back(run);
       }
     }

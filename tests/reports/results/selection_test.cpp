@@ -1,6 +1,4 @@
 // Reports of a part of the runs, and of several experiments.
-#include "reports/results/selection.h"
-
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -8,6 +6,7 @@
 #include "base/error.h"
 #include "reports/content/content.h"
 #include "reports/report/page.h"
+#include "reports/results/report_data.h"
 #include "tests/reports/support/invented.h"
 
 namespace trainyard::reports {

@@ -1,11 +1,9 @@
 // Planning values against published ones and against SciPy.
-#include "reports/statistics/planning.h"
-
 #include <cmath>
 
 #include <doctest/doctest.h>
 
-#include "reports/statistics/outlook.h"
+#include "reports/statistics/power_analysis.h"
 
 namespace trainyard::reports {
 namespace {

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "reports/content/content.h"
-#include "reports/results/health.h"
+#include "reports/results/sanity_checks.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"
 

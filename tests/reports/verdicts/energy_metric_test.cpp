@@ -6,8 +6,8 @@
 
 #include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
-#include "reports/report/markdown_report.h"
 #include "reports/report/page.h"
+#include "reports/report/report.h"
 #include "tests/reports/support/invented.h"
 #include "tests/reports/support/judged.h"
 #include "tests/support/contains.h"

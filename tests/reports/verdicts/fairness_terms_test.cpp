@@ -8,11 +8,10 @@
 
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
-#include "reports/format/table_text.h"
-#include "reports/report/markdown_report.h"
+#include "reports/format/table.h"
 #include "reports/report/page.h"
-#include "reports/report/terminal_table.h"
-#include "reports/verdicts/verdict_records.h"
+#include "reports/report/report.h"
+#include "reports/verdicts/verdict_text.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"
 

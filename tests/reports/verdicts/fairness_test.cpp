@@ -9,10 +9,9 @@
 
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
-#include "reports/report/markdown_report.h"
-#include "reports/report/terminal_table.h"
-#include "reports/results/health.h"
-#include "reports/results/selection.h"
+#include "reports/report/report.h"
+#include "reports/results/report_data.h"
+#include "reports/results/sanity_checks.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"
 

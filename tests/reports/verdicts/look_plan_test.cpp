@@ -1,13 +1,12 @@
 // Looks from the journal: which sets of seeds were planned, by which rules, and what a verdict makes of them.
-#include "reports/verdicts/look_plan.h"
-
 #include <cmath>
 
 #include <doctest/doctest.h>
 
 #include "reports/content/content.h"
-#include "reports/report/markdown_report.h"
 #include "reports/report/page.h"
+#include "reports/report/report.h"
+#include "reports/verdicts/interim_analyses.h"
 #include "reports/verdicts/verdict.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"

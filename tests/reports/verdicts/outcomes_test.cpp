@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "reports/verdicts/verdict_records.h"
+#include "reports/verdicts/verdict_text.h"
 #include "tests/reports/support/judged.h"
 
 namespace trainyard::reports {

@@ -7,8 +7,8 @@
 
 #include "reports/draw/svg.h"
 #include "reports/format/number_text.h"
-#include "reports/report/markdown_report.h"
 #include "reports/report/page.h"
+#include "reports/report/report.h"
 #include "reports/verdicts/verdict_text.h"
 #include "tests/reports/support/invented.h"
 #include "tests/support/contains.h"

@@ -1,9 +1,8 @@
 // Groups without tags as a communicator: what NCCL's are used for, with groups of Gloo in their place.
-#include "runner/communicator/device_groups.h"
-
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "runner/communicator/process_groups.h"
 #include "tests/runner/communicator/transports.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 

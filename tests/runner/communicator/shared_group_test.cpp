@@ -1,7 +1,5 @@
 // Ranks that wait for one another in shared memory, in the moment in which one of them leaves or runs out of
 // time.
-#include "runner/communicator/shared_group.h"
-
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "runner/communicator/communicator.h"
+#include "runner/communicator/shared_memory.h"
 #include "tests/runner/communicator/transports.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 

@@ -8,11 +8,11 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "runner/communicator/device_groups.h"
+#include "runner/communicator/communicator.h"
 #include "runner/communicator/gloo_communicator.h"
-#include "runner/communicator/host_copies.h"
+#include "runner/communicator/process_groups.h"
 #include "runner/communicator/shared_memory_communicator.h"
-#include "runner/device/process.h"
+#include "runner/device/rank_process.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace trainyard::runner::testing {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runner/communicator/communicator.h"
-#include "runner/communicator/rank_group.h"
 
 namespace trainyard::runner::testing {
 

@@ -1,9 +1,7 @@
-#include "runner/data/augmentation.h"
-
 #include <variant>
 
 #include "base/error.h"
-#include "runner/data/image_split.h"
+#include "runner/data/image_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 

@@ -1,11 +1,10 @@
-#include "runner/data/epoch_order.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <variant>
 
-#include "runner/data/text_split.h"
+#include "runner/data/sampler.h"
+#include "runner/data/text_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

@@ -1,7 +1,6 @@
-#include "runner/data/image_split.h"
-
 #include <cmath>
 
+#include "runner/data/image_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 using namespace trainyard;

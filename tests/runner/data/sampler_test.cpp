@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runner/data/epoch_order.h"
-#include "runner/data/text_split.h"
+#include "runner/data/text_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

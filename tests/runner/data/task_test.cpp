@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 #include "models/networks/network.h"
-#include "runner/data/metrics.h"
-#include "runner/data/right_answers.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

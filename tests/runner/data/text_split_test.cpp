@@ -1,6 +1,5 @@
-#include "runner/data/text_split.h"
-
 #include "base/error.h"
+#include "runner/data/text_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

@@ -1,8 +1,7 @@
 // Where a device's seconds went, by a clock that stands still unless a test moves it.
-#include "runner/device/device_timeline.h"
-
 #include <vector>
 
+#include "runner/device/step_times.h"
 #include "runner/trainer/captured_steps.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_mark.h"

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 
-#include "runner/device/gpu_energy.h"
 #include "runner/training/rank_records.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runner/device/device.h"
-#include "runner/training/seen_sums.h"
+#include "runner/training/rank_records.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"

@@ -1,6 +1,5 @@
 // What is said when there is no memory left.
-#include "runner/device/out_of_memory.h"
-
+#include "runner/device/device.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 

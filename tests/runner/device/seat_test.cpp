@@ -1,6 +1,4 @@
 // Which device a rank computes on, and by what ranks talk that sit so.
-#include "runner/device/seat.h"
-
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
@@ -13,9 +11,10 @@
 #include "base/error.h"
 #include "runner/communicator/nccl_communicator.h"
 #include "runner/communicator/nccl_settings.h"
+#include "runner/device/device.h"
 #include "runner/device/gpu.h"
-#include "runner/device/process.h"
-#include "runner/trainer/connections.h"
+#include "runner/device/rank_process.h"
+#include "runner/trainer/mesh.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 

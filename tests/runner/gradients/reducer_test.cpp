@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "runner/parity/parameter_check.h"
+#include "runner/parity/parity_check.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 

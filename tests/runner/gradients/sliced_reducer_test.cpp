@@ -1,12 +1,11 @@
 // Each replica's sums of its slices are what an all-reduce of all gradients gives there.
-#include "runner/gradients/sliced_reducer.h"
-
 #include <algorithm>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "runner/gradients/row_gradient.h"
+#include "runner/gradients/sharded_reducer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "runner/gradients/clipping.h"
-#include "runner/optimizer/learning_rate.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

@@ -1,7 +1,5 @@
 // The parity gate: arms that train what they claim pass it, an arm whose gradients are not synchronised does
 // not, and what follows is the same training with and without it.
-#include "runner/parity/parity_gate.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,9 +10,9 @@
 #include <ATen/ATen.h>
 
 #include "experiments/protocol/record.h"
-#include "experiments/protocol/record_writer.h"
 #include "models/catalogue.h"
-#include "runner/training/weight_keeper.h"
+#include "runner/parity/parity_check.h"
+#include "runner/training/checkpoints.h"
 #include "tests/runner/parity/unsynchronised.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"

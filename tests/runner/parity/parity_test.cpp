@@ -9,7 +9,7 @@
 
 #include "models/catalogue.h"
 #include "runner/gradients/row_gradient.h"
-#include "runner/parity/parameter_check.h"
+#include "runner/parity/parity_check.h"
 #include "runner/parity/virtual_mesh.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"

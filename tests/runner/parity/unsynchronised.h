@@ -1,7 +1,7 @@
 // Ranks that do not synchronise their gradients: what the published CNN under DDP looked like from outside.
 #pragma once
 
-#include "runner/trainer/connections.h"
+#include "runner/trainer/mesh.h"
 
 namespace trainyard::runner::testing {
 

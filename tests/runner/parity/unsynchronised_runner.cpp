@@ -4,9 +4,8 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
-#include "runner/device/process.h"
-#include "runner/device/versions.h"
-#include "runner/trainer/strategy.h"
+#include "runner/device/rank_process.h"
+#include "runner/trainer/mesh.h"
 #include "runner/training/training.h"
 #include "tests/runner/parity/unsynchronised.h"
 

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "runner/schedule/schedule_simulator.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Marks of a clock that a test moves.
 #pragma once
 
-#include "runner/device/device_timeline.h"
+#include "runner/device/step_times.h"
 
 namespace trainyard::runner::testing {
 

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "experiments/protocol/record.h"
-#include "experiments/protocol/record_writer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "models/catalogue.h"
-#include "models/samples/vocabulary.h"
+#include "models/samples/tokenizer.h"
 #include "runner/data/task.h"
 #include "tests/runner/support/replicas.h"
 
@@ -64,7 +64,7 @@ models::Samples random_samples(const models::InputShape& input, std::int64_t sam
 
 models::Hyperparameters with(const std::string& model, const models::Hyperparameters& changes) {
   models::Hyperparameters values;
-  for (const models::Parameter& parameter : models::find_model(model).hyperparameters) {
+  for (const Parameter& parameter : models::find_model(model).hyperparameters) {
     values[parameter.name] = parameter.fallback.value();
   }
   for (const auto& [name, value] : changes) values.at(name) = value;

@@ -7,7 +7,7 @@
 
 #include "experiments/run/run.h"
 #include "models/datasets/datasets.h"
-#include "runner/data/split_data.h"
+#include "runner/data/dataset.h"
 
 namespace trainyard::runner::testing {
 

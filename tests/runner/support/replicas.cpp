@@ -79,7 +79,7 @@ ImageSplit tensors_of(const models::Images& images, at::ScalarType dtype, bool c
 experiments::Run run_of(const std::string& model, std::int64_t replicas) {
   experiments::Run run;
   run.model = model;
-  for (const models::Parameter& parameter : models::find_model(model).hyperparameters) {
+  for (const Parameter& parameter : models::find_model(model).hyperparameters) {
     run.hyperparameters[parameter.name] = parameter.fallback.value();
   }
   run.strategy.name = run.strategy.kind = replicas == 1 ? "single" : "ddp";

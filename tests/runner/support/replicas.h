@@ -9,8 +9,8 @@
 #include "experiments/protocol/launch.h"
 #include "experiments/run/run.h"
 #include "runner/communicator/communicator.h"
-#include "runner/data/image_split.h"
-#include "runner/trainer/connections.h"
+#include "runner/data/image_dataset.h"
+#include "runner/trainer/mesh.h"
 #include "runner/trainer/trainer.h"
 
 namespace trainyard::runner::testing {

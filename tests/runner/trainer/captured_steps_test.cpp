@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/catalogue.h"
-#include "models/networks/layers.h"
+#include "models/networks/network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_graph.h"
 #include "tests/runner/support/replicas.h"

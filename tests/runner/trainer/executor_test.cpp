@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "runner/trainer/strategy.h"
+#include "runner/trainer/mesh.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/in_order.h"
 #include "tests/runner/support/replicas.h"

@@ -2,8 +2,8 @@
 // own better on the data set's stand-in.
 #include "models/catalogue.h"
 #include "models/networks/network.h"
-#include "runner/data/epoch_order.h"
-#include "runner/data/metrics.h"
+#include "runner/data/sampler.h"
+#include "runner/data/task.h"
 #include "runner/optimizer/optimizer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <sstream>
 
-#include "models/samples/vocabulary.h"
-#include "runner/data/bleu.h"
-#include "runner/data/text_split.h"
+#include "models/samples/tokenizer.h"
+#include "runner/data/task.h"
+#include "runner/data/text_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {

@@ -9,7 +9,6 @@
 #include <ATen/ATen.h>
 
 #include "models/chain.h"
-#include "models/networks/layers.h"
 #include "models/networks/network.h"
 #include "runner/data/task.h"
 #include "tests/runner/support/doctest_beside_torch.h"

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "experiments/protocol/checkpoint.h"
 #include "experiments/protocol/record.h"
-#include "experiments/protocol/record_writer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/runner/support/replicas.h"

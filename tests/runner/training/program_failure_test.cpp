@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/support/scratch_folder.h"

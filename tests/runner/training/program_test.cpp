@@ -5,11 +5,11 @@
 
 #include "base/sha256.h"
 #include "experiments/protocol/progress.h"
-#include "experiments/protocol/record_writer.h"
+#include "experiments/protocol/record.h"
 #include "models/networks/network.h"
 #include "models/networks/safetensors.h"
-#include "runner/data/epoch_order.h"
-#include "runner/training/weight_keeper.h"
+#include "runner/data/sampler.h"
+#include "runner/training/checkpoints.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/runner/support/replicas.h"
@@ -104,7 +104,7 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
   for (const int epoch : {1, 2, 3}) {  // of 501 samples a permutation of its own
     const at::Tensor order = epoch_order(501, launch.run.seed, epoch);
     const std::string_view bytes(static_cast<const char*>(order.const_data_ptr()), order.nbytes());
-    CHECK(records[static_cast<std::size_t>(epoch)].at("batches") == models::sha256_hex(bytes));
+    CHECK(records[static_cast<std::size_t>(epoch)].at("batches") == sha256_hex(bytes));
   }
   CHECK(sum_of(records[3], "train", "loss") < sum_of(records[1], "train", "loss"));
   CHECK(sum_of(records[4], "test", "loss", "weight") == start.at("samples").at("test").get<double>());

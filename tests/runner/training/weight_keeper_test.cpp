@@ -1,13 +1,12 @@
 // Weights of stages whose tensors are on GPUs: they become one file by way of host memory.
-#include "runner/training/weight_keeper.h"
-
 #include <stdexcept>
 #include <utility>
 
 #include <ATen/ATen.h>
 
 #include "models/networks/safetensors.h"
-#include "runner/trainer/rank_parts.h"
+#include "runner/trainer/trainer.h"
+#include "runner/training/checkpoints.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/passed_on.h"

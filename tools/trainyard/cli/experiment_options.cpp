@@ -6,18 +6,27 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
-#include "base/counted.h"
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/text.h"
+#include "db/ingest/ingest.h"
+#include "db/ingest/maintenance.h"
+#include "db/queries/queries.h"
 #include "experiments/matrix/stage_split.h"
 #include "orchestrator/launch/launcher.h"
-#include "orchestrator/plan/status_text.h"
+#include "orchestrator/plan/status.h"
 #include "orchestrator/resources/cpu_topology.h"
+#include "orchestrator/resources/host_lock.h"
+#include "orchestrator/sweep/recovery.h"
+#include "orchestrator/yard/journal.h"
+#include "reports/report/report.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/cli/text_table.h"
 
 namespace trainyard::tools {
+
 namespace {
 
 void print_problems(const std::vector<Problem>& problems) {
@@ -75,7 +84,7 @@ std::string times_offer(const orchestrator::Plan& plan) {
       ++runs_by_problem[run.times_problem];
   std::string text;
   for (const auto& [problem, runs] : runs_by_problem)
-    text += fmt::format("the times of {} do not count: {}\n", models::counted(runs, "finished run"), problem);
+    text += fmt::format("the times of {} do not count: {}\n", counted(runs, "finished run"), problem);
   return text.empty() ? "" : text + "`run` with --retrain-times trains them again\n";
 }
 
@@ -132,9 +141,8 @@ std::optional<experiments::Experiment> checked_experiment(const ExperimentOption
 // JSON knows no other text: run files and the journal could not name the folder.
 static void check_paths(const std::vector<std::filesystem::path>& paths) {
   for (const auto& path : paths)
-    if (!models::is_utf8(path.string()))
-      throw UserError("the path " + models::printable(path.string()) + " is not UTF-8",
-                      "choose another folder");
+    if (!is_utf8(path.string()))
+      throw UserError("the path " + printable(path.string()) + " is not UTF-8", "choose another folder");
 }
 
 static Machine machine_for(const experiments::Experiment& experiment) {
@@ -185,13 +193,219 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
   const auto expected = plan.expected_seconds();
   return aligned(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
-                     models::counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(),
-                     plan.to_run(),
+                     counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(), plan.to_run(),
                      plan.to_run() == 0 ? std::string()
                      : expected         ? ", about " + orchestrator::duration_text(*expected)
                                         : std::string(", time not known before one run of each kind is done"),
                      yard.root().string()) +
          times_offer(plan);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json asked_json(const Asked& asked) {
+  nlohmann::json json = {{"folder", fs::absolute(asked.experiment.file).parent_path().string()},
+                         {"set", asked.selection.set},
+                         {"where", asked.selection.where},
+                         {"exclude_where", asked.selection.exclude_where}};
+  if (asked.data) json["data"] = fs::absolute(*asked.data).string();
+  return json;
+}
+
+void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Database& database) {
+  const auto names = db::experiment_names(database);
+  const bool again = std::find(names.begin(), names.end(), asked.experiment.name) != names.end();
+  const auto known = again ? db::latest_plan(database, asked.experiment.name).data_profiles
+                           : std::vector<experiments::ProfiledData>{};
+  const auto entry = orchestrator::run_entry(
+      asked.experiment, orchestrator::data_profiles(asked.experiment, known), asked_json(asked));
+  orchestrator::append_to_journal(yard.journal(), entry);
+  db::Ingest(database).journal_entry(entry);
+}
+
+orchestrator::Plan plan_of(const Asked& asked, const Machine& machine, const SweepChoices& choices,
+                           const db::Database& database) {
+  auto plan = orchestrator::make_plan(asked.experiment, machine.devices, machine.circumstances, &database,
+                                      choices.plan);
+  if (!choices.failed_only) return plan;
+  const auto failed = db::keys_with_status(database, "failed");
+  for (auto& run : plan.runs)
+    if (plan.waits(run) && !failed.contains(run.key)) run.state = orchestrator::PlanState::left_out;
+  return plan;
+}
+
+orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& plan,
+                                const orchestrator::Yard& yard, db::Database& database,
+                                const orchestrator::Programs& programs, orchestrator::Launcher& launcher,
+                                bool host_locked, orchestrator::SweepOptions options) {
+  options.host_locked = host_locked;
+  options.others_limit = orchestrator::others_limit_here();
+  options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
+  const StopSignal stop;
+  const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
+                                            : orchestrator::plain_status(std::cout);
+  return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, launcher, *status,
+                                 stop.count(), options);
+}
+
+// Whether any run that is to be trained here is timed: its times would count if it had the host to itself.
+bool needs_host(const experiments::Experiment& experiment, const orchestrator::Plan& plan) {
+  return experiment.machine.on_this_host() && experiment.machine.exclusive_host &&
+         std::ranges::any_of(plan.runs, [&](const orchestrator::PlannedRun& run) {
+           return plan.waits(run) && !run.devices_shared;
+         });
+}
+
+orchestrator::HostUser host_user(const Asked& asked, const orchestrator::Yard& yard) {
+  return {asked.command, yard.root()};
+}
+
+// --no-wait: the host at once, or UserError.
+orchestrator::HostLock host_now(const Asked& asked, const orchestrator::Yard& yard) {
+  const fs::path folder = orchestrator::host_lock_folder();
+  auto lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
+  if (lock) return std::move(*lock);
+  throw UserError("this host is measured by " + orchestrator::host_holder(folder),
+                  "wait for it to end, or leave --no-wait out");
+}
+
+// Nothing if a signal ended the waiting.
+std::optional<orchestrator::HostLock> host_in_turn(const Asked& asked, const orchestrator::Yard& yard) {
+  const StopSignal stop;
+  return orchestrator::HostLock::wait(
+      orchestrator::host_lock_folder(), host_user(asked, yard), stop.count(), [](const std::string& holder) {
+        std::cout << "waiting: this host is measured by " << holder
+                  << "; two sweeps at once would falsify each other's times (--no-wait refuses instead)\n"
+                  << std::flush;
+      });
+}
+
+void print_result(const orchestrator::SweepResult& result) {
+  std::cout << counted(result.finished, "run") << " finished, " << result.skipped
+            << (result.skipped == 1 ? " was" : " were") << " finished before, " << result.failures.size()
+            << " failed\n";
+  for (const auto& failure : result.failures) {
+    std::cerr << "failed: " << failure.label << " (" << failure.key << "): " << failure.first_error << '\n';
+    if (!failure.log.empty()) std::cerr << "        log " << failure.log << '\n';  // no rank was started
+  }
+  if (result.not_started > 0)
+    std::cerr << "given up: " << counted(result.not_started, "run")
+              << (result.not_started == 1 ? " was" : " were")
+              << " not trained after these failures; `trainyard resume` continues\n";
+  if (!result.stopped_by.empty())
+    std::cerr
+        << "stopped: " << result.stopped_by
+        << "\n        what was recorded is intact; with space on the disk `trainyard resume` continues\n";
+  else if (result.interrupted)
+    std::cerr << "interrupted: what was finished is kept, the same command continues\n";
+}
+
+void make_report(const db::Database& database, const experiments::Experiment& experiment,
+                 const orchestrator::Yard& yard, bool any_finished) {
+  if (!any_finished) {
+    std::cout << "\nno report: no run has finished\n";
+    return;
+  }
+  const auto data = reports::gather(database, experiment.name);
+  const auto content = reports::compose(data);
+  const auto written = reports::write_report(content, yard.report(experiment.name));
+  std::cout << '\n'
+            << reports::verdict_table_text(content, output_width())
+            << "\nreport: " << written.front().string() << '\n';
+}
+
+// CLI's own range lets NaN through.
+CLI::Validator backoff_range() {
+  const auto problem = [](const std::string& text) {
+    double seconds = 0;
+    const bool within = CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 3600;
+    return within ? std::string() : "must be a number of seconds in [0, 3600], is " + text;
+  };
+  return {problem, "in [0 - 3600]"};
+}
+
+// False where a finished run is not as the file expects.
+bool as_expected(const db::Database& database, const experiments::Experiment& experiment) {
+  if (experiment.expect.empty()) return true;
+  const auto missed = reports::missed_expectations(database, experiment.name);
+  for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
+  return missed.empty();
+}
+
+// False if an arm does not train what it claims to train, whether this sweep found it or an earlier one.
+bool arms_are_sound(const db::Database& database, const experiments::Experiment& experiment) {
+  const auto broken = reports::broken_arms(database, experiment.name);
+  for (const auto& line : broken) std::cerr << "broken: " << line << '\n';
+  return broken.empty();
+}
+
+}  // namespace
+
+void add_sweep_options(CLI::App& command, SweepChoices& choices) {
+  add_order_option(command, choices.plan);
+  command.add_flag("--failed", choices.failed_only, "only runs that have failed");
+  command.add_option("--max-retries", choices.sweep.max_retries, "how often a run that fails is tried again")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  command
+      .add_option("--backoff", choices.sweep.backoff_seconds,
+                  "seconds before the first retry; doubled before each further one")
+      ->check(backoff_range())
+      ->capture_default_str();
+  command.add_flag("--fail-fast", choices.sweep.fail_fast, "the first failed run ends the sweep");
+  command
+      .add_option("--max-failures", choices.sweep.max_failures,
+                  "start no further run after so many have failed (0: no limit)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command.add_flag("--no-wait", choices.no_wait,
+                   "if another sweep is measuring times on this host, refuse instead of waiting for it");
+  command.add_flag("--no-report", choices.no_report, "leave the report to `trainyard report`");
+}
+
+int run_experiment(Asked asked, const SweepChoices& choices) {
+  auto yard = orchestrator::yard_from(asked.yard);
+  const auto machine = ready(asked.experiment, yard, asked.data);
+  const orchestrator::YardLock lock(yard, asked.command);
+  auto database = db::open_yard_for_writing(yard.root());
+  const fs::path folder = fs::absolute(asked.experiment.file).parent_path();
+  const std::string& spool = asked.experiment.machine.spool;
+  if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);
+  const auto launcher =
+      orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder});
+  std::optional<orchestrator::HostLock> host;
+  if (choices.no_wait && needs_host(asked.experiment, plan_of(asked, machine, choices, database)))
+    host = host_now(asked, yard);
+  enter_in_journal(asked, yard, database);
+  orchestrator::Adoption adoption(asked.experiment.machine.launcher);
+  const auto alive = orchestrator::recover(
+      yard, database, [](const std::string& text) { std::cout << text << '\n'; },
+      [&](const fs::path& attempt) { return adoption.alive(attempt); });
+  auto plan = plan_of(asked, machine, choices, database);
+  orchestrator::adopt(plan, alive);
+  std::cout << times_offer(plan);
+  if (!host && needs_host(asked.experiment, plan)) {
+    host = host_in_turn(asked, yard);
+    if (!host) {
+      std::cerr
+          << "interrupted while waiting for this host: nothing was trained, the same command continues\n";
+      return interrupted;
+    }
+  }
+  if (plan.to_run() > 0) launcher->prepare();
+  const auto result =
+      sweep(asked, plan, yard, database, machine.programs, *launcher, host.has_value(), choices.sweep);
+  host.reset();
+  print_result(result);
+  if (!result.stopped_by.empty()) return run_failed;
+  if (result.interrupted) return interrupted;
+  const bool anything = result.finished + result.skipped > 0;
+  if (!choices.no_report) make_report(database, asked.experiment, yard, anything);
+  const bool reached = !anything || as_expected(database, asked.experiment);
+  const bool sound = arms_are_sound(database, asked.experiment);
+  return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
 }
 
 }  // namespace trainyard::tools

@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "base/nearest_name.h"
-#include "base/whole_file.h"
+#include "base/files.h"
+#include "base/named_row.h"
 #include "orchestrator/yard/yard.h"
-#include "tools/trainyard/cli/open_yard.h"
+#include "tools/trainyard/cli/command.h"
 
 namespace trainyard::tools {
 namespace {
@@ -27,7 +27,7 @@ fs::path journalled_file(const db::Plan& plan) {
 }
 
 void note_change(const JournalledExperiment& experiment, const char* again) {
-  if (fs::exists(experiment.file) && orchestrator::whole_file(experiment.file) != experiment.toml)
+  if (fs::exists(experiment.file) && whole_file(experiment.file) != experiment.toml)
     std::cerr << "note: " << experiment.file.string()
               << " has changed since; this goes on with what was asked then, " << again
               << " takes the new one\n";
@@ -74,7 +74,7 @@ void complete_from_journal(ExperimentOptions& options) {
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     if (is_written_as_path(options.file) || names.empty()) return;
     throw UserError("\"" + name + "\" is neither a file nor an experiment of this yard" +
-                    models::name_advice(name, names));
+                    name_advice(name, names));
   }
   auto journalled = journalled_experiment(database, name, "`trainyard run FILE`");
   options.file = journalled.file;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "reports/format/aligned_text.h"
-#include "reports/format/table_text.h"
+#include "reports/format/table.h"
 
 namespace trainyard::tools {
 namespace {

@@ -24,4 +24,9 @@ void add_compare(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);
 
+// `trainyard plan`, also reached as `trainyard run --dry-run`.
+
+struct ExperimentOptions;
+int plan_experiment(const ExperimentOptions& options);
+
 }  // namespace trainyard::tools

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/joined.h"
-#include "base/nearest_name.h"
+#include "base/named_row.h"
+#include "base/text.h"
 
 namespace trainyard::tools {
 namespace {
@@ -61,7 +61,7 @@ class ArmFailures {
 
   void append_to(std::vector<std::string>& lines) const {
     for (const auto& [word, metrics] : metrics_)
-      lines.push_back(arm_ + ": " + word + " (" + models::joined(metrics, {}, ", ") + ")");
+      lines.push_back(arm_ + ": " + word + " (" + joined(metrics, {}, ", ") + ")");
   }
 
  private:
@@ -108,7 +108,7 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
   for (const std::string& text : asked) {
     const auto found = std::ranges::find(all_words, text, &FailOnWord::name);
     if (found == all_words.end())
-      throw UserError("--fail-on: there is no word \"" + text + "\"" + models::name_advice(text, known));
+      throw UserError("--fail-on: there is no word \"" + text + "\"" + name_advice(text, known));
     parsed.push_back(found->value);
   }
   return parsed;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/verdicts/verdict_records.h"
+#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::tools {
 

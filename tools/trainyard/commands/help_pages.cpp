@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -101,7 +101,7 @@ std::string broken(const std::string& paragraph, std::size_t width, const std::s
   std::istringstream words(paragraph);
   std::string text, line;
   for (std::string word; words >> word;) {
-    if (!line.empty() && models::columns(line) + 1 + models::columns(word) > width) {
+    if (!line.empty() && trainyard::columns(line) + 1 + trainyard::columns(word) > width) {
       text += line + '\n' + after;
       line.clear();
     }

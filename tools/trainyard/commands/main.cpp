@@ -12,10 +12,9 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "base/nearest_name.h"
+#include "base/named_row.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/printable_output.h"
-#include "tools/trainyard/cli/standard_streams.h"
+#include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/help_pages.h"
 
@@ -56,7 +55,7 @@ std::string unknown_word(const CLI::App& program) {
       for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
   if (known.empty()) return "\"" + word + "\" is more than `" + verb->get_name() + "` takes";
   return "there is no " + std::string(option ? "option" : "verb") + " \"" + word + "\"" +
-         models::name_advice(word, known);
+         name_advice(word, known);
 }
 
 // True if a verb has to follow and the command line ends: `trainyard`, `trainyard db`.

@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/joined.h"
-#include "base/nearest_name.h"
+#include "base/named_row.h"
+#include "base/text.h"
 #include "experiments/matrix/selection.h"
-#include "tools/trainyard/cli/open_yard.h"
+#include "tools/trainyard/cli/command.h"
 
 namespace trainyard::tools {
 namespace {
@@ -38,8 +38,7 @@ void check_names(const Conditions& conditions, const std::vector<db::RunSummary>
   const std::vector<std::string> names(known.begin(), known.end());
   for (const auto& [name, values] : conditions)
     if (!known.contains(name))
-      throw UserError("--where: no run has a value called \"" + name + "\"" +
-                      models::name_advice(name, names));
+      throw UserError("--where: no run has a value called \"" + name + "\"" + name_advice(name, names));
 }
 
 bool is_as(const db::RunSummary& run, const Conditions& conditions) {
@@ -56,7 +55,7 @@ std::vector<db::RunSummary> runs_named(const db::Database& database, const std::
   const auto experiments = db::experiment_names(database);
   const bool experiment = std::ranges::find(experiments, name) != experiments.end();
   if (!experiment || name.empty()) {
-    const std::string near = models::nearest_name(name, experiments);
+    const std::string near = nearest_name(name, experiments);
     if (!near.empty() && db::keys_with_prefix(database, name).empty())
       throw UserError("neither a run nor an experiment of this yard is called \"" + name +
                       "\"; did you mean \"" + near + "\"?");
@@ -84,7 +83,7 @@ std::vector<std::string> chosen_runs(const db::Database& database, const std::ve
     check_names(conditions, runs);
     std::erase_if(runs, [&](const auto& run) { return !is_as(run, conditions); });
     if (runs.empty())
-      throw UserError("no run has " + models::joined(where), "`trainyard status --all` lists the runs");
+      throw UserError("no run has " + joined(where), "`trainyard status --all` lists the runs");
   }
   std::vector<std::string> keys;
   for (const auto& run : runs)

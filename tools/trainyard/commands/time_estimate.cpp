@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "experiments/protocol/progress.h"
-#include "experiments/protocol/record_writer.h"
-#include "orchestrator/plan/time_left.h"
+#include "experiments/protocol/record.h"
+#include "orchestrator/plan/progress_bars.h"
 
 namespace trainyard::tools {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 std::string kind_of(const db::RunSummary& run) {
   const auto cap = run.axes.find("train_samples");
   return run.model + " " + run.strategy + " " + std::to_string(run.epochs) + " " + run.dataset + " " +
-         (cap == run.axes.end() ? "all" : models::to_text(cap->second));
+         (cap == run.axes.end() ? "all" : trainyard::to_text(cap->second));
 }
 
 // Seconds since a UTC time such as "2026-11-20T09:30:12.345Z"; nothing if it is not written like that.

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/nearest_name.h"
+#include "base/named_row.h"
 #include "experiments/config/machine_keys.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
@@ -38,11 +38,11 @@ std::string classes_text(const models::Dataset& dataset) {
   return dataset.classes == 0 ? "" : std::to_string(dataset.classes);
 }
 
-TextTable parameter_table(const std::vector<models::Parameter>& parameters) {
+TextTable parameter_table(const std::vector<Parameter>& parameters) {
   TextTable table{.columns = {"name", "allowed", "default", "meaning"}, .rows = {}, .right = {}};
   for (const auto& parameter : parameters)
-    table.rows.push_back({parameter.name, models::allowed_text(parameter), models::default_text(parameter),
-                          parameter.meaning});
+    table.rows.push_back(
+        {parameter.name, allowed_text(parameter), default_text(parameter), parameter.meaning});
   return table;
 }
 
@@ -130,14 +130,14 @@ constexpr const char* strategies_note =
 // What a file may write; long lists of names have a page of their own.
 std::string allowed_of(const experiments::Key& key) {
   if (key.parameter.name == "dataset") return "one of `trainyard list datasets`";
-  return experiments::allowed_text(key);
+  return allowed_text(key);
 }
 
 void print_key(const experiments::Key& key) {
   std::cout << fmt::format("{:<26} {}\n{:<26} {}\n{:<26} default {}\n", key.parameter.name,
                            key.parameter.meaning,
                            key.place == experiments::KeyPlace::strategy ? "  (strategies)" : "",
-                           allowed_of(key), "", models::default_text(key.parameter));
+                           allowed_of(key), "", default_text(key.parameter));
 }
 
 std::vector<std::string> key_names() {
@@ -151,7 +151,7 @@ TextTable only(TextTable table, const std::string& what, const std::string& name
   std::vector<std::string> known;
   for (const auto& row : table.rows) known.push_back(row.front());
   if (std::find(known.begin(), known.end(), name) == known.end())
-    throw UserError("no " + what + " \"" + name + "\"" + models::name_advice(name, known));
+    throw UserError("no " + what + " \"" + name + "\"" + name_advice(name, known));
   std::erase_if(table.rows, [&](const auto& row) { return row.front() != name; });
   return table;
 }
@@ -173,7 +173,7 @@ void list_keys(const std::string& name) {
   auto names = key_names();
   for (const auto& key : experiments::machine_keys()) names.push_back(key.name);
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
-    throw UserError("no key \"" + name + "\"" + models::name_advice(name, names));
+    throw UserError("no key \"" + name + "\"" + name_advice(name, names));
   for (const auto& key : experiments::keys())
     if (name.empty() || key.parameter.name == name) print_key(key);
   if (name.empty())

@@ -13,7 +13,6 @@
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/experiment_options.h"
 #include "tools/trainyard/cli/named_experiment.h"
-#include "tools/trainyard/cli/open_yard.h"
 #include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 
@@ -154,7 +153,7 @@ constexpr std::array formats{
     Format{"json", [](const std::vector<Prediction>& all) { return json(typed_table(all)); }},
     Format{"csv", [](const std::vector<Prediction>& all) { return csv(typed_table(all)); }}};
 
-std::vector<std::string> format_names() {
+std::vector<std::string> prediction_formats() {
   std::vector<std::string> names;
   names.reserve(formats.size());
   for (const Format& format : formats) names.emplace_back(format.name);
@@ -209,7 +208,7 @@ void add_predict(CLI::App& program, Invocation& invocation) {
   accept_name(*command);
   add_place_options(*command, options->experiment);
   command->add_option("--format", options->format, "how to print it")
-      ->check(CLI::IsMember(format_names()))
+      ->check(CLI::IsMember(prediction_formats()))
       ->capture_default_str();
   command->callback([options, &invocation] { invocation.action = [options] { return predict(*options); }; });
 }

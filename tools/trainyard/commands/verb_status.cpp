@@ -9,17 +9,15 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/counted.h"
+#include "base/text.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/progress.h"
-#include "experiments/protocol/record_writer.h"
-#include "orchestrator/plan/status_text.h"
+#include "experiments/protocol/record.h"
+#include "orchestrator/plan/status.h"
 #include "orchestrator/yard/yard.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/open_yard.h"
-#include "tools/trainyard/cli/stop_signal.h"
+#include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/cli/text_table.h"
-#include "tools/trainyard/cli/watch_screen.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/time_estimate.h"
 
@@ -86,7 +84,7 @@ std::string earlier_plans(const Runs& runs, const std::vector<std::string>& name
       total += count->second;
       parts.push_back(fmt::format("{} {}", count->second, state));
     }
-    text += fmt::format("{}: {} more, {}: {}\n", name, models::counted(total, "run"), planned_before,
+    text += fmt::format("{}: {} more, {}: {}\n", name, counted(total, "run"), planned_before,
                         fmt::join(parts, ", "));
   }
   return text;

@@ -1,5 +1,3 @@
-#include "tools/trainyard/commands/verb_data.h"
-
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -10,6 +8,7 @@
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
 #include "tests/tools/trainyard/commands/file_server.h"
+#include "tools/trainyard/commands/data.h"
 
 using namespace trainyard;
 using namespace trainyard::tests;
@@ -41,7 +40,7 @@ models::KnownDataset known(const std::string& name, const std::string& published
   return {.dataset = "mnist",
           .address = "http://127.0.0.1:1",
           .folder = "sub",
-          .files = {{name, published.size(), models::sha256_hex(published), "", ""}},
+          .files = {{name, published.size(), sha256_hex(published), "", ""}},
           .unpacked = "",
           .members = {}};
 }

@@ -1,0 +1,92 @@
+#include "base/files.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace trainyard {
+
+namespace {
+
+// Closes on every way out.
+class Descriptor {
+ public:
+  Descriptor(const std::filesystem::path& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) throw_file_error(path);
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void write_all(int fd, std::string_view bytes, const std::filesystem::path& file) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error(file);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void sync(const std::filesystem::path& path, int flags) {
+  const Descriptor descriptor(path, flags);
+  if (::fsync(descriptor.get()) != 0) throw_file_error(path);
+}
+
+// Whoever waits for space shall have what this took of it.
+class Unfinished {
+ public:
+  explicit Unfinished(const std::filesystem::path& file) : path(file.string() + ".tmp") {}
+  ~Unfinished() {
+    if (!path.empty()) ::unlink(path.c_str());
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  std::filesystem::path path;  // empty once it has its name
+};
+
+}  // namespace
+
+void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts) {
+  Unfinished unfinished(file);
+  {
+    const Descriptor descriptor(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    for (const std::string_view part : parts) write_all(descriptor.get(), part, file);
+    if (::fsync(descriptor.get()) != 0) throw_file_error(file);
+  }
+  if (::rename(unfinished.path.c_str(), file.c_str()) != 0) throw_file_error(file);
+  unfinished.path.clear();
+  sync_folder(file.parent_path());
+}
+
+void sync_file(const std::filesystem::path& file) {
+  sync(file, O_RDONLY);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  sync(folder, O_RDONLY | O_DIRECTORY);
+}
+
+std::string whole_file(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+void write_whole_file(const std::filesystem::path& file, const std::string& text) {
+  write_durably(file, std::array{std::string_view(text)});
+}
+
+}  // namespace trainyard

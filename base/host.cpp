@@ -1,0 +1,30 @@
+#include "base/host.h"
+
+#include <cstdlib>
+#include <sstream>
+
+#include <unistd.h>
+
+namespace trainyard {
+
+namespace fs = std::filesystem;
+
+bool is_executable(const fs::path& file) {
+  std::error_code none;
+  return fs::is_regular_file(file, none) && ::access(file.c_str(), X_OK) == 0;
+}
+
+std::optional<fs::path> program_path(const std::string& name, const fs::path& folder) {
+  const auto there = [](const fs::path& file) {
+    return is_executable(file) ? std::optional(file) : std::nullopt;
+  };
+  if (name.find('/') != std::string::npos) return there(folder / name);
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(std::string(path == nullptr ? "/bin:/usr/bin" : path) +
+                             ":");  // the last may be empty
+  for (std::string each; std::getline(folders, each, ':');)
+    if (auto found = there(folder / each / name)) return found;
+  return std::nullopt;
+}
+
+}  // namespace trainyard

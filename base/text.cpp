@@ -1,0 +1,174 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include <utf8proc.h>
+
+namespace trainyard {
+
+namespace {
+
+// One character, or a byte that begins none.
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 1;
+  bool valid = true;
+};
+
+std::size_t length_of(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return 2;
+  if (first >= 0xE0 && first <= 0xEF) return 3;
+  return first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+}
+
+// Of UTF-8 as RFC 3629 has it: no longer form than needed, no surrogates, nothing above U+10FFFF.
+Character first_of(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return {first, 1, true};
+  utf8proc_int32_t code = 0;
+  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                      static_cast<utf8proc_ssize_t>(text.size()), &code);
+  if (bytes < 1) return {first, 1, false};
+  return {static_cast<std::uint32_t>(code), static_cast<std::size_t>(bytes), true};
+}
+
+struct Range {
+  std::uint32_t first, last;
+};
+// Controls, the ends of lines that are no newline, and what turns the direction of writing.
+constexpr std::array<Range, 5> hidden{
+    {{0x00, 0x1F}, {0x7F, 0x9F}, {0x2028, 0x2029}, {0x202A, 0x202E}, {0x2066, 0x2069}}};
+
+bool is_hidden(std::uint32_t code) {
+  return std::any_of(hidden.begin(), hidden.end(),
+                     [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+// What is not printed as it is takes a column at least: no text is so long and counts for nothing.
+std::size_t columns_of(const Character& character) {
+  if (!character.valid || is_hidden(character.code)) return 1;
+  if (character.bytes == 1) return 1;
+  return static_cast<std::size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(character.code)));
+}
+
+std::string escaped(const Character& character) {
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), character.valid ? "\\u%04x" : "\\x%02x", character.code);
+  return text.data();
+}
+
+bool needs_no_look(char c) {
+  return (c >= ' ' && c <= '~') || c == '\n' || c == '\t';
+}
+
+// "\033[", digits and semicolons, "m" at the begin of `text`: how many bytes; 0: none.
+std::size_t colour_at(std::string_view text) {
+  if (!text.starts_with("\033[")) return 0;
+  const auto end = text.find_first_not_of("0123456789;", 2);
+  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+std::string printed(std::string_view text, bool as_log) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t kept = !as_log ? 0 : text.front() == '\r' ? 1 : colour_at(text);
+    result += text.substr(0, kept);
+    text.remove_prefix(kept);
+    if (kept > 0) continue;
+    const auto begin = text.begin();
+    const auto plain = std::find_if_not(begin, text.end(), needs_no_look);
+    result.append(begin, plain);
+    text.remove_prefix(static_cast<std::size_t>(plain - begin));
+    if (text.empty() || plain != begin) continue;
+    const Character character = first_of(text);
+    const bool stays = character.valid && !is_hidden(character.code);
+    result += stays ? std::string(text.substr(0, character.bytes)) : escaped(character);
+    text.remove_prefix(character.bytes);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  return printed(text, false);
+}
+
+std::string printable_log(std::string_view text) {
+  return printed(text, true);
+}
+
+std::string printable_line(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    if (c == '\n')
+      result += "\\n";
+    else if (c == '\t')
+      result += "\\t";
+    else
+      result += c;
+  }
+  return result;
+}
+
+std::size_t columns(std::string_view text) {
+  std::size_t count = 0;
+  while (!text.empty()) {
+    const std::size_t colour = colour_at(text);
+    const Character character = first_of(text);
+    if (colour == 0) count += columns_of(character);
+    text.remove_prefix(colour > 0 ? colour : character.bytes);
+  }
+  return count;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (columns(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  std::size_t end = 0;
+  Character next = first_of(text);
+  for (std::size_t used = columns_of(next); used < width; used += columns_of(next)) {
+    end += next.bytes;
+    next = first_of(text.substr(end));
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::size_t used = columns(text);
+  return text + std::string(width > used ? width - used : 0, ' ');
+}
+
+std::string padded_left(const std::string& text, std::size_t width) {
+  const std::size_t used = columns(text);
+  return std::string(width > used ? width - used : 0, ' ') + text;
+}
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    if (!character.valid) return false;
+    text.remove_prefix(character.bytes);
+  }
+  return true;
+}
+
+std::size_t incomplete_end(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0U) == 0x80U) continue;
+    return length_of(byte) > back ? back : 0;
+  }
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,119 @@
+// Values into prepared statements. Everything that comes from a file reaches SQL through here: bound, never
+// as text of a statement.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Statement.h>
+#include <nlohmann/json.hpp>
+
+namespace trainyard::db {
+
+// One line of JSON; bytes that are no UTF-8 become U+FFFD.
+inline std::string json_text(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+template <std::integral T>
+void bind_value(SQLite::Statement& statement, int index, T value) {
+  statement.bind(index, static_cast<std::int64_t>(value));
+}
+inline void bind_value(SQLite::Statement& statement, int index, double value) {
+  statement.bind(index, value);
+}
+inline void bind_value(SQLite::Statement& statement, int index, const std::string& value) {
+  statement.bind(index, value);
+}
+inline void bind_value(SQLite::Statement& statement, int index, std::nullptr_t) {
+  statement.bind(index);
+}
+inline void bind_value(SQLite::Statement& statement, int index, const nlohmann::json& value) {
+  if (value.is_null())
+    statement.bind(index);
+  else
+    statement.bind(index, json_text(value));
+}
+template <typename T>
+void bind_value(SQLite::Statement& statement, int index, const std::optional<T>& value) {
+  if (value)
+    bind_value(statement, index, *value);
+  else
+    statement.bind(index);
+}
+
+// A prepared statement with its parameters bound; reset again, whatever happens, at the end of the scope.
+class Bound {
+ public:
+  template <typename... Values>
+  explicit Bound(SQLite::Statement& statement, const Values&... values) : statement_(statement) {
+    statement_.tryReset();
+    int index = 0;
+    (bind_value(statement_, ++index, values), ...);
+  }
+  ~Bound() { statement_.tryReset(); }
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+  bool next() { return statement_.executeStep(); }
+  SQLite::Statement& row() { return statement_; }
+
+ private:
+  SQLite::Statement& statement_;
+};
+
+// Runs a statement that returns no rows; the number of rows changed.
+template <typename... Values>
+int execute(SQLite::Statement& statement, const Values&... values) {
+  return Bound(statement, values...).row().exec();
+}
+
+// Columns of a result row as plain values; NaN and empty texts where they are NULL.
+
+inline double number_or_nan(const SQLite::Column& column) {
+  return column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
+}
+
+// Reads the columns of the current row from the first to the last.
+class RowReader {
+ public:
+  explicit RowReader(const SQLite::Statement& statement) : statement_(statement) {}
+  std::string text() { return next().getString(); }
+  std::int64_t integer() { return next().getInt64(); }
+  double number() { return number_or_nan(next()); }
+  double number_or_zero() { return next().getDouble(); }  // SQLite reads NULL as 0
+  bool flag() { return next().getInt() != 0; }
+
+ private:
+  SQLite::Column next() { return statement_.getColumn(index_++); }
+  const SQLite::Statement& statement_;
+  int index_ = 0;
+};
+
+// What SQLite throws, turned into the project's two errors at the boundary of this box.
+
+// What to do about an error of SQLite's that the machine or the file is the cause of; null where it is our
+// own.
+const char* advice_for(int code);
+
+// A UserError for what the user must mend (disk full, no permission, damaged file, locked), an InternalError
+// for SQL of ours that is wrong. Names the database file.
+[[noreturn]] void rethrow(const SQLite::Exception& error, const SQLite::Database& connection);
+
+template <typename Work>
+auto translated(const SQLite::Database& connection, Work&& work) -> decltype(std::forward<Work>(work)()) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (const SQLite::Exception& error) {
+    rethrow(error, connection);
+  }
+}
+
+}  // namespace trainyard::db

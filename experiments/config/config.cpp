@@ -1,0 +1,456 @@
+#include "experiments/config/config.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "base/named_row.h"
+#include "experiments/config/key_lookup.h"
+#include "models/datasets/datasets.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+const std::vector<std::string> root_names{"name",   "data_seed", "data",      "matrix",  "defaults",
+                                          "model",  "strategy",  "exclude",   "include", "compare",
+                                          "expect", "machine",   "published", "dataset"};
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+constexpr std::size_t longest_name = 80;
+
+bool in_name(char character) {
+  return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
+         (character >= '0' && character <= '9') ||
+         std::string_view(" _.-").find(character) != std::string_view::npos;
+}
+
+// "." hides a folder or leaves it, "-" begins an option.
+bool begins_name(char character) {
+  return std::string_view(" .-").find(character) == std::string_view::npos;
+}
+
+void read_name(const Item& item, std::string& name, Problems& problems) {
+  if (item.text() != nullptr && is_experiment_name(*item.text())) {
+    name = *item.text();
+  } else {
+    problems.error(
+        item.at, std::string("name must be ") + name_rule + " (it names a folder), is " + description(item));
+  }
+}
+
+void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
+  Parameter parameter;
+  parameter.name = "data_seed";
+  parameter.minimum = Bound{0};
+  if (const auto value = checked_value(parameter, item, problems))
+    seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*value));
+}
+
+void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
+  const std::string* file = path_or_argument(item);
+  if (file == nullptr)
+    return problems.error(item.at,
+                          "published must name a TOML file of published numbers, is " + description(item));
+  sheet.published = *file;
+  sheet.published_at = item.at;
+}
+
+void report_misplaced(const Member& member, const std::string& where, const std::vector<std::string>& known,
+                      const Declared& declared, Problems& problems) {
+  std::string place;
+  if (member.name == "model" || member.name == "strategy") place = "[matrix]";
+  if (member.name == "kind") place = "[strategy.*]";
+  if (is_strategy_key(member.name)) place = "[strategy.*] or [matrix]";
+  if (is_hyperparameter(member.name, declared))
+    place = "[model.*], [defaults] or [matrix], for models that have it";
+  if (declares_model(member.name)) place = "[model.NAME], where NAME is a model of your own";
+  if (where == "the file" && run_parameter(member.name) != nullptr && place.empty())
+    place = "[defaults], [model.*], [strategy.*] or [matrix]";
+  if (place.empty()) return report_unknown(member, where, known, problems);
+  problems.error(member.at,
+                 in_quotes(member.name) + " is not a key of " + where + "; it belongs in " + place);
+}
+
+// Of a declared model the parameters stand in a table of their own.
+std::vector<std::string> model_key_names(const models::Model& model) {
+  std::vector<std::string> names;
+  if (!is_declared(model)) names = hyperparameter_names(model);
+  for (const std::string& name : run_key_names(false)) names.push_back(name);
+  return names;
+}
+
+// It has what only a declaration has, and is none all the same.
+bool is_wrong_declaration(const Member& member) {
+  const Item::Table* table = member.value.table();
+  return table != nullptr && std::any_of(table->begin(), table->end(),
+                                         [](const Member& each) { return declares_model(each.name); });
+}
+
+void read_model(const Member& member, const models::Model& model, const Declared& declared,
+                std::map<std::string, Settings>& tables, Problems& problems) {
+  const std::string where = "[model." + member.name + "]";
+  const Item::Table* table = section_table(member, where, problems);
+  if (table == nullptr) return;
+  Item::Table settings;
+  for (const Member& each : *table) {
+    if (is_declared(model) && declares_model(each.name)) continue;
+    if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
+      problems.error(each.at,
+                     in_quotes(each.name) + " of " + where + " is one of its parameters; give it there");
+    else
+      settings.push_back(each);
+  }
+  read_settings(settings, where, model_key_names(model), tables[member.name], declared, problems,
+                {member.name});
+}
+
+std::map<std::string, Settings> read_models(const Member& section, const Declared& declared,
+                                            Problems& problems) {
+  std::map<std::string, Settings> tables;
+  const Item::Table* members = section_table(section, "[model.*]", problems);
+  if (members == nullptr) return tables;
+  for (const Member& member : *members) {
+    if (const models::Model* model = model_or_null(member.name, declared))
+      read_model(member, *model, declared, tables, problems);
+    else if (!is_wrong_declaration(member))  // reported where it was read
+      report_no_model(member, declared, problems);
+  }
+  return tables;
+}
+
+// Keys, and the hyper-parameters of models that are used; of all models where the matrix is not to be relied
+// on.
+std::vector<std::string> default_key_names(const Sheet& sheet) {
+  std::vector<std::string> names = run_key_names(false);
+  for (const std::string& model : sheet.matrix.broken ? model_names(sheet.declared) : used_models(sheet))
+    for (const std::string& name : hyperparameter_names(*model_or_null(model, sheet.declared)))
+      names.push_back(name);
+  return names;
+}
+
+void read_row(const Item& item, const std::string& where, const Declared& declared, std::vector<Row>& rows,
+              Problems& problems) {
+  if (item.table() == nullptr || item.table()->empty()) {
+    problems.error(item.at, where + " must be a table of values, is " +
+                                (item.table() ? std::string("empty") : description(item)));
+    return;
+  }
+  Row row;
+  row.at = item.at;
+  const std::size_t errors = problems.errors();
+  read_settings(*item.table(), where, all_value_names(declared), row.settings, declared, problems);
+  row.broken = problems.errors() > errors;
+  for (const Member& member : *item.table())
+    if (!row.settings.contains(member.name)) row.wrong.push_back(member.name);
+  rows.push_back(std::move(row));
+}
+
+void read_section(const Member& section, Sheet& sheet, Problems& problems) {
+  if (section.name == "name") read_name(section.value, sheet.name, problems);
+  if (section.name == "data_seed") read_data_seed(section.value, sheet.data_seed, problems);
+  if (section.name == "data") sheet.data = read_data(section, sheet.declared, problems);
+  if (section.name == "machine") sheet.machine = read_machine(section, problems);
+  if (section.name == "exclude") sheet.exclude = read_rows(section, sheet.declared, problems);
+  if (section.name == "include") sheet.include = read_rows(section, sheet.declared, problems);
+  if (section.name == "matrix") sheet.matrix = read_matrix(section, sheet.declared, problems);
+  if (section.name == "model") sheet.models = read_models(section, sheet.declared, problems);
+  if (section.name == "strategy") read_strategies(section, sheet, problems);
+  if (section.name == "expect") sheet.expect = read_expect(section, sheet.declared, problems);
+  if (section.name == "published") read_published_name(section.value, sheet, problems);
+  if (section.name == "compare") {
+    sheet.compare_given = true;
+    sheet.compare = read_compare(section, sheet.declared, problems);
+  }
+  if (!contains(root_names, section.name))
+    report_misplaced(section, "the file", root_names, sheet.declared, problems);
+}
+
+}  // namespace
+
+bool is_experiment_name(const std::string& name) {
+  return !name.empty() && name.size() <= longest_name && begins_name(name.front()) &&
+         std::all_of(name.begin(), name.end(), in_name);
+}
+
+std::string experiment_name(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char character) { return !in_name(character); }, '-');
+  text.erase(text.begin(), std::find_if(text.begin(), text.end(), begins_name));
+  text.resize(std::min(text.size(), longest_name));
+  return text.empty() ? "experiment" : text;
+}
+
+const std::string* path_or_argument(const Item& item) {
+  const std::string* text = item.text();
+  return text == nullptr || text->empty() || text->find('\0') != std::string::npos ? nullptr : text;
+}
+
+const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems) {
+  if (section.value.table() == nullptr)
+    problems.error(section.value.at, what + " must be a table, is " + description(section.value));
+  return section.value.table();
+}
+
+void read_settings(const Item::Table& table, const std::string& where, const std::vector<std::string>& known,
+                   Settings& settings, const Declared& declared, Problems& problems,
+                   const std::vector<std::string>& models) {
+  for (const Member& member : table) {
+    if (!contains(known, member.name)) {
+      report_misplaced(member, where, known, declared, problems);
+    } else if (auto value = checked_value(member.name, member.value, declared, problems, models)) {
+      settings[member.name] = {std::move(*value), member.value.at};
+    }
+  }
+}
+
+void report_no_model(const Member& member, const Declared& declared, Problems& problems) {
+  problems.error(
+      member.at,
+      "there is no model " + in_quotes(member.name) + name_advice(member.name, model_names(declared)) +
+          (nearest_name(member.name, model_names(declared)).empty() ? "; a model of your own needs a title"
+                                                                    : ""));
+}
+
+std::vector<Row> read_rows(const Member& section, const Declared& declared, Problems& problems) {
+  std::vector<Row> rows;
+  const std::string where = "[[" + section.name + "]]";
+  if (const Item::List* list = section.value.list()) {
+    for (const Item& item : *list) read_row(item, where, declared, rows, problems);
+  } else {
+    problems.error(section.value.at, section.name + " must be written " + where + ", once for each row");
+  }
+  return rows;
+}
+
+std::vector<std::string> used_models(const Sheet& sheet) {
+  std::vector<std::string> names;
+  const auto add = [&](const Value& value) {
+    const auto& name = std::get<std::string>(value);
+    if (!contains(names, name)) names.push_back(name);
+  };
+  if (const Axis* axis = sheet.matrix.axis("model"))
+    for (const Setting& setting : axis->values) add(setting.value);
+  for (const Row& row : sheet.include)
+    if (const auto model = row.settings.find("model"); model != row.settings.end()) add(model->second.value);
+  return names;
+}
+
+Sheet read_sheet(const Item& root, const std::string& file, Problems& problems) {
+  Sheet sheet;
+  sheet.declared = read_declared(root, problems);
+  const Member* defaults = nullptr;
+  bool named = false;
+  for (const Member& section : *root.table()) {
+    named = named || section.name == "name";
+    if (section.name == "defaults") {
+      defaults = &section;  // last: what it may set depends on the models that are used
+    } else {
+      read_section(section, sheet, problems);
+    }
+  }
+  if (!named) problems.error({file, 1, 1}, "the experiment has no name, as in name = \"first sweep\"");
+  if (defaults != nullptr)
+    if (const Item::Table* table = section_table(*defaults, "[defaults]", problems))
+      read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, sheet.declared, problems,
+                    used_models(sheet));
+  check_strategies(sheet, problems);
+  return sheet;
+}
+
+// [matrix]: lists of alternatives, zips, and seeds by number.
+
+namespace {
+
+using Names = std::set<std::string>;  // axes so far
+
+const Parameter& count_parameter() {
+  static const Parameter parameter = [] {
+    Parameter row;
+    row.name = "count";
+    row.minimum = Bound{1};
+    row.maximum = Bound{static_cast<double>(max_runs)};
+    return row;
+  }();
+  return parameter;
+}
+
+bool is_new_axis(const Member& member, const std::string& where, const Declared& declared, Names& names,
+                 Problems& problems) {
+  if (run_parameter(member.name) == nullptr && !is_hyperparameter(member.name, declared)) {
+    report_unknown(member, where, all_value_names(declared), problems);
+    return false;
+  }
+  if (names.insert(member.name).second) return true;
+  problems.error(member.at, member.name + " is already an axis of the matrix");
+  return false;
+}
+
+std::vector<Setting> alternatives(const Member& member, const Declared& declared, Problems& problems) {
+  std::vector<Setting> values;
+  const Item::List* list = member.value.list();
+  if (list == nullptr || list->empty()) {
+    const std::string allowed = member.name == "seed" ? " or { count = n }" : "";
+    problems.error(member.value.at, member.name + " must be a list of alternatives" + allowed + ", is " +
+                                        description(member.value));
+    return values;
+  }
+  for (const Item& item : *list)
+    if (auto value = checked_value(member.name, item, declared, problems))
+      values.push_back({std::move(*value), item.at});
+  return values;
+}
+
+// { count = n }: 0 … n − 1.
+std::vector<Setting> counted_seeds(const Item& item, Problems& problems) {
+  std::vector<Setting> seeds;
+  const std::size_t errors = problems.errors();
+  std::optional<Value> count;
+  for (const Member& member : *item.table()) {
+    if (member.name == "count") {
+      count = checked_value(count_parameter(), member.value, problems);
+    } else {
+      report_unknown(member, "seed", {"count"}, problems);
+    }
+  }
+  if (problems.errors() == errors && !count)
+    problems.error(item.at, "seed must be a list of seeds or { count = n }");
+  const std::int64_t end = count ? std::get<std::int64_t>(*count) : 0;
+  for (std::int64_t seed = 0; seed < end; ++seed) seeds.push_back({seed, item.at});
+  return seeds;
+}
+
+// Without values where it is wrong.
+Axis read_axis(const Member& member, const std::string& where, const Declared& declared, Names& names,
+               Problems& problems) {
+  Axis axis{member.name, member.at, {}};
+  if (!is_new_axis(member, where, declared, names, problems)) return axis;
+  const bool counted = member.name == "seed" && member.value.table() != nullptr;
+  axis.values = counted ? counted_seeds(member.value, problems) : alternatives(member, declared, problems);
+  return axis;
+}
+
+// Reports values that come twice, and leaves the second out.
+void drop_repeated_values(Axis& axis, Problems& problems) {
+  std::set<Value> seen;
+  std::erase_if(axis.values, [&](const Setting& setting) {
+    if (seen.insert(setting.value).second) return false;
+    problems.error(setting.at, axis.name + " has " + trainyard::to_text(setting.value) + " twice");
+    return true;
+  });
+}
+
+bool equally_long(const Dimension& dimension, Problems& problems) {
+  const Axis& first = dimension.front();
+  for (const Axis& axis : dimension) {
+    if (axis.values.size() == first.values.size()) continue;
+    problems.error(axis.at, "the lists of a zip must be equally long: " + axis.name + " has length " +
+                                std::to_string(axis.values.size()) + ", " + first.name + " " +
+                                std::to_string(first.values.size()));
+    return false;
+  }
+  return true;
+}
+
+// Empty where it is wrong.
+Dimension read_zip(const Item& group, const Declared& declared, Names& names, Problems& problems) {
+  Dimension dimension;
+  if (group.table() == nullptr || group.table()->empty()) {
+    problems.error(group.at, "a zip must be a table of equally long lists, is " +
+                                 (group.table() ? std::string("empty") : description(group)));
+    return dimension;
+  }
+  const std::size_t errors = problems.errors();
+  for (const Member& member : *group.table())
+    dimension.push_back(read_axis(member, "zip", declared, names, problems));
+  if (problems.errors() > errors || !equally_long(dimension, problems)) dimension.clear();
+  return dimension;
+}
+
+std::vector<Dimension> read_zips(const Member& member, const Declared& declared, Names& names,
+                                 Problems& problems) {
+  std::vector<Dimension> dimensions;
+  const Item::List* list = member.value.list();
+  if (list == nullptr) {
+    problems.error(member.value.at,
+                   "zip must be a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = "
+                   "[128, 64] }], is " +
+                       description(member.value));
+    return dimensions;
+  }
+  for (const Item& group : *list) dimensions.push_back(read_zip(group, declared, names, problems));
+  return dimensions;
+}
+
+std::vector<Dimension> read_dimensions(const Item::Table& table, const Declared& declared,
+                                       Problems& problems) {
+  std::vector<Dimension> dimensions;
+  Names names;
+  for (const Member& member : table) {
+    if (member.name == "zip") {
+      for (Dimension& zip : read_zips(member, declared, names, problems))
+        dimensions.push_back(std::move(zip));
+    } else {
+      dimensions.push_back({read_axis(member, "[matrix]", declared, names, problems)});
+      drop_repeated_values(dimensions.back().front(), problems);
+    }
+  }
+  std::erase_if(dimensions,
+                [](const Dimension& each) { return each.empty() || each.front().values.empty(); });
+  return dimensions;
+}
+
+// Model first, strategy second, seed last.
+int rank(const Dimension& dimension) {
+  int lowest = 3;
+  for (const Axis& axis : dimension) {
+    const int of_axis = axis.name == "model" ? 0 : axis.name == "strategy" ? 1 : axis.name == "seed" ? 3 : 2;
+    lowest = std::min(lowest, of_axis);
+  }
+  return lowest;
+}
+
+}  // namespace
+
+const Axis* Matrix::axis(const std::string& name) const {
+  for (const Dimension& dimension : dimensions)
+    for (const Axis& each : dimension)
+      if (each.name == name) return &each;
+  return nullptr;
+}
+
+void sort_dimensions(Matrix& matrix) {
+  std::stable_sort(matrix.dimensions.begin(), matrix.dimensions.end(),
+                   [](const Dimension& a, const Dimension& b) { return rank(a) < rank(b); });
+}
+
+void check_hyperparameters(const Matrix& matrix, const Declared& declared, Problems& problems) {
+  const Axis* models_axis = matrix.axis("model");
+  if (models_axis == nullptr) return;
+  for (const Dimension& dimension : matrix.dimensions)
+    for (const Axis& axis : dimension)
+      for (const Setting& model : models_axis->values) {
+        const auto& name = std::get<std::string>(model.value);
+        if (run_parameter(axis.name) != nullptr ||
+            hyperparameter(*model_or_null(name, declared), axis.name) != nullptr)
+          continue;
+        problems.error(axis.at, axis.name + " is not a key of model " + in_quotes(name) +
+                                    ", which is in the matrix; set it in the tables [model.*] that have it");
+      }
+}
+
+Matrix read_matrix(const Member& section, const Declared& declared, Problems& problems) {
+  Matrix matrix{.given = true, .broken = false, .at = section.value.at, .dimensions = {}};
+  const std::size_t errors = problems.errors();
+  if (const Item::Table* table = section_table(section, "[matrix]", problems)) {
+    matrix.dimensions = read_dimensions(*table, declared, problems);
+    sort_dimensions(matrix);
+  }
+  matrix.broken = problems.errors() > errors;
+  return matrix;
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,383 @@
+// [compare] or [[compare]]: what is compared, with what, and by which margins.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/named_row.h"
+#include "base/text.h"
+#include "experiments/config/config.h"
+#include "experiments/config/key_lookup.h"
+#include "experiments/config/machine_keys.h"
+#include "experiments/design/contract.h"
+#include "models/datasets/datasets.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+Parameter number(const char* name, Bound minimum, std::optional<Bound> maximum = {}) {
+  Parameter parameter;
+  parameter.name = name;
+  parameter.type = ValueType::number;
+  parameter.minimum = minimum;
+  parameter.maximum = maximum;
+  return parameter;
+}
+
+void read_number(const Parameter& parameter, const Item& item, double& target, Problems& problems) {
+  if (const auto value = checked_value(parameter, item, problems)) target = std::get<double>(*value);
+}
+
+void read_flag(const Member& member, bool& target, Problems& problems) {
+  Parameter parameter;
+  parameter.name = member.name;
+  parameter.type = ValueType::boolean;
+  if (const auto value = checked_value(parameter, member.value, problems)) target = std::get<bool>(*value);
+}
+
+// The name of something that every run has a value of, or one of `further`.
+std::optional<std::string> value_name(const Item& item, const std::string& what, const Declared& declared,
+                                      Problems& problems, const std::vector<std::string>& further = {}) {
+  std::vector<std::string> known = all_value_names(declared);
+  known.insert(known.end(), further.begin(), further.end());
+  const std::string* name = item.text();
+  if (name != nullptr && std::find(known.begin(), known.end(), *name) != known.end()) return *name;
+  problems.error(item.at, what + " must be the name of an axis or a key, is " + description(item) +
+                              (name == nullptr ? "" : name_advice(*name, known)));
+  return std::nullopt;
+}
+
+void read_names(const Member& member, std::vector<std::string>& names, const Declared& declared,
+                Problems& problems, const std::vector<std::string>& further = {}) {
+  const Item::List* list = member.value.list();
+  names.clear();
+  if (list == nullptr) {
+    problems.error(member.value.at, member.name + " must be a list of names of axes, as in [\"seed\"], is " +
+                                        description(member.value));
+    return;
+  }
+  for (const Item& item : *list) {
+    const auto name = value_name(item, member.name, declared, problems, further);
+    if (name && std::find(names.begin(), names.end(), *name) != names.end())
+      problems.error(item.at, member.name + " has " + in_quotes(*name) + " twice");
+    if (name) names.push_back(*name);
+  }
+}
+
+void read_loss_margin(const Member& member, LossMargin& margin, Problems& problems) {
+  const Item::Table* table = section_table(member, "margins.loss", problems);
+  if (table == nullptr) return;
+  for (const Member& part : *table) {
+    if (part.name == "ratio") {
+      read_number(number("ratio", {1, false}), part.value, margin.ratio, problems);
+    } else if (part.name == "absolute") {
+      read_number(number("absolute", {0, true}), part.value, margin.absolute, problems);
+    } else {
+      report_unknown(part, "margins.loss", {"ratio", "absolute"}, problems);
+    }
+  }
+}
+
+void read_margins(const Member& member, Margins& margins, Problems& problems) {
+  const Item::Table* table = section_table(member, "margins", problems);
+  if (table == nullptr) return;
+  for (const Member& part : *table) {
+    if (part.name == "time") {
+      read_number(number("time", {1, false}), part.value, margins.time, problems);
+    } else if (part.name == "loss") {
+      read_loss_margin(part, margins.loss, problems);
+    } else if (part.name == "accuracy_points") {
+      read_number(number("accuracy_points", {0, false}, Bound{100}), part.value, margins.accuracy_points,
+                  problems);
+    } else {
+      report_unknown(part, "margins", {"time", "loss", "accuracy_points"}, problems);
+    }
+  }
+}
+
+void read_axis_name(const Member& member, Compare& compare, const Declared& declared, Problems& problems) {
+  const auto name = value_name(member.value, "axis", declared, problems);
+  compare.axis = name.value_or("");  // without one nothing more is checked
+}
+
+void read_baseline(const Member& member, CompareTable& table, Problems& problems) {
+  table.baseline_at = member.value.at;
+  table.baseline = as_value(member.value);
+  if (!table.baseline)
+    problems.error(member.value.at, "baseline must be a value of the axis, is " + description(member.value));
+}
+
+void read_member(const Member& member, CompareTable& table, const Declared& declared, Problems& problems) {
+  static const std::vector<std::string> known{"axis",  "baseline", "pair",   "margins",
+                                              "alpha", "final",    "differs"};
+  if (member.name == "axis") return read_axis_name(member, table.compare, declared, problems);
+  if (member.name == "baseline") return read_baseline(member, table, problems);
+  if (member.name == "pair") return read_names(member, table.compare.pair, declared, problems);
+  if (member.name == "margins") return read_margins(member, table.compare.margins, problems);
+  if (member.name == "differs")
+    return read_names(member, table.compare.differs, declared, problems, contract_names());
+  if (member.name == "final") return read_flag(member, table.compare.final_look, problems);
+  if (member.name == "alpha")
+    return read_number(number("alpha", {0, false}, Bound{0.5}), member.value, table.compare.alpha, problems);
+  report_unknown(member, "[compare]", known, problems);
+}
+
+std::optional<CompareTable> read_table(const Item& item, const Declared& declared, Problems& problems) {
+  if (item.table() == nullptr) {
+    problems.error(item.at, "compare must be a table, is " + description(item));
+    return std::nullopt;
+  }
+  CompareTable table;
+  table.at = table.baseline_at = item.at;
+  for (const Member& member : *item.table()) read_member(member, table, declared, problems);
+  const auto& pair = table.compare.pair;
+  if (std::find(pair.begin(), pair.end(), table.compare.axis) != pair.end())
+    problems.error(item.at, "pair has " + in_quotes(table.compare.axis) + ", the axis that is compared");
+  return table;
+}
+
+}  // namespace
+
+std::vector<CompareTable> read_compare(const Member& section, const Declared& declared, Problems& problems) {
+  std::vector<CompareTable> tables;
+  const auto add = [&](const Item& item) {
+    if (auto table = read_table(item, declared, problems)) tables.push_back(std::move(*table));
+  };
+  if (const Item::List* list = section.value.list()) {
+    for (const Item& item : *list) add(item);
+  } else {
+    add(section.value);
+  }
+  return tables;
+}
+
+// [expect.MODEL]: metric = number, or { at_least = …, at_most = … }.
+
+namespace {
+
+// Every metric of the model's task by its name in the file.
+struct Choice {
+  std::string phase;
+  const ExpectedMetric* metric = nullptr;
+  std::string name() const { return phase + '_' + metric->name; }
+};
+
+std::vector<Choice> choices_of(const models::Model& model) {
+  std::vector<Choice> choices;
+  for (const ExpectedMetric& metric : expected_metrics()) {
+    const bool any_task = is_declared(model) && model.task.empty();
+    if (any_task && metric.name != "loss" && metric.name != "accuracy") continue;
+    if (!any_task && std::find(metric.tasks.begin(), metric.tasks.end(), model.task) == metric.tasks.end())
+      continue;
+    for (const char* phase : {"test", "validation", "train"})
+      if (!metric.test_only || phase == std::string("test")) choices.push_back({phase, &metric});
+  }
+  return choices;
+}
+
+bool is_metric(const std::string& name) {
+  for (const ExpectedMetric& metric : expected_metrics())
+    for (const char* phase : {"test_", "validation_", "train_"})
+      if (name == phase + metric.name) return true;
+  return false;
+}
+
+void report_no_metric(const Member& member, const models::Model& model, const std::vector<Choice>& choices,
+                      Problems& problems) {
+  std::vector<std::string> known;
+  known.reserve(choices.size());
+  for (const Choice& choice : choices) known.push_back(choice.name());
+  if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
+  problems.error(member.at, member.name + " is not defined for model " + in_quotes(model.name) + " (" +
+                                (model.task.empty() ? "no task" : model.task) + "); known are " +
+                                joined(known));
+}
+
+std::optional<double> read_bound(const std::string& name, const ExpectedMetric& metric, const Item& item,
+                                 Problems& problems) {
+  Parameter parameter;
+  parameter.name = name;
+  parameter.type = ValueType::number;
+  if (metric.is_fraction) {  // 90 would be missed by every run
+    parameter.minimum = Bound{0};
+    parameter.maximum = Bound{1};
+  }
+  if (metric.is_score) {
+    parameter.minimum = Bound{0};
+    parameter.maximum = Bound{100};
+  }
+  const auto value = checked_value(parameter, item, problems);
+  if (!value) return std::nullopt;
+  const double bound = std::get<double>(*value);
+  // A fraction is meant: every run would pass it.
+  if (metric.is_score && bound > 0 && bound < 1)
+    problems.error(item.at, metric.name +
+                                " is a score from 0 to 100, and this is less than 1: for the fraction " +
+                                trainyard::to_text(bound) + " write " +
+                                trainyard::to_text(std::round(1e8 * bound) / 1e6));
+  return bound;
+}
+
+void read_bounds(const Item& item, const ExpectedMetric& metric, Expectation& expectation,
+                 Problems& problems) {
+  if (item.table()->empty())
+    problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
+  for (const Member& member : *item.table()) {
+    if (member.name == "at_least")
+      expectation.at_least = read_bound(member.name, metric, member.value, problems);
+    else if (member.name == "at_most")
+      expectation.at_most = read_bound(member.name, metric, member.value, problems);
+    else
+      report_unknown(member, metric_name(expectation), {"at_least", "at_most"}, problems);
+  }
+  if (expectation.at_least && expectation.at_most && *expectation.at_least > *expectation.at_most)
+    problems.error(item.at, "at_least is more than at_most: no value is expected");
+}
+
+void read_line(const Member& member, const models::Model& model, std::vector<ExpectedLine>& lines,
+               Problems& problems) {
+  const std::vector<Choice> choices = choices_of(model);
+  const auto choice = std::find_if(choices.begin(), choices.end(),
+                                   [&](const Choice& each) { return each.name() == member.name; });
+  if (choice == choices.end()) return report_no_metric(member, model, choices, problems);
+  Expectation expectation;
+  expectation.model = model.name;
+  expectation.phase = choice->phase;
+  expectation.metric = choice->metric->name;
+  if (member.value.table() != nullptr) {
+    read_bounds(member.value, *choice->metric, expectation, problems);
+  } else {
+    auto& bound = choice->metric->more_is_better ? expectation.at_least : expectation.at_most;
+    bound = read_bound("a threshold", *choice->metric, member.value, problems);
+  }
+  if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});
+}
+
+}  // namespace
+
+std::vector<ExpectedLine> read_expect(const Member& section, const Declared& declared, Problems& problems) {
+  std::vector<ExpectedLine> lines;
+  const Item::Table* members = section_table(section, "[expect.*]", problems);
+  if (members == nullptr) return lines;
+  for (const Member& member : *members) {
+    const models::Model* model = model_or_null(member.name, declared);
+    if (model == nullptr) {
+      report_no_model(member, declared, problems);
+    } else if (const Item::Table* table = section_table(member, "[expect." + member.name + "]", problems)) {
+      for (const Member& line : *table) read_line(line, *model, lines, problems);
+    }
+  }
+  return lines;
+}
+
+// [machine] and [data]: where an experiment runs, and where its data lies.
+
+namespace {
+
+const MachineKey* machine_key(const std::string& name) {
+  for (const MachineKey& key : machine_keys())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+// The launchers of a key in quotation marks: "\"slurm\" or \"mpi\"".
+std::string launchers_text(const MachineKey& key) {
+  std::string text = "\"" + key.launchers + "\"";
+  const auto space = text.find(' ');
+  return space == std::string::npos ? text : text.replace(space, 1, "\" or \"");
+}
+
+// What trainyard says itself; Slurm also takes beginnings of names.
+bool reserved(const std::string& option, const std::string& launcher) {
+  static constexpr std::array<const char*, 13> of_sbatch{
+      "--job-name", "--output", "--error",  "--chdir", "--wrap",   "--array", "--parsable",
+      "--requeue",  "--export", "--signal", "--wait",  "--ntasks", "--input"};
+  static constexpr std::array<const char*, 8> of_mpirun{"-n",     "-np",   "--n",        "--np",
+                                                        "--host", "-host", "--hostfile", "-hostfile"};
+  const std::string name = option.substr(0, option.find('='));
+  if (launcher == "mpi") return std::find(of_mpirun.begin(), of_mpirun.end(), name) != of_mpirun.end();
+  return std::any_of(of_sbatch.begin(), of_sbatch.end(),
+                     [&](const char* own) { return std::string(own).starts_with(name); });
+}
+
+void check_options(const Item& list, const Machine& machine, Problems& problems) {
+  if (list.list() == nullptr) return;
+  for (const Item& item : *list.list()) {
+    if (item.text() == nullptr) continue;
+    if (machine.launcher == "slurm" && (item.text()->size() < 3 || !item.text()->starts_with("--")))
+      problems.error(item.at,
+                     "an option of sbatch must be \"--name\" or \"--name=value\", is " + description(item));
+    else if (reserved(*item.text(), machine.launcher))
+      problems.error(item.at, description(item) + " is trainyard's own to set; leave it out of options");
+  }
+}
+
+// Keys that mean nothing under the launcher that was chosen.
+void check_together(const Item::Table& table, const Machine& machine, Problems& problems) {
+  for (const Member& member : table) {
+    const MachineKey* key = machine_key(member.name);
+    if (key == nullptr) continue;
+    if (!key->launchers.empty() && key->launchers.find(machine.launcher) == std::string::npos)
+      problems.error(member.at, member.name + " is for launcher = " + launchers_text(*key) +
+                                    ", and the launcher here is \"" + machine.launcher + "\"");
+    else if (member.name == "options")
+      check_options(member.value, machine, problems);
+    if (member.name == "exclusive" && machine.launcher == "mpi" && !machine.exclusive_host)
+      problems.error(member.value.at,
+                     "exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share "
+                     "hosts between runs");
+    if (machine.accelerator == "cpu" && member.name == "gpus_per_task")
+      problems.error(member.at, "gpus_per_task asks for GPUs, and accelerator is \"cpu\"");
+    if (machine.accelerator == "cpu" && member.name == "communicator" && machine.communicator == "nccl")
+      problems.error(member.value.at, "communicator \"nccl\" is for GPUs, and accelerator is \"cpu\"");
+  }
+}
+
+}  // namespace
+
+Machine read_machine(const Member& section, Problems& problems) {
+  Machine machine;
+  const Item::Table* table = section_table(section, "[machine]", problems);
+  if (table == nullptr) return machine;
+  std::vector<std::string> names;
+  for (const MachineKey& key : machine_keys()) names.push_back(key.name);
+  for (const Member& member : *table) {
+    const MachineKey* key = machine_key(member.name);
+    if (key == nullptr)
+      report_unknown(member, "[machine]", names, problems);
+    else if (!key->read(member.value, machine))
+      problems.error(member.value.at,
+                     member.name + " must be " + key->allowed + ", is " + description(member.value));
+  }
+  check_together(*table, machine, problems);
+  return machine;
+}
+
+std::map<std::string, std::string> read_data(const Member& section, const Declared& declared,
+                                             Problems& problems) {
+  std::map<std::string, std::string> data;
+  const Item::Table* table = section_table(section, "[data]", problems);
+  if (table == nullptr) return data;
+  const std::vector<std::string> names = models::dataset_names();
+  for (const Member& member : *table) {
+    const std::string* text = path_or_argument(member.value);
+    if (declared_dataset(member.name, declared) != nullptr) {
+      problems.error(member.at, in_quotes(member.name) +
+                                    " is a data set of your own, which the program reads itself; leave this "
+                                    "line out");
+    } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
+      problems.error(member.at,
+                     "there is no data set " + in_quotes(member.name) + name_advice(member.name, names));
+    } else if (text == nullptr) {
+      problems.error(member.value.at,
+                     member.name + " must be a folder or \"synthetic\", is " + description(member.value));
+    } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {
+      problems.error(member.value.at, member.name + " is generated and has no folder; leave this line out");
+    } else {
+      data[member.name] = *text;
+    }
+  }
+  return data;
+}
+
+}  // namespace trainyard::experiments

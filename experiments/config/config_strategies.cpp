@@ -1,0 +1,332 @@
+#include "experiments/config/config_strategies.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+
+#include "base/named_row.h"
+#include "base/sha256.h"
+#include "experiments/config/config.h"
+#include "experiments/config/found_files.h"
+#include "experiments/config/key_lookup.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+const Parameter& kind_parameter() {
+  static const Parameter parameter = [] {
+    Parameter kind;
+    kind.name = "kind";
+    kind.type = ValueType::text;
+    kind.choices = strategy_names();
+    return kind;
+  }();
+  return parameter;
+}
+
+// The kind that a table says; empty where it says none or a wrong one, `said` tells which.
+std::string read_kind(const Item::Table& table, bool& said, Problems& problems) {
+  for (const Member& member : table) {
+    if (member.name != "kind") continue;
+    said = true;
+    const auto value = checked_value(kind_parameter(), member.value, problems);
+    return value ? std::get<std::string>(*value) : "";
+  }
+  return "";
+}
+
+// The kind of the table `member`; empty, and reported, where it has none.
+std::string kind_of(const Member& member, const Item::Table& table, Problems& problems) {
+  bool said = false;
+  std::string kind = read_kind(table, said, problems);
+  const bool is_kind = strategy_or_null(member.name) != nullptr;
+  if (is_kind && said && !kind.empty() && kind != member.name)
+    problems.error(member.at, "strategy " + in_quotes(member.name) +
+                                  " is a kind itself; give a strategy of another kind another name");
+  if (is_kind) return member.name;
+  if (said) return kind;
+  const std::string near = nearest_name(member.name, strategy_names());
+  problems.error(member.at, "there is no strategy " + in_quotes(member.name) +
+                                " (a name of your own needs a command, or a kind, " +
+                                allowed_text(kind_parameter()) + ")" +
+                                (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+  return "";
+}
+
+// A command makes the kind: the label is a name of its own, and no other kind is said.
+std::string foreign_kind_of(const Member& member, const Item::Table& table, Problems& problems) {
+  if (strategy_or_null(member.name) != nullptr) {
+    problems.error(member.at, "strategy " + in_quotes(member.name) +
+                                  " is a kind of trainyard's; give a command a name of its own");
+    return "";
+  }
+  for (const Member& each : table)
+    if (each.name == "kind")
+      problems.error(each.at, "a strategy with a command has no kind; leave this line out");
+  return foreign_kind().name;
+}
+
+void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
+  const std::string where = "[strategy." + member.name + "]";
+  const Item::Table* table = section_table(member, where, problems);
+  if (table == nullptr) return;
+  if (!is_experiment_name(member.name)) {
+    problems.error(member.at, std::string("a strategy's name must be ") + name_rule);
+    return;
+  }
+  const auto foreign = read_foreign(*table, where, problems);
+  const std::string kind =
+      foreign ? foreign_kind_of(member, *table, problems) : kind_of(member, *table, problems);
+  if (!kind.empty()) sheet.own_kinds[member.name] = kind;
+  if (foreign) sheet.foreign[member.name] = *foreign;
+  std::vector<std::string> known = run_key_names(true);
+  const std::vector<std::string> of_tables{"kind", "command", "files", "env"};
+  known.insert(known.end(), of_tables.begin(), of_tables.end());
+  Item::Table settings;
+  std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const Member& each) {
+    return std::find(of_tables.begin(), of_tables.end(), each.name) == of_tables.end();
+  });
+  read_settings(settings, where, known, sheet.strategies[member.name], sheet.declared, problems);
+}
+
+// Is the value a label of the sheet? Reports it where not.
+bool known_strategy(const Sheet& sheet, const Setting& setting, Problems& problems) {
+  const auto& label = std::get<std::string>(setting.value);
+  if (strategy_kind(sheet, label) != nullptr) return true;
+  // A table that is wrong has been reported.
+  if (!sheet.strategies.contains(label))
+    problems.error(setting.at,
+                   "there is no strategy " + in_quotes(label) + name_advice(label, strategy_labels(sheet)));
+  return false;
+}
+
+void check_matrix(Sheet& sheet, Problems& problems) {
+  for (Dimension& dimension : sheet.matrix.dimensions)
+    for (std::size_t i = 0; i < dimension.size(); ++i) {
+      if (dimension[i].name != "strategy") continue;
+      std::vector<bool> known;
+      for (const Setting& setting : dimension[i].values)
+        known.push_back(known_strategy(sheet, setting, problems));
+      if (std::find(known.begin(), known.end(), false) == known.end()) continue;
+      sheet.matrix.broken = true;
+      for (Axis& axis : dimension) {
+        std::size_t place = 0;
+        std::erase_if(axis.values, [&](const Setting&) { return !known[place++]; });
+      }
+    }
+  std::erase_if(sheet.matrix.dimensions, [](const Dimension& each) { return each.front().values.empty(); });
+}
+
+void check_rows(const Sheet& sheet, std::vector<Row>& rows, Problems& problems) {
+  std::erase_if(rows, [&](const Row& row) {
+    const auto strategy = row.settings.find("strategy");
+    return strategy != row.settings.end() && !known_strategy(sheet, strategy->second, problems);
+  });
+}
+
+}  // namespace
+
+const StrategyKind* strategy_kind(const Sheet& sheet, const std::string& label) {
+  const auto own = sheet.own_kinds.find(label);
+  if (own != sheet.own_kinds.end() && own->second == foreign_kind().name) return &foreign_kind();
+  return strategy_or_null(own == sheet.own_kinds.end() ? label : own->second);
+}
+
+std::vector<std::string> strategy_labels(const Sheet& sheet) {
+  std::vector<std::string> labels = strategy_names();
+  for (const auto& [label, kind] : sheet.own_kinds)
+    if (strategy_or_null(label) == nullptr) labels.push_back(label);
+  return labels;
+}
+
+void check_strategies(Sheet& sheet, Problems& problems) {
+  check_matrix(sheet, problems);
+  check_rows(sheet, sheet.exclude, problems);
+  check_rows(sheet, sheet.include, problems);
+}
+
+void read_strategies(const Member& section, Sheet& sheet, Problems& problems) {
+  const Item::Table* members = section_table(section, "[strategy.*]", problems);
+  if (members == nullptr) return;
+  for (const Member& member : *members) read_strategy(member, sheet, problems);
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A list of texts, none of them with a zero byte: those are arguments and names of files.
+std::vector<std::string> texts_of(const Member& member, const std::string& where, Problems& problems) {
+  std::vector<std::string> texts;
+  const Item::List* list = member.value.list();
+  bool sound = list != nullptr && !list->empty();
+  if (list != nullptr)
+    for (const Item& item : *list) {
+      const std::string* text = item.text();
+      if (text == nullptr || text->find('\0') != std::string::npos)
+        sound = false;
+      else
+        texts.push_back(*text);
+    }
+  if (!sound)
+    problems.error(member.value.at, member.name + " of " + where +
+                                        " must be a list of texts, as in [\"python3\", \"train.py\"], is " +
+                                        description(member.value));
+  return sound ? texts : std::vector<std::string>{};
+}
+
+// What the launch contract sets itself, see docs/record-protocol.md.
+bool is_of_the_launch(const std::string& name) {
+  static constexpr std::array names{
+      "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",          "ROLE_RANK",
+      "MASTER_ADDR", "MASTER_PORT", "NODE_RANK",  "OMP_NUM_THREADS",  "CUDA_VISIBLE_DEVICES"};
+  return std::ranges::find(names, name) != names.end() || name.starts_with("TRAINYARD_") ||
+         name.starts_with("TORCHELASTIC_");
+}
+
+bool is_variable_name(const std::string& name) {
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::ranges::all_of(name, in_name);
+}
+
+void read_variable(const Member& member, const std::string& where, ForeignTable& foreign,
+                   Problems& problems) {
+  const std::string* text = member.value.text();
+  if (!is_variable_name(member.name))
+    problems.error(member.at, "env of " + where + " has " + in_quotes(member.name) +
+                                  ", and a variable's name has letters, digits and underscores alone");
+  else if (is_of_the_launch(member.name))
+    problems.error(member.at, member.name + " is set by trainyard for each rank; leave it out of env");
+  else if (text == nullptr || text->find('\0') != std::string::npos)
+    problems.error(member.value.at, member.name + " of env must be a text, as in { NAME = \"value\" }, is " +
+                                        description(member.value));
+  else
+    foreign.environment[member.name] = *text;
+}
+
+void read_environment(const Member& member, const std::string& where, ForeignTable& foreign,
+                      Problems& problems) {
+  const Item::Table* table = section_table(member, "env of " + where, problems);
+  if (table == nullptr) return;
+  for (const Member& variable : *table) read_variable(variable, where, foreign, problems);
+}
+
+struct Filled {
+  std::string text;
+  std::string unknown;  // the first name that stands for nothing
+  bool open = false;    // a brace that is not closed
+};
+
+Filled filled(const std::string& argument, const std::map<std::string, Value>& values) {
+  Filled result;
+  for (std::size_t i = 0; i < argument.size(); ++i) {
+    const bool doubled = i + 1 < argument.size() && argument[i + 1] == argument[i];
+    if (argument[i] != '{' || doubled) {
+      if (doubled && (argument[i] == '{' || argument[i] == '}')) ++i;
+      result.text += argument[i];
+      continue;
+    }
+    const auto end = argument.find('}', i);
+    result.open = end == std::string::npos;
+    if (result.open) return result;
+    const std::string name = argument.substr(i + 1, end - i - 1);
+    const auto value = values.find(name);
+    if (value != values.end())
+      result.text += plain_text(value->second);
+    else if (result.unknown.empty())
+      result.unknown = name;
+    i = end;
+  }
+  return result;
+}
+
+std::string hash_of(const fs::path& file, const Experiment& experiment) {
+  std::ifstream in;
+  if (fs::is_regular_file(file)) in.open(file, std::ios::binary);  // a pipe would be waited for
+  if (!in.is_open())
+    throw UserError("the file " + file.string() + " of a strategy cannot be read",
+                    "`files` are looked for beside the experiment's file",
+                    {.file = experiment.file.string()});
+  Sha256 hash;
+  std::array<char, 65536> buffer;
+  while (in.read(buffer.data(), buffer.size()), in.gcount() > 0)
+    hash.update(std::string_view(buffer.data(), static_cast<std::size_t>(in.gcount())));
+  return hash.hex();
+}
+
+// An entry of `files` is the file itself, or those that its pattern or folder finds.
+std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& folder,
+                                  const Experiment& experiment) {
+  if (!finds_files(entry, folder)) return {{entry, hash_of(folder / entry, experiment), false}};
+  std::vector<ForeignFile> files;
+  for (const FoundFile& found : found_files(entry, folder))
+    files.push_back({found.name, hash_of(found.place, experiment), true});
+  if (files.empty())
+    throw UserError("`files` has " + in_quotes(entry) + ", which finds no file in " + folder.string(),
+                    "mend the name or pattern; hidden files and __pycache__ do not count",
+                    {.file = experiment.file.string()});
+  return files;
+}
+
+}  // namespace
+
+std::optional<ForeignTable> read_foreign(const Item::Table& table, const std::string& where,
+                                         Problems& problems) {
+  std::optional<ForeignTable> foreign;
+  const Member* files = nullptr;
+  const Member* environment = nullptr;
+  for (const Member& member : table) {
+    if (member.name == "command")
+      foreign = ForeignTable{texts_of(member, where, problems), {}, {}, member.at};
+    if (member.name == "files") files = &member;
+    if (member.name == "env") environment = &member;
+  }
+  if (files != nullptr && !foreign) problems.error(files->at, "files of " + where + " needs a command");
+  if (environment != nullptr && !foreign)
+    problems.error(environment->at, "env of " + where + " needs a command");
+  if (environment != nullptr && foreign) read_environment(*environment, where, *foreign, problems);
+  if (files != nullptr && foreign) foreign->files = texts_of(*files, where, problems);
+  return foreign;
+}
+
+void fill_command(const ForeignTable& foreign, Run& run, Problems& problems) {
+  const auto values = values_by_name(run);
+  const auto fill = [&](const std::string& text) {
+    const Filled result = filled(text, values);
+    if (result.open)
+      problems.error(foreign.at, in_quotes(text) + " has a { that is not closed; write {{ for a brace");
+    if (!result.unknown.empty()) {
+      std::vector<std::string> names;
+      for (const auto& each : values) names.push_back(each.first);
+      problems.error(foreign.at,
+                     "a run has no value " + in_quotes(result.unknown) + key_advice(result.unknown, names));
+    }
+    return result.text;
+  };
+  run.strategy.command.clear();
+  for (const std::string& argument : foreign.command) run.strategy.command.push_back(fill(argument));
+  for (const auto& [name, text] : foreign.environment) run.strategy.environment[name] = fill(text);
+  for (const std::string& file : foreign.files) run.strategy.files.push_back({file, "", false});
+}
+
+void resolve_files(Experiment& experiment) {
+  const fs::path folder = fs::absolute(experiment.file).parent_path();
+  std::map<std::string, std::vector<ForeignFile>> entries;  // of `files`, each once
+  for (Run& run : experiment.runs) {
+    if (!run.strategy.foreign()) continue;
+    run.strategy.folder = folder.string();
+    std::vector<ForeignFile> files;
+    for (const ForeignFile& entry : run.strategy.files) {
+      auto [place, is_new] = entries.try_emplace(entry.name);
+      if (is_new) place->second = files_of(entry.name, folder, experiment);
+      files.insert(files.end(), place->second.begin(), place->second.end());
+    }
+    run.strategy.files = std::move(files);
+  }
+}
+
+}  // namespace trainyard::experiments

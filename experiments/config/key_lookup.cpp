@@ -1,0 +1,253 @@
+#include "experiments/config/key_lookup.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <string_view>
+
+#include "base/named_row.h"
+#include "base/text.h"
+#include "experiments/run/run.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+Parameter choice(const char* name, std::vector<std::string> choices) {
+  Parameter parameter;
+  parameter.name = name;
+  parameter.type = ValueType::text;
+  parameter.choices = std::move(choices);
+  return parameter;
+}
+
+std::optional<std::string> split_problem(const Value& value) {
+  const auto& fractions = std::get<std::vector<double>>(value);
+  const double sum = std::accumulate(fractions.begin(), fractions.end(), 0.0);
+  if (std::abs(sum - 1) <= 1e-9) return std::nullopt;
+  return "data_split must sum to 1, sums to " + trainyard::to_text(Value(std::round(sum * 1e9) / 1e9));
+}
+
+std::string near_choice(const Parameter& parameter, const Item& item) {
+  const std::string* text = item.text();
+  const std::string near = text == nullptr ? "" : nearest_name(*text, parameter.choices);
+  return near.empty() ? "" : "; did you mean " + in_quotes(near) + "?";
+}
+
+// Models may have different parameters of one name: what suits none is held against that of a model meant.
+std::optional<Value> suits_a_model(const std::string& name, const Item& item, const Declared& declared,
+                                   Problems& problems, const std::vector<std::string>& meant) {
+  const Parameter* nearest = nullptr;
+  bool of_meant = false;
+  const auto raw = as_value(item);
+  std::vector<const models::Model*> all;
+  for (const models::Model& model : models::catalogue()) all.push_back(&model);
+  for (const models::Model& model : declared.models) all.push_back(&model);
+  for (const models::Model* each : all) {
+    const models::Model& model = *each;
+    const Parameter* parameter = hyperparameter(model, name);
+    if (parameter == nullptr) continue;
+    if (raw && !problem_with(*parameter, *raw)) return coerced(*parameter, *raw);
+    const bool is_meant = std::find(meant.begin(), meant.end(), model.name) != meant.end();
+    if (nearest == nullptr || (is_meant && !of_meant)) nearest = parameter;
+    of_meant = of_meant || is_meant;
+  }
+  return nearest == nullptr ? std::nullopt : checked_value(*nearest, item, problems);
+}
+
+}  // namespace
+
+const Parameter* run_parameter(std::string_view name) {
+  static const Parameter model = choice("model", models::model_names());
+  static const Parameter strategy = choice("strategy", {});  // which there are says the file
+  if (name == "model") return &model;
+  if (name == "strategy") return &strategy;
+  for (const Key& key : keys())
+    if (key.parameter.name == name) return &key.parameter;
+  return nullptr;
+}
+
+const Parameter* hyperparameter(const models::Model& model, std::string_view name) {
+  return row_or_null(model.hyperparameters, &Parameter::name, name);
+}
+
+const StrategyKind* strategy_or_null(std::string_view name) {
+  return row_or_null(strategy_kinds(), &StrategyKind::name, name);
+}
+
+bool is_hyperparameter(std::string_view name, const Declared& declared) {
+  const auto has_it = [&](const models::Model& model) { return hyperparameter(model, name) != nullptr; };
+  return std::ranges::any_of(models::catalogue(), has_it) || std::ranges::any_of(declared.models, has_it);
+}
+
+bool is_strategy_key(std::string_view name) {
+  const auto rows = keys();
+  return std::any_of(rows.begin(), rows.end(), [&](const Key& key) {
+    return key.parameter.name == name && key.place == KeyPlace::strategy;
+  });
+}
+
+std::string in_quotes(const std::string& name) {
+  return trainyard::to_text(Value(name));
+}
+
+std::vector<std::string> run_key_names(bool with_strategy_keys) {
+  std::vector<std::string> names;
+  for (const Key& key : keys())
+    if (with_strategy_keys || key.place == KeyPlace::anywhere) names.push_back(key.parameter.name);
+  return names;
+}
+
+std::vector<std::string> hyperparameter_names(const models::Model& model) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : model.hyperparameters) names.push_back(parameter.name);
+  return names;
+}
+
+std::vector<std::string> all_value_names(const Declared& declared) {
+  std::vector<std::string> names{"model", "strategy"};
+  for (const std::string& name : run_key_names(true)) names.push_back(name);
+  for (const std::string& model : model_names(declared))
+    for (const std::string& name : hyperparameter_names(*model_or_null(model, declared)))
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
+bool is_value_of_every_run(std::string_view name) {
+  return run_parameter(name) != nullptr || is_run_value(name);
+}
+
+std::optional<Value> checked_value(const Parameter& parameter, const Item& item, Problems& problems) {
+  const auto raw = as_value(item);
+  auto wrong = raw ? problem_with(parameter, *raw)
+                   : "must be " + allowed_text(parameter) + ", is " + description(item);
+  // Any text may become an argument of a program, and stands in JSON.
+  if (raw && !wrong && item.text() != nullptr &&
+      (!is_utf8(*item.text()) || item.text()->find('\0') != std::string::npos))
+    wrong = "must be text in UTF-8 without zero bytes";
+  if (wrong) {
+    problems.error(item.at, parameter.name + " " + *wrong + near_choice(parameter, item));
+    return std::nullopt;
+  }
+  return coerced(parameter, *raw);
+}
+
+std::optional<Value> checked_value(const std::string& name, const Item& item, const Declared& declared,
+                                   Problems& problems, const std::vector<std::string>& models) {
+  const Parameter* parameter = run_parameter(name);
+  if (parameter == nullptr) return suits_a_model(name, item, declared, problems, models);
+  if (name == "model" || name == "dataset") {
+    Parameter named = *parameter;
+    named.choices = name == "model" ? model_names(declared) : dataset_names(declared);
+    return checked_value(named, item, problems);
+  }
+  if (name == "batch") return checked_batch(*parameter, item, problems);
+  if (name == "stage_split") return checked_stage_split(*parameter, item, problems);
+  auto value = checked_value(*parameter, item, problems);
+  if (!value || name != "data_split") return value;
+  const auto wrong = split_problem(*value);
+  if (!wrong) return value;
+  problems.error(item.at, *wrong);
+  return std::nullopt;
+}
+
+std::string key_advice(const std::string& name, const std::vector<std::string>& known) {
+  constexpr std::size_t few = 12;
+  if (known.size() <= few || !nearest_name(name, known).empty()) return name_advice(name, known);
+  return "; `trainyard list keys` says what there is";
+}
+
+void report_unknown(const Member& member, const std::string& where, const std::vector<std::string>& known,
+                    Problems& problems) {
+  problems.error(member.at,
+                 in_quotes(member.name) + " is not a key of " + where + key_advice(member.name, known));
+}
+
+namespace {
+
+constexpr std::string_view per_replica = " per replica";
+
+const Key& key_named(const std::string& name) {
+  const auto rows = keys();
+  return *std::find_if(rows.begin(), rows.end(), [&](const Key& key) { return key.parameter.name == name; });
+}
+
+void report_other(const Parameter& parameter, const Item& item, Problems& problems) {
+  problems.error(item.at, parameter.name + " must be " + allowed_text(key_named(parameter.name)) + ", is " +
+                              description(item));
+}
+
+// The number before " per replica"; nothing where the text is another.
+std::optional<std::int64_t> replica_size(std::string_view text) {
+  if (!text.ends_with(per_replica)) return std::nullopt;
+  text.remove_suffix(per_replica.size());
+  std::int64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return size;
+}
+
+const Parameter& per_parameter() {
+  static const Parameter parameter = [] {
+    Parameter per;
+    per.name = "per";
+    per.type = ValueType::text;
+    per.choices = {"global", "replica"};
+    return per;
+  }();
+  return parameter;
+}
+
+std::optional<Value> batch_table(const Parameter& parameter, const Item& item, Problems& problems) {
+  const std::size_t errors = problems.errors();
+  std::optional<Value> size;
+  Value per = std::string("global");
+  bool sized = false;
+  for (const Member& member : *item.table()) {
+    if (member.name == "size") {
+      size = checked_value(parameter, member.value, problems);
+      sized = true;
+    } else if (member.name == "per") {
+      per = checked_value(per_parameter(), member.value, problems).value_or(per);
+    } else {
+      report_unknown(member, "batch", {"size", "per"}, problems);
+    }
+  }
+  if (!sized) problems.error(item.at, "batch has no size, as in { size = 128, per = \"global\" }");
+  if (problems.errors() > errors || !size) return std::nullopt;
+  return batch_value(std::get<std::int64_t>(*size), std::get<std::string>(per));
+}
+
+}  // namespace
+
+Batch batch_of(const Value& value) {
+  if (const auto* size = std::get_if<std::int64_t>(&value)) return {.size = *size, .per = "global"};
+  return {.size = replica_size(std::get<std::string>(value)).value(), .per = "replica"};
+}
+
+std::optional<Value> checked_batch(const Parameter& parameter, const Item& item, Problems& problems) {
+  if (item.table() != nullptr) return batch_table(parameter, item, problems);
+  auto raw = as_value(item);
+  if (raw && !problem_with(parameter, *raw)) return raw;
+  if (const auto size = item.text() ? replica_size(*item.text()) : std::nullopt)
+    if (!problem_with(parameter, *size)) return batch_value(*size, "replica");
+  report_other(parameter, item, problems);
+  return std::nullopt;
+}
+
+std::optional<Value> checked_stage_split(const Parameter& parameter, const Item& item, Problems& problems) {
+  if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
+  auto raw = as_value(item);
+  if (!raw || problem_with(parameter, *raw)) {
+    report_other(parameter, item, problems);
+    return std::nullopt;
+  }
+  const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
+  if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
+  problems.error(item.at, "the boundaries of stage_split must ascend, are " + trainyard::to_text(*raw));
+  return std::nullopt;
+}
+
+}  // namespace trainyard::experiments

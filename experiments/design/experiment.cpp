@@ -1,0 +1,151 @@
+#include "experiments/design/experiment.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json_members.h"
+#include "base/parameter.h"
+#include "base/sha256.h"
+
+namespace trainyard::experiments {
+
+nlohmann::json to_json(const Compare& compare) {
+  return {{"alpha", compare.alpha},
+          {"axis", compare.axis},
+          {"baseline", compare.baseline},
+          {"differs", compare.differs},
+          {"final", compare.final_look},
+          {"margins",
+           {{"accuracy_points", compare.margins.accuracy_points},
+            {"loss", {{"absolute", compare.margins.loss.absolute}, {"ratio", compare.margins.loss.ratio}}},
+            {"time", compare.margins.time}}},
+          {"pair", compare.pair}};
+}
+
+Compare compare_from_json(const nlohmann::json& json) try {
+  Compare compare;
+  json.at("alpha").get_to(compare.alpha);
+  json.at("axis").get_to(compare.axis);
+  json.at("baseline").get_to(compare.baseline);
+  json.at("differs").get_to(compare.differs);
+  json.at("final").get_to(compare.final_look);
+  const nlohmann::json& margins = json.at("margins");
+  margins.at("accuracy_points").get_to(compare.margins.accuracy_points);
+  margins.at("loss").at("absolute").get_to(compare.margins.loss.absolute);
+  margins.at("loss").at("ratio").get_to(compare.margins.loss.ratio);
+  margins.at("time").get_to(compare.margins.time);
+  json.at("pair").get_to(compare.pair);
+  return compare;
+} catch (const nlohmann::json::exception& error) {
+  throw InternalError(std::string("not the JSON of a comparison: ") + error.what());
+}
+
+using nlohmann::json;
+
+namespace {
+
+std::string number_text(double number) {
+  std::string text = trainyard::to_text(number);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+std::optional<double> optional_number(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return std::nullopt;
+  return found->get<double>();
+}
+
+}  // namespace
+
+const std::vector<ExpectedMetric>& expected_metrics() {
+  static const std::vector<ExpectedMetric> rows{
+      {.name = "loss", .tasks = {"classification", "reconstruction", "translation"}},
+      {.name = "accuracy",
+       .more_is_better = true,
+       .is_fraction = true,
+       .tasks = {"classification", "translation"}},
+      {.name = "perplexity", .tasks = {"translation"}},
+      {.name = "bleu", .more_is_better = true, .test_only = true, .is_score = true, .tasks = {"translation"}},
+      {.name = "psnr", .more_is_better = true, .tasks = {"reconstruction"}}};
+  return rows;
+}
+
+std::string metric_name(const Expectation& expectation) {
+  return expectation.phase + '_' + expectation.metric;
+}
+
+std::string to_text(const Expectation& expectation) {
+  std::string text = expectation.model + ": " + metric_name(expectation);
+  if (expectation.at_least) text += " >= " + number_text(*expectation.at_least);
+  if (expectation.at_least && expectation.at_most) text += " and";
+  if (expectation.at_most) text += " <= " + number_text(*expectation.at_most);
+  return text;
+}
+
+bool holds(const Expectation& expectation, double value) {
+  if (expectation.at_least && !(value >= *expectation.at_least)) return false;
+  return !expectation.at_most || value <= *expectation.at_most;
+}
+
+json to_json(const Expectation& expectation) {
+  json object = {{"metric", expectation.metric}, {"model", expectation.model}, {"phase", expectation.phase}};
+  if (expectation.at_least) object["at_least"] = *expectation.at_least;
+  if (expectation.at_most) object["at_most"] = *expectation.at_most;
+  return object;
+}
+
+Expectation expectation_from_json(const json& object) try {
+  Expectation expectation;
+  object.at("model").get_to(expectation.model);
+  object.at("phase").get_to(expectation.phase);
+  object.at("metric").get_to(expectation.metric);
+  expectation.at_least = optional_number(object, "at_least");
+  expectation.at_most = optional_number(object, "at_most");
+  return expectation;
+} catch (const json::exception& error) {
+  throw InternalError(std::string("not the JSON of an expectation: ") + error.what());
+}
+
+std::string identity_of(const models::DataChoice& choice) {
+  const nlohmann::json parts{choice.source,
+                             choice.fingerprint,
+                             choice.split_seed,
+                             choice.split,
+                             choice.train_samples.value_or(-1),
+                             choice.image_size};
+  return sha256_hex(parts.dump()).substr(0, 12);
+}
+
+nlohmann::json to_json(const ProfiledData& data) {
+  nlohmann::json channels = nlohmann::json::array();
+  for (const models::ChannelCounts& channel : data.profile.channels)
+    channels.push_back({{"counts", channel.counts}, {"name", channel.name}});
+  return {{"channels", channels},
+          {"classes",
+           {{"train", data.profile.classes[0]},
+            {"validation", data.profile.classes[1]},
+            {"test", data.profile.classes[2]}}},
+          {"dataset", data.dataset},
+          {"identity", data.identity},
+          {"source", data.source}};
+}
+
+ProfiledData profiled_data_from_json(const nlohmann::json& object) try {
+  ProfiledData data;
+  read(object.at("dataset"), data.dataset);
+  read(object.at("source"), data.source);
+  read(object.at("identity"), data.identity);
+  const nlohmann::json& classes = object.at("classes");
+  read(classes.at("train"), data.profile.classes[0]);
+  read(classes.at("validation"), data.profile.classes[1]);
+  read(classes.at("test"), data.profile.classes[2]);
+  for (const nlohmann::json& channel : object.at("channels"))
+    data.profile.channels.push_back(
+        {channel.at("name").get<std::string>(), read_as<std::vector<std::int64_t>>(channel.at("counts"))});
+  return data;
+} catch (const nlohmann::json::exception& error) {
+  throw InternalError(std::string("not the JSON of a data profile: ") + error.what());
+}
+
+}  // namespace trainyard::experiments

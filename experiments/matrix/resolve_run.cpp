@@ -1,0 +1,441 @@
+#include "experiments/matrix/resolve_run.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "experiments/config/key_lookup.h"
+#include "experiments/matrix/stage_split.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Problems& problems) {
+  models::Hyperparameters values;
+  for (const Parameter& parameter : settings.model().hyperparameters) {
+    const Setting* found = settings.find(parameter.name);
+    const Value raw = found ? found->value : parameter.fallback.value();
+    const auto wrong = problem_with(parameter, raw);
+    if (wrong)
+      problems.error(settings.place(parameter.name),
+                     parameter.name + " of model " + in_quotes(settings.model().name) + " " + *wrong);
+    values[parameter.name] = wrong ? raw : coerced(parameter, raw);
+  }
+  return values;
+}
+
+// A model of the user's own has no data set that it usually takes: without one in the file it is empty.
+models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed, Problems& problems) {
+  models::DataChoice data;
+  const auto& usual = settings.model().datasets;
+  const Setting* dataset = settings.find("dataset");
+  if (dataset == nullptr && usual.empty())
+    problems.error(settings.place("dataset"),
+                   "model " + in_quotes(settings.model().name) +
+                       " has no data set, as in dataset = \"my-captions\" of [model." +
+                       settings.model().name + "] or [defaults]");
+  if (dataset != nullptr) data.dataset = std::get<std::string>(dataset->value);
+  if (dataset == nullptr && !usual.empty()) data.dataset = usual.front();
+  data.split_seed = data_seed;
+  const auto split = std::get<std::vector<double>>(settings.value("data_split"));
+  std::copy_n(split.begin(), data.split.size(), data.split.begin());
+  data.train_samples = settings.optional_integer("train_samples");
+  data.image_size = settings.integer("image_size");
+  data.vocabulary_min_frequency = settings.integer("vocabulary_min_frequency");
+  data.vocabulary_max_size = settings.integer("vocabulary_max_size");
+  return data;
+}
+
+Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
+  Declaration declared;
+  if (is_declared(settings.model())) declared = {settings.model().title, settings.model().task, ""};
+  if (const models::Dataset* own = settings.declared_dataset(dataset)) declared.dataset_title = own->title;
+  return declared;
+}
+
+Optimizer resolve_optimizer(const RunSettings& settings) {
+  Optimizer optimizer;
+  optimizer.kind = settings.text("optimizer");
+  const bool sgd = optimizer.kind == "sgd";
+  const Setting* rate = settings.find("learning_rate");
+  optimizer.learning_rate = rate ? std::get<double>(rate->value) : sgd ? 0.05 : 0.001;
+  optimizer.momentum = sgd ? settings.number("momentum") : 0;
+  optimizer.weight_decay = settings.number("weight_decay");
+  optimizer.clip_norm = settings.number("clip_norm");
+  optimizer.schedule = settings.text("learning_rate_schedule");
+  if (optimizer.schedule == "step") {
+    const std::int64_t third = (settings.integer("epochs") + 2) / 3;
+    optimizer.schedule_epochs = settings.optional_integer("learning_rate_step_epochs").value_or(third);
+    optimizer.schedule_factor = settings.number("learning_rate_factor");
+  }
+  return optimizer;
+}
+
+void resolve_batch(const RunSettings& settings, Run& run) {
+  const Batch batch = batch_of(settings.value("batch"));
+  run.batch_size = batch.size;
+  run.batch_per = batch.per;
+  run.global_batch = batch.per == "replica" ? batch.size * run.strategy.sharing_replicas() : batch.size;
+}
+
+std::string text_or_none(const RunSettings& settings, const char* key) {
+  const std::string text = settings.text(key);
+  return text == "none" ? "" : text;
+}
+
+}  // namespace
+
+Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
+  const RunSettings settings(sheet, point);
+  Run run;
+  run.model = settings.model().name;
+  run.strategy = resolve_strategy(settings, problems);
+  run.hyperparameters = resolve_hyperparameters(settings, problems);
+  run.data = resolve_choice(settings, sheet.data_seed, problems);
+  run.declared = declaration_of(settings, run.data.dataset);
+  run.optimizer = resolve_optimizer(settings);
+  run.epochs = settings.integer("epochs");
+  resolve_batch(settings, run);
+  run.gradient_accumulation = settings.integer("gradient_accumulation");
+  run.sampler = settings.text("sampler");
+  run.learning_rate_scaling = settings.text("learning_rate_scaling");
+  run.augmentation = settings.text("augmentation");
+  run.batch_norm = settings.text("batch_norm");
+  run.precision = settings.text("precision");
+  if (!run.strategy.independent()) {  // its ranks have one folder
+    run.save = text_or_none(settings, "save");
+    run.checkpoint = text_or_none(settings, "checkpoint");
+  }
+  run.seed = static_cast<std::uint64_t>(settings.integer("seed"));
+  run.threads = settings.optional_integer("threads");
+  for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
+  if (!run.data.dataset.empty()) check_run(settings, run, problems);
+  if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
+    fill_command(foreign->second, run, problems);
+  return run;
+}
+
+namespace {
+
+using Range = StrategyKind::Range;
+
+// "mp, pipeline, mp-ddp": the kinds of which `part` may be more than one.
+std::string kinds_with(Range StrategyKind::*part) {
+  std::string names;
+  for (const StrategyKind& kind : strategy_kinds())
+    if ((kind.*part).any()) names += (names.empty() ? "" : ", ") + kind.name;
+  return names;
+}
+
+std::string strategy_text(const RunSettings& settings) {
+  std::string text = "strategy " + in_quotes(settings.strategy());
+  if (settings.kind().name != settings.strategy()) text += " (" + settings.kind().name + ")";
+  return text;
+}
+
+void check_number(const std::string& name, std::int64_t number, Range StrategyKind::*part,
+                  const RunSettings& settings, Problems& problems) {
+  const Range& range = settings.kind().*part;
+  if (range.has(number)) return;
+  const std::string allowed = range.any() ? ">= " + std::to_string(range.minimum) : "1";
+  const std::string advice = range.any() ? "" : "; kinds with " + name + " are " + kinds_with(part);
+  problems.error(settings.place(name), name + " of " + strategy_text(settings) + " must be " + allowed +
+                                           ", is " + std::to_string(number) + advice);
+}
+
+// Texts of kinds that have none.
+void check_texts(const RunSettings& settings, Problems& problems) {
+  const auto refuse = [&](const std::string& name, Range StrategyKind::*part) {
+    const Setting* found = settings.find(name);
+    if (found == nullptr || (settings.kind().*part).any() || found->value == Value(std::string("auto")))
+      return;
+    problems.error(found->at,
+                   strategy_text(settings) + " has no " + name + "; kinds with one are " + kinds_with(part));
+  };
+  refuse("schedule", &StrategyKind::micro_batches);
+  refuse("stage_split", &StrategyKind::stages);
+}
+
+void take_split(const RunSettings& settings, Strategy& strategy) {
+  const Setting* split = settings.find("stage_split");
+  if (split == nullptr) return;
+  const auto* boundaries = std::get_if<std::vector<std::int64_t>>(&split->value);
+  if (boundaries == nullptr) return;
+  strategy.boundaries = *boundaries;
+  strategy.split = "given";
+}
+
+std::int64_t stages_of(const RunSettings& settings, const Strategy& strategy) {
+  const auto by_split = static_cast<std::int64_t>(strategy.boundaries.size()) + 1;
+  const std::int64_t usual = strategy.split == "given" ? by_split : settings.kind().stages.fallback;
+  return settings.optional_integer("stages").value_or(usual);
+}
+
+}  // namespace
+
+Strategy resolve_strategy(const RunSettings& settings, Problems& problems) {
+  const StrategyKind& kind = settings.kind();
+  Strategy strategy;
+  strategy.name = settings.strategy();
+  strategy.kind = kind.name;
+  if (kind.stages.any()) take_split(settings, strategy);
+  strategy.replicas = settings.optional_integer("replicas").value_or(kind.replicas.fallback);
+  strategy.stages = stages_of(settings, strategy);
+  strategy.micro_batches = settings.optional_integer("micro_batches").value_or(kind.micro_batches.fallback);
+  const Setting* schedule = settings.find("schedule");
+  // The order of one micro-batch is the same under every schedule.
+  if (kind.micro_batches.any() && strategy.micro_batches > 1)
+    strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
+  check_number("replicas", strategy.replicas, &StrategyKind::replicas, settings, problems);
+  check_number("stages", strategy.stages, &StrategyKind::stages, settings, problems);
+  check_number("micro_batches", strategy.micro_batches, &StrategyKind::micro_batches, settings, problems);
+  check_texts(settings, problems);
+  return strategy;
+}
+
+namespace {
+
+const Setting* setting(const Settings& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  return found == settings.end() ? nullptr : &found->second;
+}
+
+const Setting* setting(const std::map<std::string, Settings>& tables, const std::string& table,
+                       const std::string& name) {
+  const auto found = tables.find(table);
+  return found == tables.end() ? nullptr : setting(found->second, name);
+}
+
+std::string strategy_of(const Point& point) {
+  const Setting* named = setting(point.values, "strategy");
+  return named ? std::get<std::string>(named->value) : "single";
+}
+
+}  // namespace
+
+RunSettings::RunSettings(const Sheet& sheet, const Point& point)
+    : sheet_(sheet),
+      point_(point),
+      model_(model_or_null(std::get<std::string>(point.values.at("model").value), sheet.declared)),
+      strategy_(strategy_of(point)),
+      kind_(strategy_kind(sheet, strategy_)) {}
+
+// `--set replicas=4` means the strategies that have replicas.
+bool RunSettings::has_use_for(const std::string& strategy_key) const {
+  if (strategy_key == "replicas") return kind_->replicas.any();
+  if (strategy_key == "stages" || strategy_key == "stage_split") return kind_->stages.any();
+  return kind_->micro_batches.any();
+}
+
+const Setting* RunSettings::find_in_tables(const std::string& name) const {
+  if (const Setting* found = setting(sheet_.strategies, strategy_, name)) return found;
+  return setting(sheet_.models, model_->name, name);
+}
+
+const Setting* RunSettings::find(const std::string& name) const {
+  if (const Setting* found = setting(point_.values, name)) return found;
+  if (const Setting* found = setting(sheet_.overrides, name))
+    if (!is_strategy_key(name) || has_use_for(name)) return found;
+  if (const Setting* found = find_in_tables(name)) return found;
+  return setting(sheet_.defaults, name);
+}
+
+const Setting* RunSettings::find_own(const std::string& name) const {
+  const Setting* found = find(name);
+  if (found == setting(sheet_.defaults, name) || found == setting(sheet_.overrides, name)) return nullptr;
+  return found;
+}
+
+Location RunSettings::place(const std::string& name) const {
+  const Setting* found = find(name);
+  return found ? found->at : point_.at;
+}
+
+Value RunSettings::value(const std::string& name) const {
+  const Setting* found = find(name);
+  return found ? found->value : run_parameter(name)->fallback.value();
+}
+
+std::optional<std::int64_t> RunSettings::optional_integer(const std::string& name) const {
+  const Setting* found = find(name);
+  if (found == nullptr) return std::nullopt;
+  return std::get<std::int64_t>(found->value);
+}
+
+namespace {
+
+class Check {
+ public:
+  Check(const RunSettings& settings, Run& run, Problems& problems)
+      : settings_(settings), run_(run), problems_(problems) {}
+
+  void all() {
+    const std::size_t errors = problems_.errors();
+    if (own_model() || own_data()) own();
+    data();
+    batch();
+    sampler();
+    optimizer();
+    if (problems_.errors() == errors && !own_model() && !own_data() && hyperparameters_fit()) layers();
+  }
+
+ private:
+  bool own_model() const { return is_declared(settings_.model()); }
+  bool own_data() const { return settings_.declared_dataset(run_.data.dataset) != nullptr; }
+
+  // Only a program of the user's can train what is the user's own.
+  void own() {
+    if (settings_.kind().name == foreign_kind().name) return;
+    const std::string what =
+        own_model() ? "model " + in_quotes(run_.model) : "data set " + in_quotes(run_.data.dataset);
+    problems_.error(settings_.place("strategy"),
+                    "strategy " + in_quotes(run_.strategy.name) + " cannot train the " + what +
+                        ", which is your own: only a strategy with a command can");
+  }
+
+  bool hyperparameters_fit() const {
+    const auto& rows = settings_.model().hyperparameters;
+    return std::none_of(rows.begin(), rows.end(), [&](const Parameter& parameter) {
+      return problem_with(parameter, run_.hyperparameters.at(parameter.name)).has_value();
+    });
+  }
+
+  void data() {
+    if (own_data()) {
+      for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size"})
+        if (const Setting* found = settings_.find_own(name))
+          problems_.error(found->at, std::string(name) +
+                                         " is for data sets of trainyard; a parameter of a model "
+                                         "of your own can say it, under another name");
+      return enough_samples();
+    }
+    if (const std::string wrong = dataset_problem(settings_.model(), run_.data.dataset);
+        !own_model() && !wrong.empty()) {
+      problems_.error(settings_.place("dataset"), wrong);
+      return;
+    }
+    const models::DataKind kind = models::find_dataset(run_.data.dataset).kind;
+    const bool images = kind == models::DataKind::images;
+    if (!images && run_.augmentation != "none" && !refuse("augmentation", "images", kind))
+      run_.augmentation = "none";
+    if (images) {
+      refuse("vocabulary_min_frequency", "texts", kind);
+      refuse("vocabulary_max_size", "texts", kind);
+    }
+    if (run_.data.dataset != "folder") refuse("image_size", "the data set \"folder\"", kind);
+    enough_samples();
+  }
+
+  void enough_samples() {
+    if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.sharing_replicas())
+      problems_.error(settings_.place("train_samples"),
+                      std::to_string(*run_.data.train_samples) + " train_samples are too few for " +
+                          std::to_string(run_.strategy.replicas) + " replicas; each needs one at least");
+  }
+
+  // Reports what is said of this run, or of its model, and does not belong to its data.
+  bool refuse(const std::string& name, const std::string& of, models::DataKind kind) {
+    const Setting* found = settings_.find_own(name);
+    if (found == nullptr) return false;
+    problems_.error(found->at, name + " is a key of " + of + "; data set " + in_quotes(run_.data.dataset) +
+                                   " has " + std::string(models::kind_name(kind)));
+    return true;
+  }
+
+  // Each replica, micro-batch and turn of accumulation takes a sample at least.
+  void batch() {
+    const std::int64_t parts =
+        run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
+    if (parts <= run_.global_batch) return;
+    std::string text = "a batch of " + std::to_string(run_.global_batch) + " is too small for " +
+                       std::to_string(run_.strategy.replicas) +
+                       (run_.strategy.replicas == 1 ? " replica" : " replicas");
+    if (run_.strategy.micro_batches > 1)
+      text += " x " + std::to_string(run_.strategy.micro_batches) + " micro-batches";
+    if (run_.gradient_accumulation > 1)
+      text += " x " + std::to_string(run_.gradient_accumulation) + " turns of gradient accumulation";
+    problems_.error(place_of_parts(), text + "; each needs a sample at least");
+  }
+
+  void sampler() {
+    if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.sharing_replicas() == 0) return;
+    const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
+    problems_.error(settings_.place(name),
+                    "a batch of " + std::to_string(run_.global_batch) + " does not divide by " +
+                        std::to_string(run_.strategy.replicas) +
+                        " replicas, and sampler \"distributed\" gives each equally many; give the batch per "
+                        "replica, or take sampler \"exact\"");
+  }
+
+  Location place_of_parts() const {
+    for (const char* name : {"batch", "micro_batches", "gradient_accumulation"})
+      if (settings_.find(name) != nullptr) return settings_.place(name);
+    return settings_.place("replicas");
+  }
+
+  void optimizer() {
+    if (run_.optimizer.kind != "sgd") warn_unused("momentum", "is not used by " + run_.optimizer.kind);
+    if (run_.optimizer.schedule != "step")
+      for (const char* name : {"learning_rate_step_epochs", "learning_rate_factor"})
+        warn_unused(name, "is not used by the learning-rate schedule " + in_quotes(run_.optimizer.schedule));
+    if (run_.learning_rate_scaling != "none" && run_.batch_per == "global")
+      warn_unused("learning_rate_scaling",
+                  "has nothing to scale with: the batch is the same for any number of replicas");
+  }
+
+  bool warn_unused(const std::string& name, const std::string& why) {
+    const Setting* found = settings_.find_own(name);
+    if (found != nullptr) problems_.warning(found->at, name + " " + why);
+    return found != nullptr;
+  }
+
+  void layers() try {
+    const auto layers = model_layers(run_, models::input_shape(models::find_dataset(run_.data.dataset)));
+    const auto normalises = [](const models::Layer& layer) { return layer.kind.starts_with("batch_norm"); };
+    if (run_.batch_norm != "local" && std::none_of(layers.begin(), layers.end(), normalises) &&
+        !warn_unused("batch_norm", "is not used by model " + in_quotes(run_.model) + ", which has none"))
+      run_.batch_norm = "local";
+    if (run_.strategy.stages > 1) stages(static_cast<std::int64_t>(layers.size()));
+  } catch (const UserError& error) {
+    problems_.error(settings_.place("dataset"), error.what());
+  }
+
+  void stages(std::int64_t layers) {
+    const Strategy& strategy = run_.strategy;
+    const std::string model = std::to_string(layers) + " layers of model " + in_quotes(run_.model);
+    if (strategy.stages > layers) {
+      problems_.error(settings_.place("stages"), std::to_string(strategy.stages) +
+                                                     " stages are more than the " + model +
+                                                     "; each needs one at least");
+    } else if (strategy.split == "given" &&
+               static_cast<std::int64_t>(strategy.boundaries.size()) != strategy.stages - 1) {
+      problems_.error(settings_.place("stage_split"),
+                      "stage_split has " + std::to_string(strategy.boundaries.size()) + " boundaries, and " +
+                          std::to_string(strategy.stages) + " stages have " +
+                          std::to_string(strategy.stages - 1));
+    } else if (strategy.split == "given" && strategy.boundaries.back() >= layers) {
+      problems_.error(settings_.place("stage_split"),
+                      "stage_split ends at layer " + std::to_string(strategy.boundaries.back()) +
+                          ", and the " + model + " are 0 to " + std::to_string(layers - 1));
+    }
+  }
+
+  const RunSettings& settings_;
+  Run& run_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+void check_run(const RunSettings& settings, Run& run, Problems& problems) {
+  Check(settings, run, problems).all();
+}
+
+std::string dataset_problem(const models::Model& model, const std::string& dataset) {
+  if (std::find(model.datasets.begin(), model.datasets.end(), dataset) != model.datasets.end()) return "";
+  return "model " + in_quotes(model.name) + " cannot be trained on " + in_quotes(dataset) + ", only on " +
+         joined(model.datasets);
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,364 @@
+#include "models/datasets/synthetic_texts.h"
+
+#include <array>
+#include <span>
+
+#include "models/samples/random.h"
+
+namespace trainyard::models {
+
+namespace {
+
+constexpr std::uint64_t purpose = 0x7068726173657300;  // sets these numbers apart from other data's
+
+enum class Gender { masculine, feminine, neuter };
+using enum Gender;
+
+struct Noun {
+  const char* german;
+  Gender gender;
+  const char* english;
+};
+
+struct Verb {
+  const char* german;  // third person
+  const char* participle;
+  const char* infinitive;
+  const char* english;  // third person
+  const char* english_participle;
+  const char* base;
+};
+
+struct Phrase {
+  const char* german;
+  const char* english;
+};
+
+struct Pair {
+  std::string german;
+  std::string english;
+};
+
+constexpr std::array subjects{Noun{"Mann", masculine, "man"},
+                              Noun{"Frau", feminine, "woman"},
+                              Noun{"Kind", neuter, "child"},
+                              Noun{"Hund", masculine, "dog"},
+                              Noun{"Katze", feminine, "cat"},
+                              Noun{"Mädchen", neuter, "girl"},
+                              Noun{"Lehrer", masculine, "teacher"},
+                              Noun{"Ärztin", feminine, "doctor"},
+                              Noun{"Pferd", neuter, "horse"},
+                              Noun{"Bäcker", masculine, "baker"},
+                              Noun{"Köchin", feminine, "cook"},
+                              Noun{"Tier", neuter, "animal"},
+                              Noun{"Maler", masculine, "painter"},
+                              Noun{"Königin", feminine, "queen"},
+                              Noun{"Baby", neuter, "baby"},
+                              Noun{"König", masculine, "king"},
+                              Noun{"Sängerin", feminine, "singer"},
+                              Noun{"Fahrer", masculine, "driver"},
+                              Noun{"Nachbarin", feminine, "neighbor"},
+                              Noun{"Gärtner", masculine, "gardener"}};
+
+constexpr std::array objects{Noun{"Ball", masculine, "ball"},
+                             Noun{"Blume", feminine, "flower"},
+                             Noun{"Buch", neuter, "book"},
+                             Noun{"Apfel", masculine, "apple"},
+                             Noun{"Lampe", feminine, "lamp"},
+                             Noun{"Brot", neuter, "bread"},
+                             Noun{"Stuhl", masculine, "chair"},
+                             Noun{"Tasche", feminine, "bag"},
+                             Noun{"Bild", neuter, "picture"},
+                             Noun{"Brief", masculine, "letter"},
+                             Noun{"Zeitung", feminine, "newspaper"},
+                             Noun{"Fahrrad", neuter, "bicycle"},
+                             Noun{"Schlüssel", masculine, "key"},
+                             Noun{"Kiste", feminine, "box"},
+                             Noun{"Glas", neuter, "glass"},
+                             Noun{"Tisch", masculine, "table"},
+                             Noun{"Karte", feminine, "map"},
+                             Noun{"Messer", neuter, "knife"},
+                             Noun{"Kuchen", masculine, "cake"},
+                             Noun{"Gitarre", feminine, "guitar"},
+                             Noun{"Boot", neuter, "boat"},
+                             Noun{"Koffer", masculine, "suitcase"},
+                             Noun{"Uhr", feminine, "clock"},
+                             Noun{"Kleid", neuter, "dress"},
+                             Noun{"Hut", masculine, "hat"},
+                             Noun{"Flasche", feminine, "bottle"},
+                             Noun{"Seil", neuter, "rope"}};
+
+constexpr std::array adjectives{
+    Phrase{"klein", "small"},     Phrase{"groß", "big"},      Phrase{"alt", "old"},
+    Phrase{"jung", "young"},      Phrase{"rot", "red"},       Phrase{"grün", "green"},
+    Phrase{"blau", "blue"},       Phrase{"weiß", "white"},    Phrase{"schwarz", "black"},
+    Phrase{"schön", "beautiful"}, Phrase{"neu", "new"},       Phrase{"lang", "long"},
+    Phrase{"braun", "brown"},     Phrase{"gelb", "yellow"},   Phrase{"schwer", "heavy"},
+    Phrase{"schmutzig", "dirty"}, Phrase{"bunt", "colorful"}, Phrase{"leicht", "light"}};
+
+constexpr std::array verbs{Verb{"sieht", "gesehen", "sehen", "sees", "seen", "see"},
+                           Verb{"kauft", "gekauft", "kaufen", "buys", "bought", "buy"},
+                           Verb{"findet", "gefunden", "finden", "finds", "found", "find"},
+                           Verb{"trägt", "getragen", "tragen", "carries", "carried", "carry"},
+                           Verb{"malt", "gemalt", "malen", "paints", "painted", "paint"},
+                           Verb{"holt", "geholt", "holen", "brings", "brought", "bring"},
+                           Verb{"sucht", "gesucht", "suchen", "seeks", "sought", "seek"},
+                           Verb{"verkauft", "verkauft", "verkaufen", "sells", "sold", "sell"},
+                           Verb{"nimmt", "genommen", "nehmen", "takes", "taken", "take"},
+                           Verb{"wäscht", "gewaschen", "waschen", "washes", "washed", "wash"},
+                           Verb{"zeigt", "gezeigt", "zeigen", "shows", "shown", "show"},
+                           Verb{"wirft", "geworfen", "werfen", "throws", "thrown", "throw"},
+                           Verb{"versteckt", "versteckt", "verstecken", "hides", "hidden", "hide"},
+                           Verb{"zieht", "gezogen", "ziehen", "pulls", "pulled", "pull"},
+                           Verb{"hält", "gehalten", "halten", "holds", "held", "hold"},
+                           Verb{"vergisst", "vergessen", "vergessen", "forgets", "forgotten", "forget"}};
+
+constexpr std::array modals{Phrase{"will", "wants to"}, Phrase{"kann", "can"}, Phrase{"muss", "must"},
+                            Phrase{"soll", "should"}};
+constexpr std::array times{Phrase{"heute", "today"},        Phrase{"jetzt", "now"},
+                           Phrase{"oft", "often"},          Phrase{"wieder", "again"},
+                           Phrase{"manchmal", "sometimes"}, Phrase{"gerade", "right now"}};
+constexpr std::array places{Phrase{"im Garten", "in the garden"},
+                            Phrase{"auf der Straße", "on the street"},
+                            Phrase{"in der Küche", "in the kitchen"},
+                            Phrase{"am Fluss", "by the river"},
+                            Phrase{"im Park", "in the park"},
+                            Phrase{"vor dem Haus", "in front of the house"},
+                            Phrase{"hinter der Schule", "behind the school"},
+                            Phrase{"auf dem Markt", "at the market"},
+                            Phrase{"im Wald", "in the forest"},
+                            Phrase{"neben dem Bahnhof", "next to the station"},
+                            Phrase{"unter der Brücke", "under the bridge"},
+                            Phrase{"am Strand", "on the beach"}};
+
+template <typename Row>
+const Row& one_of(SplitMix64& random, std::span<const Row> rows) {
+  return rows[random.below(rows.size())];
+}
+
+enum class Case { nominative, accusative };
+
+// Article and ending of the adjective behind it.
+Phrase agreement(Gender gender, Case grammatical_case, bool definite) {
+  const bool accusative = grammatical_case == Case::accusative;
+  if (gender == masculine && accusative) return {definite ? "den" : "einen", "en"};
+  if (gender == masculine) return {definite ? "der" : "ein", definite ? "e" : "er"};
+  if (gender == feminine) return {definite ? "die" : "eine", "e"};
+  return {definite ? "das" : "ein", definite ? "e" : "es"};
+}
+
+// «den kleinen Hund», "the small dog": article, perhaps an adjective, noun.
+Pair noun_phrase(SplitMix64& random, std::span<const Noun> nouns, Case grammatical_case) {
+  const Noun& noun = one_of(random, nouns);
+  const bool definite = random.below(3) != 0;
+  const Phrase form = agreement(noun.gender, grammatical_case, definite);
+  Pair pair{.german = form.german, .english = ""};
+  std::string english = noun.english;
+  if (random.below(2) == 0) {
+    const Phrase& adjective = one_of<Phrase>(random, adjectives);
+    pair.german += std::string(" ") + adjective.german + form.english;
+    english = std::string(adjective.english) + " " + english;
+  }
+  pair.german += std::string(" ") + noun.german;
+  const bool vowel = std::string_view("aeiou").find(english.front()) != std::string_view::npos;
+  pair.english = (definite ? "the " : vowel ? "an " : "a ") + english;
+  return pair;
+}
+
+// With a blank before it, or nothing.
+Pair perhaps(SplitMix64& random, std::span<const Phrase> phrases) {
+  if (random.below(2) == 0) return {};
+  const Phrase& phrase = one_of(random, phrases);
+  return {.german = std::string(" ") + phrase.german, .english = std::string(" ") + phrase.english};
+}
+
+// Subject, verb, object, and perhaps time and place, still without an order.
+struct Clause {
+  Pair subject, object, time, place;
+  Verb verb;
+};
+
+Clause random_clause(SplitMix64& random) {
+  Clause clause{.subject = noun_phrase(random, subjects, Case::nominative),
+                .object = noun_phrase(random, objects, Case::accusative),
+                .time = perhaps(random, times),
+                .place = perhaps(random, places),
+                .verb = one_of<Verb>(random, verbs)};
+  return clause;
+}
+
+Pair plain(const Clause& c) {
+  return {
+      c.subject.german + " " + c.verb.german + c.time.german + " " + c.object.german + c.place.german + ".",
+      c.subject.english + " " + c.verb.english + " " + c.object.english + c.place.english + c.time.english +
+          "."};
+}
+
+Pair perfect(const Clause& c) {
+  return {c.subject.german + " hat" + c.time.german + c.place.german + " " + c.object.german + " " +
+              c.verb.participle + ".",
+          c.subject.english + " has " + c.verb.english_participle + " " + c.object.english + c.place.english +
+              c.time.english + "."};
+}
+
+Pair modal(const Clause& c, const Phrase& auxiliary) {
+  return {c.subject.german + " " + auxiliary.german + c.time.german + " " + c.object.german + c.place.german +
+              " " + c.verb.infinitive + ".",
+          c.subject.english + " " + auxiliary.english + " " + c.verb.base + " " + c.object.english +
+              c.place.english + c.time.english + "."};
+}
+
+Pair question(const Clause& c) {
+  return {"hat " + c.subject.german + " " + c.object.german + c.place.german + " " + c.verb.participle + "?",
+          "has " + c.subject.english + " " + c.verb.english_participle + " " + c.object.english +
+              c.place.english + "?"};
+}
+
+// Where the clause has a place: it comes first, and subject and verb change places.
+Pair place_first(const Clause& c) {
+  if (c.place.german.empty()) return plain(c);
+  return {c.place.german.substr(1) + " " + c.verb.german + " " + c.subject.german + c.time.german + " " +
+              c.object.german + ".",
+          c.place.english.substr(1) + ", " + c.subject.english + " " + c.verb.english + " " +
+              c.object.english + c.time.english + "."};
+}
+
+Pair because(const Clause& c, const Clause& reason) {
+  return {c.subject.german + " " + c.verb.german + " " + c.object.german + ", weil " + reason.subject.german +
+              " " + reason.object.german + " " + reason.verb.german + ".",
+          c.subject.english + " " + c.verb.english + " " + c.object.english + " because " +
+              reason.subject.english + " " + reason.verb.english + " " + reason.object.english + "."};
+}
+
+Pair sentence(SplitMix64& random) {
+  const Clause clause = random_clause(random);
+  switch (random.below(6)) {
+    case 0:
+      return perfect(clause);
+    case 1:
+      return modal(clause, one_of<Phrase>(random, modals));
+    case 2:
+      return question(clause);
+    case 3:
+      return place_first(clause);
+    case 4:
+      return because(clause, random_clause(random));
+    default:
+      return plain(clause);
+  }
+}
+
+RawTexts phrases(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
+  RawTexts texts;
+  for (std::uint64_t index = 0; index < count; ++index) {
+    SplitMix64 random(mixed_seed({seed, purpose, part, index}));
+    Pair pair = sentence(random);
+    for (std::string* text : {&pair.german, &pair.english})  // each begins with an ASCII letter
+      text->front() = static_cast<char>(text->front() - ('a' - 'A'));
+    texts.source.push_back(std::move(pair.german));
+    texts.target.push_back(std::move(pair.english));
+  }
+  return texts;
+}
+
+}  // namespace
+
+Parts<RawTexts> synthetic_phrases(std::uint64_t seed) {
+  return {
+      .train = phrases(seed, 0, 2000), .validation = phrases(seed, 1, 250), .test = phrases(seed, 2, 250)};
+}
+
+namespace {
+
+using Words = std::span<const char* const>;
+
+constexpr std::uint64_t review_purpose = 0x7265766965777300;  // sets these numbers apart from other data's
+
+constexpr std::array review_subjects{"plot",   "acting",        "music",     "dialogue",  "camera work",
+                                     "ending", "story",         "cast",      "script",    "pace",
+                                     "humor",  "leading actor", "direction", "first half"};
+constexpr std::array good{"wonderful", "brilliant",  "moving",   "excellent", "charming",
+                          "superb",    "delightful", "gripping", "funny",     "perfect",
+                          "touching",  "clever",     "great",    "beautiful", "fresh"};
+constexpr std::array bad{"boring", "awful",    "terrible", "weak",      "dull",
+                         "clumsy", "annoying", "poor",     "pointless", "predictable",
+                         "stupid", "flat",     "ugly",     "tedious",   "lifeless"};
+constexpr std::array degrees{"", "really ", "quite ", "simply ", "truly ", "just "};
+constexpr std::array people{"a young detective", "an old sailor", "two sisters", "the teacher",
+                            "a retired boxer",   "the mayor",     "a nurse",     "three friends",
+                            "a taxi driver",     "the inventor"};
+constexpr std::array deeds{"travels to",           "moves to",           "comes back from",
+                           "spends the summer in", "looks for work in",  "meets a stranger in",
+                           "opens a shop in",      "writes letters from"};
+constexpr std::array review_places{
+    "a small town", "the desert",      "new york",     "a village by the sea", "the mountains",
+    "paris",        "the countryside", "an old hotel", "the harbor",           "a northern city"};
+constexpr std::array facts{
+    "It was filmed in black and white.",      "The film lasts about two hours.",
+    "I saw it on a Sunday with my brother.",  "There is a scene on a train.",
+    "It is based on a novel from the 1950s.", "The director has made other films before.",
+    "Most of it happens at night.",           "They showed it on television last week.",
+    "Some parts were shot in a studio.",      "The book came out a year earlier."};
+
+std::string one_of(SplitMix64& random, Words words) {
+  return words[random.below(words.size())];
+}
+
+std::string opinion(SplitMix64& random, bool positive) {
+  const bool negated = random.below(6) == 0;
+  const std::string word = one_of(random, positive != negated ? Words(good) : Words(bad));
+  const std::string subject = one_of(random, review_subjects);
+  if (negated) return "The " + subject + " was not " + word + ".";
+  const std::string degree = one_of(random, degrees);
+  switch (random.below(3)) {
+    case 0:
+      return "The " + subject + " was " + degree + word + ".";
+    case 1:
+      return "I found the " + subject + " " + degree + word + "!";
+    default:
+      return "What a " + word + " " + subject + ".";
+  }
+}
+
+std::string neutral(SplitMix64& random) {
+  if (random.below(3) == 0) return one_of(random, facts);
+  std::string person = one_of(random, people);
+  person.front() = static_cast<char>(person.front() - ('a' - 'A'));
+  return person + " " + one_of(random, deeds) + " " + one_of(random, review_places) + ".";
+}
+
+std::string review(std::uint64_t seed, bool positive) {
+  SplitMix64 random(seed);
+  const std::uint64_t opinions = 1 + random.below(4);
+  const std::uint64_t contradicting = random.below((opinions + 1) / 2);  // fewer than half
+  std::vector<std::string> sentences;
+  for (std::uint64_t i = 0; i < opinions; ++i)
+    sentences.push_back(opinion(random, i < contradicting ? !positive : positive));
+  for (std::uint64_t left = random.below(9); left > 0; --left) sentences.push_back(neutral(random));
+  std::string text;
+  for (const std::int64_t at : permutation(static_cast<std::int64_t>(sentences.size()), random.next()))
+    text += (text.empty() ? "" : " ") + sentences[static_cast<std::size_t>(at)];
+  return text;
+}
+
+RawTexts reviews(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
+  RawTexts texts;
+  for (std::uint64_t index = 0; index < count; ++index) {
+    const std::uint64_t own = mixed_seed({seed, review_purpose, part, index});
+    // of each two neighbours one is positive
+    const std::uint64_t pair = mixed_seed({seed, review_purpose + 1, part, index / 2});
+    const bool positive = (pair + index) % 2 == 1;
+    texts.source.push_back(review(own, positive));
+    texts.labels.push_back(positive ? 1 : 0);
+  }
+  return texts;
+}
+
+}  // namespace
+
+Parts<RawTexts> synthetic_reviews(std::uint64_t seed) {
+  return {
+      .train = reviews(seed, 0, 2000), .validation = reviews(seed, 1, 500), .test = reviews(seed, 2, 500)};
+}
+
+}  // namespace trainyard::models

@@ -1,0 +1,385 @@
+#include "models/networks/layer_kinds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "models/networks/layer_kernels.h"
+#include "models/networks/random_stream.h"
+#include "models/samples/tokenizer.h"
+
+namespace trainyard::networks {
+
+Layer flatten(const models::Layer& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return x.flatten(1); })};
+}
+
+// Overwrites its input where nobody else reads that. Never a leaf, which autograd forbids.
+Layer relu(const models::Layer& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, on_first([](at::Tensor x) {
+            return has_single_reader(x) && !x.is_leaf() ? at::relu_(x) : at::relu(x);
+          })};
+}
+
+Layer sigmoid(const models::Layer& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return at::sigmoid(x); })};
+}
+
+Layer linear(const models::Layer& row, const Initialisation& start) {
+  const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
+  const double bound = fan_in_bound({outputs, inputs});
+  InitialWeights weights(row.path, start);
+  const auto weight = weights.uniform("weight", {outputs, inputs}, bound);
+  const auto bias = weights.uniform("bias", {outputs}, bound);
+  return {row.path,
+          row.kind,
+          {weight, bias},
+          {},
+          on_first([w = weight.value, b = bias.value](const at::Tensor& x) { return at::linear(x, w, b); })};
+}
+
+namespace {
+
+// A layer with its weight and, where the row has one, its bias, as first and second parameter. `sizes` are
+// the weight's.
+Layer convolution(const models::Layer& row, const Initialisation& start, at::IntArrayRef sizes) {
+  InitialWeights weights(row.path, start);
+  Layer layer{row.path, row.kind, {}, {}, {}};
+  const double bound = fan_in_bound(sizes);
+  layer.parameters.push_back(weights.uniform("weight", sizes, bound, at::MemoryFormat::ChannelsLast));
+  if (row.sizes.at("bias") != 0) {
+    layer.parameters.push_back(weights.uniform("bias", {row.sizes.at("outputs")}, bound));
+  }
+  return layer;
+}
+
+at::Tensor bias_of(const Layer& layer) {
+  return layer.parameters.size() > 1 ? layer.parameters[1].value : at::Tensor();
+}
+
+}  // namespace
+
+Layer conv2d(const models::Layer& row, const Initialisation& start) {
+  const std::int64_t kernel = row.sizes.at("kernel");
+  Layer layer = convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs"), kernel, kernel});
+  layer.forward = on_first([weight = layer.parameters[0].value, bias = bias_of(layer),
+                            stride = row.sizes.at("stride"), padding = row.sizes.at("padding")](
+                               const at::Tensor& x) { return at::conv2d(x, weight, bias, stride, padding); });
+  return layer;
+}
+
+// PyTorch's fan_in of a transposed convolution is the product of all sizes but the first, too, although that
+// is not the number of inputs.
+Layer conv_transpose2d(const models::Layer& row, const Initialisation& start) {
+  const std::int64_t kernel = row.sizes.at("kernel");
+  Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
+  const TransposedConvolution how{
+      row.sizes.at("stride"),
+      row.sizes.at("padding"),
+      {row.sizes.at("output_padding_height"), row.sizes.at("output_padding_width")}};
+  layer.forward = on_first([weight = layer.parameters[0].value, bias = bias_of(layer), how](
+                               const at::Tensor& x) { return transposed_convolution(x, weight, bias, how); });
+  return layer;
+}
+
+Layer max_pool2d(const models::Layer& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
+}
+
+// Batch normalisation: Ioffe, Szegedy, «Batch normalization», ICML 2015, algorithm 1, with PyTorch's momentum
+// and running variance (n − 1).
+
+namespace {
+
+constexpr double momentum = 0.1;
+constexpr double epsilon = 1e-5;
+
+struct Normalisation {
+  at::Tensor weight, bias, mean, variance;  // [channel]; the last two running
+
+  // Statistics of the input alone, or those kept by training.
+  at::Tensor local(const at::Tensor& x, bool training) const {
+    return at::batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon, true);
+  }
+
+  void keep(const at::Tensor& batch_mean, const at::Tensor& batch_variance, const at::Tensor& count) const {
+    const at::NoGradGuard no_grad;
+    at::Tensor(mean).lerp_(batch_mean.to(mean.dtype()), momentum);
+    at::Tensor(variance).lerp_((batch_variance * (count / (count - 1))).to(variance.dtype()), momentum);
+  }
+
+  // Statistics of all replicas: Σx, Σx² and the count, summed in float64. An empty input takes part.
+  at::Tensor synchronised(const at::Tensor& x, const ForwardContext& context) const {
+    const std::int64_t channels = x.size(1);
+    const auto sum = [](const at::Tensor& values) { return values.sum({0, 2, 3}, false, at::kDouble); };
+    const at::Tensor own_count = at::full({1}, x.numel() / channels, x.options().dtype(at::kDouble));
+    const at::Tensor sums = context.sum_over_replicas(at::cat({sum(x), sum(x.square()), own_count}));
+    const at::Tensor count = sums.slice(0, 2 * channels).detach();
+    const at::Tensor batch_mean = sums.slice(0, 0, channels) / count;
+    const at::Tensor batch_variance =
+        (sums.slice(0, channels, 2 * channels) / count - batch_mean.square()).clamp_min(0);
+    keep(batch_mean, batch_variance, count);
+    const at::Tensor scale = weight * (batch_variance + epsilon).rsqrt();
+    const at::Tensor shift = bias - batch_mean * scale;
+    const auto of_channel = [&](const at::Tensor& t) { return t.to(x.dtype()).view({1, channels, 1, 1}); };
+    return x * of_channel(scale) + of_channel(shift);
+  }
+};
+
+}  // namespace
+
+Layer batch_norm2d(const models::Layer& row, const Initialisation& start) {
+  const std::int64_t channels = row.sizes.at("channels");
+  InitialWeights weights(row.path, start);
+  const NamedParameter weight = weights.constant("weight", {channels}, 1);
+  const NamedParameter bias = weights.constant("bias", {channels}, 0);
+  const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.options())};
+  const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.options())};
+  const Normalisation normalisation{weight.value, bias.value, mean.value, variance.value};
+  return {row.path,
+          row.kind,
+          {weight, bias},
+          {mean, variance},
+          [normalisation](const Activations& inputs, const ForwardContext& context) {
+            const bool synchronised = context.training && context.sum_over_replicas;
+            Activations outputs = inputs;
+            outputs.front() = synchronised ? normalisation.synchronised(inputs.front(), context)
+                                           : normalisation.local(inputs.front(), context.training);
+            return outputs;
+          }};
+}
+
+namespace {
+
+// Normal, as PyTorch's; the row of padding is zero and stays so, because it gets no gradient.
+NamedParameter embedding_weight(const models::Layer& row, const Initialisation& start) {
+  NamedParameter weight =
+      InitialWeights(row.path, start).normal("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")});
+  weight.value.detach()[models::pad_token].zero_();
+  return weight;
+}
+
+// Padding is left out before the look-up, which is faster than passing over it there.
+at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
+  const at::Tensor words = tokens.ne(models::pad_token);
+  const at::Tensor lengths = words.sum(1);
+  const at::Tensor starts = lengths.cumsum(0) - lengths;
+  return mean_of_rows(weight, tokens.masked_select(words), starts);
+}
+
+at::Tensor look_up(const at::Tensor& weight, const at::Tensor& tokens) {
+  return at::embedding(weight, tokens, models::pad_token);
+}
+
+}  // namespace
+
+at::Tensor mean_without_looking(const at::Tensor& weight, const at::Tensor& tokens) {
+  constexpr std::int64_t mean = 1;
+  const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
+  return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
+                                       /*sparse=*/false, /*per_sample_weights=*/{},
+                                       /*include_last_offset=*/false, models::pad_token));
+}
+
+Layer mean_embedding(const models::Layer& row, const Initialisation& start) {
+  const NamedParameter weight = embedding_weight(row, start);
+  return {row.path, row.kind, {weight}, {}, on_first([w = weight.value](const at::Tensor& tokens) {
+            return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_looking(w, tokens);
+          })};
+}
+
+Layer source_embedding(const models::Layer& row, const Initialisation& start) {
+  const NamedParameter weight = embedding_weight(row, start);
+  return {
+      row.path, row.kind, {weight}, {}, [w = weight.value](const Activations& inputs, const ForwardContext&) {
+        const at::Tensor& source = inputs.at(0);
+        return Activations{look_up(w, source), source.ne(models::pad_token).sum(1), inputs.at(1)};
+      }};
+}
+
+Layer target_embedding(const models::Layer& row, const Initialisation& start) {
+  const NamedParameter weight = embedding_weight(row, start);
+  return {row.path, row.kind, {weight}, {}, on_first([w = weight.value](const at::Tensor& tokens) {
+            return look_up(w, tokens);
+          })};
+}
+
+// LSTM layers with PyTorch's parameters and gate order (input, forget, cell, output): Hochreiter,
+// Schmidhuber, «Long short-term memory», 1997, with forget gates.
+
+namespace {
+
+std::vector<NamedParameter> lstm_weights(const models::Layer& row, const Initialisation& start) {
+  const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
+  const double bound = 1 / std::sqrt(static_cast<double>(outputs));
+  InitialWeights weights(row.path, start);
+  std::vector<NamedParameter> all;
+  all.push_back(weights.uniform("weight_ih_l0", {4 * outputs, inputs}, bound));
+  all.push_back(weights.uniform("weight_hh_l0", {4 * outputs, outputs}, bound));
+  all.push_back(weights.uniform("bias_ih_l0", {4 * outputs}, bound));
+  all.push_back(weights.uniform("bias_hh_l0", {4 * outputs}, bound));
+  return all;
+}
+
+// oneDNN computes LSTM layers in bfloat16 only with AVX-512 on x86; without it, it throws.
+bool has_bfloat16_layers() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+#else
+  return true;
+#endif
+}
+
+// On a CPU LibTorch has LSTM layers in float32, and on some in bfloat16. Under autocast to a precision that
+// the CPU has no layers in, they stay float32.
+class SupportedOn {
+ public:
+  explicit SupportedOn(const at::Tensor& x)
+      : widens_(x.is_cpu() && at::autocast::is_autocast_enabled(at::kCPU) &&
+                (at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf || !has_bfloat16_layers())) {
+    if (widens_) no_autocast_.emplace(c10::DispatchKey::AutocastCPU);
+  }
+  at::Tensor wide(const at::Tensor& x) const { return widens_ ? x.to(at::kFloat) : x; }
+
+ private:
+  bool widens_;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> no_autocast_;  // while this lives
+};
+
+struct Encoded {
+  at::Tensor outputs;  // [batch, length, outputs], 0 after a sentence's end; undefined where not wanted
+  at::Tensor h, c;     // [batch, outputs] after a sentence's last token
+};
+
+// σ(−10⁴) is 0 in every format that a layer computes in, and so is the derivative there.
+constexpr double closed = -1e4;
+
+// Weights of inputs that are not there: the first closes the input gate, the others are 0 and only there so
+// that rows of numbers stay aligned. [4 · outputs, such inputs]
+at::Tensor closing_weight(const models::Layer& row, const Initialisation& start) {
+  constexpr std::int64_t aligned = 8;
+  const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
+  at::Tensor weight = at::zeros({4 * outputs, aligned - inputs % aligned}, start.options());
+  weight.slice(0, 0, outputs).select(1, 0).fill_(closed);
+  return weight;
+}
+
+// `weights` with more inputs, all of them in one piece of memory, as cuDNN wants them.
+std::vector<at::Tensor> widened(const std::vector<at::Tensor>& weights, const at::Tensor& more) {
+  const at::Tensor wide = at::cat({weights[0], more}, 1);
+  const auto parts =
+      at::cat({wide.flatten(), weights[1].flatten(), weights[2], weights[3]})
+          .split_with_sizes({wide.numel(), weights[1].numel(), weights[2].numel(), weights[3].numel()});
+  return {parts[0].view(wide.sizes()), parts[1].view(weights[1].sizes()), parts[2], parts[3]};
+}
+
+// Without a look at how long sentences are, which on a GPU only the device knows: each is moved to the end of
+// its row, so that its last token is the last of all. On the padding before it the input gate is closed, so
+// the state stays exactly as it starts, 0 (c = f · 0 + 0 · g, h = o · tanh 0), and no gate has a gradient
+// (each has a factor i, c or tanh c): the numbers are those of packed sentences. `wide` weights have inputs
+// for the padding too.
+Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
+                               const std::vector<at::Tensor>& wide, bool outputs_wanted) {
+  const std::int64_t batch = x.size(0), length = x.size(1), outputs = wide[1].size(1);
+  const std::int64_t more = wide[0].size(1) - x.size(2);
+  const at::Tensor sentences = at::arange(batch, lengths.options()),
+                   times = at::arange(length, lengths.options());
+  const at::Tensor tokens = lengths.clamp_min(1);
+  // by time and sentence: where what is computed then lies in `x`, and whether it is padding
+  const at::Tensor from =
+      times.unsqueeze(1).add(tokens).remainder_(length).add_(sentences * length);  // [length, batch]
+  const at::Tensor padding = times.unsqueeze(1).lt(length - tokens).unsqueeze(2).to(x.scalar_type());
+  const at::Tensor moved = x.flatten(0, 1).index_select(0, from.flatten()).view({length, batch, x.size(2)});
+  const at::Tensor input = at::cat({moved, at::constant_pad_nd(padding, {0, more - 1})}, 2);
+  const at::Tensor zeros = at::zeros({1, batch, outputs}, x.options());
+  const auto [y, h, c] = at::lstm(input, {zeros, zeros}, wide, true, 1, 0, true, false, false);
+  Encoded encoded{{}, h.squeeze(0), c.squeeze(0)};
+  if (outputs_wanted) {
+    const at::Tensor back = times.sub(tokens.unsqueeze(1))
+                                .remainder_(length)
+                                .mul_(batch)
+                                .add_(sentences.unsqueeze(1));  // [batch, length]
+    encoded.outputs = y.flatten(0, 1).index_select(0, back.flatten()).view({batch, length, outputs});
+  }
+  return encoded;
+}
+
+// Sentences of like lengths by themselves, so that little is computed of padding, in groups that are large
+// enough for products to be fast.
+Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
+                         const std::vector<at::Tensor>& wide, bool outputs_wanted) {
+  constexpr std::int64_t largest_group = 32;
+  const SupportedOn support(input);
+  const at::Tensor x = support.wide(input);
+  const auto [sorted, order] = lengths.clamp_min(1).sort(/*stable=*/true, 0, /*descending=*/false);
+  std::vector<at::Tensor> outputs, h, c;
+  for (std::int64_t begin = 0; begin < x.size(0); begin += largest_group) {
+    const std::int64_t end = std::min(begin + largest_group, x.size(0));
+    const auto longest = sorted[end - 1].item<std::int64_t>();
+    const Encoded group =
+        encode_without_looking(x.index_select(0, order.slice(0, begin, end)).slice(1, 0, longest),
+                               sorted.slice(0, begin, end), wide, outputs_wanted);
+    h.push_back(group.h);
+    c.push_back(group.c);
+    if (outputs_wanted) outputs.push_back(at::constant_pad_nd(group.outputs, {0, 0, 0, x.size(1) - longest}));
+  }
+  const at::Tensor back = order.argsort();
+  const auto in_order = [&](const std::vector<at::Tensor>& groups) {
+    return at::cat(groups).index_select(0, back);
+  };
+  return {outputs_wanted ? in_order(outputs) : at::Tensor(), in_order(h), in_order(c)};
+}
+
+// cuDNN copies weights that do not lie in one piece, in every step.
+void lay_out_for_cudnn(const models::Layer& row, const std::vector<at::Tensor>& weights) {
+  if (!at::cudnn_is_acceptable(weights.front())) return;
+  constexpr std::int64_t lstm = 2, weights_of_layer = 4;  // cudnnRNNMode_t: CUDNN_LSTM
+  const at::NoGradGuard no_grad;
+  at::_cudnn_rnn_flatten_weight(weights, weights_of_layer, row.sizes.at("inputs"), lstm,
+                                row.sizes.at("outputs"), /*proj_size=*/0, /*num_layers=*/1,
+                                /*batch_first=*/true, /*bidirectional=*/false);
+}
+
+}  // namespace
+
+Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
+  auto parameters = lstm_weights(row, start);
+  auto forward = [weights = values_of(parameters), closing = closing_weight(row, start),
+                  last = row.sizes.at("last") != 0](const Activations& inputs,
+                                                    const ForwardContext& context) {
+    // a step that is replayed may not look, whatever the device
+    const bool looks = inputs.at(0).is_cpu() && !context.step_on_device.defined();
+    const Encoded encoded = (looks ? encode_in_groups : encode_without_looking)(
+        inputs.at(0), inputs.at(1), widened(weights, closing), !last);
+    Activations outputs(inputs.begin() + (last ? 2 : 0), inputs.end());
+    if (!last) outputs.front() = encoded.outputs;
+    outputs.insert(outputs.end(), {encoded.h, encoded.c});
+    return outputs;
+  };
+  return {row.path, row.kind, std::move(parameters), {}, std::move(forward)};
+}
+
+Layer decoder_lstm(const models::Layer& row, const Initialisation& start) {
+  auto parameters = lstm_weights(row, start);
+  lay_out_for_cudnn(row, values_of(parameters));
+  auto forward = [weights = values_of(parameters)](const Activations& inputs, const ForwardContext&) {
+    const SupportedOn support(inputs.at(0));
+    const at::Tensor x = support.wide(inputs.at(0));
+    const at::Tensor h = support.wide(inputs.at(1)).unsqueeze(0), c = support.wide(inputs.at(2)).unsqueeze(0);
+    Activations outputs(inputs.begin() + 2, inputs.end());
+    outputs.front() =
+        std::get<0>(at::lstm(x, {h, c}, weights, true, 1, 0, true, false, /*batch_first=*/true));
+    return outputs;
+  };
+  return {row.path, row.kind, std::move(parameters), {}, std::move(forward)};
+}
+
+}  // namespace trainyard::networks

@@ -1,0 +1,234 @@
+#include "orchestrator/launch/launcher.h"
+
+#include <array>
+#include <csignal>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "orchestrator/launch/cluster_rank_group.h"
+#include "orchestrator/launch/slurm_launcher.h"
+#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/process.h"
+#include "orchestrator/rank/rank_agent.h"
+#include "orchestrator/rank/rendezvous.h"
+
+namespace trainyard::orchestrator {
+
+std::span<const LauncherKind> launchers() {
+  static const std::array<LauncherKind, 3> rows{
+      {{"local", "processes on this host",
+        [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.yard); }},
+       {"slurm", "jobs of Slurm, one a run, or steps of one allocation", slurm_launcher},
+       {"mpi", "mpirun, on the hosts of a host file", mpi_launcher}}};
+  return rows;
+}
+
+std::unique_ptr<Gang> Launcher::adopt(const std::filesystem::path& attempt_folder) {
+  throw InternalError("a launcher without jobs was to adopt " + attempt_folder.string());
+}
+
+void settle(experiments::Machine& machine) {
+  if (machine.launcher == "slurm" && machine.allocation.empty())
+    machine.allocation = own_allocation().empty() ? "job" : "shared";
+}
+
+std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
+  for (const LauncherKind& kind : launchers())
+    if (kind.name == setting.machine.launcher) return kind.make(setting);
+  throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
+}
+
+// Ranks as processes of this host. One store serves all runs; a foreign program does not keep its keys apart
+// from those of other runs, so it has a store of its own.
+
+namespace {
+
+// With the start times, a successor can tell these processes from later ones of the same pids.
+nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
+  nlohmann::ordered_json start_ticks = nlohmann::ordered_json::array();
+  for (const int pid : pids) {
+    const auto mark = mark_of(pid);
+    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it is gone already
+  }
+  return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
+}
+
+class LocalGang : public Gang {
+ public:
+  explicit LocalGang(std::optional<StoreProcess> store) : own_store_(std::move(store)) {}
+
+  void start(const GangCommand& gang, const StoreAddress& store) {
+    const auto ranks = static_cast<int>(gang.ranks.size());
+    std::vector<int> pids;
+    for (int rank = 0; rank < ranks; ++rank) {
+      RankCommand command = gang.ranks[static_cast<std::size_t>(rank)];
+      command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, store));
+      ranks_.push_back({start_process(command), std::nullopt});
+      pids.push_back(ranks_.back().process->pid());
+    }
+    marks_ = marks_of(pids);
+  }
+
+  std::optional<ExitStatus> poll(int number) override {
+    Rank& rank = ranks_.at(static_cast<std::size_t>(number));
+    if (!rank.ended) rank.ended = rank.process->poll();
+    return rank.ended;
+  }
+
+  void signal(int number) override {
+    for (Rank& rank : ranks_)
+      if (!rank.ended) rank.process->signal(number);
+  }
+
+  std::optional<GangEnd> end() override {
+    for (const Rank& rank : ranks_)
+      if (!rank.ended) return std::nullopt;
+    return GangEnd{};
+  }
+
+  void add_end_fds(std::vector<int>& fds) const override {
+    for (const Rank& rank : ranks_)
+      if (!rank.ended && rank.process->end_fd() >= 0) fds.push_back(rank.process->end_fd());
+  }
+
+  nlohmann::ordered_json marks() const override { return marks_; }
+
+ private:
+  struct Rank {
+    std::unique_ptr<RankProcess> process;
+    std::optional<ExitStatus> ended;
+  };
+  std::optional<StoreProcess> own_store_;  // outlives the ranks
+  std::vector<Rank> ranks_;
+  nlohmann::ordered_json marks_;
+};
+
+class LocalLauncher : public Launcher {
+ public:
+  LocalLauncher(const Programs& programs, const Yard& yard)
+      : program_(programs.store), store_(programs.store, yard.root() / "store.log") {}
+
+  // A single rank needs no store; a foreign one that wants one all the same makes it itself, on a free port.
+  std::unique_ptr<Gang> launch(const GangCommand& command) override {
+    const bool alone = command.ranks.size() == 1;
+    std::optional<StoreProcess> own;
+    if (!alone && command.foreign) own.emplace(program_, command.directory / "store.log");
+    const StoreAddress address = alone             ? StoreAddress{"127.0.0.1", "0"}
+                                 : own.has_value() ? own->address()
+                                                   : store_.address();
+    auto gang = std::make_unique<LocalGang>(std::move(own));
+    gang->start(command, address);
+    return gang;
+  }
+
+ private:
+  std::filesystem::path program_;
+  StoreProcess store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard) {
+  return std::make_unique<LocalLauncher>(programs, yard);
+}
+
+// Ranks as tasks of `mpirun`, which starts them on the hosts of its host file and ends with them. It is a
+// process of this host and dies with the orchestrator; its tasks, wherever they are, die with it.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* mpirun_log = "mpirun.log";
+
+// A rank that fails is the orchestrator's to judge; binding is not: ranks of one host would share its first
+// core. As variables, which other kinds of mpirun than Open MPI's do not mind.
+const std::map<std::string, std::string> open_mpi_settings{{"OMPI_MCA_orte_abort_on_non_zero_status", "0"},
+                                                           {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                                           {"OMPI_MCA_odls_base_sigkill_timeout", "3"}};
+
+// What it complains about: the first sentence between its lines of dashes.
+std::string mpirun_complaint(const fs::path& log) {
+  for (const std::string& line : lines_of(whole_file(log)))
+    if (line.find_first_not_of("- ") != std::string::npos) return line;
+  return "it said nothing";
+}
+
+class MpiGang : public TaskGang {
+ public:
+  MpiGang(const GangCommand& gang, std::unique_ptr<RankProcess> process)
+      : TaskGang(gang.directory, static_cast<int>(gang.ranks.size())),
+        log_(gang.directory / mpirun_log),
+        first_rank_log_(gang.ranks.front().log),
+        process_(std::move(process)),
+        mark_(mark_of(process_->pid())) {}
+
+  void add_end_fds(std::vector<int>& fds) const override {
+    if (!ended_) fds.push_back(process_->end_fd());
+  }
+  nlohmann::ordered_json marks() const override {
+    return {
+        {"launcher", "mpi"}, {"pids", {process_->pid()}}, {"start_ticks", {mark_ ? mark_->start_ticks : 0}}};
+  }
+
+ protected:
+  std::optional<Over> over() override {
+    if (!ended_) return std::nullopt;
+    const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
+    if (never_began) return Over{.refused = true, .why = "mpirun: " + mpirun_complaint(log_)};
+    return Over{.taken_away = ended_->signal != 0 && !told(), .why = "mpirun ended: " + to_text(*ended_)};
+  }
+  void step() override {
+    if (!ended_) ended_ = process_->poll();
+  }
+  void signal_job(int number) override {
+    if (!ended_)
+      process_->signal(number == SIGTERM ? SIGUSR2 : number);  // which mpirun hands on to its tasks
+  }
+
+ private:
+  fs::path log_, first_rank_log_;
+  std::unique_ptr<RankProcess> process_;
+  std::optional<ProcessMark> mark_;
+  std::optional<ExitStatus> ended_;
+};
+
+class MpiLauncher : public Launcher {
+ public:
+  explicit MpiLauncher(const LauncherSetting& setting)
+      : machine_(setting.machine), programs_(setting.programs) {
+    if (!machine_.hosts.empty()) hosts_ = setting.folder / machine_.hosts;
+    if (!hosts_.empty() && !fs::is_regular_file(hosts_))
+      throw UserError("`hosts` of [machine] is " + hosts_.string() + ", and there is no such file");
+  }
+
+  std::unique_ptr<Gang> launch(const GangCommand& command) override {
+    write_gang_file({"mpi", "", programs_.store, command});
+    std::vector<std::string> argv{"mpirun", "-np", std::to_string(command.ranks.size())};
+    if (!hosts_.empty()) argv.insert(argv.end(), {"--hostfile", hosts_.string()});
+    argv.insert(argv.end(), machine_.options.begin(), machine_.options.end());
+    argv.insert(argv.end(), {programs_.task.string(), command.directory.string()});
+    auto environment = open_mpi_settings;
+    environment[token_variable] = command.token;
+    return std::make_unique<MpiGang>(command, start_process({.argv = std::move(argv),
+                                                             .environment = std::move(environment),
+                                                             .cores = {},
+                                                             .log = command.directory / mpirun_log,
+                                                             .folder = command.directory}));
+  }
+
+ private:
+  experiments::Machine machine_;
+  Programs programs_;
+  fs::path hosts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting) {
+  return std::make_unique<MpiLauncher>(setting);
+}
+
+}  // namespace trainyard::orchestrator

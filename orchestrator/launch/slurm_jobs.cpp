@@ -1,0 +1,339 @@
+#include "orchestrator/launch/slurm_jobs.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "base/error.h"
+
+extern char** environ;
+namespace trainyard::orchestrator {
+
+namespace {
+
+constexpr const char* requeued = "it was requeued";
+constexpr auto controller_patience = std::chrono::minutes(10);  // for one that does not answer
+constexpr auto accounts_patience = std::chrono::seconds(10);
+constexpr auto between_tries = std::chrono::seconds(2);
+
+// "4711" or "4711;cluster" among what else sbatch may say.
+std::string job_id(const std::string& text) {
+  std::string id;
+  for (const std::string& line : lines_of(text)) {
+    const std::string first = line.substr(0, line.find(';'));
+    if (!first.empty() && first.find_first_not_of("0123456789") == std::string::npos) id = first;
+  }
+  return id;
+}
+
+// The controller is away, busy, or takes no more jobs for now; all else will not change by waiting.
+bool passes(const std::string& text) {
+  for (const char* sign :
+       {"nable to contact", "imed out", "onnection refused", "not responding", "ransport endpoint",
+        "emporarily", "SubmitJobLimit", "MaxSubmitJobs", "job submit limit", "Zero Bytes were", "ocket",
+        "slurm_persist", "Unexpected message", "standby"})
+    if (text.find(sign) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+SlurmJob::SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string> submit)
+    : queue_(queue),
+      name_(std::move(name)),
+      submit_(std::move(submit)),
+      known_since_(Clock::now()),
+      give_up_(known_since_ + controller_patience) {
+  if (!submit_.empty()) return;
+  stage_ = Stage::queued;
+  known_since_ = queue_.asked();
+  look();
+}
+
+// Whoever drops a job that is not over wants it gone.
+SlurmJob::~SlurmJob() {
+  if (sbatch_) queue_.submission(-1);
+  if (stage_ == Stage::over || stage_ == Stage::refused || (stage_ == Stage::submitting && !sbatch_)) return;
+  const std::string which = id_.empty() ? "--name=" + name_ : id_;
+  try {
+    ClientCommand(slurm_client("scancel", {which})).wait(std::chrono::seconds(5));
+  } catch (const std::exception&) {  // a destructor can do no more
+  }
+}
+
+void SlurmJob::step() {
+  std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
+  if (stage_ == Stage::submitting) submit();
+  if (stage_ == Stage::queued || stage_ == Stage::running) look();
+}
+
+void SlurmJob::submit() {
+  if (sbatch_) {
+    const auto answer = sbatch_->poll();
+    if (!answer) return;
+    sbatch_.reset();
+    queue_.submission(-1);
+    submitted(*answer);
+    return;
+  }
+  if (cancel_later_) {
+    stage_ = Stage::over;
+    why_ = "never submitted";
+    return;
+  }
+  if (Clock::now() < try_again_ || !queue_.may_submit()) return;
+  if (try_again_ != Clock::time_point()) {  // it may have arrived all the same
+    queue_.soon();
+    if (queue_.asked() < try_again_ - between_tries) return;
+    if (const auto job = queue_.find(name_)) {
+      id_ = job->id;
+      stage_ = Stage::queued;
+      return;
+    }
+  }
+  queue_.submission(1);
+  sbatch_ = std::make_unique<ClientCommand>(slurm_client("sbatch", submit_));
+}
+
+void SlurmJob::submitted(const ClientAnswer& answer) {
+  queue_.soon();
+  known_since_ = Clock::now();
+  id_ = answer.status.clean() ? job_id(answer.text) : "";
+  if (!id_.empty()) {
+    stage_ = Stage::queued;
+    if (cancel_later_) cancel();
+  } else if (passes(answer.text) && Clock::now() < give_up_) {
+    try_again_ = Clock::now() + between_tries;
+  } else {
+    stage_ = Stage::refused;
+    why_ = "sbatch: " + complaint(answer);
+  }
+}
+
+void SlurmJob::look() {
+  if (queue_.asked() < known_since_) return;
+  const auto job = queue_.find(name_);
+  if (!job) return ask_accounts();
+  sacct_.reset();
+  id_ = job->id;
+  if (ended(*job)) return note_end(*job);
+  const bool waiting = waits(*job);
+  if (waiting && queue_.asked() > begun_by_ &&
+      !lost_) {  // it would write into the records of its first start
+    lost_ = true;
+    cancel();
+  }
+  if (!waiting) begun_by_ = std::min(begun_by_, queue_.asked());
+  if (!lost_) stage_ = waiting ? Stage::queued : Stage::running;
+}
+
+void SlurmJob::note_begun() {
+  begun_by_ = std::min(begun_by_, Clock::now());
+}
+
+// It has left the queue. Where the cluster keeps accounts, they say how it ended.
+void SlurmJob::ask_accounts() {
+  if (!sacct_ && !id_.empty()) {
+    accounts_since_ = Clock::now();
+    sacct_ = std::make_unique<ClientCommand>(slurm_client("sacct", sacct_arguments(id_)));
+  }
+  const auto answer = sacct_ ? sacct_->poll() : std::nullopt;
+  if (sacct_ && !answer && Clock::now() - accounts_since_ < accounts_patience) return;
+  const auto kept = answer && answer->status.clean() ? parse_sacct(answer->text, id_) : std::nullopt;
+  sacct_.reset();
+  if (kept) return note_end(*kept);
+  stage_ = Stage::over;
+  why_ = lost_ ? requeued : "Slurm does not know the job any more";
+}
+
+void SlurmJob::note_end(const SlurmState& job) {
+  stage_ = Stage::over;
+  why_ = lost_ ? requeued : job.state + (job.reason == "None" ? "" : " (" + job.reason + ")");
+  lost_ = lost_ || lost_job(job);
+  cancelled_ = job.state == "CANCELLED";
+  timed_out_ = job.state == "TIMEOUT";
+  over_limits_ = job.state == "OUT_OF_MEMORY";
+}
+
+void SlurmJob::signal(int number) {
+  if (stage_ == Stage::submitting) cancel_later_ = true;
+  if (id_.empty() || stage_ == Stage::over || stage_ == Stage::refused) return;
+  queue_.soon();
+  if (stage_ == Stage::queued) return cancel();
+  tell({"--signal=" + std::to_string(number), id_});
+  if (number == SIGKILL) tell({id_});
+}
+
+void SlurmJob::cancel() {
+  tell({id_});
+  queue_.soon();
+}
+
+void SlurmJob::tell(const std::vector<std::string>& arguments) {
+  telling_.push_back(std::make_unique<ClientCommand>(slurm_client("scancel", arguments)));
+}
+
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+constexpr auto seldom = std::chrono::seconds(5);
+constexpr auto often = milliseconds(500);
+constexpr auto impatience = std::chrono::seconds(10);  // how long `soon` lasts
+constexpr auto too_long = std::chrono::seconds(60);    // for an answer
+
+template <std::size_t count>
+bool among(const std::array<std::string_view, count>& states, const std::string& state) {
+  return std::find(states.begin(), states.end(), state) != states.end();
+}
+
+constexpr std::array<std::string_view, 11> ended_states{
+    "COMPLETED", "CANCELLED", "FAILED",        "TIMEOUT", "NODE_FAIL",   "PREEMPTED",
+    "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY", "REVOKED", "SPECIAL_EXIT"};
+constexpr std::array<std::string_view, 6> waiting_states{"PENDING",      "CONFIGURING", "REQUEUED",
+                                                         "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"};
+constexpr std::array<std::string_view, 5> lost_states{"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED",
+                                                      "DEADLINE"};
+
+}  // namespace
+
+bool waits(const SlurmState& job) {
+  return among(waiting_states, job.state);
+}
+
+bool ended(const SlurmState& job) {
+  return among(ended_states, job.state);
+}
+
+bool lost_job(const SlurmState& job) {
+  return among(lost_states, job.state);
+}
+
+std::map<std::string, SlurmState> parse_squeue(const std::string& text) {
+  std::map<std::string, SlurmState> jobs;
+  for (const std::string& line : lines_of(text)) {
+    std::array<std::size_t, 3> bars{};
+    std::size_t from = 0;
+    for (auto& bar : bars) {
+      bar = line.find('|', from);
+      from = bar == std::string::npos ? bar : bar + 1;
+    }
+    if (bars[0] == 0 || bars[2] == std::string::npos || line[0] < '0' || line[0] > '9') continue;
+    SlurmState job{line.substr(0, bars[0]), line.substr(bars[0] + 1, bars[1] - bars[0] - 1),
+                   line.substr(bars[1] + 1, bars[2] - bars[1] - 1)};
+    const auto [known, is_new] = jobs.emplace(line.substr(bars[2] + 1), job);
+    if (!is_new && ended(known->second)) known->second = std::move(job);
+  }
+  return jobs;
+}
+
+std::vector<std::string> sacct_arguments(const std::string& job_id) {
+  return {"--noheader", "--parsable2", "--allocations", "--jobs=" + job_id,
+          "--format=JobIDRaw,ExitCode,State"};
+}
+
+// "4711|0:9|CANCELLED by 1000": the code before the colon, the signal after it.
+std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id) {
+  for (const std::string& line : lines_of(text)) {
+    if (!line.starts_with(job_id + "|")) continue;
+    const auto bar = line.find('|', job_id.size() + 1);
+    if (bar == std::string::npos) continue;
+    const std::string exit = line.substr(job_id.size() + 1, bar - job_id.size() - 1);
+    const std::string state = line.substr(bar + 1, line.find_first_of(" +", bar) - bar - 1);
+    const auto colon = exit.find(':');
+    const std::string code = exit.substr(0, colon),
+                      signal = colon == std::string::npos ? "0" : exit.substr(colon + 1);
+    SlurmState job{job_id, state,
+                   signal != "0" ? "signal " + signal
+                   : code != "0" ? "exit code " + code
+                                 : "None"};
+    if (ended(job)) return job;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> slurm_client(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv{"env"};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string name(text.substr(0, text.find('=')));
+    const bool of_allocation = name.starts_with("SLURM_") && name != "SLURM_CONF" && name != "SLURM_CLUSTERS";
+    if (of_allocation || name.starts_with("SQUEUE_")) argv.insert(argv.end(), {"-u", name});
+  }
+  argv.push_back(program);
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return argv;
+}
+
+SlurmQueue::SlurmQueue(std::string steps_of) : steps_of_(std::move(steps_of)) {}
+
+void SlurmQueue::ask() {
+  std::vector<std::string> arguments{"--noheader"};
+  if (steps_of_.empty())
+    arguments.insert(arguments.end(),
+                     {"--states=all", "--user=" + std::to_string(::getuid()), "--format=%i|%T|%r|%j"});
+  else
+    arguments.insert(arguments.end(), {"--steps", "--jobs=" + steps_of_, "--format=%i|RUNNING|None|%j"});
+  asking_since_ = Clock::now();
+  asking_ = std::make_unique<ClientCommand>(slurm_client("squeue", arguments));
+}
+
+void SlurmQueue::step() {
+  const auto now = Clock::now();
+  if (!asking_ && now >= next_) ask();
+  if (!asking_) return;
+  if (const auto answer = asking_->poll()) {
+    take(*answer);
+  } else if (now - asking_since_ > too_long) {
+    asking_.reset();
+    trouble_ = "squeue has not answered for a minute";
+    next_ = now + seldom;
+  }
+}
+
+// At most a twentieth of the time is spent on questions, however slow the controller is.
+void SlurmQueue::take(const ClientAnswer& answer) {
+  const auto now = Clock::now();
+  asking_.reset();
+  const Clock::duration wanted = now < soon_until_ ? Clock::duration(often) : Clock::duration(seldom);
+  next_ = now + std::max(wanted, 20 * (now - asking_since_));
+  trouble_ = answer.status.clean() ? "" : complaint(answer);
+  const bool job_gone = !steps_of_.empty() && answer.text.find("nvalid job id") != std::string::npos;
+  if (job_gone) trouble_.clear();
+  if (!answer.status.clean() && !job_gone) return;
+  jobs_ = parse_squeue(answer.text);
+  asked_ = asking_since_;
+}
+
+void SlurmQueue::soon() {
+  const auto now = Clock::now();
+  soon_until_ = now + impatience;
+  next_ = std::min(next_, now + often);
+}
+
+void SlurmQueue::ask_now(std::chrono::seconds at_most) {
+  const auto deadline = Clock::now() + at_most;
+  do {
+    if (!asking_) ask();
+    if (const auto answer = asking_->wait(duration_cast<milliseconds>(deadline - Clock::now())))
+      take(*answer);
+    else
+      break;
+    if (trouble_.empty()) return;
+    ::usleep(500'000);
+  } while (Clock::now() < deadline);
+  asking_.reset();
+  throw UserError("Slurm does not answer: " + (trouble_.empty() ? "squeue takes too long" : trouble_),
+                  "see whether `squeue` works here, and run the same command again");
+}
+
+std::optional<SlurmState> SlurmQueue::find(const std::string& name) const {
+  const auto found = jobs_.find(name);
+  return found == jobs_.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,129 @@
+#include "orchestrator/plan/status.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "base/text.h"
+#include "experiments/run/run.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+class PlainStatus : public Status {
+ public:
+  explicit PlainStatus(std::ostream& out) : out_(out) {}
+
+  void sweep_started(const Plan& plan) override {
+    total_ = plan.to_run();
+    out_ << plan_text(plan) << std::endl;
+  }
+
+  void run_started(const PlannedRun& run, int attempt) override {
+    if (numbers_.emplace(run.key, started_ + 1).second) ++started_;  // a retry keeps its number
+    out_ << head(run) << " … started (attempt " << attempt << ")" << std::endl;
+  }
+
+  void run_progress(const PlannedRun&, const experiments::Progress&) override {}
+
+  void run_ended(const PlannedRun& run, const RunOutcome& outcome) override {
+    out_ << head(run) << " … " << outcome_text(outcome) << std::endl;
+    if (!outcome.log.empty()) out_ << "        log: " << outcome.log << std::endl;
+  }
+
+  void message(const std::string& text) override { out_ << text << std::endl; }
+  void sweep_ended() override {}
+
+ private:
+  // "[ 3/20] mlp ddp seed 1"
+  std::string head(const PlannedRun& run) const {
+    const std::string total = std::to_string(total_);
+    std::string number = std::to_string(numbers_.at(run.key));
+    if (number.size() < total.size()) number.insert(0, total.size() - number.size(), ' ');
+    return "[" + number + "/" + total + "] " + experiments::label(run.run);
+  }
+
+  std::ostream& out_;
+  std::size_t total_ = 0;
+  std::size_t started_ = 0;
+  std::map<std::string, std::size_t> numbers_;  // by key
+};
+
+}  // namespace
+
+std::unique_ptr<Status> plain_status(std::ostream& out) {
+  return std::make_unique<PlainStatus>(out);
+}
+
+namespace {
+
+template <typename... Values>
+std::string formatted(const char* format, Values... values) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+}  // namespace
+
+std::string clock_text(double seconds) {
+  const auto total = static_cast<long>(std::lround(std::max(0.0, seconds)));
+  if (total < 3600) return formatted("%ld:%02ld", total / 60, total % 60);
+  return formatted("%ld:%02ld:%02ld", total / 3600, total / 60 % 60, total % 60);
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 59.95) return formatted("%.1f s", seconds);
+  const auto total = static_cast<long>(std::lround(seconds));
+  if (total < 3600) return formatted("%ld min %ld s", total / 60, total % 60);
+  return formatted("%ld h %ld min", total / 3600, total / 60 % 60);
+}
+
+std::string percent_text(double fraction) {
+  return formatted("%.1f %%", 100 * fraction);
+}
+
+std::string plan_text(const Plan& plan) {
+  const std::size_t all = plan.runs.size();
+  const std::size_t to_run = plan.to_run();
+  const auto left_out = static_cast<std::size_t>(std::count_if(
+      plan.runs.begin(), plan.runs.end(), [](const auto& run) { return run.state == PlanState::left_out; }));
+  std::string text = counted(all, "run") + ": ";
+  if (all > to_run + left_out) text += std::to_string(all - to_run - left_out) + " finished before, ";
+  if (left_out > 0) text += std::to_string(left_out) + " left for another time, ";
+  text += std::to_string(to_run) + " to run";
+  const auto expected = plan.expected_seconds();
+  if (to_run > 0 && expected) text += ", about " + duration_text(*expected);
+  return text;
+}
+
+static std::string again_text(const RunOutcome& outcome) {
+  return outcome.retry_seconds ? "; again in " + duration_text(*outcome.retry_seconds) : "";
+}
+
+std::string outcome_text(const RunOutcome& outcome) {
+  const std::string time = duration_text(outcome.seconds);
+  switch (outcome.kind) {
+    case RunOutcome::Kind::finished: {
+      std::string text = "finished in " + time;
+      if (outcome.test_accuracy)
+        text += ", test accuracy " + percent_text(*outcome.test_accuracy);
+      else if (outcome.test_loss)
+        text += formatted(", test loss %.4g", *outcome.test_loss);
+      return text;
+    }
+    case RunOutcome::Kind::failed:
+      return "failed after " + time + ": " + outcome.first_error + again_text(outcome);
+    case RunOutcome::Kind::interrupted:
+      return "interrupted after " + time +
+             (outcome.taken_away ? ": " + outcome.first_error + again_text(outcome) : "");
+  }
+  return "";
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,262 @@
+#include "orchestrator/rank/rank_agent.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/host_name.h"
+#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/rank_group_files.h"
+#include "orchestrator/rank/rendezvous.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto meeting_patience =
+    std::chrono::minutes(5);  // until all hosts of a job have started their tasks
+constexpr auto killed_together = std::chrono::milliseconds(300);
+constexpr auto short_nap = std::chrono::milliseconds(50);
+constexpr auto long_nap = std::chrono::milliseconds(200);
+
+// Signals are noted here and handed on from the loop; the first one stays.
+volatile std::sig_atomic_t told = 0;
+
+extern "C" void note_signal(int number) {
+  if (told == 0) told = number;
+}
+
+void note_signals() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaction(number, &action, nullptr);
+}
+
+class Task {
+ public:
+  Task(GangFile gang, const TaskPlace& place)
+      : gang_(std::move(gang)), place_(place), parent_(::getppid()), folder_(gang_.command.directory) {}
+
+  int run() {
+    const auto store = meet();
+    if (!store) return end({{-1, 0}, told, host_name()});
+    RankCommand command = gang_.command.ranks.at(static_cast<std::size_t>(place_.rank));
+    command.environment.merge(torchrun_environment(gang_.command, place_, *store));
+    RankExit exit{{}, 0, host_name()};
+    {
+      const auto process = start_process(command);
+      exit.status = watch(*process);
+      // who ends a whole job may reach the rank a moment before its task, which then must not call it the
+      // rank's death
+      if (exit.status.signal != 0 && told == 0) std::this_thread::sleep_for(killed_together);
+      exit.told = told;
+    }
+    end_children_with(gang_.command.token);
+    return end(exit);
+  }
+
+ private:
+  // The store's address; nothing where the task is told to end before the ranks have met.
+  std::optional<StoreAddress> meet() {
+    if (place_.world_size == 1) return StoreAddress{"127.0.0.1", "0"};
+    if (place_.rank == 0) {
+      store_.emplace(gang_.store, folder_ / "store.log");
+      write_meeting(folder_, {std::stoi(store_->address().port), own_addresses()});
+    }
+    const auto deadline = Clock::now() + meeting_patience;
+    while (Clock::now() < deadline) {
+      fresh_listing(folder_);
+      const auto meeting = read_meeting(folder_);
+      if (auto address = meeting ? reachable(*meeting) : std::nullopt) return address;
+      if (told != 0 || ::getppid() != parent_) return std::nullopt;
+      std::this_thread::sleep_for(long_nap);
+    }
+    throw UserError("the store of rank 0 was not reached within 5 minutes",
+                    "hosts of a run must reach each other, and share " + folder_.string());
+  }
+
+  // A task whose launcher has gone ends its rank at once: nobody would ever ask for it.
+  ExitStatus watch(RankProcess& process) const {
+    bool handed_on = false;
+    while (true) {
+      if (const auto status = process.poll()) return *status;
+      if (told != 0 && !handed_on) process.signal(SIGTERM);
+      handed_on = told != 0;
+      if (::getppid() != parent_) process.signal(SIGKILL);
+      pollfd polled{process.end_fd(), POLLIN, 0};
+      ::poll(&polled, 1, static_cast<int>(short_nap.count()));
+    }
+  }
+
+  int end(const RankExit& exit) {
+    write_rank_exit(folder_, place_.rank, exit);
+    if (store_ && exit.status.clean()) wait_for_peers();
+    if (exit.status.signal != 0) return 128 + exit.status.signal;
+    return exit.status.code < 0 ? 143 : exit.status.code;
+  }
+
+  // They may need the store to their end. Where the folder is removed, nobody needs anything any more.
+  void wait_for_peers() const {
+    for (int peer = 1; peer < place_.world_size; ++peer)
+      while (told == 0 && ::getppid() == parent_ && !read_rank_exit(folder_, peer) &&
+             read_rank_exit(folder_, place_.rank)) {
+        fresh_listing(folder_);
+        std::this_thread::sleep_for(long_nap);
+      }
+  }
+
+  GangFile gang_;
+  TaskPlace place_;
+  int parent_;
+  fs::path folder_;
+  std::optional<StoreProcess> store_;
+};
+
+// A job that the cluster starts again would write into the records of its first start.
+std::string reason_to_refuse(const fs::path& folder, int rank) {
+  const char* restarts = std::getenv("SLURM_RESTART_COUNT");
+  if (restarts != nullptr && std::string(restarts) != "0") return "the job was requeued";
+  if (read_rank_exit(folder, rank)) return "this rank has run before";
+  return abandoned(folder) ? "nobody waits for this attempt any more" : "";
+}
+
+}  // namespace
+
+int run_rank_task(const fs::path& attempt_folder) {
+  note_signals();
+  ::unsetenv(token_variable);  // of the ranks alone: the store must outlive what is ended with them
+  const Subreaper subreaper;
+  auto gang = read_gang_file(attempt_folder);
+  if (!gang) throw UserError("there is no gang.json to read in " + attempt_folder.string());
+  const TaskPlace place = task_place(gang->launcher);
+  if (const std::string why = reason_to_refuse(attempt_folder, place.rank); !why.empty()) {
+    std::cerr << "trainyard-rank: rank " << place.rank << " does not start: " << why << std::endl;
+    return 75;  // EX_TEMPFAIL
+  }
+  try {
+    if (static_cast<std::size_t>(place.world_size) != gang->command.ranks.size())
+      throw UserError("the job has " + std::to_string(place.world_size) + " tasks for " +
+                      std::to_string(gang->command.ranks.size()) + " ranks");
+    return Task(*gang, place).run();
+  } catch (const std::exception& error) {
+    // where the orchestrator looks for a rank's words
+    const auto& log =
+        gang->command.ranks.at(static_cast<std::size_t>(place.rank) % gang->command.ranks.size()).log;
+    if (std::FILE* file = std::fopen(log.c_str(), "a")) {
+      std::fprintf(file, "error: %s\n", error.what());
+      std::fclose(file);
+    }
+    write_rank_exit(attempt_folder, place.rank, {{1, 0}, 0, host_name()});
+    throw;
+  }
+}
+
+// Which rank a task is: every launcher has variables of its own for it.
+
+namespace {
+
+struct Family {
+  const char* launcher;
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;  // a number, or Slurm's list of tasks a host
+  const char* node;              // which of the list; null: it is a number
+};
+constexpr std::array<Family, 3> families{{
+    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_NODEID"},
+    {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},  // Open MPI
+    {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+     nullptr},  // MPICH and Intel MPI, by Hydra
+}};
+
+std::optional<int> number(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::string text_of(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr)
+    throw UserError(std::string(name) + " is not set", "trainyard-rank is started by a launcher");
+  return value;
+}
+
+int number_of(const char* name) {
+  const std::string text = text_of(name);
+  if (const auto value = number(text)) return *value;
+  throw UserError(std::string(name) + "=" + text + " is not a number");
+}
+
+int local_world_size(const Family& family) {
+  const std::string text = text_of(family.local_world_size);
+  const int node = family.node == nullptr ? 0 : number_of(family.node);
+  if (const auto tasks = tasks_per_node(text, node)) return *tasks;
+  throw UserError(std::string(family.local_world_size) + "=" + text +
+                  " does not say how many tasks a host has");
+}
+
+}  // namespace
+
+std::optional<int> tasks_per_node(const std::string& text, int index) {
+  int first = 0;  // host of the part that is looked at
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const auto times = part.find("(x");
+    const auto tasks = number(part.substr(0, times));
+    std::optional<int> hosts = 1;
+    if (times != std::string::npos)
+      hosts = part.back() == ')' ? number(part.substr(times + 2, part.size() - times - 3)) : std::nullopt;
+    if (!tasks || !hosts) return std::nullopt;
+    first += *hosts;
+    if (index < first) return tasks;
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+TaskPlace task_place(const std::string& launcher) {
+  const Family* family = nullptr;
+  for (const Family& each : families)
+    if (launcher == each.launcher && (family == nullptr || std::getenv(family->rank) == nullptr))
+      family = &each;
+  if (family == nullptr) throw UserError("launcher \"" + launcher + "\" has no tasks");
+  const TaskPlace place{number_of(family->rank), number_of(family->world_size), number_of(family->local_rank),
+                        local_world_size(*family)};
+  if (place.rank >= place.world_size)
+    throw UserError(std::string(family->rank) + "=" + std::to_string(place.rank) + " in a world of " +
+                    std::to_string(place.world_size));
+  return place;
+}
+
+std::map<std::string, std::string> torchrun_environment(const GangCommand& gang, const TaskPlace& place,
+                                                        const StoreAddress& store) {
+  const bool own_rendezvous = gang.foreign && place.world_size == 1;
+  return {{"RANK", std::to_string(place.rank)},
+          {"LOCAL_RANK", std::to_string(place.local_rank)},
+          {"WORLD_SIZE", std::to_string(place.world_size)},
+          {"LOCAL_WORLD_SIZE", std::to_string(place.local_world_size)},
+          {"MASTER_ADDR", store.host},
+          {"MASTER_PORT", store.port},
+          {"TORCHELASTIC_RUN_ID", gang.run_id},
+          {"TORCHELASTIC_USE_AGENT_STORE", own_rendezvous ? "False" : "True"}};
+}
+
+}  // namespace trainyard::orchestrator

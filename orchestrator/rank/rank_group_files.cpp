@@ -1,0 +1,124 @@
+#include "orchestrator/rank/rank_group_files.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* gang_name = "gang.json";
+constexpr const char* meeting_name = "meeting.json";
+constexpr const char* abandoned_name = "abandoned";
+
+nlohmann::ordered_json to_json(const RankCommand& rank) {
+  return {{"argv", rank.argv},
+          {"environment", rank.environment},
+          {"log", rank.log.string()},
+          {"folder", rank.folder.string()}};
+}
+
+RankCommand rank_from_json(const nlohmann::json& json) {
+  return {.argv = json.at("argv"),
+          .environment = json.at("environment"),
+          .cores = {},
+          .log = json.at("log").get<std::string>(),
+          .folder = json.at("folder").get<std::string>()};
+}
+
+// Null where the file is not there or holds no object.
+nlohmann::json object_in(const fs::path& file) {
+  auto json = nlohmann::json::parse(whole_file(file), nullptr, false);
+  if (!json.is_object()) return {};
+  return json;  // moved: a copy of what is nested deep would need as much of the stack
+}
+
+// What `read` makes of the object in `file`; nothing where it is missing or has not what it should.
+template <class Read>
+auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read(nlohmann::json()))> {
+  const auto json = object_in(file);
+  if (json.is_null()) return std::nullopt;
+  try {
+    return read(json);
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void write_gang_file(const GangFile& gang) {
+  nlohmann::ordered_json json = {{"v", 1},
+                                 {"launcher", gang.launcher},
+                                 {"job", gang.job},
+                                 {"allocation", gang.allocation},
+                                 {"store", gang.store.string()},
+                                 {"run_id", gang.command.run_id},
+                                 {"token", gang.command.token},
+                                 {"foreign", gang.command.foreign}};
+  for (const RankCommand& rank : gang.command.ranks) json["ranks"].push_back(to_json(rank));
+  write_whole_file(gang.command.directory / gang_name, json.dump() + "\n");
+}
+
+std::optional<GangFile> read_gang_file(const fs::path& attempt_folder) {
+  return from_object(attempt_folder / gang_name, [&](const nlohmann::json& json) {
+    GangFile gang{
+        json.at("launcher"), json.at("job"), json.at("store").get<std::string>(), {}, json.at("allocation")};
+    gang.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
+    for (const auto& rank : json.at("ranks")) gang.command.ranks.push_back(rank_from_json(rank));
+    return gang;
+  });
+}
+
+std::string rank_exit_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".exit";
+}
+
+void write_rank_exit(const fs::path& attempt_folder, int rank, const RankExit& exit) {
+  const nlohmann::ordered_json json = {
+      {"code", exit.status.code}, {"signal", exit.status.signal}, {"told", exit.told}, {"host", exit.host}};
+  write_whole_file(attempt_folder / rank_exit_name(rank), json.dump() + "\n");
+}
+
+std::optional<RankExit> read_rank_exit(const fs::path& attempt_folder, int rank) {
+  return from_object(attempt_folder / rank_exit_name(rank), [](const nlohmann::json& json) {
+    return RankExit{{json.at("code"), json.at("signal")}, json.at("told"), json.at("host")};
+  });
+}
+
+void write_meeting(const fs::path& attempt_folder, const Meeting& meeting) {
+  const nlohmann::ordered_json json = {{"port", meeting.port}, {"addresses", meeting.addresses}};
+  write_whole_file(attempt_folder / meeting_name, json.dump() + "\n");
+}
+
+std::optional<Meeting> read_meeting(const fs::path& attempt_folder) {
+  return from_object(attempt_folder / meeting_name, [](const nlohmann::json& json) {
+    return Meeting{json.at("port"), json.at("addresses")};
+  });
+}
+
+void abandon(const fs::path& attempt_folder) {
+  write_whole_file(attempt_folder / abandoned_name, "\n");
+}
+
+bool abandoned(const fs::path& attempt_folder) {
+  const auto names = fresh_listing(attempt_folder);
+  return std::find(names.begin(), names.end(), abandoned_name) != names.end();
+}
+
+std::vector<std::string> fresh_listing(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (auto entry = fs::directory_iterator(folder, failed); !failed && entry != fs::directory_iterator();
+       entry.increment(failed))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,144 @@
+#include "orchestrator/rank/rendezvous.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/host_name.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+constexpr int connect_milliseconds = 3000;
+constexpr const char* loopback = "127.0.0.1";
+
+std::string numeric(const sockaddr& address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  const int failed = ::getnameinfo(&address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return failed != 0 ? "" : text.data();
+}
+
+std::string number_of(const ifaddrs& interface) {
+  const bool usable = (interface.ifa_flags & IFF_UP) != 0 && (interface.ifa_flags & IFF_LOOPBACK) == 0;
+  if (!usable || interface.ifa_addr == nullptr) return "";
+  if (interface.ifa_addr->sa_family == AF_INET) return numeric(*interface.ifa_addr, sizeof(sockaddr_in));
+  if (interface.ifa_addr->sa_family != AF_INET6) return "";
+  const auto* six = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
+  return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? "" : numeric(*interface.ifa_addr, sizeof(sockaddr_in6));
+}
+
+bool connects(const addrinfo& address) {
+  const int fd = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  bool connected = ::connect(fd, address.ai_addr, address.ai_addrlen) == 0;
+  if (!connected && errno == EINPROGRESS) {
+    pollfd polled{fd, POLLOUT, 0};
+    int error = 0;
+    socklen_t size = sizeof error;
+    connected = ::poll(&polled, 1, connect_milliseconds) == 1 &&
+                ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  }
+  ::close(fd);
+  return connected;
+}
+
+bool takes_connection(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next)
+    if (connects(*each)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> addresses{host_name()};
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) == 0) {
+    for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next)
+      if (const std::string number = number_of(*each); !number.empty()) addresses.push_back(number);
+    ::freeifaddrs(all);
+  }
+  addresses.emplace_back(loopback);
+  return addresses;
+}
+
+std::optional<StoreAddress> reachable(const Meeting& meeting) {
+  const std::string port = std::to_string(meeting.port);
+  const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
+  for (const std::string& address : meeting.addresses)
+    if ((address != loopback || same_host) && takes_connection(address, port))
+      return StoreAddress{address, port};
+  return std::nullopt;
+}
+
+namespace {
+
+constexpr auto patience = std::chrono::seconds(20);
+
+}  // namespace
+
+std::optional<StoreAddress> parse_store_address(const std::string& output) {
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
+    std::istringstream words(line);
+    StoreAddress address;
+    std::string more;
+    if (words >> address.host >> address.port && !(words >> more) &&
+        address.port.find_first_not_of("0123456789") == std::string::npos)
+      return address;
+  }
+  return std::nullopt;
+}
+
+StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log)
+    : program_(std::move(program)), log_(std::move(log)) {}
+
+StoreAddress StoreProcess::address() {
+  if (!process_ || process_->poll()) start();
+  return address_;
+}
+
+void StoreProcess::start() {
+  process_.reset();
+  std::filesystem::remove(log_);  // an address of an earlier store must not be read
+  process_ = start_process({.argv = {program_.string()}, .environment = {}, .cores = {}, .log = log_});
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (const auto found = parse_store_address(whole_file(log_))) {
+      address_ = *found;
+      return;
+    }
+    if (const auto status = process_->poll()) {
+      process_.reset();
+      throw UserError("trainyard-store ended before it gave an address (" + to_text(*status) + ")",
+                      "see " + log_.string());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  process_.reset();
+  throw UserError("trainyard-store gave no address within 20 s", "see " + log_.string());
+}
+
+}  // namespace trainyard::orchestrator

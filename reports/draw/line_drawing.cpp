@@ -1,0 +1,484 @@
+#include "reports/draw/line_drawing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "reports/draw/drawing.h"
+#include "reports/draw/scale.h"
+#include "reports/draw/svg.h"
+#include "reports/format/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr double bottom = line_bottom;
+constexpr double dodge = 6;  // pixels between markers of arms at the same place
+
+void draw_axes(Markup& out, const Figure& figure, const LineLayout& layout) {
+  std::string grid;
+  for (const Tick& tick : layout.y_ticks) {
+    const double y = layout.y(tick.value);
+    grid += stroke(layout.left, y, layout.right, y);
+    draw_text(out, "e", layout.left - 5, y + 3.5, tick.label);
+  }
+  draw_strokes(out, "g", grid);
+  std::string axis = stroke(layout.left, bottom, layout.right, bottom);
+  for (const Tick& tick : layout.x_ticks) {
+    const double x = layout.x(tick.value);
+    axis += stroke(x, bottom, x, bottom + 4);
+    draw_text(out, "mid", x, bottom + 15, tick.label);
+  }
+  draw_strokes(out, "ax", axis);
+  draw_text(out, "mid", (layout.left + layout.right) / 2, bottom + 28, figure.x.title);
+}
+
+// The line, a ring where it is known at a single place, its label.
+void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout, double row) {
+  out.open("g", {{"class", "gd gd-" + guide.guide->colour}});
+  std::string path;
+  for (const auto& [x, y] : guide.line)
+    path += (path.empty() ? "M" : " ") + coordinate(x) + "," + coordinate(y);
+  if (guide.line.size() > 1) out.empty("path", {{"class", "gl"}, {"d", path}});
+  if (guide.line.size() == 1)
+    out.empty("circle", {{"class", "gl"},
+                         {"cx", coordinate(guide.line.front().first)},
+                         {"cy", coordinate(guide.line.front().second)},
+                         {"r", "3"}});
+  if (guide.label) {
+    draw_text(out, "gt", guide.label->first, guide.label->second, guide.text);
+  } else {
+    draw_rule(out, "gl", layout.left, row - 3, layout.left + 14, row - 3);
+    draw_text(out, "gt", layout.left + 18, row, guide.text);
+  }
+  out.close();
+}
+
+void draw_guides(Markup& out, const LineLayout& layout) {
+  double row = 8;
+  for (const GuideLayout& guide : layout.guides) {
+    draw_guide(out, guide, layout, row);
+    if (!guide.label) row += 13;
+  }
+}
+
+std::string path_of(const LineLayout& layout, const std::vector<const Point*>& points, double Point::*value,
+                    double shift = 0) {
+  std::string path;
+  for (const Point* point : points) {
+    path += (path.empty() ? "" : " ") + coordinate(layout.x(point->x) + shift) + "," +
+            coordinate(layout.y(point->*value));
+  }
+  return path;
+}
+
+void draw_band(Markup& out, const Series& series, const LineLayout& layout) {
+  std::vector<const Point*> points;
+  for (const Point& point : series.points) {
+    if (has_interval(point)) points.push_back(&point);
+  }
+  if (points.size() < 2 || series.dash > 0) return;
+  const std::string upper = path_of(layout, points, &Point::high);
+  std::ranges::reverse(points);
+  out.empty("path", {{"class", "b"}, {"d", "M" + upper + " L" + path_of(layout, points, &Point::low) + "Z"}});
+}
+
+void draw_marker(Markup& out, const Point& point, const LineLayout& layout, double shift) {
+  const double x = layout.x(point.x) + shift;
+  if (has_interval(point)) draw_rule(out, "eb", x, layout.y(point.low), x, layout.y(point.high));
+  out.empty("circle",
+            {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(layout.y(point.mean))}, {"r", "2.7"}});
+}
+
+void draw_curve(Markup& out, const Figure& figure, const Series& series, const LineLayout& layout) {
+  out.open("g", {{"class", series_class(series)}});
+  const auto place = static_cast<double>(&series - figure.series.data());
+  const double middle = static_cast<double>(figure.series.size() - 1) / 2;
+  const double shift = figure.markers ? dodge * (place - middle) : 0;
+  if (!figure.markers) draw_band(out, series, layout);
+  std::vector<const Point*> points;
+  points.reserve(series.points.size());
+  for (const Point& point : series.points) points.push_back(&point);
+  if (points.size() > 1)
+    out.empty("path", {{"class", "l"}, {"d", "M" + path_of(layout, points, &Point::mean, shift)}});
+  for (const Point* point : points) {
+    if (figure.markers || points.size() == 1) draw_marker(out, *point, layout, shift);
+  }
+  out.close();
+}
+
+void draw_final(Markup& out, const Series& series, const LineLayout& layout, double x) {
+  const Point& point = *series.final;
+  out.open("g", {{"class", series_class(series)}});
+  if (has_interval(point)) draw_rule(out, "eb", x, layout.strip(point.low), x, layout.strip(point.high));
+  out.empty(
+      "circle",
+      {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(layout.strip(point.mean))}, {"r", "2.7"}});
+  out.close();
+}
+
+void draw_strip(Markup& out, const Figure& figure, const LineLayout& layout) {
+  std::string grid;
+  for (const Tick& tick : layout.strip_ticks) {
+    const double y = layout.strip(tick.value);
+    grid += stroke(layout.strip_left, y, layout.strip_right, y);
+    draw_text(out, "s", layout.strip_right + 4, y + 3.5, tick.label);
+  }
+  draw_strokes(out, "g", grid);
+  draw_rule(out, "ax", layout.strip_left, bottom, layout.strip_right, bottom);
+  draw_text(out, "mid", (layout.strip_left + layout.strip_right) / 2, bottom + 15, figure.final_label);
+  const auto count = static_cast<double>(
+      std::ranges::count_if(figure.series, [](const Series& series) { return series.final.has_value(); }));
+  double place = 0.5;
+  for (const Series& series : figure.series) {
+    if (!series.final) continue;
+    const double x = layout.strip_left + (layout.strip_right - layout.strip_left) * place / count;
+    if (place < 1 && !series.points.empty()) {
+      draw_rule(out, "lead", layout.right, layout.y(series.points.back().mean), layout.strip_left,
+                layout.strip(series.final->mean));
+    }
+    draw_final(out, series, layout, x);
+    ++place;
+  }
+}
+
+}  // namespace
+
+LineGeometry line_geometry(const Figure& figure) {
+  const LineLayout layout = line_layout(figure);
+  return {layout.x.pixel_low, (layout.x.pixel_high - layout.x.pixel_low) / (layout.x.high - layout.x.low),
+          layout.x.low};
+}
+
+void draw_lines(Markup& out, const Figure& figure) {
+  const LineLayout layout = line_layout(figure);
+  draw_axes(out, figure, layout);
+  draw_guides(out, layout);
+  // Ranks first, so that averages and the baseline lie on top.
+  for (const bool ranks : {true, false}) {
+    for (const Series& series : figure.series) {
+      if ((series.dash > 0) == ranks) draw_curve(out, figure, series, layout);
+    }
+  }
+  if (layout.has_strip) draw_strip(out, figure, layout);
+}
+
+namespace {
+
+constexpr double usual_top = 10;
+constexpr double guide_row = 13;  // height of a label above the curves
+constexpr double strip_width = 62;
+constexpr double gap = 24;  // between curves and strip
+constexpr int wanted_ticks = 5;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void take(double value, bool log) {
+    if (!std::isfinite(value) || (log && value <= 0)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  void take(const Point& point, bool log) {
+    for (const double value : {point.mean, point.low, point.high}) take(value, log);
+  }
+  double extent(bool log) const { return log ? std::log(high / low) : high - low; }
+};
+
+// A little air, and never a range without extent.
+Range padded(Range range, bool log, double least_relative) {
+  const double least = least_relative * std::max(std::abs(range.low), std::abs(range.high));
+  if (!(range.high - range.low >= least) || range.high == range.low) {
+    const double middle = (range.low + range.high) / 2;
+    const double half = std::max(least / 2, middle == 0 ? 0.5 : 1e-6 * std::abs(middle));
+    range = {middle - half, middle + half};
+  }
+  if (log && range.low > 0) {
+    const double factor = std::pow(range.high / range.low, 0.04);
+    return {range.low / factor, range.high * factor};
+  }
+  const double air = 0.04 * (range.high - range.low);
+  return {range.low - air, range.high + air};
+}
+
+// Guides widen the range while the curves keep their share of it.
+void take_guides(Range& range, const Figure& figure) {
+  for (const Guide& guide : figure.guides) {
+    Range wider = range;
+    for (const auto& [x, y] : guide.points) wider.take(y, figure.y.log);
+    const double before = range.extent(figure.y.log);
+    if (before > 0 && before >= least_share_of_curves * wider.extent(figure.y.log)) range = wider;
+  }
+}
+
+// A band must not squeeze the curves: intervals of few seeds can be far wider than everything else, so that a
+// band takes part in the range only up to the means' own extent on each side. What leaves the picture is
+// clipped.
+Range curve_range(const Figure& figure) {
+  const bool log = figure.y.log;
+  Range means;
+  Range all;
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) {
+      means.take(point.mean, log);
+      all.take(point, log);
+    }
+  }
+  if (log) {
+    const double extent = means.high / means.low;
+    all.low = std::max(all.low, means.low / extent);
+    all.high = std::min(all.high, means.high * extent);
+  } else {
+    const double extent = means.high - means.low;
+    all.low = std::max(all.low, means.low - extent);
+    all.high = std::min(all.high, means.high + extent);
+  }
+  all.take(means.low, log);
+  all.take(means.high, log);
+  if (figure.y.from_zero) all.low = 0;
+  take_guides(all, figure);
+  Range range = padded(all, log, 0.01);
+  if (figure.y.from_zero) range.low = 0;
+  if (figure.y.most) range.high = std::min(range.high, std::max(*figure.y.most, means.high));
+  if (figure.y.least && !log) range.low = std::max(range.low, *figure.y.least);
+  return range;
+}
+
+// Within what the metric can be: an interval may reach beyond 100 % or below zero, the axis does not.
+Range strip_range(const Figure& figure) {
+  Range range;
+  for (const Series& series : figure.series) {
+    if (series.final) range.take(*series.final, false);
+  }
+  range = padded(range, false, 0.002);
+  if (figure.y.most) range.high = std::min(range.high, *figure.y.most);
+  if (figure.y.least) range.low = std::max(range.low, *figure.y.least);
+  return range;
+}
+
+double widest_label(const std::vector<Tick>& all) {
+  double width = 0;
+  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, axis_label_size));
+  return width;
+}
+
+void lay_x(LineLayout& layout, const Figure& figure) {
+  Range range;
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) range.take(point.x, false);
+  }
+  if (figure.x.from_zero) range.take(0, false);
+  // One epoch stands in the middle.
+  if (range.low == range.high) {
+    const double middle = (layout.left + layout.right) / 2;
+    layout.x = {range.low, range.low + 1, middle, middle + 1, false};
+    layout.x_ticks = {{range.low, plain_number(range.low)}};
+    return;
+  }
+  const double air = figure.markers ? 14 : 4;
+  layout.x = {range.low, range.high, layout.left + air, layout.right - air, false};
+  layout.x_ticks =
+      figure.x.integers ? integer_ticks(range.low, range.high, 5) : ticks(range.low, range.high, 5, false);
+}
+
+// `from` … `to` cut at the scale's ends; by linear interpolation, on a logarithmic axis of the logarithms.
+Polyline inside(const Guide& guide, const LineLayout& layout) {
+  Polyline line;
+  const auto seen = [&](double x, double y) {
+    return x >= layout.x.low && x <= layout.x.high && y >= layout.y.low && y <= layout.y.high;
+  };
+  const auto pixels = [&](double x, double y) { return std::pair{layout.x(x), layout.y(y)}; };
+  for (std::size_t i = 0; i < guide.points.size(); ++i) {
+    const auto [x, y] = guide.points[i];
+    if (i > 0 && layout.x.high > layout.x.low) {
+      const auto [x0, y0] = guide.points[i - 1];
+      for (const double end : {layout.x.low, layout.x.high}) {
+        if (!(std::min(x0, x) < end && end < std::max(x0, x))) continue;
+        const double share = (end - x0) / (x - x0);
+        const double at = layout.y.log ? y0 * std::pow(y / y0, share) : y0 + share * (y - y0);
+        if (seen(end, at)) line.push_back(pixels(end, at));
+      }
+    }
+    if (seen(x, y)) line.push_back(pixels(x, y));
+  }
+  std::ranges::sort(line);
+  return line;
+}
+
+// What is not in the picture is said: how far off it lies, or of which epoch it is.
+std::string text_of(const Guide& guide, const Figure& figure, const LineLayout& layout, bool drawn) {
+  if (drawn || guide.points.empty()) return guide.label;
+  const auto [x, y] = guide.points.back();
+  const std::string unit = figure.unit == "log scale" ? "" : " " + figure.unit;
+  const bool on_scale = y >= layout.y.low && y <= layout.y.high;
+  const std::string where = on_scale ? " at " + figure.x.title + " " + plain_number(x) : ", off the scale";
+  return guide.label + ": " + for_table(y, 3) + unit + where;
+}
+
+void lay_guides(LineLayout& layout, const Figure& figure) {
+  layout.guides.clear();
+  for (const Guide& guide : figure.guides) {
+    Polyline line = inside(guide, layout);
+    std::string text = text_of(guide, figure, layout, !line.empty());
+    layout.guides.push_back({&guide, std::move(line), std::move(text), std::nullopt});
+  }
+}
+
+// All but the labels of guides, with room for `rows` of them above the curves.
+LineLayout layout_with(const Figure& figure, std::ptrdiff_t rows) {
+  LineLayout layout;
+  const Range y = curve_range(figure);
+  layout.top = usual_top + guide_row * static_cast<double>(rows);
+  layout.y = {y.low, y.high, line_bottom, layout.top, figure.y.log};
+  layout.y_ticks = ticks(y.low, y.high, wanted_ticks, figure.y.log);
+  layout.left = widest_label(layout.y_ticks) + 8;
+  layout.right = panel_width - 8;
+  layout.has_strip =
+      std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); });
+  if (layout.has_strip) {
+    const Range strip = strip_range(figure);
+    layout.strip = {strip.low, strip.high, line_bottom, layout.top, false};
+    layout.strip_ticks = ticks(strip.low, strip.high, 4, false);
+    layout.strip_right = panel_width - widest_label(layout.strip_ticks) - 6;
+    layout.strip_left = layout.strip_right - strip_width;
+    layout.right = layout.strip_left - gap;
+  }
+  lay_x(layout, figure);
+  lay_guides(layout, figure);
+  place_guide_labels(layout, figure);
+  return layout;
+}
+
+}  // namespace
+
+LineLayout line_layout(const Figure& figure) {
+  const auto homeless = [](const LineLayout& layout) {
+    return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
+  };
+  LineLayout layout = layout_with(figure, 0);
+  // Rows above the curves make them lower, which may cost another label its place: at most all of them.
+  for (std::ptrdiff_t rows = homeless(layout); rows > 0;) {
+    layout = layout_with(figure, rows);
+    const std::ptrdiff_t now = homeless(layout);
+    if (now <= rows) break;
+    rows = now;
+  }
+  return layout;
+}
+
+// Labels of guides beside their lines, where they touch neither a curve nor one another.
+
+namespace {
+
+constexpr double size = 9.5;
+constexpr double air = 2;
+
+struct Box {
+  double left = 0, top = 0, right = 0, bottom = 0;
+  bool meets(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// Liang and Barsky 1984: does any part of the segment lie in the box?
+bool crosses(const Box& box, std::pair<double, double> from, std::pair<double, double> to) {
+  double enter = 0;
+  double leave = 1;
+  const double dx = to.first - from.first;
+  const double dy = to.second - from.second;
+  const std::array<std::pair<double, double>, 4> edges{{{-dx, from.first - box.left},
+                                                        {dx, box.right - from.first},
+                                                        {-dy, from.second - box.top},
+                                                        {dy, box.bottom - from.second}}};
+  for (const auto& [direction, distance] : edges) {
+    if (direction == 0) {
+      if (distance < 0) return false;
+      continue;
+    }
+    const double at = distance / direction;
+    if (direction < 0) enter = std::max(enter, at);
+    if (direction > 0) leave = std::min(leave, at);
+  }
+  return enter <= leave;
+}
+
+bool touches(const Box& box, const Polyline& line) {
+  if (line.size() == 1) return crosses(box, line.front(), line.front());
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    if (crosses(box, line[i - 1], line[i])) return true;
+  }
+  return false;
+}
+
+Polyline curve_of(const LineLayout& layout, const Series& series, double Point::*value) {
+  Polyline line;
+  for (const Point& point : series.points) {
+    if (std::isfinite(point.*value)) line.emplace_back(layout.x(point.x), layout.y(point.*value));
+  }
+  return line;
+}
+
+std::vector<Polyline> obstacles(const LineLayout& layout, const Figure& figure) {
+  std::vector<Polyline> lines;
+  for (const Series& series : figure.series) {
+    for (double Point::*value : {&Point::mean, &Point::low, &Point::high})
+      lines.push_back(curve_of(layout, series, value));
+  }
+  // Intervals of markers, which stand a little beside their place.
+  for (const Series& series : figure.series) {
+    for (const Point& point : series.points) {
+      if (!figure.markers || !std::isfinite(point.low)) continue;
+      for (const double beside : {-10.0, -5.0, 0.0, 5.0, 10.0})
+        lines.push_back({{layout.x(point.x) + beside, layout.y(point.low)},
+                         {layout.x(point.x) + beside, layout.y(point.high)}});
+    }
+  }
+  for (const GuideLayout& guide : layout.guides) lines.push_back(guide.line);
+  return lines;
+}
+
+// Left ends of baselines beside the line: near its right end first, above before below.
+Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double width) {
+  Polyline places;
+  const double first = layout.left + air;
+  const double last = layout.right - width - air;
+  if (last < first) return places;
+  for (const double distance : {5.0, 9.0, 14.0}) {
+    for (const double share : {1.0, 0.0, 0.5, 0.75, 0.25}) {
+      const double x = first + share * (last - first);
+      for (const auto& [at, y] : guide.line) {
+        const bool near = at >= x - 2 && at <= x + width + 2;
+        const bool level = guide.line.front().second == guide.line.back().second;
+        if (!near && !level) continue;
+        places.emplace_back(x, y - distance);
+        places.emplace_back(x, y + distance + 6);
+      }
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+void place_guide_labels(LineLayout& layout, const Figure& figure) {
+  const std::vector<Polyline> lines = obstacles(layout, figure);
+  std::vector<Box> taken;
+  for (GuideLayout& guide : layout.guides) {
+    const double width = text_width(guide.text, size);
+    for (const auto& [x, baseline] : candidates(guide, layout, width)) {
+      const Box box{x - air, baseline - size, x + width + air, baseline + 3};
+      const bool inside = box.top >= layout.top - 8 && box.bottom <= line_bottom;
+      const bool free =
+          std::ranges::none_of(lines, [&](const Polyline& line) { return touches(box, line); }) &&
+          std::ranges::none_of(taken, [&](const Box& other) { return box.meets(other); });
+      if (!inside || !free) continue;
+      guide.label = std::pair{x, baseline};
+      taken.push_back(box);
+      break;
+    }
+  }
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,194 @@
+#include "reports/results/sanity_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "models/catalogue.h"
+#include "reports/format/number_text.h"
+#include "reports/results/cells.h"
+#include "reports/results/metrics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+enum class Symptom { none, chance, constant, diverged, impossible };
+
+constexpr double near_chance = 0.02;      // of ln classes
+constexpr double chance_accuracy = 1.2;   // times 1/classes, at most
+constexpr double constant_loss = 1e-4;    // relative change over all epochs
+constexpr std::size_t fewest_epochs = 3;  // before a loss is called constant
+
+// 0 where the task has no classes to guess.
+double classes_of(const db::RunSummary& run) {
+  const auto models = models::catalogue();
+  const auto model = std::ranges::find(models, run.model, &models::Model::name);
+  if (!run.model_title.empty() || model == models.end() || model->task != "classification") return 0;
+  const auto datasets = models::datasets();
+  const auto dataset = std::ranges::find(datasets, run.dataset, &models::Dataset::name);
+  return dataset == datasets.end() ? 0 : static_cast<double>(dataset->classes);
+}
+
+bool is_at_chance(const db::EpochRow& last, double classes) {
+  if (classes < 2) return false;
+  const bool loss = std::abs(last.train_loss / std::log(classes) - 1) <= near_chance;
+  return loss && last.train_accuracy <= chance_accuracy / classes;
+}
+
+bool is_constant_loss(const std::vector<const db::EpochRow*>& epochs) {
+  if (epochs.size() < fewest_epochs) return false;
+  const auto [least, most] =
+      std::ranges::minmax_element(epochs, {}, [](const db::EpochRow* epoch) { return epoch->train_loss; });
+  return (*most)->train_loss - (*least)->train_loss <= constant_loss * std::abs((*most)->train_loss);
+}
+
+// What no training gives: a foreign arm's sums are its own.
+bool is_impossible(const db::EpochRow& epoch) {
+  return epoch.train_accuracy > 1 || epoch.validation_accuracy > 1 || epoch.train_seconds < 0 ||
+         epoch.validation_seconds < 0;
+}
+
+Symptom symptom_of(const db::RunSummary& run, const std::vector<const db::EpochRow*>& epochs) {
+  const db::EpochRow& last = *epochs.back();
+  const bool no_number = std::isinf(last.train_loss) ||
+                         (std::isnan(last.train_loss) && known_to_have(run, find_metric("train-loss")));
+  if (no_number) return Symptom::diverged;
+  if (is_impossible(last)) return Symptom::impossible;
+  if (is_at_chance(last, classes_of(run))) return Symptom::chance;
+  return is_constant_loss(epochs) ? Symptom::constant : Symptom::none;
+}
+
+std::string text_of(Symptom symptom, double classes) {
+  switch (symptom) {
+    case Symptom::chance:
+      return "at chance: the training loss stays at ln " + plain_number(classes) + " = " +
+             fixed(std::log(classes), 3) + " and the accuracy at 1/" + plain_number(classes) +
+             "; nothing was learnt that could be compared";
+    case Symptom::constant:
+      return "constant: the training loss is the same in every epoch";
+    case Symptom::diverged:
+      return "diverged: the training loss is no number";
+    case Symptom::impossible:
+      return "not to be believed: an accuracy above 100 %, or a time below zero";
+    case Symptom::none:
+      break;
+  }
+  return "";
+}
+
+std::string verb_of(Symptom symptom, std::size_t runs) {
+  if (symptom == Symptom::diverged) return runs == 1 ? " has " : " have ";
+  return runs == 1 ? " is " : " are ";
+}
+
+struct SymptomCount {
+  std::size_t runs = 0;
+  std::map<Symptom, std::size_t> having;
+  double classes = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> training_symptoms(const ReportData& data) {
+  std::map<std::string, std::vector<const db::EpochRow*>> epochs;
+  for (const db::EpochRow& epoch : data.averages) epochs[epoch.run_key].push_back(&epoch);
+  std::vector<std::pair<std::string, SymptomCount>> groups;
+  for (const db::RunSummary& run : data.runs) {
+    const auto found = epochs.find(run.run_key);
+    if (found == epochs.end() || run.status != "finished") continue;
+    const std::string name = title_of(run) + " " + run.strategy;
+    auto group = std::ranges::find(groups, name, &std::pair<std::string, SymptomCount>::first);
+    if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
+    ++group->second.runs;
+    ++group->second.having[symptom_of(run, found->second)];
+    group->second.classes = classes_of(run);
+  }
+  std::vector<std::pair<std::string, std::vector<std::string>>> names_by_text;  // equal texts once
+  for (const auto& [name, group] : groups)
+    for (const auto& [symptom, count] : group.having) {
+      if (symptom == Symptom::none) continue;
+      const std::string text = std::to_string(count) + " of " + std::to_string(group.runs) +
+                               (group.runs == 1 ? " run" : " runs") + verb_of(symptom, count) +
+                               text_of(symptom, group.classes) + ".";
+      const auto known =
+          std::ranges::find_if(names_by_text, [&](const auto& one) { return one.first == text; });
+      if (known == names_by_text.end()) {
+        names_by_text.push_back({text, {name}});
+      } else {
+        known->second.push_back(name);
+      }
+    }
+  std::vector<std::string> lines;
+  for (const auto& [text, names] : names_by_text) {
+    const std::string more = names.size() == 1 ? "" : " and " + counted(names.size() - 1, "other arm");
+    lines.push_back(names.front() + more + ": " + text);
+  }
+  return lines;
+}
+
+namespace {
+
+struct Source {
+  double db::FinalMetrics::*value;
+  double scale = 1;  // from the database's unit to the file's
+};
+
+const Source& source_of(const std::string& metric) {
+  using Final = db::FinalMetrics;
+  static const std::map<std::string, Source> sources{
+      {"train_loss", {&Final::train_loss}},
+      {"validation_loss", {&Final::validation_loss}},
+      {"test_loss", {&Final::test_loss}},
+      {"train_accuracy", {&Final::train_accuracy}},
+      {"validation_accuracy", {&Final::validation_accuracy}},
+      {"test_accuracy", {&Final::test_accuracy}},
+      {"train_perplexity", {&Final::train_perplexity}},
+      {"validation_perplexity", {&Final::validation_perplexity}},
+      {"test_perplexity", {&Final::test_perplexity}},
+      {"train_psnr", {&Final::train_psnr}},
+      {"validation_psnr", {&Final::validation_psnr}},
+      {"test_psnr", {&Final::test_psnr}},
+      {"test_bleu", {&Final::test_bleu}}};
+  const auto found = sources.find(metric);
+  if (found == sources.end()) throw InternalError("no metric is called " + metric);
+  return found->second;
+}
+
+}  // namespace
+
+std::string outcome_of(const CheckedExpectation& checked) {
+  if (checked.values.empty()) return "no finished run";
+  if (checked.holds()) return "✓ all as expected";
+  return "✗ missed by " + std::to_string(checked.missed.size()) + " of " +
+         std::to_string(checked.values.size());
+}
+
+std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
+  const std::set<std::string> planned(data.plan.keys.begin(), data.plan.keys.end());
+  std::map<std::string, const db::FinalMetrics*> finals;
+  for (const db::FinalMetrics& final : data.finals) finals[final.run_key] = &final;
+  std::vector<CheckedExpectation> checked;
+  for (const experiments::Expectation& expectation : data.plan.expect) {
+    CheckedExpectation result{expectation, {}, {}};
+    const std::string metric = experiments::metric_name(expectation);
+    const Source& source = source_of(metric);
+    for (const db::RunSummary& run : data.runs) {
+      const auto final = finals.find(run.run_key);
+      if (run.model != expectation.model || final == finals.end() || !planned.contains(run.run_key)) continue;
+      const double value = source.scale * final->second->*source.value;
+      result.values.push_back(value);
+      if (experiments::holds(expectation, value)) continue;
+      result.missed.push_back(name_of(run, run.model, data.plan.varied) + " (" + run.run_key + ") has " +
+                              metric + " " + for_table(value));
+    }
+    checked.push_back(std::move(result));
+  }
+  return checked;
+}
+
+}  // namespace trainyard::reports

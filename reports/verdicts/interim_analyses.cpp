@@ -1,0 +1,267 @@
+#include "reports/verdicts/interim_analyses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "reports/format/number_text.h"
+#include "reports/verdicts/differences.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using Pairs = std::set<std::string>;
+
+std::map<std::string, std::string> pairs_by_key(const Arm& arm) {
+  std::map<std::string, std::string> pairs;
+  for (const Observation& observation : arm.runs) pairs[observation.run->run_key] = observation.pair;
+  return pairs;
+}
+
+void add_planned(const std::vector<std::string>& keys, const std::map<std::string, std::string>& pairs,
+                 Pairs& planned) {
+  for (const std::string& key : keys)
+    if (const auto found = pairs.find(key); found != pairs.end()) planned.insert(found->second);
+}
+
+// What two arms can be compared by: pairs that both have; unpaired: all runs, where both have enough.
+Pairs compared_pairs(const Pairs& baseline, const Pairs& arm, bool paired) {
+  Pairs both;
+  if (paired) {
+    std::ranges::set_intersection(baseline, arm, std::inserter(both, both.end()));
+    if (both.size() < static_cast<std::size_t>(fewest_pairs)) both.clear();
+    return both;
+  }
+  if (std::min(baseline.size(), arm.size()) < static_cast<std::size_t>(fewest_pairs)) return both;
+  std::ranges::set_union(baseline, arm, std::inserter(both, both.end()));
+  return both;
+}
+
+bool same_comparison(const experiments::Compare& a, const experiments::Compare& b) {
+  return a.axis == b.axis && a.baseline == b.baseline;
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  return names.empty() ? "nothing" : joined(names);
+}
+
+void add_change(std::vector<std::string>& changes, const std::string& what, const std::string& before,
+                const std::string& now) {
+  if (before != now) changes.push_back(what + " was " + before + " when first planned, now " + now);
+}
+
+std::vector<std::string> changes_since(const experiments::Compare& first, const experiments::Compare& now) {
+  std::vector<std::string> changes;
+  const auto number = [&](const std::string& what, double before, double after) {
+    add_change(changes, what, plain_number(before), plain_number(after));
+  };
+  number("margin of time", first.margins.time, now.margins.time);
+  number("margin of loss", first.margins.loss.ratio, now.margins.loss.ratio);
+  number("absolute margin of loss", first.margins.loss.absolute, now.margins.loss.absolute);
+  number("margin of accuracy", first.margins.accuracy_points, now.margins.accuracy_points);
+  number("alpha", first.alpha, now.alpha);
+  add_change(changes, "final", first.final_look ? "true" : "false", now.final_look ? "true" : "false");
+  add_change(changes, "pair", list_of(first.pair), list_of(now.pair));
+  return changes;
+}
+
+class Planner {
+ public:
+  Planner(const experiments::Compare& compare, const Cell& cell, const Arm& arm)
+      : compare_(compare),
+        cell_(cell),
+        arm_(arm),
+        baseline_keys_(pairs_by_key(cell.baseline)),
+        arm_keys_(pairs_by_key(arm)) {}
+
+  void take(const db::PlanEntry& entry) {
+    Pairs baseline;
+    Pairs arm;
+    add_planned(entry.keys, baseline_keys_, baseline);
+    add_planned(entry.keys, arm_keys_, arm);
+    if (baseline.empty() && arm.empty()) return;
+    if (!first_) {
+      const auto found = std::ranges::find_if(
+          entry.compare, [&](const experiments::Compare& one) { return same_comparison(one, compare_); });
+      if (found != entry.compare.end()) first_ = *found;
+    }
+    planned_last_ = baseline;
+    planned_last_.insert(arm.begin(), arm.end());
+    baseline_.insert(baseline.begin(), baseline.end());
+    arm_pairs_.insert(arm.begin(), arm.end());
+    add_look(compared_pairs(baseline_, arm_pairs_, !compare_.pair.empty()));
+  }
+
+  LookPlan result() {
+    LookPlan plan;
+    plan.rules = first_.value_or(compare_);
+    plan.changes = changes_since(plan.rules, compare_);
+    plan.rules.pair = compare_.pair;  // it made the cells: a change of it is only told
+    add_without_abandoned();
+    if (looks_.empty()) looks_.push_back(everything());
+    if (plan.rules.final_look) looks_.resize(1);
+    plan.looks = std::move(looks_);
+    return plan;
+  }
+
+ private:
+  void add_look(const Pairs& pairs) {
+    if (!pairs.empty() && (looks_.empty() || pairs != looks_.back())) looks_.push_back(pairs);
+  }
+
+  Pairs everything() const {
+    Pairs pairs = baseline_;
+    pairs.insert(arm_pairs_.begin(), arm_pairs_.end());
+    return pairs;
+  }
+
+  // Runs that were planned, never finished and are planned no longer: their looks can never be made. What is
+  // left is another set of seeds, and so a look after them.
+  void add_without_abandoned() {
+    Pairs left = looks_.empty() ? Pairs{} : looks_.back();
+    for (const Arm* arm : {&cell_.baseline, &arm_})
+      for (const Observation& observation : arm->runs)
+        if (is_open(observation) && !planned_last_.contains(observation.pair)) left.erase(observation.pair);
+    if (left.size() >= static_cast<std::size_t>(fewest_pairs)) add_look(left);
+  }
+
+  const experiments::Compare& compare_;
+  const Cell& cell_;
+  const Arm& arm_;
+  std::map<std::string, std::string> baseline_keys_;
+  std::map<std::string, std::string> arm_keys_;
+  std::optional<experiments::Compare> first_;
+  Pairs baseline_;
+  Pairs arm_pairs_;
+  Pairs planned_last_;
+  std::vector<Pairs> looks_;
+};
+
+}  // namespace
+
+LookPlan plan_looks(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
+                    const Arm& arm) {
+  Planner planner(compare, cell, arm);
+  for (const db::PlanEntry& entry : data.history) planner.take(entry);
+  return planner.result();
+}
+
+Arm runs_in(const Arm& arm, const std::set<std::string>& look) {
+  Arm result{arm.value, {}};
+  std::ranges::copy_if(arm.runs, std::back_inserter(result.runs),
+                       [&](const Observation& observation) { return look.contains(observation.pair); });
+  return result;
+}
+
+namespace {
+
+void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
+  verdict.diverged = true;
+  if (differences.arm_diverged && !differences.baseline_diverged) {
+    verdict.word = Word::deteriorates;
+    verdict.reason =
+        "diverged: the loss of " + verdict.arm + " is no number where that of " + baseline.value + " is one";
+  } else if (differences.baseline_diverged && !differences.arm_diverged) {
+    verdict.word = Word::improves;
+    verdict.reason =
+        "diverged: the loss of " + baseline.value + " is no number where that of " + verdict.arm + " is one";
+  } else {
+    verdict.reason = "diverged: the loss of both arms is no number";
+  }
+}
+
+std::string too_few(const Verdict& verdict, bool paired) {
+  return "only " + (paired ? counted(verdict.n, "pair") : counted(verdict.n, "run") + " in an arm") +
+         ", at least 3 are needed";
+}
+
+// Effect and spread, where there are numbers enough; a reason where there are not.
+void estimate(Verdict& verdict, const Differences& differences, const Measure& measure, bool paired) {
+  const std::size_t a = differences.baseline.size();
+  const std::size_t b = differences.arm.size();
+  verdict.n = static_cast<int>(std::min(a, b));
+  verdict.baseline_mean = mean_of(differences.baseline);
+  verdict.arm_mean = mean_of(differences.arm);
+  if (verdict.n < fewest_pairs) verdict.reason = too_few(verdict, paired);
+  if (verdict.n < 1) return;
+  const auto not_positive = [](double value) { return value <= 0; };
+  if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
+                                            std::ranges::any_of(differences.arm, not_positive))) {
+    verdict.word = Word::no_data;
+    verdict.reason = "a value of 0 has no ratio";
+    verdict.n = 0;
+    return;
+  }
+  if (verdict.n == 1) {
+    verdict.difference = mean_difference(differences, measure);
+  } else {
+    verdict.estimate = estimate_of(differences, measure, paired);
+  }
+}
+
+// More seeds of the same kind would not help: no p-value, no planning value.
+void say_missing(Verdict& verdict, const Differences& differences) {
+  const bool placed = !differences.placement.empty();
+  verdict.word = placed ? Word::not_timed : Word::no_data;
+  verdict.reason = placed ? differences.placement : differences.missing;
+}
+
+Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const Differences& differences,
+                const experiments::Compare& rules) {
+  Verdict verdict;
+  verdict.metric = metric.name;
+  verdict.arm = arm.value;
+  verdict.dropped = differences.dropped;
+  const Measure measure = measure_for(differences, metric, rules.margins);
+  verdict.scale = measure.scale;
+  verdict.margin = measure.margin;
+  estimate(verdict, differences, measure, !rules.pair.empty());
+  if (differences.open_runs > 0) {
+    verdict.word = Word::interim;
+    verdict.reason = counted(differences.open_runs, "planned run") + " not finished yet";
+  } else if (differences.diverged()) {
+    decide_diverged(verdict, differences, baseline);
+  } else if (!differences.missing.empty()) {
+    say_missing(verdict, differences);
+  } else if (verdict.n >= fewest_pairs && verdict.estimate) {
+    verdict.tested = true;
+    verdict.constant = is_constant(*verdict.estimate, verdict.margin);
+    verdict.p = three_sided_test(*verdict.estimate, verdict.margin);
+  }
+  if (differences.warm_up_counts)
+    verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch counts");
+  return verdict;
+}
+
+std::vector<std::string> keys_of(const Arm& arm) {
+  std::vector<std::string> keys;
+  for (const Observation& observation : arm.runs) keys.push_back(observation.run->run_key);
+  return keys;
+}
+
+}  // namespace
+
+std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric, const LookPlan& plan) {
+  std::vector<Verdict> looks;
+  for (const std::set<std::string>& pairs : plan.looks) {
+    const Arm baseline = runs_in(cell.baseline, pairs);
+    const Arm compared = runs_in(arm, pairs);
+    const Differences differences = collect_differences(baseline, compared, metric, plan.rules);
+    Verdict verdict = at_look(baseline, compared, metric, differences, plan.rules);
+    verdict.look = static_cast<int>(looks.size()) + 1;
+    verdict.looks = static_cast<int>(plan.looks.size());
+    verdict.level = level_of_look(looks.size(), plan.rules.alpha, plan.rules.final_look);
+    verdict.alpha = plan.rules.alpha;
+    verdict.baseline_runs = keys_of(baseline);
+    verdict.arm_runs = keys_of(compared);
+    const std::vector<std::string> alone = without_partner(cell.baseline, arm, plan.rules);
+    verdict.dropped.insert(verdict.dropped.end(), alone.begin(), alone.end());
+    looks.push_back(std::move(verdict));
+  }
+  return looks;
+}
+
+}  // namespace trainyard::reports

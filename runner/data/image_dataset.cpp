@@ -1,0 +1,281 @@
+#include "runner/data/image_dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
+
+#include "base/named_row.h"
+#include "models/networks/random_stream.h"
+#include "runner/device/device.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+constexpr std::size_t levels = 256;
+
+// Writes image after image, in the order of the channels that is wanted, through a table of standardised
+// values.
+template <class Number>
+void standardise(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
+                 bool channels_last, Number* out) {
+  const std::int64_t channels = images.shape.channels;
+  const std::int64_t area = images.shape.height * images.shape.width;
+  std::vector<std::array<Number, levels>> tables(statistics.size());
+  for (std::size_t c = 0; c < tables.size(); ++c) {
+    for (std::size_t v = 0; v < levels; ++v) {
+      tables[c][v] =
+          static_cast<Number>((static_cast<double>(v) - statistics[c].mean) / statistics[c].deviation);
+    }
+  }
+  const std::int64_t channel_step = channels_last ? 1 : area;
+  const std::int64_t pixel_step = channels_last ? channels : 1;
+  const std::uint8_t* in = images.pixels.data();
+  for (std::int64_t sample = 0; sample < images.size(); ++sample, out += channels * area) {
+    for (std::int64_t c = 0; c < channels; ++c, in += area) {
+      const auto& table = tables[static_cast<std::size_t>(c)];
+      for (std::int64_t p = 0; p < area; ++p) out[c * channel_step + p * pixel_step] = table[in[p]];
+    }
+  }
+}
+
+at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::ScalarType dtype) {
+  std::vector<double> values;
+  values.reserve(statistics.size());
+  for (const ChannelStatistics& channel : statistics) values.push_back(-channel.mean / channel.deviation);
+  return at::tensor(values, dtype);
+}
+
+}  // namespace
+
+ImageSplit::ImageSplit(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
+                       Target target, at::ScalarType dtype, bool channels_last)
+    : pixels_(at::empty({images.size(), images.shape.pixels()}, dtype)),
+      labels_(at::empty({images.size()}, at::kLong)),
+      black_(black_of(statistics, dtype)),
+      shape_(images.shape),
+      target_(target),
+      channels_last_(channels_last) {
+  AT_DISPATCH_FLOATING_TYPES(dtype, "standardise", [&] {
+    standardise(images, statistics, channels_last, pixels_.data_ptr<scalar_t>());
+  });
+  std::copy(images.labels.begin(), images.labels.end(), labels_.data_ptr<std::int64_t>());
+}
+
+std::int64_t ImageSplit::size() const {
+  return labels_.size(0);
+}
+
+networks::Activations ImageSplit::inputs(const at::Tensor& places) const {
+  return {images_at(places)};
+}
+
+at::Tensor ImageSplit::targets(const at::Tensor& places) const {
+  return target_ == Target::input ? images_at(places) : labels_at(places);
+}
+
+Batch ImageSplit::gather(const at::Tensor& places) const {
+  const at::Tensor images = images_at(places);
+  return {{images}, target_ == Target::input ? images : labels_at(places), places};
+}
+
+std::int64_t ImageSplit::weight(const at::Tensor& places) const {
+  return places.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
+}
+
+std::unique_ptr<SplitData> ImageSplit::augmented(std::string_view kind, std::uint64_t seed,
+                                                 std::int64_t epoch) const {
+  auto changed = std::make_unique<ImageSplit>(*this);
+  changed->draws_ = draw_augmentation(kind, size(), seed, epoch).to(device_);
+  return changed;
+}
+
+void ImageSplit::serve(at::Device device, bool resident) {
+  device_ = device;
+  labels_ = labels_.to(device);
+  black_ = black_.to(device);
+  pixels_ = resident ? pixels_.to(device) : pixels_.pin_memory();
+}
+
+at::Tensor ImageSplit::labels_at(const at::Tensor& places) const {
+  return labels_.index_select(0, places.to(device_, /*non_blocking=*/true));
+}
+
+at::Tensor ImageSplit::images_at(const at::Tensor& places) const {
+  const at::Tensor own = places.to(device_, /*non_blocking=*/true);
+  at::Tensor images =
+      pixels_.device() == device_ ? pixels_.index_select(0, own) : fetched(pixels_, places, device_);
+  if (channels_last_)
+    images = images.view({-1, shape_.height, shape_.width, shape_.channels}).permute({0, 3, 1, 2});
+  else
+    images = images.view({-1, shape_.channels, shape_.height, shape_.width});
+  return augment(images, own, draws_, black_);
+}
+
+std::vector<ChannelStatistics> channel_statistics(const models::Images& images) {
+  const std::int64_t area = images.shape.height * images.shape.width;
+  std::vector<std::array<std::int64_t, levels>> counts(static_cast<std::size_t>(images.shape.channels));
+  const std::uint8_t* in = images.pixels.data();
+  for (std::int64_t sample = 0; sample < images.size(); ++sample) {
+    for (auto& count : counts) {
+      for (std::int64_t p = 0; p < area; ++p) ++count[*in++];
+    }
+  }
+  std::vector<ChannelStatistics> statistics;
+  for (const auto& count : counts) {
+    double number = 0, sum = 0, squares = 0;  // of integers: exact in double up to 2^53
+    for (std::size_t v = 0; v < levels; ++v) {
+      const auto n = static_cast<double>(count[v]);
+      const auto value = static_cast<double>(v);
+      number += n;
+      sum += n * value;
+      squares += n * value * value;
+    }
+    const double mean = number > 0 ? sum / number : 0;
+    const double variance = number > 0 ? squares / number - mean * mean : 0;
+    statistics.push_back({mean, variance > 0 ? std::sqrt(variance) : 1});
+  }
+  return statistics;
+}
+
+std::vector<ChannelStatistics> unit_scale(std::int64_t channels) {
+  return {static_cast<std::size_t>(channels), ChannelStatistics{0, levels - 1}};
+}
+
+namespace {
+
+struct Row {
+  std::string_view kind;
+  bool flips;
+  bool crops;
+};
+
+constexpr std::array rows{Row{"none", false, false}, Row{"flip", true, false}, Row{"crop", false, true},
+                          Row{"flip-crop", true, true}};
+
+// How pixels lie in memory: [image, plane, line, column, depth].
+struct Layout {
+  std::int64_t planes, lines, columns, depth;
+  Layout(const at::Tensor& images, bool channels_last)
+      : planes(channels_last ? 1 : images.size(1)),
+        lines(images.size(2)),
+        columns(images.size(3)),
+        depth(channels_last ? images.size(1) : 1) {}
+  std::int64_t line() const { return columns * depth; }
+  std::int64_t plane() const { return lines * line(); }
+};
+
+// What is done to one image: where its first line and column come from, in the image without padding.
+struct Change {
+  bool flipped;
+  std::int64_t left, top;
+};
+
+// One line of an image from that of another; nullptr for a line of the padding.
+template <class Number>
+void change_line(const Number* from, const Number* fill, const Layout& layout, const Change& change,
+                 Number* to) {
+  for (std::int64_t x = 0; x < layout.columns; ++x, to += layout.depth) {
+    const std::int64_t column = (change.flipped ? layout.columns - 1 - x : x) + change.left;
+    const bool inside = from && column >= 0 && column < layout.columns;
+    const Number* pixel = inside ? from + column * layout.depth : fill;
+    for (std::int64_t d = 0; d < layout.depth; ++d) to[d] = pixel[d];
+  }
+}
+
+template <class Number>
+void change_image(const Number* from, const Number* fill, const Layout& layout, const Change& change,
+                  Number* to) {
+  for (std::int64_t plane = 0; plane < layout.planes; ++plane, from += layout.plane(), ++fill) {
+    for (std::int64_t y = 0; y < layout.lines; ++y, to += layout.line()) {
+      const std::int64_t line = y + change.top;
+      const bool inside = line >= 0 && line < layout.lines;
+      change_line(inside ? from + line * layout.line() : nullptr, fill, layout, change, to);
+    }
+  }
+}
+
+Change change_of(const AugmentationDraws& draws, std::int64_t sample) {
+  const auto corner = [&](const at::Tensor& drawn) {
+    return drawn.defined() ? drawn.const_data_ptr<std::int64_t>()[sample] - crop_padding : 0;
+  };
+  return {draws.flipped.defined() && draws.flipped.const_data_ptr<bool>()[sample], corner(draws.left),
+          corner(draws.top)};
+}
+
+}  // namespace
+
+AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
+                                    std::int64_t epoch) {
+  const Row& row = named_row(rows, &Row::kind, "augmentation", kind);
+  constexpr std::int64_t places = 2 * crop_padding + 1;
+  const at::Tensor drawn =
+      at::randint(2 * places * places, {samples},
+                  networks::random_stream("augmentation", seed, std::to_string(epoch)), at::kLong);
+  AugmentationDraws draws;
+  if (row.flips) draws.flipped = drawn.remainder(2).to(at::kBool);
+  if (row.crops) {
+    const at::Tensor corner = drawn.floor_divide(2);
+    draws.left = corner.remainder(places);
+    draws.top = corner.floor_divide(places);
+  }
+  return draws;
+}
+
+AugmentationDraws AugmentationDraws::to(at::Device device) const {
+  const auto moved = [&](const at::Tensor& drawn) { return drawn.defined() ? drawn.to(device) : drawn; };
+  return {moved(flipped), moved(left), moved(top)};
+}
+
+at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places,
+                              const AugmentationDraws& draws, const at::Tensor& fill) {
+  const std::int64_t batch = images.size(0), lines = images.size(2), columns = images.size(3);
+  const auto of_batch = [&](const at::Tensor& drawn) { return drawn.index_select(0, places).unsqueeze(1); };
+  const auto shifted = [&](const at::Tensor& along,
+                           const at::Tensor& corner) {  // [batch, lines] or [batch, columns]
+    return corner.defined() ? along.add(of_batch(corner)).sub_(crop_padding) : along.expand({batch, -1});
+  };
+  at::Tensor across = at::arange(columns, places.options()).unsqueeze(0);
+  if (draws.flipped.defined()) across = at::where(of_batch(draws.flipped), columns - 1 - across, across);
+  const at::Tensor x = shifted(across, draws.left);
+  const at::Tensor y = shifted(at::arange(lines, places.options()).unsqueeze(0), draws.top);
+  const auto inside = [](const at::Tensor& at, std::int64_t end) {
+    return at.ge(0).logical_and_(at.lt(end));
+  };
+  const at::Tensor known = inside(y, lines).unsqueeze(2).logical_and(inside(x, columns).unsqueeze(1));
+  const at::Tensor image = at::arange(batch, places.options()).view({-1, 1, 1});
+  const at::Tensor pixels = images.permute({0, 2, 3, 1})
+                                .index({image, y.clamp(0, lines - 1).unsqueeze(2),
+                                        x.clamp(0, columns - 1).unsqueeze(1)});  // [batch, y, x, channel]
+  return at::where(known.unsqueeze(3), pixels, fill)
+      .permute({0, 3, 1, 2})
+      .contiguous(images.suggest_memory_format());
+}
+
+at::Tensor augment(const at::Tensor& images, const at::Tensor& places, const AugmentationDraws& draws,
+                   const at::Tensor& fill) {
+  if (!draws.any()) return images;
+  if (!images.is_cpu()) return augment_by_tensors(images, places, draws, fill);
+  const bool channels_last = images.is_contiguous(at::MemoryFormat::ChannelsLast);
+  const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  const Layout layout(images, channels_last);
+  const at::Tensor from = images.contiguous(format);
+  at::Tensor changed = at::empty_like(from);
+  const at::Tensor samples = places.contiguous();
+  AT_DISPATCH_ALL_TYPES(images.scalar_type(), "augment", [&] {
+    const std::int64_t each = layout.planes * layout.plane();
+    for (std::int64_t i = 0; i < places.size(0); ++i) {
+      change_image(from.const_data_ptr<scalar_t>() + i * each, fill.const_data_ptr<scalar_t>(), layout,
+                   change_of(draws, samples.const_data_ptr<std::int64_t>()[i]),
+                   changed.data_ptr<scalar_t>() + i * each);
+    }
+  });
+  return changed;
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,161 @@
+#include "runner/data/text_dataset.h"
+
+#include <algorithm>
+#include <string>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "models/samples/tokenizer.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+void check_unchanged(std::string_view kind) {
+  if (kind == "none") return;
+  throw UserError("augmentation \"" + std::string(kind) + "\" is for images, and this data set is of texts",
+                  "leave augmentation out, or take a data set of images");
+}
+
+}  // namespace
+
+TextSplit::TextSplit(const models::Texts& texts)
+    : tokens_(texts.tokens), labels_(at::empty({texts.size()}, at::kLong)) {
+  std::copy(texts.labels.begin(), texts.labels.end(), labels_.data_ptr<std::int64_t>());
+}
+
+networks::Activations TextSplit::inputs(const at::Tensor& places) const {
+  return {tokens_.gather(places)};
+}
+
+at::Tensor TextSplit::targets(const at::Tensor& places) const {
+  return labels_.index_select(0, places.to(labels_.device(), /*non_blocking=*/true));
+}
+
+std::vector<std::int64_t> TextSplit::shape(const at::Tensor& places) const {
+  return {places.size(0), tokens_.longest(places)};
+}
+
+std::int64_t TextSplit::weight(const at::Tensor& places) const {
+  return places.size(0);
+}
+
+std::unique_ptr<SplitData> TextSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
+  check_unchanged(kind);
+  return std::make_unique<TextSplit>(*this);
+}
+
+// Tokens are 4 bytes each: the largest text set that is read takes a percent of a GPU, so none is left on the
+// host.
+void TextSplit::serve(at::Device device, bool) {
+  tokens_.move_to(device);
+  tokens_.pad_to_longest();  // the mean of words passes over padding
+  labels_ = labels_.to(device);
+}
+
+PairSplit::PairSplit(const models::TextPairs& pairs) : source_(pairs.source), target_(pairs.target) {}
+
+networks::Activations PairSplit::inputs(const at::Tensor& places) const {
+  return {source_.gather(places), target_.gather(places, 0, 1)};
+}
+
+at::Tensor PairSplit::targets(const at::Tensor& places) const {
+  return target_.gather(places, 1, 0);
+}
+
+void PairSplit::serve(at::Device device, bool) {
+  source_.move_to(device);
+  target_.move_to(device);
+}
+
+std::vector<std::int64_t> PairSplit::shape(const at::Tensor& places) const {
+  return {places.size(0), source_.longest(places), places.size(0), target_.longest(places, 0, 1)};
+}
+
+std::int64_t PairSplit::weight(const at::Tensor& places) const {
+  return target_.lengths().index_select(0, places).sum().item<std::int64_t>() - places.size(0);
+}
+
+std::shared_ptr<const SplitData> PairSplit::padded_as_for(const at::Tensor& places) const {
+  auto padded = std::make_shared<PairSplit>(*this);
+  padded->source_.pad_as_for(places);
+  padded->target_.pad_as_for(places, 0, 1);
+  return padded;
+}
+
+at::Tensor PairSplit::length_keys() const {
+  constexpr std::int64_t longest = 1 << 20;  // tokens of a source
+  const at::Tensor &source = source_.lengths(), &target = target_.lengths();
+  const at::Tensor odd = target.remainder(2).to(at::kBool);
+  return target * (2 * longest) + at::where(odd, source, -source);
+}
+
+std::unique_ptr<SplitData> PairSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
+  check_unchanged(kind);
+  return std::make_unique<PairSplit>(*this);
+}
+
+namespace {
+
+at::Tensor with_padding_behind(const std::vector<std::int32_t>& tokens) {
+  at::Tensor all = at::full({static_cast<std::int64_t>(tokens.size()) + 1}, models::pad_token, at::kInt);
+  std::copy(tokens.begin(), tokens.end(), all.data_ptr<std::int32_t>());
+  return all;
+}
+
+at::Tensor offsets_of(const models::Sequences& sequences) {
+  at::Tensor offsets = at::empty({static_cast<std::int64_t>(sequences.offsets.size())}, at::kLong);
+  std::copy(sequences.offsets.begin(), sequences.offsets.end(), offsets.data_ptr<std::int64_t>());
+  return offsets;
+}
+
+}  // namespace
+
+std::int64_t repeated_length(std::int64_t length, std::int64_t longest) {
+  constexpr std::int64_t multiple = 4;
+  return std::min((length + multiple - 1) / multiple * multiple, longest);
+}
+
+PaddedSequences::PaddedSequences(const models::Sequences& sequences)
+    : tokens_(with_padding_behind(sequences.tokens)) {
+  const at::Tensor offsets = offsets_of(sequences);
+  begins_ = offsets.slice(0, 0, -1);
+  ends_ = offsets.slice(0, 1);
+  lengths_ = offsets.diff();
+  longest_ = size() > 0 ? lengths_.max().item<std::int64_t>() : 0;
+}
+
+void PaddedSequences::move_to(at::Device device) {
+  for (at::Tensor* part : {&tokens_, &begins_, &ends_}) *part = part->to(device);
+}
+
+void PaddedSequences::pad_to_longest() {
+  columns_ = longest_;
+}
+
+void PaddedSequences::pad_as_for(const at::Tensor& places, std::int64_t from, std::int64_t until) {
+  columns_ = 0;
+  columns_ =
+      repeated_length(longest(places, from, until), std::max<std::int64_t>(longest_ - from - until, 1)) +
+      from + until;
+}
+
+std::int64_t PaddedSequences::longest(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
+  if (places.size(0) == 0) return 1;
+  if (columns_ > 0) return std::max<std::int64_t>(columns_ - from - until, 1);
+  const auto longest = lengths_.index_select(0, places).max().item<std::int64_t>();
+  return std::max<std::int64_t>(longest - from - until, 1);
+}
+
+at::Tensor PaddedSequences::gather(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
+  const at::Tensor own = places.to(tokens_.device(), /*non_blocking=*/true);
+  const at::Tensor columns = at::arange(longest(places, from, until), own.options());
+  const at::Tensor ends = ends_.index_select(0, own).sub_(until).unsqueeze(1);
+  const std::int64_t padding = tokens_.size(0) - 1;
+  const at::Tensor token_places = begins_.index_select(0, own).add_(from).unsqueeze(1).add(columns);
+  token_places.masked_fill_(token_places.ge(ends), padding);
+  return tokens_.index_select(0, token_places.flatten()).view(token_places.sizes()).to(at::kLong);
+}
+
+}  // namespace trainyard::runner

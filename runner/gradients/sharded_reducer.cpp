@@ -1,0 +1,339 @@
+#include "runner/gradients/sharded_reducer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
+#include <ATen/core/grad_mode.h>
+
+#include "models/networks/vector_kernels.h"
+#include "runner/gradients/row_gradient.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+class SlicedReducer final : public BucketedReducer {
+ public:
+  // `memory` [replicas, numbers of the layout] is seen by all.
+  SlicedReducer(const std::vector<networks::NamedParameter>& of, SliceLayout layout, Communicator& replicas,
+                const at::Tensor& memory)
+      : BucketedReducer(of, layout.buckets()),
+        layout_(std::move(layout)),
+        replicas_(replicas),
+        memory_(memory),
+        for_others_(of.size()),
+        rows_(of.size()),
+        taken_(of.size()) {
+    for (std::size_t bucket = 0; bucket < buckets().size(); ++bucket) share_out(bucket);
+    gradients_.resize(own_.size());
+  }
+
+  const std::vector<at::Tensor>& gradients() const override { return gradients_; }
+  bool in_slices() const override { return true; }
+
+  std::vector<at::Tensor> whole_gradients() override {
+    const at::NoGradGuard no_grad;
+    for (std::size_t k = 0; k < own_.size(); ++k)
+      own_[k].slice.of(shown_by(replicas_.rank(), own_[k].slice.parameter)).copy_(whole(gradients_[k]));
+    replicas_.barrier();
+    std::vector<at::Tensor> wholes;
+    for (const auto& parameter : parameters()) wholes.push_back(at::empty_like(parameter.value.detach()));
+    for (int rank = 0; rank < replicas_.size(); ++rank)
+      for (const Slice& slice : layout_.slices(rank, replicas_.size()))
+        slice.of(wholes[slice.parameter]).copy_(slice.of(shown_by(rank, slice.parameter)));
+    replicas_.barrier();  // what was shown may be written again
+    return wholes;
+  }
+
+ private:
+  struct Own {
+    Slice slice;
+    std::vector<at::Tensor> shown;  // by each rank, of it
+  };
+  struct ForOthers {
+    Slice slice;
+    at::Tensor to;
+  };
+
+  at::Tensor shown_by(int rank, std::size_t parameter) const { return layout_.in(memory_[rank], parameter); }
+
+  void share_out(std::size_t bucket) {
+    first_own_.push_back(own_.size());
+    for (int rank = 0; rank < replicas_.size(); ++rank) {
+      for (const Slice& slice : layout_.slices(bucket, rank, replicas_.size())) {
+        const std::size_t i = slice.parameter;
+        if (rank == replicas_.rank()) {
+          own_.push_back({slice, {}});
+          for (int r = 0; r < replicas_.size(); ++r) own_.back().shown.push_back(slice.of(shown_by(r, i)));
+        } else {
+          for_others_[i].push_back({slice, slice.of(shown_by(replicas_.rank(), i))});
+        }
+      }
+    }
+    const std::size_t first = buckets()[bucket].front();
+    if (layout_.columns(first) > 0) share_rows(first);
+  }
+
+  void share_rows(std::size_t parameter) {
+    const std::int64_t rows = parameters()[parameter].value.size(0);
+    const at::Tensor numbers = replicas_.allocate_shared(replicas_.size() * (1 + rows), at::kLong);
+    for (int rank = 0; rank < replicas_.size(); ++rank)
+      rows_[parameter].push_back(
+          {shown_by(rank, parameter), numbers.slice(0, rank * (1 + rows), (rank + 1) * (1 + rows))});
+  }
+
+  void take(std::size_t parameter, const at::Tensor& gradient) override {
+    const at::NoGradGuard no_grad;
+    taken_[parameter] = whole_where_most(with_each_row_once(gradient));
+    if (rows_[parameter].empty()) {
+      taken_[parameter] = whole(taken_[parameter]);
+      for (const ForOthers& part : for_others_[parameter]) part.to.copy_(part.slice.of(taken_[parameter]));
+    } else {
+      const ShownRows& to = rows_[parameter][static_cast<std::size_t>(replicas_.rank())];
+      show_rows(taken_[parameter], own_slice_of(parameter), to);
+    }
+  }
+
+  // Of a parameter that is alone in its bucket.
+  Slice own_slice_of(std::size_t parameter) const {
+    for (const Own& own : own_)
+      if (own.slice.parameter == parameter) return own.slice;
+    return {parameter, 0, 0, layout_.columns(parameter)};
+  }
+
+  std::unique_ptr<Communicator::Work> leave(std::size_t bucket) override {
+    const std::size_t first = first_own_[bucket];
+    const std::size_t last = bucket + 1 < first_own_.size() ? first_own_[bucket + 1] : own_.size();
+    return replicas_.meet([this, first, last] {
+      const at::NoGradGuard no_grad;
+      for (std::size_t k = first; k < last; ++k) gradients_[k] = sum_of(own_[k]);
+    });
+  }
+
+  at::Tensor sum_of(const Own& own) const {
+    const at::Tensor& gradient = taken_[own.slice.parameter];
+    const std::vector<ShownRows>& rows = rows_[own.slice.parameter];
+    if (!rows.empty()) return sum_of_rows(gradient, own.slice, rows, replicas_.rank());
+    return sum_in_order(own.slice.of(gradient), own.shown, replicas_.rank());
+  }
+
+  SliceLayout layout_;
+  Communicator& replicas_;
+  at::Tensor memory_;
+  std::vector<Own> own_;                            // bucket by bucket
+  std::vector<std::size_t> first_own_;              // of each bucket
+  std::vector<std::vector<ForOthers>> for_others_;  // of each parameter
+  std::vector<std::vector<ShownRows>> rows_;        // of each parameter: by each rank, where cut between rows
+  std::vector<at::Tensor> taken_;                   // of each parameter, in this step
+  std::vector<at::Tensor> gradients_;               // of own_
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> sliced_reducer(const std::vector<networks::NamedParameter>& parameters,
+                                        const SliceLayout& layout, Communicator& replicas) {
+  const at::Tensor memory =
+      replicas.allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
+  if (!memory.defined()) return nullptr;
+  return std::make_unique<SlicedReducer>(parameters, layout, replicas,
+                                         memory.view({replicas.size(), layout.numbers()}));
+}
+
+namespace {
+
+// Some rows of a matrix, in order: their values [count, columns], one behind the other.
+struct Rows {
+  const std::int64_t* numbers;
+  at::Tensor values;
+  at::Tensor keeps_numbers;
+  std::int64_t count() const { return values.size(0); }
+};
+
+Rows rows_of(const at::Tensor& numbers, const at::Tensor& values) {
+  return {numbers.const_data_ptr<std::int64_t>(), values, numbers};
+}
+
+Rows rows_of(const at::Tensor& sparse) {
+  return rows_of(sparse._indices().contiguous(), sparse._values().contiguous());
+}
+
+// Those that `slice` has.
+Rows within(const Slice& slice, const Rows& rows) {
+  const std::int64_t* const end = rows.numbers + rows.count();
+  const std::int64_t* const first = std::lower_bound(rows.numbers, end, slice.first_row());
+  const std::int64_t* const last = std::lower_bound(first, end, slice.last_row());
+  return {first, rows.values.slice(0, first - rows.numbers, last - rows.numbers), rows.keeps_numbers};
+}
+
+Rows shown_rows(const ShownRows& shown) {
+  const at::Tensor numbers = shown.numbers.slice(0, 1);
+  return rows_of(numbers, shown.values.slice(0, 0, *shown.numbers.const_data_ptr<std::int64_t>()));
+}
+
+bool is_whole(const ShownRows& shown) {
+  return *shown.numbers.const_data_ptr<std::int64_t>() == ShownRows::whole_matrix;
+}
+
+// The rows of both; of one that is in both, the sum.
+template <class Number>
+Rows merged(const Rows& a, const Rows& b) {
+  const std::int64_t columns = a.values.size(1);
+  const at::Tensor numbers = at::empty({a.count() + b.count()}, at::kLong);
+  const at::Tensor values = at::empty({a.count() + b.count(), columns}, a.values.options());
+  auto* const to_numbers = numbers.mutable_data_ptr<std::int64_t>();
+  auto* const to = values.mutable_data_ptr<Number>();
+  const auto* const from_a = a.values.const_data_ptr<Number>();
+  const auto* const from_b = b.values.const_data_ptr<Number>();
+  std::int64_t i = 0, k = 0, n = 0;
+  for (; i < a.count() || k < b.count(); ++n) {
+    const bool has_a = k == b.count() || (i < a.count() && a.numbers[i] <= b.numbers[k]);
+    const bool has_b = i == a.count() || (k < b.count() && b.numbers[k] <= a.numbers[i]);
+    to_numbers[n] = has_a ? a.numbers[i] : b.numbers[k];
+    Number* const row = to + n * columns;
+    std::copy_n(has_a ? from_a + i * columns : from_b + k * columns, columns, row);
+    if (has_a && has_b) networks::add_to(row, from_b + k * columns, columns);
+    i += has_a ? 1 : 0;
+    k += has_b ? 1 : 0;
+  }
+  return rows_of(numbers, values.slice(0, 0, n));
+}
+
+at::Tensor sparse(const Rows& rows, const Slice& slice) {
+  const at::Tensor numbers = at::empty({1, rows.count()}, at::kLong);
+  std::transform(rows.numbers, rows.numbers + rows.count(), numbers.mutable_data_ptr<std::int64_t>(),
+                 [&](std::int64_t row) { return row - slice.first_row(); });
+  return at::_sparse_coo_tensor_unsafe(numbers, rows.values,
+                                       {slice.last_row() - slice.first_row(), slice.columns},
+                                       rows.values.options().layout(at::kSparse))
+      ._coalesced_(true);
+}
+
+at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Slice& slice,
+                            const std::vector<ShownRows>& shown, int rank) {
+  const auto of_rank = [&](std::size_t r) {
+    return within(slice, r == static_cast<std::size_t>(rank) ? rows_of(gradient) : shown_rows(shown[r]));
+  };
+  Rows sum = of_rank(0);
+  AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "sum_of_rows", [&] {
+    for (std::size_t r = 1; r < shown.size(); ++r) sum = merged<scalar_t>(sum, of_rank(r));
+  });
+  return sparse(sum, slice);
+}
+
+}  // namespace
+
+at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& shown, int rank) {
+  const auto place = static_cast<std::size_t>(rank);
+  if (place == 1) own.add_(shown[0]);
+  if (place > 1) {
+    const at::Tensor before = shown[0] + shown[1];
+    for (std::size_t r = 2; r < place; ++r) before.add_(shown[r]);
+    own.add_(before);
+  }
+  for (std::size_t r = place + 1; r < shown.size(); ++r) own.add_(shown[r]);
+  return own;
+}
+
+void show_rows(const at::Tensor& gradient, const Slice& own, const ShownRows& to) {
+  const bool some = gradient.is_sparse();
+  auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
+  std::int64_t first = own.first_row(), last = own.last_row();
+  at::Tensor values = gradient;
+  numbers[0] = ShownRows::whole_matrix;
+  if (some) {
+    const Rows rows = rows_of(gradient);
+    values = rows.values;
+    numbers[0] = rows.count();
+    std::copy_n(rows.numbers, rows.count(), numbers + 1);
+    first = std::lower_bound(rows.numbers, rows.numbers + rows.count(), first) - rows.numbers;
+    last = std::lower_bound(rows.numbers, rows.numbers + rows.count(), last) - rows.numbers;
+  }
+  const std::int64_t count = values.size(0);
+  to.values.slice(0, 0, first).copy_(values.slice(0, 0, first));
+  to.values.slice(0, last, count).copy_(values.slice(0, last, count));
+}
+
+at::Tensor sum_of_rows(const at::Tensor& gradient, const Slice& slice, const std::vector<ShownRows>& shown,
+                       int rank) {
+  const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
+  bool some = gradient.is_sparse();
+  for (std::size_t r = 0; r < shown.size(); ++r) some = some && (is_own(r) || !is_whole(shown[r]));
+  if (some) return sum_of_some_rows(gradient, slice, shown, rank);
+  const auto of_some = [&](const Rows& rows) { return sparse(within(slice, rows), slice).to_dense(); };
+  std::vector<at::Tensor> wholes(shown.size());
+  for (std::size_t r = 0; r < shown.size(); ++r)
+    if (!is_own(r))
+      wholes[r] = is_whole(shown[r]) ? slice.of(shown[r].values) : of_some(shown_rows(shown[r]));
+  return sum_in_order(gradient.is_sparse() ? of_some(rows_of(gradient)) : slice.of(gradient), wholes, rank);
+}
+
+namespace {
+
+constexpr std::int64_t line = 64;  // numbers: no two replicas write to one line of a cache
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
+std::int64_t columns_of(const at::Tensor& parameter) {
+  const bool matrix = parameter.dim() == 2 && parameter.is_contiguous() && parameter.size(1) > 0;
+  return matrix ? parameter.size(1) : 0;
+}
+
+}  // namespace
+
+at::Tensor Slice::of(const at::Tensor& whole) const {
+  const std::int64_t start = whole.storage_offset() + begin;
+  if (columns == 0) return whole.as_strided({end - begin}, {1}, start);
+  return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
+}
+
+SliceLayout::SliceLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
+    : buckets_(std::move(buckets)), places_(parameters.size()) {
+  for (const auto& bucket : buckets_) {
+    for (const std::size_t i : bucket) {
+      const at::Tensor& parameter = parameters[i];
+      places_[i] = {.sizes = parameter.sizes().vec(),
+                    .strides = parameter.strides().vec(),
+                    .begin = numbers_,
+                    .end = numbers_ + parameter.numel(),
+                    .columns = bucket.size() == 1 ? columns_of(parameter) : 0};
+      numbers_ = rounded_up(places_[i].end, line);
+    }
+  }
+}
+
+at::Tensor SliceLayout::in(const at::Tensor& memory, std::size_t parameter) const {
+  const Place& place = places_[parameter];
+  return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
+}
+
+std::vector<Slice> SliceLayout::slices(std::size_t bucket, int rank, int size) const {
+  const std::vector<std::size_t>& members = buckets_[bucket];
+  const std::int64_t start = places_[members.front()].begin;
+  const std::int64_t count = places_[members.back()].end - start;
+  const std::int64_t columns = places_[members.front()].columns;
+  const auto edge = [&](int r) {
+    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
+  };
+  std::vector<Slice> slices;
+  for (const std::size_t i : members) {
+    const std::int64_t begin = std::max(edge(rank), places_[i].begin);
+    const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
+    if (begin < end) slices.push_back({i, begin - places_[i].begin, end - places_[i].begin, columns});
+  }
+  return slices;
+}
+
+std::vector<Slice> SliceLayout::slices(int rank, int size) const {
+  std::vector<Slice> all;
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
+    for (const Slice& slice : slices(bucket, rank, size)) all.push_back(slice);
+  return all;
+}
+
+}  // namespace trainyard::runner

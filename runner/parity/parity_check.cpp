@@ -1,0 +1,222 @@
+#include "runner/parity/parity_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "runner/data/sampler.h"
+#include "runner/device/precision.h"
+#include "runner/device/step_times.h"
+#include "runner/gradients/row_gradient.h"
+#include "runner/optimizer/optimizer.h"
+#include "runner/parity/virtual_mesh.h"
+#include "runner/trainer/trainer.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+constexpr std::int64_t first_epoch = 1;
+
+std::int64_t parts_of_step(const experiments::Run& run) {
+  return run.gradient_accumulation * run.strategy.micro_batches;
+}
+
+// The batches of the first epoch, as ranks take them and as the virtual mesh does.
+class Batches {
+ public:
+  Batches(const experiments::Run& run, const SplitData& train, const Connections& ranks)
+      : data_(train.augmented(run.augmentation, run.seed, first_epoch)),
+        order_(epoch_order(*data_, run.global_batch, run.seed, first_epoch)),
+        sampling_(find_sampling(run.sampler)) {
+    for (int replica = 0; replica < ranks.mesh.replicas; ++replica)
+      samplers_.emplace_back(data_->size(), run.global_batch, replica, ranks.mesh.replicas, sampling_);
+  }
+
+  std::int64_t steps() const { return samplers_.front().steps(); }
+
+  void train(Trainer& trainer, int replica, std::int64_t k) const { trainer.step(*data_, share(replica, k)); }
+
+  // Where the sampler gives contiguous parts, the virtual mesh cuts the global batch by itself.
+  double train(VirtualMesh& reference, std::int64_t k) const {
+    if (sampling_ == Sampling::exact) {
+      const Part whole = samplers_.front().global_batch(k);
+      const at::Tensor places = order_.slice(0, whole.begin, whole.end);
+      return reference.step(*data_, places, data_->weight(places));
+    }
+    std::vector<Share> shares;
+    for (std::size_t replica = 0; replica < samplers_.size(); ++replica)
+      shares.push_back(share(static_cast<int>(replica), k));
+    return reference.step(*data_, shares);
+  }
+
+  // What a rank's summed loss of the step adds to the mean over the global batch.
+  double part_of_mean(double loss_sum, int replica, std::int64_t k) const {
+    return loss_sum / static_cast<double>(share(replica, k).divisor);
+  }
+
+ private:
+  Share share(int replica, std::int64_t k) const {
+    return samplers_[static_cast<std::size_t>(replica)].share(*data_, order_, k);
+  }
+
+  std::unique_ptr<SplitData> data_;
+  at::Tensor order_;
+  Sampling sampling_;
+  std::vector<Sampler> samplers_;  // of each replica
+};
+
+double norm_of(const at::Tensor& tensor) {
+  return tensor.detach().to(at::kDouble).norm().item<double>();
+}
+
+// What this rank has after a step, without a comparison.
+ProbedStep outcome_of(const Trainer& trainer, const std::vector<at::Tensor>& gradients, std::int64_t step) {
+  ProbedStep outcome;
+  outcome.step = step;
+  const auto parameters = trainer.network().parameters();
+  const auto hashes = parameter_hashes(parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    outcome.layers.push_back({.path = parameters[i].name,
+                              .gradient_norm = norm_of(whole(gradients.at(i))),
+                              .difference = {},
+                              .parameter_hash = hashes.at(parameters[i].name)});
+  return outcome;
+}
+
+double sum_of_squares(const ProbedStep& outcome) {
+  double squares = 0;
+  for (const ProbedLayer& layer : outcome.layers) squares += layer.gradient_norm * layer.gradient_norm;
+  return squares;
+}
+
+void compare(ProbedStep& outcome, const std::vector<at::Tensor>& gradients, const VirtualMesh& reference) {
+  std::map<std::string, at::Tensor> expected;
+  const auto parameters = reference.network().parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    expected[parameters[i].name] = whole(reference.gradients().at(i));
+  for (std::size_t i = 0; i < outcome.layers.size(); ++i) {
+    const at::Tensor own = whole(gradients.at(i)).to(at::kDouble);
+    outcome.layers[i].difference = norm_of(own - expected.at(outcome.layers[i].path).to(at::kDouble));
+  }
+}
+
+// Parameters and running statistics of all stages of this replica, as the whole network names them.
+std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
+                                                  const networks::Network& whole, Communicator& stages) {
+  std::map<std::string, at::Tensor> held;
+  for (const networks::NamedParameter& tensor : own.state()) held[tensor.name] = tensor.value.detach();
+  std::vector<networks::NamedParameter> state;
+  for (const networks::NamedParameter& tensor : whole.state()) {
+    const at::Tensor value = at::zeros(tensor.value.sizes(), tensor.value.options().requires_grad(false));
+    if (const auto found = held.find(tensor.name); found != held.end()) value.copy_(found->second);
+    stages.all_reduce(value)->wait();  // one stage has it, the others add nothing
+    state.push_back({tensor.name, value});
+  }
+  return state;
+}
+
+// What rank 0 says: the same on all ranks.
+bool agreed(bool own, const Connections& ranks) {
+  const at::Tensor word = at::full({1}, own ? 1 : 0, at::kLong);
+  ranks.stages->broadcast(word, 0);
+  ranks.replicas->broadcast(word, 0);
+  return word.item<std::int64_t>() != 0;
+}
+
+}  // namespace
+
+std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input,
+                          const SplitData& train, const Connections& ranks,
+                          const std::function<void(const ProbedStep&)>& done, const ProbeLimit& limit) {
+  Stopwatch watch;
+  double spent = 0;         // seconds, on the gate
+  double fastest_step = 0;  // seconds, of training alone
+  const Batches batches(run, train, ranks);
+  Trainer trainer(run, input, ranks);
+  if (needs_loss_scale(run.precision)) trainer.scale_loss({.initial = probed_loss_scale(run.precision)});
+  trainer.set_learning_rate(learning_rate_at(run, first_epoch));
+  std::optional<VirtualMesh> reference;
+  if (ranks.position.replica == 0) {
+    reference.emplace(run, input, ranks.mesh.replicas, parts_of_step(run), at::kFloat, ranks.device);
+    reference->set_learning_rate(learning_rate_at(run, first_epoch));
+  }
+  spent += watch.lap();
+  const std::int64_t steps = std::min(probed_steps, batches.steps());
+  for (std::int64_t k = 0; k < steps; ++k) {
+    const int replica = ranks.position.replica;
+    batches.train(trainer, replica, k);
+    const double step_seconds = watch.lap();
+    fastest_step = k == 0 ? step_seconds : std::min(fastest_step, step_seconds);
+    const auto gradients = trainer.gradients();
+    ProbedStep outcome = outcome_of(trainer, gradients, k + 1);
+    const double own_loss = batches.part_of_mean(trainer.take_metrics().loss(), replica, k);
+    outcome.loss = sum_over(*ranks.stages, sum_over(*ranks.replicas, own_loss));
+    outcome.gradient_norm = std::sqrt(sum_over(*ranks.stages, sum_of_squares(outcome)));
+    if (reference) {
+      outcome.reference_loss = batches.train(*reference, k);
+      compare(outcome, gradients, *reference);
+      // The next step starts from the same weights again: rounding alone may put an activation on the other
+      // side of zero, which is no small difference any more.
+      reference->load(whole_state(trainer.network(), reference->network(), *ranks.stages));
+    }
+    done(outcome);
+    const double this_step = step_seconds + watch.lap();
+    spent += this_step;
+    const double run_seconds = fastest_step * static_cast<double>(batches.steps() * run.epochs);
+    const bool time_left = spent + this_step <= std::max(limit.seconds, limit.part_of_the_run * run_seconds);
+    if (!agreed(time_left, ranks)) return k + 1;
+  }
+  return steps;
+}
+
+namespace {
+
+// 60 bits of SHA-256 of the values in logical order, so that memory layout and device do not matter.
+std::string hash_text(const at::Tensor& parameter) {
+  const at::Tensor values = parameter.detach().to(at::kCPU).contiguous();
+  const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
+  return sha256_hex(bytes).substr(0, 15);
+}
+
+std::int64_t hash_of(const at::Tensor& parameter) {
+  return std::stoll(hash_text(parameter), nullptr, 16);
+}
+
+}  // namespace
+
+void check_equal_parameters(const std::vector<networks::NamedParameter>& parameters,
+                            Communicator& communicator) {
+  std::vector<std::int64_t> hashes;
+  hashes.reserve(parameters.size());
+  for (const auto& parameter : parameters) hashes.push_back(hash_of(parameter.value));
+  const at::Tensor own = at::tensor(hashes, at::kLong);
+  const at::Tensor first = own.clone();
+  communicator.broadcast(first, 0);
+  const at::Tensor differing = own.ne(first).to(at::kLong);  // by parameter; then of all ranks
+  communicator.all_reduce(differing)->wait();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto ranks = differing[static_cast<std::int64_t>(i)].item<std::int64_t>();
+    if (ranks == 0) continue;
+    throw InternalError("ranks start from different parameters: " + std::to_string(ranks) + " of " +
+                        std::to_string(communicator.size()) + " ranks differ from rank 0 in " +
+                        parameters[i].name);
+  }
+}
+
+std::map<std::string, std::string> parameter_hashes(const std::vector<networks::NamedParameter>& parameters) {
+  std::map<std::string, std::string> hashes;
+  for (const auto& parameter : parameters) hashes[parameter.name] = hash_text(parameter.value);
+  return hashes;
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,152 @@
+#include "runner/trainer/mesh.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "experiments/protocol/transport.h"
+#include "runner/communicator/communicator.h"
+#include "runner/communicator/gloo_communicator.h"
+#include "runner/communicator/nccl_communicator.h"
+#include "runner/communicator/nccl_settings.h"
+#include "runner/communicator/shared_memory_communicator.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+constexpr std::array strategies{
+    Strategy{"single", false, false}, Strategy{"ddp", true, false},
+    Strategy{"mp", false, true},      Strategy{"pipeline", false, true},
+    Strategy{"mp-ddp", true, true},   Strategy{"independent", true, false, false}};
+
+std::string mesh_text(const experiments::Strategy& strategy) {
+  return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages";
+}
+
+}  // namespace
+
+const Strategy& find_strategy(std::string_view kind) {
+  return named_row(strategies, &Strategy::kind, "strategy", kind);
+}
+
+Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
+  const Strategy& row = find_strategy(strategy.kind);
+  if ((strategy.replicas > 1 && !row.replicas) || (strategy.stages > 1 && !row.stages)) {
+    throw UserError(
+        "strategy " + strategy.name + " is " + row.kind + ", which cannot have " + mesh_text(strategy),
+        "mp-ddp has both");
+  }
+  if (strategy.world_size() != world_size) {
+    throw UserError("strategy " + strategy.name + " has " + mesh_text(strategy) + ", but WORLD_SIZE is " +
+                        std::to_string(world_size),
+                    "start one process a rank");
+  }
+  return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
+}
+
+StageLayers layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
+  const auto count = static_cast<std::int64_t>(layers);
+  if (strategy.stages > count) {
+    throw UserError("strategy " + strategy.name + " has " + std::to_string(strategy.stages) +
+                        " stages, but the model has " + std::to_string(layers) + " layers",
+                    "use at most " + std::to_string(layers) + " stages");
+  }
+  std::vector<std::int64_t> starts{0};
+  starts.insert(starts.end(), strategy.boundaries.begin(), strategy.boundaries.end());
+  starts.push_back(count);
+  const bool ascending =
+      std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) == starts.end();
+  if (static_cast<std::int64_t>(starts.size()) != strategy.stages + 1 || !ascending) {
+    throw UserError("the boundaries of strategy " + strategy.name + " do not cut " + std::to_string(layers) +
+                        " layers into " + std::to_string(strategy.stages) + " stages",
+                    "give the first layer of each stage but the first, ascending");
+  }
+  const auto s = static_cast<std::size_t>(stage);
+  return {static_cast<std::size_t>(starts[s]), static_cast<std::size_t>(starts[s + 1])};
+}
+
+namespace {
+
+using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name, const RankGroup&);
+
+std::unique_ptr<Communicator> fastest(const Store& store, const std::string& name, const RankGroup& group) {
+  auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
+  return shared ? std::move(shared) : gloo_communicator(store, name, group);
+}
+
+struct NamedCommunicator {
+  const char* name;
+  MeetOnHost host;  // what goes through host memory goes by it
+};
+
+constexpr std::array communicators{NamedCommunicator{"auto", fastest},
+                                   NamedCommunicator{"gloo", gloo_communicator},
+                                   NamedCommunicator{"nccl", fastest}};
+
+// The GPUs of a group, which its ranks tell one another.
+std::vector<std::string> gpus_of(const Store& store, const std::string& name, const RankGroup& group,
+                                 const std::string& own) {
+  std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
+  if (own.empty()) return gpus;
+  const auto key = [&](int rank) { return name + "/gpu/" + std::to_string(rank); };
+  store->set(key(group.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
+  for (int rank = 0; rank < group.size; ++rank) {
+    const std::vector<std::uint8_t> text = store->get(key(rank));
+    gpus[static_cast<std::size_t>(rank)] = {text.begin(), text.end()};
+  }
+  return gpus;
+}
+
+std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const RankGroup& group,
+                                   const std::string& communicator, const Seat& seat) {
+  const MeetOnHost host =
+      named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
+  const std::vector<std::string> gpus = gpus_of(store, name, group, seat.gpu);
+  const auto transport =
+      experiments::transport_of(communicator, gpus, experiments::nccl_support(nccl_version()));
+  auto on_host = host(store, name, group);
+  if (transport == experiments::Transport::nccl) {
+    set_nccl_environment(std::set(gpus.begin(), gpus.end()).size() < gpus.size());
+    return nccl_communicator(store, name, group, seat.device, std::move(on_host));
+  }
+  if (transport == experiments::Transport::host_copies) return host_copies(std::move(on_host), seat.device);
+  return on_host;
+}
+
+}  // namespace
+
+void Connections::barrier() const {
+  stages
+      ->barrier();  // then all ranks of this replica have come, and after the next line those of all replicas
+  replicas->barrier();
+}
+
+Connections unconnected(at::Device device) {
+  return {{}, {}, single_communicator(), single_communicator(), device};
+}
+
+Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
+                    std::chrono::milliseconds timeout, const std::string& communicator, const Seat& seat) {
+  const Position at = mesh.position(rank);
+  const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
+    const RankGroup group{own, size, one_host, timeout, chain};
+    return size == 1 ? single_communicator() : meet(store, name, group, communicator, seat);
+  };
+  return {
+      mesh, at, dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
+      dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true), seat.device};
+}
+
+Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator,
+                    const Seat& seat) {
+  if (mesh.world_size() == 1) return unconnected(seat.device);
+  return connect(connect_store(environment), mesh, environment.rank, environment.one_host(),
+                 communication_timeout, communicator, seat);
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,150 @@
+#include "tools/trainyard/cli/command.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "base/text.h"
+#include "db/database/axis_views.h"
+#include "db/queries/queries.h"
+#include "orchestrator/yard/yard.h"
+
+namespace trainyard::tools {
+
+void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& yard) {
+  refuse_empty(
+      command.add_option("--yard", yard, "folder of results (default: $TRAINYARD_HOME, else ./yard)")
+          ->type_name("DIR"));
+}
+
+CLI::Option* refuse_empty(CLI::Option* option) {
+  const auto problem = [](const std::string& text) {
+    return std::string(text.empty() ? "is empty; name a path, or leave it out" : "");
+  };
+  return option->check(CLI::Validator(problem, ""));
+}
+
+db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
+  const auto place = orchestrator::yard_from(yard);
+  orchestrator::refuse_links(place);
+  if (!place.exists())
+    throw UserError("no results in " + place.root().string(),
+                    "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");
+  try {
+    auto database = db::Database::open_read_only(place.database());
+    if (db::has_axis_views(database) || !orchestrator::may_write(place) || orchestrator::in_use(place))
+      return database;
+  } catch (const db::OlderSchemaError&) {
+    if (!orchestrator::may_write(place)) throw;
+  }
+  {
+    const orchestrator::YardLock lock(place, "trainyard, which brings the database up to date");
+    db::Database::open_for_writing(place.database());
+  }
+  return db::Database::open_read_only(place.database());
+}
+
+namespace {
+
+constexpr auto between_looks = std::chrono::milliseconds(50);
+
+bool has_an_experiment(const orchestrator::Yard& yard) {
+  try {
+    return yard.exists() && !db::experiment_names(db::Database::open_read_only(yard.database())).empty();
+  } catch (const std::exception&) {  // its tables are just being made
+    return false;
+  }
+}
+
+}  // namespace
+
+void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
+                          const std::function<bool()>& stopped) {
+  const auto place = orchestrator::yard_from(yard);
+  while (!stopped() && !has_an_experiment(place) && orchestrator::in_use(place))
+    std::this_thread::sleep_for(between_looks);
+}
+
+std::string experiment_named(const db::Database& database, const std::string& name) {
+  const auto names = db::experiment_names(database);
+  if (names.empty()) throw UserError("this yard has no experiment yet", "make one with `trainyard run FILE`");
+  if (name.empty()) return names.back();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw UserError("no experiment \"" + name + "\" in this yard" + name_advice(name, names));
+  return name;
+}
+
+namespace {
+
+constexpr const char* all_runs_advice = "`trainyard status --all` lists the runs";
+
+// "small: mlp ddp seed 0"
+std::string description(const db::RunSummary& run) {
+  return (run.experiment.empty() ? "" : run.experiment + ": ") + run.model + " " + run.strategy + " seed " +
+         std::to_string(run.seed);
+}
+
+// Every word is one of the run's description, or begins one: "mlp ddp", "seed 3", "small".
+bool is_described(const db::RunSummary& run, const std::string& text) {
+  std::istringstream wanted(text);
+  for (std::string word; wanted >> word;) {
+    std::istringstream words(description(run));
+    bool found = false;
+    for (std::string each; words >> each;) found = found || each.starts_with(word);
+    if (!found) return false;
+  }
+  return true;
+}
+
+// A key that begins like `text` but for one mistake in three characters.
+bool is_near(const std::string& key, const std::string& text) {
+  const std::vector<std::string> beginning{key.substr(0, text.size())};
+  return text.size() > 1 && text.size() <= key.size() && !nearest_name(text, beginning).empty();
+}
+
+// The runs that `text` may have meant, each on a line of its own; empty if there is none.
+std::string similar_runs(const std::vector<db::RunSummary>& runs, const std::string& text) {
+  constexpr std::size_t most = 5;
+  std::set<std::string> keys;
+  std::string lines;
+  for (const auto& run : runs) {
+    if (!is_near(run.run_key, text) && !is_described(run, text)) continue;
+    if (!keys.insert(run.run_key).second || keys.size() > most) continue;
+    lines += "\n  " + run.run_key + "  " + description(run) + ", " + run.status;
+  }
+  if (keys.size() > most) lines += "\n  and " + counted(keys.size() - most, "run") + " more";
+  return lines;
+}
+
+}  // namespace
+
+void refuse_unknown_run(const db::Database& database, const std::string& text) {
+  const auto runs = db::run_summaries(database);
+  if (runs.empty()) throw UserError("no run \"" + text + "\": this yard has no run yet");
+  if (text == "last") throw UserError("no run of this yard was launched yet", all_runs_advice);
+  const auto names = db::experiment_names(database);
+  const bool experiment = std::find(names.begin(), names.end(), text) != names.end();
+  const std::string similar = similar_runs(runs, text);
+  throw UserError(
+      (experiment ? "\"" + text + "\" is an experiment, not a run" : "no run \"" + text + "\" in this yard"),
+      all_runs_advice + (similar.empty() ? "" : (experiment ? "\nits runs:" : "\nsimilar runs:") + similar));
+}
+
+std::string run_named(const db::Database& database, const std::string& text) {
+  if (text.empty()) throw UserError("a run's key is empty", all_runs_advice);
+  const auto keys = db::keys_with_prefix(database, text);
+  if (keys.empty()) refuse_unknown_run(database, text);
+  if (keys.size() > 1)
+    throw UserError("\"" + text + "\" stands for " + std::to_string(keys.size()) + " runs: " + keys[0] +
+                        ", " + keys[1] + (keys.size() > 2 ? ", …" : ""),
+                    "give more digits");
+  return keys.front();
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,189 @@
+#include "tools/trainyard/cli/terminal.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <initializer_list>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace trainyard::tools {
+
+PrintableOutput::PrintableOutput(std::ostream& stream) : stream_(stream), buffer_(stream.rdbuf(this)) {}
+
+PrintableOutput::~PrintableOutput() {
+  pass(std::exchange(begun_, ""));
+  buffer_->pubsync();
+  stream_.rdbuf(buffer_);
+}
+
+std::streamsize PrintableOutput::xsputn(const char* text, std::streamsize size) {
+  std::string whole = std::exchange(begun_, "");
+  whole.append(text, static_cast<std::size_t>(size));
+  begun_ = whole.substr(whole.size() - incomplete_end(whole));
+  whole.resize(whole.size() - begun_.size());
+  return pass(whole) ? size : 0;
+}
+
+PrintableOutput::int_type PrintableOutput::overflow(int_type character) {
+  if (traits_type::eq_int_type(character, traits_type::eof())) return traits_type::not_eof(character);
+  const char c = traits_type::to_char_type(character);
+  return xsputn(&c, 1) == 1 ? character : traits_type::eof();
+}
+
+int PrintableOutput::sync() {
+  return noted(buffer_->pubsync() == 0) ? 0 : -1;
+}
+
+bool PrintableOutput::noted(bool written) {
+  if (!written && error_ == 0) error_ = errno != 0 ? errno : EIO;
+  return written;
+}
+
+bool PrintableOutput::pass(const std::string& text) {
+  const std::string shown = printable(text);
+  const auto size = static_cast<std::streamsize>(shown.size());
+  return noted(buffer_->sputn(shown.data(), size) == size);
+}
+
+bool write_as_it_is(int fd, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+void open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) == -1)
+      (void)::open("/dev/null", O_RDWR);  // takes the lowest number that is free
+}
+
+namespace {
+
+// A signal handler reaches nothing else than what is static.
+std::atomic<int>& stop_count() {
+  static std::atomic<int> count{0};
+  static_assert(std::atomic<int>::is_always_lock_free);
+  return count;
+}
+
+extern "C" void count_stop(int) {
+  stop_count().fetch_add(1);
+}
+
+std::atomic<bool>& pause_came() {
+  static std::atomic<bool> came{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  return came;
+}
+
+extern "C" void note_pause(int) {
+  pause_came() = true;
+}
+
+void replace_action(int number, void (*handler)(int), struct sigaction& before) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, &before);
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  stop_count() = 0;  // made before the first signal can come
+  replace_action(SIGINT, count_stop, interrupt_);
+  replace_action(SIGTERM, count_stop, terminate_);
+  replace_action(SIGHUP, count_stop, hang_up_);
+  replace_action(SIGPIPE, SIG_IGN, pipe_);  // a reader that went away does not end a sweep
+}
+
+StopSignal::~StopSignal() {
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+  sigaction(SIGHUP, &hang_up_, nullptr);
+  sigaction(SIGPIPE, &pipe_, nullptr);
+}
+
+const std::atomic<int>& StopSignal::count() const {
+  return stop_count();
+}
+
+PauseSignal::PauseSignal() {
+  pause_came() = false;
+  replace_action(SIGTSTP, note_pause, before_);
+}
+
+PauseSignal::~PauseSignal() {
+  sigaction(SIGTSTP, &before_, nullptr);
+}
+
+bool PauseSignal::came() const {
+  return pause_came();
+}
+
+void PauseSignal::stop_now() {
+  pause_came() = false;
+  struct sigaction noting {};
+  replace_action(SIGTSTP, SIG_DFL, noting);
+  raise(SIGTSTP);
+  sigaction(SIGTSTP, &noting, nullptr);
+}
+
+namespace {
+
+// Another screen, no cursor, long lines cut off.
+constexpr const char* enter_text = "\033[?1049h\033[?25l\033[?7l";
+constexpr const char* leave_text = "\033[?7h\033[?25h\033[?1049l";
+
+std::size_t rows_of(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+// Each line wipes what stood right of it, the last one what stood below: nothing flickers.
+std::string redrawn(const std::string& text) {
+  std::string drawing = "\033[H";
+  for (const char c : text) drawing += c == '\n' ? "\033[K\r\n" : std::string(1, c);
+  return drawing + "\033[J";
+}
+
+}  // namespace
+
+WatchScreen::WatchScreen(int fd) : fd_(fd), terminal_(::isatty(fd) != 0) {}
+
+WatchScreen::~WatchScreen() {
+  leave();
+}
+
+bool WatchScreen::show(const std::string& text) {
+  if (!terminal_) return write_as_it_is(fd_, printable(text) + "\n");
+  const bool is_new = !open_;
+  open_ = true;
+  const std::string lines = first_lines(printable(text), rows_of(fd_) - 1);
+  return write_as_it_is(fd_, (is_new ? enter_text : "") + redrawn(lines));
+}
+
+void WatchScreen::leave() {
+  if (open_) write_as_it_is(fd_, leave_text);
+  open_ = false;
+}
+
+std::string first_lines(const std::string& text, std::size_t lines) {
+  const auto all = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  if (all <= lines || lines == 0) return text;
+  std::size_t end = 0;
+  for (std::size_t line = 1; line < lines; ++line) end = text.find('\n', end) + 1;
+  return text.substr(0, end) +
+         fmt::format("… {} lines more: `trainyard status` prints all\n", all - lines + 1);
+}
+
+}  // namespace trainyard::tools

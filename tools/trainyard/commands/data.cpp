@@ -1,0 +1,317 @@
+#include "tools/trainyard/commands/data.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "experiments/file/file.h"
+#include "models/datasets/datasets.h"
+#include "models/readers/data_file.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/download.h"
+#include "tools/trainyard/cli/terminal.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string name;
+  std::optional<fs::path> directory;
+  std::optional<std::string> from;
+};
+
+constexpr const char* about_data = "list, get or verify the published files of data sets";
+
+constexpr const char* data_footer =
+    "A data directory holds a folder or an archive for each data set. --data or TRAINYARD_DATA names it, "
+    "here "
+    "and for `run`.\n\n"
+    "`get` downloads to NAME.part, continues after an interruption, verifies size and digest, and renames. "
+    "So a "
+    "file is there whole or not at all. The digest is SHA-256, or MD5 if only that is published.\n\n"
+    "`verify` reads the data as a run would. It also accepts a .gz that was packed anew, if the digest of "
+    "its "
+    "content is known.\n\n"
+    "Exit codes: 0 all is well, 1 a file differs from the published one or cannot be read, 2 it cannot be "
+    "downloaded.";
+
+fs::path directory_of(const Options& options) {
+  const auto directory = experiments::data_search(options.directory).directory;
+  if (!directory) throw UserError("no data directory is named", "give --data DIR or set TRAINYARD_DATA");
+  return *directory;
+}
+
+const models::KnownDataset& known_dataset(const std::string& name) {
+  if (const models::KnownDataset* known = models::find_known_dataset(name)) return *known;
+  std::vector<std::string> names;
+  for (const auto& known : models::known_datasets()) names.push_back(known.dataset);
+  if (models::find_dataset(name).generated())
+    throw UserError("\"" + name + "\" is generated, there is nothing to get", name_advice(name, names));
+  throw UserError("nothing is published for data set \"" + name + "\"", name_advice(name, names));
+}
+
+int list_command(const Options& options) {
+  list_data(experiments::data_search(options.directory).directory, std::cout);
+  return done;
+}
+
+int get_command(const Options& options) {
+  get_data(known_dataset(options.name), directory_of(options), options.from, std::cout);
+  return done;
+}
+
+int verify_command(const Options& options) {
+  const fs::path directory = directory_of(options);
+  if (!fs::is_directory(directory))
+    throw UserError(directory.string() + " is no folder", "--data DIR or TRAINYARD_DATA names it");
+  if (!options.name.empty()) {
+    const bool there = models::find_folder(models::find_dataset(options.name), directory).has_value();
+    return verify_data(options.name, directory, std::cout) && there ? done : run_failed;
+  }
+  bool good = true;
+  for (const auto& known : models::known_datasets())
+    good = verify_data(known.dataset, directory, std::cout) && good;
+  return good ? done : run_failed;
+}
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& meaning,
+                      const std::shared_ptr<Options>& options, int (*action)(const Options&),
+                      Invocation& invocation) {
+  auto* command = parent.add_subcommand(name, meaning);
+  refuse_empty(
+      command->add_option("--data", options->directory, "the data directory; otherwise TRAINYARD_DATA")
+          ->type_name("DIR"));
+  command->callback(
+      [options, action, &invocation] { invocation.action = [options, action] { return action(*options); }; });
+  return command;
+}
+
+}  // namespace
+
+void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
+  TextTable table{.columns = {"data set", "file", "bytes", "digest", "from"},
+                  .rows = {},
+                  .right = {false, false, true, false, false}};
+  if (directory) table.columns.emplace_back("in " + directory->string());
+  for (const models::KnownDataset& known : models::known_datasets()) {
+    const auto place =
+        directory ? models::find_folder(models::find_dataset(known.dataset), *directory) : std::nullopt;
+    for (const models::KnownFile& file : known.files) {
+      table.rows.push_back(
+          {known.dataset, file.name, std::to_string(file.bytes), models::digest_text(file), known.address});
+      if (directory) table.rows.back().push_back(place ? place->string() : "");
+    }
+  }
+  out << aligned(table);
+}
+
+void add_data(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  auto* command = program.add_subcommand("data", about_data);
+  command->require_subcommand(1);
+  command->footer(data_footer);
+  add_command(*command, "list", "the published files: sizes, digests, addresses", options, &list_command,
+              invocation);
+  auto* get = add_command(*command, "get", "download what is missing of a data set", options, &get_command,
+                          invocation);
+  get->add_option("NAME", options->name, "data set")->required();
+  get->add_option("--from", options->from, "get the files from this address instead (mirror)")
+      ->type_name("URL");
+  auto* verify =
+      add_command(*command, "verify", "compare local files with the published checksums, and read them",
+                  options, &verify_command, invocation);
+  verify->add_option("NAME", options->name, "data set; otherwise all");
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double megabyte = 1e6;
+
+// On a terminal, a line that is written over; nothing elsewhere.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string name) : name_(std::move(name)) {}
+  ~ProgressLine() {
+    if (shown_) write_as_it_is(STDERR_FILENO, "\r\x1b[K");
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void show(std::uint64_t now, std::uint64_t whole) {
+    const std::uint64_t percent = whole == 0 ? 0 : 100 * now / whole;
+    if (!terminal_ || percent == percent_) return;
+    percent_ = percent;
+    shown_ = true;
+    write_as_it_is(STDERR_FILENO,
+                   fmt::format("\r{}: {:.1f} of {:.1f} MB, {} %", name_, static_cast<double>(now) / megabyte,
+                               static_cast<double>(whole) / megabyte, percent));
+  }
+
+ private:
+  std::string name_;
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+  std::uint64_t percent_ = 101;
+};
+
+fs::path with_part(const fs::path& file) {
+  return file.string() + ".part";
+}
+
+// The verified part of the file at `address`.
+fs::path get_part(const models::KnownFile& file, const std::string& address, const fs::path& folder) {
+  fs::create_directories(folder);
+  const fs::path part = with_part(folder / file.name);
+  if (!fs::exists(part) || fs::file_size(part) != file.bytes) {
+    if (fs::exists(part) && fs::file_size(part) > file.bytes) fs::remove(part);
+    ProgressLine line(file.name);
+    download(address + '/' + file.name, part,
+             [&](std::uint64_t now, std::uint64_t whole) { line.show(now, whole); });
+  }
+  const models::Digests found = models::digests_of_file(part);
+  if (models::fits(file, found)) return part;
+  fs::remove(part);
+  throw UserError(
+      fmt::format("{}/{} is not the published file: {} bytes, {}; should be {} bytes, {}", address, file.name,
+                  found.bytes, file.sha256.empty() ? "MD5 " + found.md5 : "SHA-256 " + found.sha256,
+                  file.bytes, models::digest_text(file)),
+      "try again, or from another address with --from");
+}
+
+// The files of `archive` that stand in its folder `name`, written to directory/name.
+void unpack(const fs::path& archive, const fs::path& directory, const std::string& name) {
+  const fs::path part = with_part(directory / name);
+  fs::remove_all(part);
+  fs::create_directories(part);
+  models::Archive files(archive);
+  while (const auto entry = files.next()) {
+    const fs::path path(*entry);
+    if (path.parent_path().filename() != name) continue;
+    std::ofstream out(part / path.filename(), std::ios::binary);
+    out << files.content();
+    if (!out.flush())
+      throw UserError((part / path.filename()).string() + ": cannot be written; is the disk full?");
+  }
+  fs::remove_all(directory / name);
+  fs::rename(part, directory / name);
+}
+
+bool is_there(const models::KnownFile& file, const fs::path& path) {
+  return fs::exists(path) && models::fits(file, models::digests_of_file(path));
+}
+
+}  // namespace
+
+void get_data(const models::KnownDataset& known, const fs::path& directory,
+              const std::optional<std::string>& address, std::ostream& out) {
+  const fs::path folder = known.folder.empty() ? directory : directory / known.folder;
+  const std::string from = address.value_or(known.address);
+  if (!known.unpacked.empty() && fs::exists(directory / known.unpacked)) {
+    out << (directory / known.unpacked).string() << ": there already; `data verify` checks it\n";
+    return;
+  }
+  for (const models::KnownFile& file : known.files) {
+    if (known.unpacked.empty() && is_there(file, folder / file.name)) {
+      out << (folder / file.name).string() << ": there already, as published\n";
+      continue;
+    }
+    const fs::path part = get_part(file, from, folder);
+    if (known.unpacked.empty()) {
+      fs::rename(part, folder / file.name);
+      out << (folder / file.name).string() << ": got, as published\n";
+    } else {
+      unpack(part, directory, known.unpacked);
+      fs::remove(part);
+      out << (directory / known.unpacked).string() << ": got, as published, and unpacked\n";
+    }
+  }
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The file at `place` under its published name, or unpacked without ".gz"; nothing where it is not there.
+std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
+  if (fs::is_regular_file(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
+  if (fs::is_regular_file(place / name)) return place / name;
+  if (!name.ends_with(".gz")) return std::nullopt;
+  const fs::path plain = place / name.substr(0, name.size() - 3);
+  return fs::is_regular_file(plain) ? std::optional(plain) : std::nullopt;
+}
+
+struct Verdict {
+  bool wrong = false;
+  std::string text;
+};
+
+Verdict verdict_of(const models::KnownFile& known, const fs::path& file) {
+  if (models::fits(known, models::digests_of_file(file)))
+    return {false, "as published, " + models::digest_text(known)};
+  if (!known.content_md5.empty()) {
+    if (models::digests_of_content(file).md5 == known.content_md5)
+      return {false, "its content is as published, MD5 " + known.content_md5};
+    return {true, "NOT as published: its content should have MD5 " + known.content_md5};
+  }
+  if (file.filename() != known.name) return {false, "unpacked; nothing is known to hold it against"};
+  return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
+                    models::digest_text(known)};
+}
+
+bool verify_files(const models::KnownDataset& known, const fs::path& place, std::ostream& out) {
+  bool good = true;
+  bool any = false;
+  for (const models::KnownFile& file : known.unpacked.empty() ? known.files : known.members) {
+    const auto found = file_at(place, file.name);
+    if (!found) continue;
+    any = true;
+    const Verdict verdict = verdict_of(file, *found);
+    good = good && !verdict.wrong;
+    out << found->string() << ": " << verdict.text << '\n';
+  }
+  if (!any) out << place.string() << ": no file has a published name; only read, not held against a digest\n";
+  return good;
+}
+
+std::string shape_text(const models::Dataset& dataset, const models::InputShape& input) {
+  if (dataset.kind == models::DataKind::images) return std::to_string(input.classes) + " classes";
+  std::string text = "vocabulary " + std::to_string(input.vocabulary);
+  if (input.target_vocabulary > 0) text += " and " + std::to_string(input.target_vocabulary);
+  return text;
+}
+
+}  // namespace
+
+bool verify_data(const std::string& name, const fs::path& directory, std::ostream& out) {
+  const models::Dataset& dataset = models::find_dataset(name);
+  const auto place = models::find_folder(dataset, directory);
+  if (!place) {
+    out << name << ": not in " << directory.string() << '\n';
+    return true;
+  }
+  const models::KnownDataset* known = models::find_known_dataset(name);
+  bool good = known == nullptr || verify_files(*known, *place, out);
+  try {
+    const models::DataFacts facts = models::facts(dataset, *place, models::DataChoice{});
+    out << place->string() << ": reads as " << name << ", " << shape_text(dataset, facts.input)
+        << ", fingerprint " << facts.fingerprint << '\n';
+  } catch (const UserError& error) {
+    out << "NOT readable as " << name << ": " << error.what() << '\n';
+    good = false;
+  }
+  return good;
+}
+
+}  // namespace trainyard::tools

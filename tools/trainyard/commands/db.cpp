@@ -1,0 +1,229 @@
+// trainyard db check | backup | rebuild: looking after the database of a yard.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "db/ingest/ingest.h"
+#include "db/ingest/maintenance.h"
+#include "db/queries/queries.h"
+#include "orchestrator/plan/resume_point.h"
+#include "orchestrator/yard/journal.h"
+#include "orchestrator/yard/yard.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/commands/commands.h"
+#include "tools/trainyard/commands/run_choice.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DbOptions {
+  fs::path file;
+  std::optional<fs::path> yard;
+};
+
+// Nobody may write to a yard while it is checked. Who may write to it locks it; who may only read it looks
+// afterwards whether somebody did.
+class Stillness {
+ public:
+  explicit Stillness(const orchestrator::Yard& yard) : yard_(yard) {
+    if (orchestrator::may_write(yard)) {
+      lock_.emplace(yard, "trainyard db check");
+    } else if (orchestrator::in_use(yard)) {
+      throw UserError("yard " + yard.root().string() + " is in use", "check it when the sweep has ended");
+    }
+    last_locked_ = orchestrator::last_locked(yard);
+  }
+  bool reads_only() const { return !lock_; }
+  void require() const {
+    if (!lock_ && (orchestrator::in_use(yard_) || orchestrator::last_locked(yard_) != last_locked_))
+      throw UserError("yard " + yard_.root().string() + " was written to while it was checked",
+                      "check it again when no sweep runs in it");
+  }
+
+ private:
+  const orchestrator::Yard& yard_;
+  std::optional<orchestrator::YardLock> lock_;
+  fs::file_time_type last_locked_;
+};
+
+// What `db rebuild` would make of it, a line for each thing that is wrong.
+void print_advice(bool damaged, const db::FileCheck& files, bool reads_only) {
+  const bool differs = !files.differences.empty();
+  if (damaged || differs)
+    std::cout << (damaged ? "the database is damaged; "
+                          : "the database is sound, but says something else than the files; ")
+              << "`trainyard db rebuild` makes it again from them\n";
+  if (!files.unreadable.empty())
+    std::cout
+        << "`trainyard db rebuild` leaves out what cannot be read"
+        << (damaged || differs
+                ? ", and what only the database knows of it would be lost: mend such lines first"
+                : ", as it is left out of the database now: mend such a line, or delete it from its file")
+        << '\n';
+  if (reads_only) std::cout << "you may only read this yard: that is for somebody who may write to it\n";
+}
+
+int check(const DbOptions& options) {
+  const auto yard = orchestrator::yard_from(options.yard);
+  (void)open_yard(options.yard);
+  const Stillness still(yard);
+  const auto database = open_yard(options.yard);
+  const auto damage = db::damage(database);
+  const auto files =
+      db::check_files(yard.root(), damage.empty() ? &database : nullptr,
+                      still.reads_only() ? db::Workplace::temporary_files : db::Workplace::yard);
+  still.require();
+  for (const auto* problems : {&damage, &files.differences, &files.unreadable})
+    for (const auto& problem : *problems) std::cout << problem << '\n';
+  if (damage.empty() && files.differences.empty() && files.unreadable.empty()) {
+    std::cout << yard.database().string() << ": sound, and the same as the files say\n";
+    return done;
+  }
+  print_advice(!damage.empty(), files, still.reads_only());
+  return run_failed;
+}
+
+int backup(const DbOptions& options) {
+  const auto database = open_yard(options.yard);
+  db::back_up(database, options.file);
+  std::cout << "copied to " << options.file.string() << '\n';
+  return done;
+}
+
+int rebuild(const DbOptions& options) {
+  const auto yard = orchestrator::yard_from(options.yard);
+  if (!fs::exists(yard.root() / "runs") && !fs::exists(yard.journal()))
+    throw UserError("no yard in " + yard.root().string(), "name the folder with --yard or TRAINYARD_HOME");
+  const orchestrator::YardLock lock(yard, "trainyard db rebuild");
+  const auto result = db::rebuild(yard.root());
+  for (const auto& problem : result.problems) std::cerr << problem << '\n';
+  std::cout << "rebuilt " << yard.database().string() << " from " << result.records << " records";
+  if (result.damaged_lines + result.damaged_spools > 0)
+    std::cout << "; left out: " << counted(result.damaged_lines, "damaged line") << ", the rest of "
+              << counted(result.damaged_spools, "damaged spool");
+  std::cout << "; the old one is results.db.before-rebuild\n";
+  return done;
+}
+
+}  // namespace
+
+void add_db(CLI::App& program, Invocation& invocation) {
+  auto* group = program.add_subcommand("db", "check the database, copy it, or make it again from the files");
+  group->require_subcommand(1);
+  auto options = std::make_shared<DbOptions>();
+  const auto add = [&](const char* name, const char* about, int (*action)(const DbOptions&)) {
+    auto* command = group->add_subcommand(name, about);
+    add_yard_option(*command, options->yard);
+    command->callback([options, &invocation, action] {
+      invocation.action = [options, action] { return action(*options); };
+    });
+    return command;
+  };
+  add("check", "check the database against the journal and the records; read access to the yard is enough",
+      check);
+  refuse_empty(add("backup", "a consistent copy, also while a sweep runs", backup)
+                   ->add_option("FILE", options->file, "a file that is not there yet")
+                   ->required());
+  add("rebuild", "make it again from journal and records", rebuild);
+}
+
+// trainyard rm RUN… [--where …]: take runs out of the results. The journal keeps a tombstone, so that a
+// rebuilt database leaves them out too; their files stay unless asked for.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RmOptions {
+  std::vector<std::string> runs, where;
+  bool files = false, dry_run = false;
+  std::optional<fs::path> yard;
+};
+
+// The last attempt of each that the database or the files know.
+std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, const orchestrator::Yard& yard,
+                                       const db::Database& database) {
+  std::map<std::string, int> last;
+  for (const auto& key : keys) {
+    const auto attempts = db::attempts_of_run(database, key);
+    last[key] =
+        std::max(attempts.empty() ? 0 : attempts.back().attempt, orchestrator::last_attempt(yard.run(key)));
+  }
+  return last;
+}
+
+// The folders of the attempts stay, empty: their numbers are not used again.
+void remove_files(const orchestrator::Yard& yard, const std::string& key, int attempts) {
+  for (int attempt = 1; attempt <= attempts; ++attempt) {
+    const fs::path folder = yard.attempt(key, attempt);
+    if (!fs::is_directory(fs::symlink_status(folder))) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
+  }
+}
+
+std::string attempts_text(int attempts) {
+  return " (" + counted(static_cast<std::size_t>(attempts), "attempt") + ")";
+}
+
+int list_chosen(const RmOptions& options, const orchestrator::Yard& yard) {
+  const auto database = open_yard(options.yard);
+  const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
+  for (const auto& [key, last] : attempts)
+    std::cout << "would remove " << key << attempts_text(last) << (options.files ? " and its files" : "")
+              << '\n';
+  std::cout << counted(attempts.size(), "run") << "; nothing was removed\n";
+  return done;
+}
+
+int rm(const RmOptions& options) {
+  if (options.runs.empty() && options.where.empty())
+    throw UserError("no run is named", "give keys, an experiment's name, or --where NAME=VALUE");
+  const auto yard = orchestrator::yard_from(options.yard);
+  (void)open_yard(options.yard);  // says what to do where there is none
+  if (options.dry_run) return list_chosen(options, yard);
+  const orchestrator::YardLock lock(yard, "trainyard rm");
+  auto database = db::open_yard_for_writing(yard.root());
+  const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
+  for (const auto& [key, last] : attempts)
+    if (options.files && yard.leads_out(key))
+      throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave --files out");
+  const auto entry = orchestrator::rm_entry(attempts);
+  orchestrator::append_to_journal(yard.journal(), entry);
+  db::Ingest(database).journal_entry(entry);
+  for (const auto& [key, last] : attempts) {
+    orchestrator::remove_checkpoints(yard, key);  // the next attempt begins anew
+    if (options.files) remove_files(yard, key, last);
+    std::cout << "removed " << key << attempts_text(last)
+              << (options.files ? " and its files" : "; its files stay in " + yard.run(key).string()) << '\n';
+  }
+  return done;
+}
+
+}  // namespace
+
+void add_rm(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand("rm", "take runs out of the results; `run` trains them anew");
+  auto options = std::make_shared<RmOptions>();
+  command->add_option("RUN", options->runs,
+                      "keys, unique prefixes of them, `last`, or experiments with all of their runs");
+  command
+      ->add_option(
+          "--where", options->where,
+          "of these only the runs with these values: --where model=mlp,strategy=ddp; without RUN of the "
+          "experiment that was run last")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--files", options->files, "delete their files too");
+  command->add_flag("--dry-run", options->dry_run, "list the runs, remove nothing");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return rm(*options); }; });
+}
+
+}  // namespace trainyard::tools

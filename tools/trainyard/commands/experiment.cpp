@@ -1,0 +1,357 @@
+// What the seeds of an experiment can resolve, cell by cell: the second half of `trainyard plan`.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "experiments/file/file.h"
+#include "models/catalogue.h"
+#include "reports/format/aligned_text.h"
+#include "reports/statistics/power_analysis.h"
+#include "reports/statistics/procedure.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/experiment_options.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+
+struct PlanOutlook {
+  std::string text;  // a table a comparison, empty where the file compares nothing
+  // Where NO CHANGE cannot be reached or is unlikely, and where nothing can be tested.
+  std::vector<std::string> warnings;
+};
+
+// Reads the data of models that classify, to count validation samples: `resolve_data` comes first.
+PlanOutlook plan_outlook(const experiments::Experiment& experiment);
+
+// trainyard new: a commented experiment file that runs.
+
+namespace {
+
+struct NewOptions {
+  std::filesystem::path file = "experiment.toml";
+  bool force = false;
+};
+
+int write_new(const NewOptions& options) {
+  const bool replaces = std::filesystem::exists(options.file);
+  if (replaces && !options.force)
+    throw UserError(options.file.string() + " is there already",
+                    "give another name, or --force to replace it");
+  if (replaces && !std::filesystem::is_regular_file(options.file))
+    throw UserError(options.file.string() + " is no plain file", "give another name");
+  try {  // whole or not at all: an older file stays where the disk is full
+    write_whole_file(
+        replaces ? std::filesystem::canonical(options.file) : std::filesystem::absolute(options.file),
+        experiments::template_file(options.file.stem().string()));
+  } catch (const std::system_error& error) {
+    throw UserError(options.file.string() + " cannot be written: " + error.code().message(),
+                    "is the folder there and writable, is the disk full?");
+  }
+  std::cout << "wrote " << options.file.string() << "; run it with: trainyard run "
+            << shell_quoted(options.file.string()) << '\n';
+  return done;
+}
+
+}  // namespace
+
+void add_new(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand("new", "write a commented experiment file that runs");
+  auto options = std::make_shared<NewOptions>();
+  refuse_empty(command->add_option("FILE", options->file, "file to write")->capture_default_str());
+  command->add_flag("--force", options->force, "replace the file where it exists");
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return write_new(*options); }; });
+}
+
+// trainyard check: the whole experiment file, and whether this machine can train it, with the data and
+// programs that it names; nothing runs.
+
+namespace {
+
+struct CheckOptions : ExperimentOptions {
+  bool file_only = false;
+};
+
+// ", on cuda:0 (NVIDIA H200)"; empty where a launcher chooses.
+std::string places(const experiments::Experiment& experiment, const Machine& machine) {
+  if (!experiment.machine.on_this_host()) return "";
+  std::vector<std::string> names;
+  for (const auto& device : orchestrator::grouped(machine.devices, machine.devices.size()))
+    names.push_back(device.gpu.empty() ? device.name : fmt::format("{} ({})", device.name, device.gpu));
+  return fmt::format(", on {}", fmt::join(names, ", "));
+}
+
+int check(const CheckOptions& options) {
+  auto experiment = checked_experiment(options);
+  if (!experiment) return wrong_usage;
+  std::string where;
+  if (!options.file_only)
+    where = places(*experiment, ready(*experiment, orchestrator::yard_from(options.yard), options.data));
+  std::cout << options.file.string() << ": ok, " << counted(experiment->runs.size(), "run") << where << "\n";
+  return done;
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "check",
+      "check an experiment file: every line of it, its data and programs, and whether this\n"
+      "machine can; run nothing");
+  auto options = std::make_shared<CheckOptions>();
+  add_experiment_options(*command, *options);
+  add_place_options(*command, *options);
+  command->add_flag("--file-only", options->file_only,
+                    "the file alone: not its data and programs, and not this machine");
+  command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
+}
+
+// trainyard plan (= run --dry-run): which runs, their keys and devices, what is done, how long the rest will
+// take, and what its seeds can find out.
+
+int plan_experiment(const ExperimentOptions& options) {
+  auto experiment = checked_experiment(options);
+  if (!experiment) return wrong_usage;
+  const auto yard = orchestrator::yard_from(options.yard);
+  const auto machine = ready(*experiment, yard, options.data);
+  std::optional<db::Database> database;
+  if (yard.exists()) database = db::Database::open_read_only(yard.database());
+  const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
+                                            database ? &*database : nullptr, options.plan);
+  const PlanOutlook outlook = plan_outlook(*experiment);
+  std::cout << plan_text(*experiment, plan, yard) << outlook.text;
+  for (const auto& warning : outlook.warnings)
+    std::cerr << reports::paragraph("warning: " + warning, output_width(STDERR_FILENO));
+  return done;
+}
+
+void add_plan(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "plan",
+      "show what `run` would do: runs, keys, devices, what is done, time, and what the "
+      "planned seeds can resolve");
+  auto options = std::make_shared<ExperimentOptions>();
+  add_experiment_options(*command, *options);
+  add_order_option(*command, options->plan);
+  add_place_options(*command, *options);
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return plan_experiment(*options); }; });
+}
+
+namespace {
+
+using experiments::Compare;
+using experiments::Experiment;
+using experiments::Run;
+
+constexpr int few_seeds = 5;  // NO CHANGE is rarely found with fewer
+
+struct PlannedArm {
+  std::string cell;
+  std::string arm;
+  const Run* first = nullptr;
+  std::set<std::string> pairs;  // unpaired: keys
+};
+
+struct Places {
+  std::string cell;
+  std::string pair;
+  std::string arm;
+};
+
+// Names that do not have the same value in all runs: `--where` may leave one value of an axis.
+std::set<std::string> differing_names(const Experiment& experiment) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Run& run : experiment.runs)
+    for (const auto& [name, value] : experiments::values_by_name(run))
+      values[name].insert(experiments::plain_text(value));
+  std::set<std::string> names;
+  for (const auto& [name, texts] : values)
+    if (texts.size() > 1) names.insert(name);
+  return names;
+}
+
+Places places_of(const Run& run, const Experiment& experiment, const Compare& compare,
+                 const std::set<std::string>& differs) {
+  const auto values = experiments::values_by_name(run);
+  Places places;
+  places.cell = compare.axis == "model" ? "all models" : run.model;
+  for (const std::string& name : experiment.varied) {
+    const auto value = values.find(name);
+    if (value == values.end() || name == compare.axis || name == "model") continue;
+    const bool paired = std::ranges::find(compare.pair, name) != compare.pair.end();
+    if (paired) places.pair += ' ' + experiments::plain_text(value->second);
+    if (!paired && name != "seed" && differs.contains(name))
+      places.cell += ", " + name + " " + experiments::plain_text(value->second);
+  }
+  if (compare.pair.empty()) places.pair = std::to_string(run.seed);
+  if (const auto axis = values.find(compare.axis); axis != values.end())
+    places.arm = experiments::plain_text(axis->second);
+  return places;
+}
+
+std::vector<PlannedArm> planned_arms(const Experiment& experiment, const Compare& compare) {
+  std::map<std::string, std::set<std::string>> baselines;
+  std::vector<PlannedArm> arms;
+  const std::set<std::string> differs = differing_names(experiment);
+  for (const Run& run : experiment.runs) {
+    const Places places = places_of(run, experiment, compare, differs);
+    if (places.arm == compare.baseline) baselines[places.cell].insert(places.pair);
+    if (places.arm.empty() || places.arm == compare.baseline) continue;
+    if (compare.axis == "strategy" && run.strategy.independent()) continue;  // no verdict judges it
+    auto found = std::ranges::find_if(
+        arms, [&](const PlannedArm& one) { return one.cell == places.cell && one.arm == places.arm; });
+    if (found == arms.end()) found = arms.insert(arms.end(), {places.cell, places.arm, &run, {}});
+    found->pairs.insert(places.pair);
+  }
+  for (PlannedArm& arm : arms) {
+    const std::set<std::string>& others = baselines[arm.cell];
+    if (compare.pair.empty())
+      while (arm.pairs.size() > others.size()) arm.pairs.erase(std::prev(arm.pairs.end()));
+    else
+      std::erase_if(arm.pairs, [&](const std::string& pair) { return !others.contains(pair); });
+  }
+  std::erase_if(arms, [](const PlannedArm& arm) { return arm.pairs.empty(); });
+  return arms;
+}
+
+double level_for(const std::vector<PlannedArm>& arms, const std::string& arm, const Compare& compare) {
+  const auto family = std::ranges::count(arms, arm, &PlannedArm::arm);
+  return reports::level_of_look(0, compare.alpha, compare.final_look) / static_cast<double>(family);
+}
+
+std::string percent(double log_ratio) {
+  return fmt::format("{:.2g} %", 100 * std::expm1(log_ratio));
+}
+
+std::string points(double value) {
+  return fmt::format("{:.2g} pp", value);
+}
+
+// Many cells have one plan, and each outlook takes a search over integrals.
+class Outlooks {
+ public:
+  const std::optional<reports::Outlook>& of(const reports::PlannedTest& test) {
+    const auto [place, added] =
+        known_.try_emplace(std::make_tuple(test.n, test.paired, test.margin, test.level), std::nullopt);
+    if (added) place->second = reports::outlook_of(test);
+    return place->second;
+  }
+
+ private:
+  std::map<std::tuple<int, bool, double, double>, std::optional<reports::Outlook>> known_;
+};
+
+void add_cells(std::vector<std::string>& row, const std::optional<reports::Outlook>& outlook,
+               std::string (*shown)(double)) {
+  row.push_back(outlook ? shown(outlook->widest_spread) : "–");
+  row.push_back(outlook ? shown(outlook->smallest_effect) : "–");
+}
+
+reports::PlannedTest accuracy_test(const Compare& compare, const std::vector<PlannedArm>& arms,
+                                   const PlannedArm& arm) {
+  return {static_cast<int>(arm.pairs.size()), !compare.pair.empty(), compare.margins.accuracy_points,
+          level_for(arms, arm.arm, compare)};
+}
+
+TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks) {
+  TextTable table{.columns = {"cell", compare.axis, "n", "accuracy spread", "effect", "loss spread", "effect",
+                              "time spread", "effect"},
+                  .rows = {},
+                  .right = {false, false, true, true, true, true, true, true, true}};
+  for (const PlannedArm& arm : arms) {
+    reports::PlannedTest test = accuracy_test(compare, arms, arm);
+    auto& row = table.rows.emplace_back(std::vector<std::string>{arm.cell, arm.arm, std::to_string(test.n)});
+    add_cells(row, outlooks.of(test), points);
+    test.margin = std::log(compare.margins.loss.ratio);
+    add_cells(row, outlooks.of(test), percent);
+    test.margin = std::log(compare.margins.time);
+    add_cells(row, outlooks.of(test), percent);
+  }
+  return table;
+}
+
+bool classifies(const Run& run) {
+  if (!run.declared.model_title.empty()) return run.declared.task == "classification";
+  return models::find_model(run.model).task == "classification";
+}
+
+// Of the validation part; read once for each way of splitting a data set.
+class SampleCounts {
+ public:
+  std::int64_t validation(const models::DataChoice& data) {
+    std::string name = data.source + data.fingerprint + std::to_string(data.split_seed);
+    for (const double part : data.split) name += " " + std::to_string(part);
+    const auto [place, added] = counts_.try_emplace(name, 0);
+    if (added) place->second = models::sample_count(models::read(data).validation);
+    return place->second;
+  }
+
+ private:
+  std::map<std::string, std::int64_t> counts_;
+};
+
+void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
+                  SampleCounts& counts, std::vector<std::string>& warnings) {
+  const auto warn = [&](std::string text) {
+    if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
+  };
+  for (const PlannedArm& arm : arms) {
+    const auto n = static_cast<int>(arm.pairs.size());
+    const std::string name = arm.cell + " " + arm.arm;
+    if (!outlooks.of(accuracy_test(compare, arms, arm)))
+      warn(fmt::format("{}: {} seed{} cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3",
+                       name, n, n == 1 ? "" : "s"));
+    else if (n < few_seeds)
+      warn(fmt::format("{}: NO CHANGE is unlikely with {} seeds; plan {} or more", name, n, few_seeds));
+    if (!classifies(*arm.first) || !arm.first->declared.dataset_title.empty()) continue;
+    const auto samples = counts.validation(arm.first->data);
+    if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
+      warn(fmt::format(
+          "{}: the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
+          "be reached at a margin of {} points; use more samples or a wider margin",
+          arm.cell, samples, 100.0 / static_cast<double>(samples), compare.margins.accuracy_points));
+  }
+}
+
+}  // namespace
+
+PlanOutlook plan_outlook(const Experiment& experiment) {
+  PlanOutlook outlook;
+  Outlooks outlooks;
+  SampleCounts counts;
+  for (const Compare& compare : experiment.compare) {
+    const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
+    if (arms.empty()) continue;
+    outlook.text +=
+        "\n" +
+        reports::paragraph(
+            fmt::format("Against {} {}: NO CHANGE is found up to this spread of the differences, and at that "
+                        "spread effects from this size",
+                        compare.axis, compare.baseline),
+            output_width()) +
+        "(power 0.8 at the first look; planning values)\n" +
+        aligned(outlook_table(compare, arms, outlooks), output_width());
+    add_warnings(compare, arms, outlooks, counts, outlook.warnings);
+  }
+  return outlook;
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,425 @@
+// Verdicts as a table for people and papers and as data for programs: what `trainyard compare` prints.
+// docs/comparing.md describes the JSON.
+#include "reports/report/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "experiments/config/config.h"
+#include "orchestrator/yard/yard.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
+#include "reports/format/table.h"
+#include "reports/results/report_data.h"
+#include "reports/verdicts/comparison.h"
+#include "reports/verdicts/verdict_text.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+#include "tools/trainyard/commands/compare_gate.h"
+
+namespace trainyard::tools {
+
+struct Compared {
+  std::string experiment;
+  std::vector<reports::Comparison> comparisons;
+  std::vector<reports::VerdictRecord> records;  // of all comparisons, in their order
+  bool planned = true;                          // false: groups that the experiment's file does not compare
+  std::size_t width = 0;                        // columns of the terminal; 0: a file or a pipe
+};
+
+struct VerdictFormat {
+  std::string name;
+  std::string (*text)(const Compared&);
+};
+std::span<const VerdictFormat> verdict_formats();  // table, json, markdown, latex, csv
+
+// trainyard report: the page and its figures again, from the database alone.
+
+namespace {
+
+std::vector<std::string> names_of(const std::set<std::string>& chosen) {
+  return {chosen.begin(), chosen.end()};
+}
+
+struct ReportOptions {
+  reports::Selection selection;
+  std::vector<std::string> formats = names_of(reports::usual_formats());
+  std::optional<std::filesystem::path> out;
+  std::optional<std::filesystem::path> yard;
+};
+
+// The names that were given, each of an experiment of the yard; the one run last where there is none.
+std::vector<std::string> experiments_named(const db::Database& database,
+                                           const std::vector<std::string>& names) {
+  if (names.empty()) return {experiment_named(database, "")};
+  std::vector<std::string> found;
+  for (const auto& name : names) {
+    const auto experiment = experiment_named(database, name);
+    if (std::ranges::find(found, experiment) == found.end()) found.push_back(experiment);
+  }
+  return found;
+}
+
+std::string folder_name(const std::vector<std::string>& experiments) {
+  std::string name;
+  for (const auto& experiment : experiments) name += (name.empty() ? "" : " and ") + experiment;
+  return experiments::experiment_name(name);
+}
+
+int report(ReportOptions options) {
+  const auto database = open_yard(options.yard);
+  auto& selection = options.selection;
+  selection.experiments = experiments_named(database, selection.experiments);
+  const auto data = reports::gather(database, selection);
+  const auto content = reports::compose(data);
+  const auto folder = options.out
+                          ? *options.out
+                          : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments));
+  const auto written =
+      reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
+  std::cout << reports::verdict_table_text(content, output_width()) << '\n'
+            << written.size() << " files, the first " << written.front().string() << '\n';
+  const auto missed = reports::missed_expectations(content);
+  for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
+  return missed.empty() ? done : run_failed;
+}
+
+}  // namespace
+
+void add_report(CLI::App& program, Invocation& invocation) {
+  auto* command =
+      program.add_subcommand("report", "make the report of an experiment again from the database");
+  auto options = std::make_shared<ReportOptions>();
+  auto& selection = options->selection;
+  command->add_option("EXPERIMENT", selection.experiments,
+                      "its name (default: the one run last); several make one report");
+  command->add_option("--where", selection.where, "only runs with this value, as model=mlp; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--since", selection.since,
+                   "only runs with a record since then, UTC: 2026-11-20 or 2026-11-20T09:30")
+      ->type_name("TIME");
+  std::vector<std::string> names;
+  std::string help = "several with commas:";
+  for (const auto& format : reports::report_formats()) {
+    names.push_back(format.name);
+    help += "\n" + format.name + ": " + format.files;
+  }
+  command->add_option("--format", options->formats, help)->delimiter(',')->check(CLI::IsMember(names));
+  refuse_empty(
+      command
+          ->add_option("--out", options->out, "folder to write to (default: reports/EXPERIMENT in the yard)")
+          ->type_name("DIR"));
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return report(*options); }; });
+}
+
+// trainyard compare: the verdicts of an experiment, or of two groups of its runs, on the terminal and for CI.
+
+namespace {
+
+struct CompareOptions {
+  std::vector<std::string> groups;  // A and B, or none
+  std::string experiment;
+  std::vector<std::string> differs;
+  std::string format = "table";
+  std::vector<std::string> fail_on;
+  std::optional<std::filesystem::path> yard;
+};
+
+std::vector<reports::Comparison> comparisons(reports::ReportData& data, const CompareOptions& options) {
+  if (!options.groups.empty())
+    return {reports::compare_groups(data, {options.groups[0], options.groups[1], options.differs})};
+  if (data.plan.compare.empty())
+    throw UserError("experiment \"" + data.experiment + "\" compares nothing",
+                    "name two groups, as in `trainyard compare strategy=single strategy=ddp`");
+  std::vector<reports::Comparison> all;
+  for (experiments::Compare compare : data.plan.compare) {
+    compare.differs.insert(compare.differs.end(), options.differs.begin(), options.differs.end());
+    all.push_back({compare, reports::judge(data, compare)});
+  }
+  return all;
+}
+
+bool is_planned(const experiments::Compare& compare, const std::vector<experiments::Compare>& planned) {
+  return std::ranges::any_of(planned, [&](const experiments::Compare& one) {
+    return one.axis == compare.axis && one.baseline == compare.baseline;
+  });
+}
+
+// What fails goes to standard error: standard output is the verdicts alone, whatever their format.
+int gate(const std::vector<reports::Comparison>& compared, const std::vector<FailOn>& fail_on,
+         const CompareOptions& options) {
+  const std::vector<std::string> failures = gate_failures(compared, fail_on);
+  for (const std::string& line : failures)
+    std::cerr << reports::paragraph("fails --fail-on " + joined(options.fail_on, {}, ",") + ": " + line,
+                                    output_width(2));
+  return failures.empty() ? done : gate_failed;
+}
+
+int compare(const CompareOptions& options) {
+  if (options.groups.size() == 1)
+    throw UserError("compare needs two groups of runs, or none for what the experiment's file compares");
+  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
+  const auto database = open_yard(options.yard);
+  auto data = reports::gather_results(database, experiment_named(database, options.experiment));
+  reports::check_differs(data, options.differs);
+  const std::vector<experiments::Compare> planned = data.plan.compare;
+  Compared compared{data.experiment, comparisons(data, options), {}, true, output_width()};
+  for (const auto& comparison : compared.comparisons) {
+    const auto more = reports::verdict_records(comparison);
+    compared.records.insert(compared.records.end(), more.begin(), more.end());
+    compared.planned = compared.planned && is_planned(comparison.compare, planned);
+  }
+  if (compared.records.empty())  // no pass for `--fail-on`
+    throw UserError(
+        "nothing to compare: experiment \"" + data.experiment + "\" has no arm beside its baseline",
+        "name two groups, as in `trainyard compare batch=64 batch=128`");
+  const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
+  std::cout << format->text(compared);
+  return gate(compared.comparisons, fail_on, options);
+}
+
+std::string about_fail_on() {
+  std::string text = "exit with 3 if any verdict is one of these (docs/comparing.md):";
+  for (const FailOnWord& word : fail_on_words()) text += "\n" + word.name + ": " + word.about;
+  return text;
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const auto& format : verdict_formats()) names.push_back(format.name);
+  return names;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "compare",
+      "verdicts on the terminal: of an experiment as its file compares, or of two groups of its runs\n"
+      "  trainyard compare                                 what the file of the latest experiment compares\n"
+      "  trainyard compare single ddp                      two values of the axis that it compares\n"
+      "  trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
+      "  trainyard compare 3f9a 77b2                       two runs by the beginnings of their keys\n"
+      "  trainyard compare --format json --fail-on deteriorates     for CI: exit code 3\n"
+      "An effect is that of the arm against the baseline: in percent for times, losses and perplexities, in\n"
+      "percentage points for accuracies, in dB for PSNR, in units of loss where the loss is small");
+  auto options = std::make_shared<CompareOptions>();
+  command
+      ->add_option("A B", options->groups,
+                   "baseline and arm: value of the axis, NAME=VALUE,…, or a run's key")
+      ->expected(0, 2);
+  command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
+  command
+      ->add_option("--differs", options->differs,
+                   "a difference that is meant, as in the file: --differs batch")
+      ->delimiter(',');
+  command->add_option("--format", options->format, "how to print it")
+      ->check(CLI::IsMember(format_names()))
+      ->capture_default_str();
+  command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
+}
+
+namespace {
+
+using reports::VerdictRecord;
+using Json = nlohmann::ordered_json;
+
+// Six significant digits: the same bytes on any machine.
+double rounded(double value) {
+  return std::strtod(reports::plain_number(value).c_str(), nullptr);
+}
+
+std::string seeds(const VerdictRecord& record) {
+  if (record.cannot_be_resolved) return "> 100";
+  return record.seeds_needed ? "≈ " + std::to_string(*record.seeds_needed) : "–";
+}
+
+TextTable table_of(const std::vector<VerdictRecord>& records) {
+  TextTable table{.columns = {"model", "arm", "metric", "verdict", "effect", "95 % interval", "90 % interval",
+                              "p", "hypothesis", "n", "seeds needed"},
+                  .rows = {},
+                  .right = {false, false, false, false, true, true, true, true, false, true, true}};
+  for (const auto& record : records)
+    table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric,
+                          text_of(record.verdict), record.effect_text, record.ci95_text, record.ci90_text,
+                          reports::p_text(record.p), record.hypothesis, std::to_string(record.n),
+                          seeds(record)});
+  return table;
+}
+
+std::string remark_lines(const std::vector<VerdictRecord>& records, std::size_t width) {
+  std::string lines;
+  for (const std::string& remark : reports::grouped_remarks(records))
+    lines += reports::paragraph(remark, width);
+  return lines;
+}
+
+std::string as_table(const Compared& compared) {
+  const std::string remarks = remark_lines(compared.records, compared.width);
+  return aligned(table_of(compared.records), compared.width) + (remarks.empty() ? "" : "\n" + remarks);
+}
+
+std::string as_markdown(const Compared& compared) {
+  std::string text = markdown(table_of(compared.records));
+  for (const std::string& remark : reports::grouped_remarks(compared.records))
+    text += (text.ends_with("|\n") ? "\n- " : "- ") + reports::markdown_escaped(remark) + "\n";
+  return text;
+}
+
+std::string as_latex(const Compared& compared) {
+  reports::Table table;
+  table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
+  std::string heading;
+  for (const auto& record : compared.records) {
+    const std::string arm = record.label + ": " + record.arm + " against " + record.baseline +
+                            (record.not_verified.empty() ? "" : ". " + record.not_verified + ".");
+    if (arm != heading) table.rows.push_back({heading = arm});
+    table.rows.push_back({record.phase + " " + record.metric, reports::word_with_reason(record),
+                          record.effect_text, record.ci95_text, record.ci90_text,
+                          reports::p_with_hypothesis(record.p, record.hypothesis), std::int64_t{record.n}});
+  }
+  return reports::latex_table(table, {.columns = reports::effects_columns(),
+                                      .caption = "Effects with 95 % and 90 % intervals; p after Holm's "
+                                                 "correction, with its hypothesis; n: pairs.",
+                                      .label = "tab:compare",
+                                      .long_table = true});
+}
+
+constexpr int schema_version = 1;  // of the JSON: docs/comparing.md
+
+// In the shortest form that reads back as the same double.
+Json json_number(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_interval(const std::optional<reports::Interval>& ends) {
+  return ends ? Json{json_number(ends->low), json_number(ends->high)} : Json(nullptr);
+}
+
+Json json_look(const VerdictRecord& record) {
+  return {{"number", record.look},
+          {"of", record.looks},
+          {"alpha", record.alpha},
+          {"level", json_number(record.level)}};
+}
+
+Json json_record(const VerdictRecord& record) {
+  Json object{
+      {"model", record.model.empty() ? Json(nullptr) : Json(record.model)},
+      {"cell", record.label},
+      {"axes", Json::object()},
+      {"metric", record.metric},
+      {"phase", record.phase},
+      {"baseline", record.baseline},
+      {"arm", record.arm},
+      {"verdict", text_of(record.verdict)},
+      {"verified", record.verified},
+      {"reason", record.reason},
+      {"effect", json_number(record.effect)},
+      {"unit", record.unit},
+      {"margin", json_interval(record.margin)},
+      {"ci95", json_interval(record.ci95)},
+      {"ci90", json_interval(record.ci90)},
+      {"p", json_number(record.p)},
+      {"hypothesis", record.hypothesis},
+      {"look", json_look(record)},
+      {"n", record.n},
+      {"means", {{"baseline", json_number(record.baseline_mean)}, {"arm", json_number(record.arm_mean)}}},
+      {"runs", {{"baseline", record.baseline_runs}, {"arm", record.arm_runs}}},
+      {"left_out", record.left_out},
+      {"seeds_needed", record.seeds_needed ? Json(*record.seeds_needed) : Json(nullptr)}};
+  for (const auto& [name, value] : record.further) object["axes"][name] = value;
+  return object;
+}
+
+Json json_procedure(const experiments::Compare& compare) {
+  return {{"test", compare.pair.empty() ? "three-sided Welch t test against the margin"
+                                        : "three-sided paired t test against the margin"},
+          {"alpha", compare.alpha},
+          {"correction", "Holm over the cells of one metric and one arm"},
+          {"looks", compare.final_look ? "one look, which has all of alpha"
+                                       : "the first look has 0.8 alpha, later looks share the rest"}};
+}
+
+Json json_margins(const experiments::Margins& margins) {
+  return {{"time_ratio", margins.time},
+          {"loss_ratio", margins.loss.ratio},
+          {"loss_absolute", margins.loss.absolute},
+          {"accuracy_points", margins.accuracy_points}};
+}
+
+Json json_comparison(const reports::Comparison& comparison, bool planned) {
+  const experiments::Compare& compare = comparison.compare;
+  Json verdicts = Json::array();
+  for (const VerdictRecord& record : reports::verdict_records(comparison))
+    verdicts.push_back(json_record(record));
+  return {{"axis", compare.axis},
+          {"baseline", compare.baseline},
+          {"pair", compare.pair},
+          {"differs", compare.differs},
+          {"planned", planned},
+          {"procedure", json_procedure(compare)},
+          {"margins", json_margins(compare.margins)},
+          {"verdicts", std::move(verdicts)}};
+}
+
+std::string as_json(const Compared& compared) {
+  Json object{{"schema_version", schema_version}, {"experiment", compared.experiment}};
+  object["comparisons"] = Json::array();
+  for (const reports::Comparison& comparison : compared.comparisons)
+    object["comparisons"].push_back(json_comparison(comparison, compared.planned));
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+nlohmann::json cell(const std::optional<double>& value) {
+  return value ? nlohmann::json(rounded(*value)) : nlohmann::json(nullptr);
+}
+
+std::string as_csv(const Compared& compared) {
+  db::ResultTable table;
+  table.columns = {"model",     "metric", "phase", "baseline", "arm",       "verdict",
+                   "reason",    "effect", "unit",  "ci95_low", "ci95_high", "ci90_low",
+                   "ci90_high", "p",      "n",     "verified"};
+  const auto end = [](const std::optional<reports::Interval>& ends, double reports::Interval::*which) {
+    return ends ? cell((*ends).*which) : cell(std::nullopt);
+  };
+  using reports::Interval;
+  for (const auto& record : compared.records)
+    table.rows.push_back({record.label, record.metric, record.phase, record.baseline, record.arm,
+                          text_of(record.verdict), record.reason, cell(record.effect), record.unit,
+                          end(record.ci95, &Interval::low), end(record.ci95, &Interval::high),
+                          end(record.ci90, &Interval::low), end(record.ci90, &Interval::high),
+                          record.p ? nlohmann::json(*record.p) : nlohmann::json(nullptr), record.n,
+                          record.verified});
+  return csv(table);
+}
+
+const std::array<VerdictFormat, 5> known_verdict_formats{{{"table", as_table},
+                                                          {"json", as_json},
+                                                          {"markdown", as_markdown},
+                                                          {"latex", as_latex},
+                                                          {"csv", as_csv}}};
+
+}  // namespace
+
+std::span<const VerdictFormat> verdict_formats() {
+  return known_verdict_formats;
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,86 @@
+// trainyard run: train what is left of an experiment, watch it, keep everything, make the report.
+#include <CLI/CLI.hpp>
+
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/experiment_options.h"
+#include "tools/trainyard/cli/named_experiment.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+struct RunOptions : ExperimentOptions {
+  SweepChoices choices;
+  bool dry_run = false;
+};
+
+int run(RunOptions options) {
+  options.plan = options.choices.plan;
+  const std::string named = options.file.string();
+  complete_from_journal(options);
+  if (options.dry_run) return plan_experiment(options);
+  auto experiment = checked_experiment(options);
+  if (!experiment) return wrong_usage;
+  return run_experiment(
+      {std::move(*experiment), options.selection, options.data, options.yard, "trainyard run " + named},
+      options.choices);
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand("run", "train what is left of an experiment, then make its report");
+  auto options = std::make_shared<RunOptions>();
+  add_experiment_options(*command, *options);
+  accept_name(*command);
+  add_place_options(*command, *options);
+  add_sweep_options(*command, options->choices);
+  command->add_flag("--dry-run", options->dry_run, "the same as `trainyard plan`");
+  command->callback([options, &invocation] { invocation.action = [options] { return run(*options); }; });
+}
+
+// trainyard resume: go on with an experiment of this yard as it was asked for, without its file.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ResumeOptions {
+  std::string experiment;
+  std::optional<fs::path> yard;
+  SweepChoices choices;
+};
+
+int resume(const ResumeOptions& options) {
+  ExperimentOptions experiment;
+  std::string name;
+  {
+    const auto database = open_yard(options.yard);
+    name = experiment_named(database, options.experiment);
+    const auto journalled = journalled_experiment(database, name, "`trainyard run`");
+    experiment.file = journalled.file;
+    experiment.toml = journalled.toml;
+    experiment.selection = journalled.selection;
+    experiment.data = journalled.data;
+  }
+  auto checked = checked_experiment(experiment);
+  if (!checked) return wrong_usage;
+  return run_experiment(
+      {std::move(*checked), experiment.selection, experiment.data, options.yard, "trainyard resume " + name},
+      options.choices);
+}
+
+}  // namespace
+
+void add_resume(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "resume", "continue an experiment of this yard with the file and options of its last `run`");
+  auto options = std::make_shared<ResumeOptions>();
+  command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
+  add_sweep_options(*command, options->choices);
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return resume(*options); }; });
+}
+
+}  // namespace trainyard::tools

@@ -1,0 +1,405 @@
+// trainyard show RUN: one run whole: what was resolved, its attempts, its metrics, where its logs are, and
+// how to run one of its ranks by hand.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "db/queries/queries.h"
+#include "experiments/protocol/record.h"
+#include "experiments/run/run.h"
+#include "orchestrator/plan/status.h"
+#include "orchestrator/resources/programs.h"
+#include "orchestrator/yard/yard.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/terminal.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ShowOptions {
+  std::string run;
+  std::optional<fs::path> yard;
+};
+
+TextTable values_table(const db::RunSummary& run) {
+  TextTable table{.columns = {"key", "value"}, .rows = {}, .right = {}};
+  const auto titled = [](const std::string& title) { return title.empty() ? "" : " (" + title + ")"; };
+  for (const auto& [name, value] : run.axes) {
+    table.rows.push_back({name, trainyard::to_text(value)});
+    if (name == "model") table.rows.back().back() += titled(run.model_title);
+    if (name == "dataset") table.rows.back().back() += titled(run.dataset_title);
+  }
+  return table;
+}
+
+// A column of what is not measured everywhere, where any epoch has it.
+void add_measured(TextTable& table, const std::vector<db::EpochRow>& epochs, const char* title, double factor,
+                  int digits, double db::EpochRow::*value) {
+  const auto measured = [&](const db::EpochRow& epoch) { return std::isfinite(epoch.*value); };
+  if (std::ranges::none_of(epochs, measured)) return;
+  table.columns.emplace_back(title);
+  table.right.push_back(true);
+  for (std::size_t i = 0; i < epochs.size(); ++i)
+    table.rows[i].push_back(number_text(factor * (epochs[i].*value), digits));
+}
+
+// An accuracy, a perplexity or a PSNR has a column if the task of the run has it.
+TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
+  using Row = db::EpochRow;
+  TextTable table{.columns = {"epoch"}, .rows = {}, .right = {true}};
+  for (const auto& epoch : epochs) table.rows.push_back({std::to_string(epoch.epoch)});
+  add_measured(table, epochs, "train loss", 1, 5, &Row::train_loss);
+  add_measured(table, epochs, "train %", 100, 2, &Row::train_accuracy);
+  add_measured(table, epochs, "train perplexity", 1, 3, &Row::train_perplexity);
+  add_measured(table, epochs, "train PSNR dB", 1, 2, &Row::train_psnr);
+  add_measured(table, epochs, "validation loss", 1, 5, &Row::validation_loss);
+  add_measured(table, epochs, "validation %", 100, 2, &Row::validation_accuracy);
+  add_measured(table, epochs, "validation perplexity", 1, 3, &Row::validation_perplexity);
+  add_measured(table, epochs, "validation PSNR dB", 1, 2, &Row::validation_psnr);
+  add_measured(table, epochs, "train s", 1, 3, &Row::train_seconds);
+  add_measured(table, epochs, "validation s", 1, 3, &Row::validation_seconds);
+  constexpr double gibibyte = 1 << 30;
+  add_measured(table, epochs, "train J", 1, 1, &db::EpochRow::energy_joules);
+  add_measured(table, epochs, "peak GiB", 1 / gibibyte, 3, &db::EpochRow::peak_device_bytes);
+  return table;
+}
+
+// "test loss 0.31, test accuracy 91.20 %": what is measured after training, as the task has it. BLEU is on
+// the scale from 0 to 100.
+std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMetrics>& final) {
+  std::string text;
+  const auto add = [&](const char* name, double value, int digits, const char* unit) {
+    if (std::isfinite(value))
+      text += (text.empty() ? "\ntest " : ", test ") + std::string(name) + " " + number_text(value, digits) +
+              unit;
+  };
+  if (final) add("loss", final->test_loss, 5, "");
+  add("accuracy", 100 * run.test_accuracy, 2, " %");
+  if (final) {
+    add("perplexity", final->test_perplexity, 3, "");
+    add("BLEU", final->test_bleu, 2, "");
+    add("PSNR", final->test_psnr, 2, " dB");
+  }
+  return text.empty() ? "" : text + "\n";
+}
+
+std::string origin_text(const db::Attempt& attempt) {
+  const auto resumed = attempt.launch.find("resumes_attempt");
+  if (resumed == attempt.launch.end()) return "";
+  return fmt::format(", goes on after epoch {} of attempt {}",
+                     attempt.launch.value("resumes_after_epoch", std::int64_t{0}), resumed->get<int>());
+}
+
+void print_warnings(const std::vector<db::Warning>& warnings, int attempt) {
+  for (const db::Warning& warning : warnings)
+    if (warning.attempt == attempt)
+      std::cout << "  " << warning.level << " of "
+                << (warning.rank < 0 ? "trainyard" : "rank " + std::to_string(warning.rank)) << ": "
+                << warning.text << '\n';
+}
+
+void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks,
+                   const std::map<int, std::string>& jobs) {
+  const auto job = jobs.find(attempt.attempt);
+  const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
+  std::cout << fmt::format(
+      "attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
+      attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "",
+      attempt.started, where, origin_text(attempt), attempt.cause.empty() ? "" : ": " + attempt.cause);
+  if (std::isfinite(attempt.other_share))
+    std::cout << fmt::format("  other processes took {:.1f} % of its cores\n", 100 * attempt.other_share);
+  if (!attempt.times_problem.empty()) std::cout << "  times do not count: " << attempt.times_problem << '\n';
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    std::cout << "  log of rank " << rank << ": "
+              << (folder / experiments::rank_log_name(static_cast<int>(rank))).string() << '\n';
+}
+
+// The records of a rank run by hand go to a folder of their own: those of the attempt stay as they are.
+void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks) {
+  const auto& strategy = attempt.launch.at("work").at("strategy");
+  if (strategy.contains("command")) {  // a program of the user's, who knows how to start it
+    std::cout << fmt::format("\ncommand of each rank, in {}: {}\n", strategy.value("folder", std::string()),
+                             strategy.at("command").dump());
+    return;
+  }
+  const auto programs = orchestrator::find_programs();
+  const auto run_file = shell_quoted((folder / experiments::run_file_name).string());
+  const auto runner = shell_quoted(programs.runner.string());
+  if (ranks == 1) {
+    std::cout << fmt::format("\nby hand: TRAINYARD_RUN={} {} --records by-hand\n", run_file, runner);
+    return;
+  }
+  std::cout << fmt::format(
+      "\nby hand: start {} in one terminal (it prints ADDRESS PORT), then each rank r of 0 … {} in its own:\n"
+      "  RANK=r LOCAL_RANK=r WORLD_SIZE={} LOCAL_WORLD_SIZE={} MASTER_ADDR=127.0.0.1 MASTER_PORT=PORT \\\n"
+      "  TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=by-hand TRAINYARD_RUN={} \\\n  {} --records "
+      "by-hand\n",
+      shell_quoted(programs.store.string()), ranks - 1, ranks, ranks, run_file, runner);
+}
+
+// In the yard, which may have been moved since the folder was recorded; of a database alone as recorded.
+fs::path folder_of(const db::Attempt& attempt, const orchestrator::Yard& yard, const std::string& key) {
+  const fs::path here = yard.attempt(key, attempt.attempt);
+  return fs::exists(here) ? here : fs::path(attempt.directory);
+}
+
+void print_run(const db::Database& database, const orchestrator::Yard& yard, const db::RunSummary& run) {
+  const auto ranks = run.replicas * run.stages;
+  std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
+                           run.seed, run.status, run.experiment)
+            << aligned(values_table(run)) << '\n';
+  const auto attempts = db::attempts_of_run(database, run.run_key);
+  const auto jobs = db::jobs_of_run(database, run.run_key);
+  const auto warnings = db::warnings_of_run(database, run.run_key);
+  for (const auto& attempt : attempts) {
+    print_attempt(attempt, folder_of(attempt, yard, run.run_key), ranks, jobs);
+    print_warnings(warnings, attempt.attempt);
+  }
+  const auto epochs = db::epochs_of_run(database, run.run_key);
+  if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
+  std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key));
+  if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
+}
+
+int show(const ShowOptions& options) {
+  const auto database = open_yard(options.yard);
+  const auto key = run_named(database, options.run);
+  const auto runs = db::run_summaries(database);
+  const auto found =
+      std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.run_key == key; });
+  print_run(database, orchestrator::yard_from(options.yard), *found);
+  return done;
+}
+
+}  // namespace
+
+void add_show(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "show", "one run: its values, attempts, warnings, metrics and logs, and how to run it by hand");
+  auto options = std::make_shared<ShowOptions>();
+  command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
+}
+
+// trainyard logs RUN: what its ranks wrote to standard output and error; with --follow until the run ends,
+// whatever number of attempts that takes.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct LogsOptions {
+  std::string run;
+  std::optional<int> rank, attempt;
+  bool follow = false;
+  std::optional<fs::path> yard;
+};
+
+constexpr auto follow_interval = std::chrono::milliseconds(200);
+
+// A log and how far it was printed.
+struct Log {
+  int rank = 0;
+  fs::path file;
+  std::streamoff printed = 0;
+};
+
+int last_attempt(const std::vector<db::Attempt>& attempts) {
+  if (attempts.empty())
+    throw UserError("this run was not launched yet", "`trainyard status` says how far all are");
+  return attempts.back().attempt;
+}
+
+const db::Attempt& attempt_numbered(int number, const std::vector<db::Attempt>& attempts) {
+  for (const auto& attempt : attempts)
+    if (attempt.attempt == number) return attempt;
+  throw UserError("there is no attempt " + std::to_string(number),
+                  "the last one is " + std::to_string(last_attempt(attempts)));
+}
+
+std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder, int ranks) {
+  if (options.rank && (*options.rank < 0 || *options.rank >= ranks))
+    throw UserError("there is no rank " + std::to_string(*options.rank),
+                    "the run has ranks 0 to " + std::to_string(ranks - 1));
+  std::vector<Log> logs;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (!options.rank || *options.rank == rank)
+      logs.push_back({rank, folder / experiments::rank_log_name(rank)});
+  return logs;
+}
+
+// To a file or a pipe each byte; to a terminal what moves no cursor but to the line's begin, and colours.
+void print_log(const std::string& text) {
+  std::cout << std::flush;
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  write_as_it_is(STDOUT_FILENO, terminal ? printable_log(text) : text);
+}
+
+// What is new in it; a title where it is not the log that was printed last. Of several logs only whole lines,
+// until the end of all.
+void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
+  std::ifstream in(log.file, std::ios::binary);
+  if (!in.seekg(log.printed)) return;
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (titled && !at_end) text.resize(text.rfind('\n') + 1);  // none: npos + 1 is 0
+  if (text.empty()) return;
+  if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
+  print_log(text);
+  log.printed += static_cast<std::streamoff>(text.size());
+  last_rank = log.rank;
+}
+
+// How an attempt stood when the last of it was printed.
+struct Printed {
+  db::Attempt attempt;
+  bool followed = false;  // while it ran
+  std::vector<Log> logs;
+};
+
+// "rank 0" or "ranks 0, 2"; empty if each has printed something.
+std::string silent_ranks(const std::vector<Log>& logs) {
+  std::vector<std::string> ranks;
+  for (const Log& log : logs)
+    if (log.printed == 0) ranks.push_back(std::to_string(log.rank));
+  if (ranks.empty()) return "";
+  return (ranks.size() == 1 ? "rank " : "ranks ") + joined(ranks);
+}
+
+std::string end_text(const db::Attempt& attempt) {
+  if (attempt.status == "running") return "is running";
+  const std::string after =
+      attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "";
+  return (attempt.status == "interrupted" ? "was interrupted" : attempt.status) + after +
+         (attempt.cause.empty() ? "" : " (" + attempt.cause + ")");
+}
+
+bool has_printed(const orchestrator::Yard& yard, const std::string& key, const db::Attempt& attempt) {
+  const int ranks = attempt.launch.value("world_size", 1);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::error_code missing;
+    const auto size =
+        fs::file_size(yard.attempt(key, attempt.attempt) / experiments::rank_log_name(rank), missing);
+    if (!missing && size > 0) return true;
+  }
+  return false;
+}
+
+// Says why nothing, or not all, was printed, and where else to look. To standard error: what a rank printed
+// stays as it is.
+void note_silence(const Printed& printed, const orchestrator::Yard& yard, const std::string& key,
+                  const std::vector<db::Attempt>& attempts) {
+  const std::string silent = silent_ranks(printed.logs);
+  if (silent.empty()) return;
+  const db::Attempt& attempt = printed.attempt;
+  std::cerr << "note: " << silent << " printed nothing in attempt " << attempt.attempt << ", which "
+            << end_text(attempt) << '\n';
+  for (const Log& log : printed.logs)
+    if (!fs::exists(log.file)) {
+      std::cerr << "      there is no log " << log.file.string() << '\n';
+      return;
+    }
+  for (const auto& other : attempts)
+    if (other.attempt != attempt.attempt && has_printed(yard, key, other))
+      std::cerr << "      attempt " << other.attempt << " printed something: `trainyard logs " << key
+                << " --attempt " << other.attempt << "`\n";
+  const auto& strategy = attempt.launch.at("work").at("strategy");
+  if (!strategy.contains("command"))
+    std::cerr << "      trainyard's own ranks print nothing unless something goes wrong\n";
+  std::cerr << "      `trainyard show " << key << "` has its epochs, metrics and warnings\n";
+}
+
+// With --follow until it has ended or nobody looks after it any more.
+Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
+                      int number) {
+  std::vector<Log> chosen;
+  int last_rank = -1;
+  for (bool followed = false;; followed = true) {
+    const bool watched = options.follow && orchestrator::in_use(yard);  // asked before the database
+    const auto attempt = attempt_numbered(number, db::attempts_of_run(open_yard(options.yard), key));
+    if (chosen.empty())
+      chosen = chosen_logs(options, yard.attempt(key, number), attempt.launch.value("world_size", 1));
+    const bool over = !watched || attempt.status != "running";
+    for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
+    if (over) return {attempt, followed, chosen};
+    std::this_thread::sleep_for(follow_interval);
+  }
+}
+
+// Whether the sweep that looked after it makes a further attempt, unless it is ended itself.
+bool comes_again(const db::Attempt& ended) {
+  return ended.status == "interrupted" ||
+         (ended.status == "failed" && ended.launch.value("retries_left", 0) > 0);
+}
+
+// Waits for an attempt after that one, as long as the sweep runs.
+bool has_come_again(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
+                    int number) {
+  while (true) {
+    const bool watched = orchestrator::in_use(yard);
+    if (last_attempt(db::attempts_of_run(open_yard(options.yard), key)) > number) return true;
+    if (!watched) return false;
+    std::this_thread::sleep_for(follow_interval);
+  }
+}
+
+bool launched(const db::Database& database, const std::string& run) {
+  const auto keys = db::keys_with_prefix(database, run);
+  if (keys.empty()) return run != "last";  // a wrong name is told at once
+  return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
+}
+
+int logs(const LogsOptions& options) {
+  if (options.follow) wait_for_first_entry(options.yard, [] { return false; });
+  const auto database = open_yard(options.yard);
+  const auto yard = orchestrator::yard_from(options.yard);
+  while (options.follow && !launched(database, options.run) && orchestrator::in_use(yard))
+    std::this_thread::sleep_for(follow_interval);
+  const auto key = run_named(database, options.run);
+  bool seen_running = false;  // by this program: an attempt of another sweep has nothing after it
+  for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
+    const Printed printed = print_attempt(options, yard, key, number);
+    const db::Attempt& ended = printed.attempt;
+    note_silence(printed, yard, key, db::attempts_of_run(open_yard(options.yard), key));
+    if (options.follow && ended.status == "running")
+      std::cerr << "note: its sweep has ended before the run did; `trainyard resume` goes on\n";
+    seen_running = seen_running || printed.followed;
+    if (!seen_running || options.attempt || !comes_again(ended)) return done;
+    if (!has_come_again(options, yard, key, number)) return done;
+    std::cout << "==> attempt " << number + 1 << " <==" << std::endl;
+  }
+}
+
+}  // namespace
+
+void add_logs(CLI::App& program, Invocation& invocation) {
+  auto* command =
+      program.add_subcommand("logs", "print what the ranks of a run wrote to standard output and error");
+  auto options = std::make_shared<LogsOptions>();
+  command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
+  command->add_option("--rank", options->rank, "only this rank");
+  command->add_option("--attempt", options->attempt, "of this attempt (default: the last)");
+  command->add_flag("--follow,-f", options->follow,
+                    "go on until the run ends, also through its retries (with --attempt: until that ends); "
+                    "where the run waits, from its start");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
+}
+
+}  // namespace trainyard::tools
