@@ -1,3 +1,5 @@
+// Small files: written durably, synced, and read whole.
+//
 // Files that are whole or not there, whatever is killed or loses its power meanwhile.
 #pragma once
 

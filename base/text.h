@@ -1,3 +1,6 @@
+// Text for people: escaped for a terminal, its width there, counts and lists in words, and words of a shell
+// command.
+//
 // Text of others (names, errors, what a program printed) as a terminal may have it: nothing in it moves the
 // cursor, changes colours, or turns the direction of writing; and how many columns it takes there.
 #pragma once

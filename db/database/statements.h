@@ -1,3 +1,6 @@
+// Statements of SQLite: values bound into them, rows read from them, and their errors as those of the
+// project.
+//
 // Values into prepared statements. Everything that comes from a file reaches SQL through here: bound, never
 // as text of a statement.
 #pragma once

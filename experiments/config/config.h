@@ -1,6 +1,6 @@
 // The experiment file as it stands, checked name by name and value by value, before anything is combined:
 // lists of alternatives, defaults, tables of models and strategies, rows to leave out and to add.
-// `sheet_*.cpp` read one section each; `expand` makes runs of it.
+// `config_sections.cpp` and `config_strategies.cpp` read one section each; `expand` makes runs of it.
 #pragma once
 
 #include <cstdint>

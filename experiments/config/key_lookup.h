@@ -1,3 +1,5 @@
+// Keys of an experiment file: looked up by name, and the forms in which a value may be written.
+//
 // Which names an experiment file may use where, and what a value of each must be: the keys of a run, the axes
 // `model` and `strategy`, and the hyper-parameters of the catalogue, looked up by name.
 #pragma once

@@ -1,3 +1,5 @@
+// From one point of the matrix to a complete run: settings, mesh and schedule, and whether they fit together.
+//
 // One point of the matrix, or one added row, to the complete run that it stands for.
 #pragma once
 

@@ -1,3 +1,5 @@
+// Records: their contract, the writer that appends them, and their times.
+//
 // The record contract: one JSON object a line, sealed with a CRC-32C. Runner and orchestrator append records
 // to the spools of an attempt, the orchestrator tails them, `db` ingests them.
 //

@@ -16,7 +16,7 @@ enum class KeyPlace { anywhere, strategy };  // strategy: only in [strategy.*] a
 struct Key {
   Parameter parameter;
   KeyPlace place = KeyPlace::anywhere;
-  std::string other_form = "";  // what is allowed beside the parameter's own values; see key_forms.h
+  std::string other_form = "";  // what is allowed beside the parameter's own values; see key_lookup.h
 };
 
 std::span<const Key> keys();

@@ -1,5 +1,5 @@
 // From texts to numbers: splits them, makes the vocabularies of the training part, and puts numbers for
-// tokens. The vocabularies are kept in the user's cache (`content_cache.h`) under the fingerprint of the data
+// tokens. The vocabularies are kept in the user's cache (`ContentCache`) under the fingerprint of the data
 // and what the choice says, so the second process to ask does not count words again.
 #pragma once
 

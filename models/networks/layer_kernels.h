@@ -1,3 +1,5 @@
+// Two operations with gradients of their own: the mean of rows of a matrix, and a transposed convolution.
+//
 // The mean of some rows of a matrix: what an embedding makes of a text.
 #pragma once
 

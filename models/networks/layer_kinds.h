@@ -17,24 +17,23 @@ auto on_first(Function function) {
   };
 }
 
-// dense_layers.cpp
 Layer flatten(const models::Layer& row, const Initialisation& start);
 Layer relu(const models::Layer& row, const Initialisation& start);
 Layer sigmoid(const models::Layer& row, const Initialisation& start);
 Layer linear(const models::Layer& row, const Initialisation& start);
 
-// image_layers.cpp
+// Layers for images.
 Layer conv2d(const models::Layer& row, const Initialisation& start);
 Layer conv_transpose2d(const models::Layer& row, const Initialisation& start);
 Layer max_pool2d(const models::Layer& row, const Initialisation& start);
 
-// batch_norm.cpp: local statistics unless the context sums over replicas
+// Local statistics, unless the context sums over replicas.
 Layer batch_norm2d(const models::Layer& row, const Initialisation& start);
 
-// dropout.cpp
+// see dropout.h
 Layer dropout(const models::Layer& row, const Initialisation& start);
 
-// text_layers.cpp
+// Layers for texts.
 // The mean over the words of each text, int64 [batch, length], of their rows of `weight`, without a look at
 // how many words there are: on the CPU leaving padding out first is faster, a GPU would have to wait for that
 // number.
@@ -43,7 +42,6 @@ Layer mean_embedding(const models::Layer& row, const Initialisation& start);
 Layer source_embedding(const models::Layer& row, const Initialisation& start);
 Layer target_embedding(const models::Layer& row, const Initialisation& start);
 
-// lstm.cpp
 Layer encoder_lstm(const models::Layer& row, const Initialisation& start);
 Layer decoder_lstm(const models::Layer& row, const Initialisation& start);
 

@@ -1,3 +1,6 @@
+// Files of a data set: one file read from front to back, a text file read whole, and the entries of a tar
+// archive.
+//
 // One file of a data set, plain or gzip, read once from front to back. All that is read can be hashed on the
 // way, so that reading and fingerprinting check and see the same bytes. Errors name file and byte; bytes
 // count in the unpacked content.

@@ -1,3 +1,5 @@
+// The user's own images, as pictures in folders or as NumPy arrays.
+//
 // The user's own images (data set "folder"), in one of two layouts.
 //
 // Pictures: a folder a class, PNG or JPEG in it; labels are the classes in the order of their names. Hidden

@@ -1,3 +1,5 @@
+// Readers of two image formats: IDX (MNIST, Fashion-MNIST) and the binary format of CIFAR-10.
+//
 // The IDX format of MNIST and Fashion-MNIST (yann.lecun.com/exdb/mnist): a file of images and one of labels a
 // part, numbers big endian, plain or gzip.
 #pragma once

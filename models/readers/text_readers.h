@@ -1,3 +1,5 @@
+// Readers of two text data sets: the Large Movie Review data set and Multi30k.
+//
 // The Large Movie Review data set.
 #pragma once
 

@@ -1,3 +1,5 @@
+// Samples as plain arrays, texts before they are tokens, and what a data set looks like.
+//
 // What a part of a data set is once it is read: plain arrays, one alternative a kind of data. No LibTorch:
 // `runner` turns them into tensors.
 #pragma once

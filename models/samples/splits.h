@@ -1,3 +1,5 @@
+// Which data a run reads, and how it becomes the training, validation and test part.
+//
 // Which sample belongs to which part: a pure function of count, fractions and seed. Contiguous runs of one
 // seeded permutation, so that each sample is in exactly one part and a smaller `train_samples` takes a
 // subset.

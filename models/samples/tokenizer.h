@@ -1,3 +1,5 @@
+// From a text to numbers: tokens, and the vocabulary that numbers them.
+//
 // Text as tokens. A run of letters, marks and digits is one token, in lower case; every other visible
 // character is a token of its own; white space and HTML's line break "<br />" only separate. What is a letter
 // and what its lower case says Unicode (utf8proc), so «Größe, Übung» is "größe" "," "übung".

@@ -1,4 +1,4 @@
-// Ranks that tasks on other hosts watch (`rank_task.h`): how each ended is read from the file that its task
+// Ranks that tasks on other hosts watch (`rank_agent.h`): how each ended is read from the file that its task
 // leaves. What the launcher knows of the job as a whole is asked of `Job`. Files may show up late.
 #pragma once
 

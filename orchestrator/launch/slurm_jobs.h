@@ -1,3 +1,5 @@
+// Jobs of Slurm: one job from submission to end, and the queue as the controller reports it.
+//
 // One job of Slurm's, from its submission to its end: a state machine that `step` drives. Its name is ours
 // and says whether it was submitted: a submission whose answer was lost is looked up before it is repeated.
 #pragma once

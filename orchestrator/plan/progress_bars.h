@@ -1,5 +1,7 @@
+// Progress on a terminal: bars as values, their drawing as text, and the time left.
+//
 // What the terminal shows, as values, and its drawing as text: pure functions, so that tests see every
-// character. Escape sequences are colours only; moving the cursor is the business of `status_terminal.cpp`.
+// character. Escape sequences are colours only; the status that draws on a terminal moves the cursor.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Files by which the orchestrator and the tasks on other hosts (`rank_task.h`) speak with each other. They
+// Files by which the orchestrator and the tasks on other hosts (`rank_agent.h`) speak with each other. They
 // lie in the attempt's folder, on a file system that all hosts share; each is written whole and renamed into
 // place.
 //   gang.json      what to start: commands and environments of the ranks. From the orchestrator.

@@ -1,3 +1,5 @@
+// After a killed orchestrator: attempts to close, processes to end, and jobs to reattach to.
+//
 // What a killed orchestrator left behind: attempts that are neither finished nor failed, records that were
 // written but not ingested, processes that outlived it.
 #pragma once
@@ -21,7 +23,7 @@ namespace trainyard::orchestrator {
 // interrupted. Removes checkpoints of runs that have finished. The yard must be locked. `tell` hears one line
 // for each. StorageError where the database cannot take it.
 //
-// An attempt that is `alive` all the same (see adoption.h) is left alone, and returned.
+// An attempt that is `alive` all the same (see `Adoption`) is left alone, and returned.
 struct LiveAttempt {
   std::string key;
   int attempt = 0;

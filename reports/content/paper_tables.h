@@ -1,3 +1,5 @@
+// Tables for papers: the verdicts, and each value in percent of its benchmark.
+//
 // The verdicts as neutral tables, for papers (LaTeX, Markdown) and for machines (CSV).
 #pragma once
 

@@ -1,3 +1,5 @@
+// Checks of finished runs: whether they learned, and whether they reached what the file expects.
+//
 // Training that did not train: it stays at chance (loss at the logarithm of the number of classes, accuracy
 // at one over it), is constant from epoch to epoch, or diverges. A verdict between two such arms says
 // nothing.

@@ -1,3 +1,5 @@
+// Power analysis: how many seeds a verdict needs, and what a plan of seeds can find.
+//
 // How many seeds a verdict would need: planning values that an INCONCLUSIVE cell prints. They take the
 // measured effect and spread for the true ones, so they are advice, never evidence.
 #pragma once

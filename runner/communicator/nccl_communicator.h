@@ -1,4 +1,4 @@
-// GPUs by NCCL, as LibTorch ships it: c10d's ProcessGroupNCCL as the groups of `device_groups.h`. Compiled
+// GPUs by NCCL, as LibTorch ships it: c10d's ProcessGroupNCCL as the groups of `process_groups.h`. Compiled
 // and linked where LibTorch is a CUDA build (`nccl_absent.cpp` stands in elsewhere).
 //
 // All-reduces run on a stream of their own, beside what the GPU computes meanwhile, and so do the messages of

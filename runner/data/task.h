@@ -1,3 +1,5 @@
+// Tasks: loss, metrics, the number of correct predictions, and BLEU.
+//
 // What a model is trained for, as a table: the loss of a batch as a sum, never a mean, and what counts as
 // correct.
 #pragma once

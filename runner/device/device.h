@@ -1,3 +1,5 @@
+// The device of a rank: its name, its facts, how it is assigned, and what to do if its memory is full.
+//
 // Where a rank computes: the CPU cores that it is pinned to, or a GPU. Launch files name devices "cpu:0-1"
 // and "cuda:1"; this turns such a name into LibTorch's device, or says why it cannot be one here. What only a
 // build with CUDA can do is asked of `runner/device/gpu.h`.

@@ -1,3 +1,5 @@
+// The process of a rank: allocator, cores and threads, signals, environment, and versions.
+//
 // How a rank settles as a process: its memory allocator, its cores and threads, the signals it takes, and
 // that it never outlives the program that started it.
 #pragma once

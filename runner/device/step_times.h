@@ -1,3 +1,5 @@
+// Times of training steps: the parts of an epoch, and marks in the work of a device.
+//
 // Where the seconds of an epoch's training went, on the main thread. What remains of the whole is `other`.
 #pragma once
 

@@ -1,3 +1,5 @@
+// Sharded gradients: how parameters are divided among replicas, and the reducer that sums the shards.
+//
 // The reducer of replicas that share memory: each sums the gradients of its own slices, and those only. A
 // gradient is written once for the others, without the part that this replica sums itself, and read once; an
 // all-reduce also writes the sums back to all.

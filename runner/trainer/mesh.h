@@ -1,3 +1,5 @@
+// The mesh of a run: where a rank stands, the strategy that makes the mesh, and a communicator per dimension.
+//
 // Where a rank stands: replicas × stages, rank = replica · stages + stage.
 #pragma once
 

@@ -1,3 +1,6 @@
+// The terminal: escaped output, the standard streams, signals that stop a sweep, and a screen that is
+// redrawn.
+//
 // What the verbs print: std::cout and std::cerr let no control character of a name, a log or a program's
 // error reach the terminal (`base/text.h`). Our own ways of drawing write to the descriptor.
 #pragma once
