@@ -20,8 +20,32 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
+
+// Version 1 of Boost.Process, which is headers only: version 2 needs an Asio executor for each process. Boost
+// 1.86 moved version 1 into a folder and a namespace of its own.
+#define BOOST_PROCESS_USE_STD_FS  // else it needs the library Boost.Filesystem
+#if __has_include(<boost/process/v1/child.hpp>)
+#include <boost/process/v1/child.hpp>
+#include <boost/process/v1/env.hpp>
+#include <boost/process/v1/environment.hpp>
+#include <boost/process/v1/error.hpp>
+#include <boost/process/v1/extend.hpp>
+#else
+#include <boost/process/child.hpp>
+#include <boost/process/env.hpp>
+#include <boost/process/environment.hpp>
+#include <boost/process/error.hpp>
+#include <boost/process/extend.hpp>
+#endif
 
 namespace trainyard::orchestrator {
+
+#if __has_include(<boost/process/v1/child.hpp>)
+namespace bp = boost::process::v1;
+#else
+namespace bp = boost::process;
+#endif
 
 namespace {
 
@@ -41,30 +65,18 @@ class FileDescriptor {
   int fd_;
 };
 
-// Everything the child touches, made before the fork: between fork and exec nothing may allocate.
-struct Prepared {
-  std::vector<std::string> environment;
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  cpu_set_t cores;
-  bool pinned = false;
-  std::string folder;
-  FileDescriptor input, log, error_in, error_out;
-  pid_t parent = ::getpid();
-};
+[[noreturn]] void cannot_start(const RankCommand& command, const std::string& step, int error) {
+  throw UserError("cannot start " + command.argv.front() + ": " + step + ": " +
+                  std::generic_category().message(error));
+}
 
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& added) {
-  std::map<std::string, std::string> all;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text(*entry);
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  for (const auto& [name, value] : added) all[name] = value;
-  std::vector<std::string> environment;
-  environment.reserve(all.size());
-  for (const auto& [name, value] : all) environment.push_back(std::string(name).append("=").append(value));
-  return environment;
+// A name without a slash is looked for in PATH, any other is a place from the folder it starts in.
+std::string program_of(const RankCommand& command) {
+  const std::string& name = command.argv.front();
+  if (name.find('/') != std::string::npos) return name;
+  const auto found = program_path(name, command.folder);
+  if (!found) cannot_start(command, "executing it", ENOENT);
+  return std::filesystem::absolute(*found).string();
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -75,15 +87,28 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-[[noreturn]] void cannot_start(const RankCommand& command, const std::string& step, int error) {
-  throw UserError("cannot start " + command.argv.front() + ": " + step + ": " +
-                  std::generic_category().message(error));
-}
+// Everything the child touches, made before the fork: between fork and exec nothing may allocate.
+struct Prepared {
+  std::string program;
+  bp::environment environment{bp::native_environment()};  // a copy of this process's own
+  std::vector<char*> argv;
+  std::vector<std::string> script;  // what runs the program where it is a script that names no interpreter
+  std::vector<char*> script_argv;
+  cpu_set_t cores;
+  bool pinned = false;
+  std::string folder;
+  FileDescriptor input, log;
+  pid_t parent = ::getpid();
+};
 
 void prepare(const RankCommand& command, Prepared& prepared) {
-  prepared.environment = merged_environment(command.environment);
+  prepared.program = program_of(command);
+  for (const auto& [name, value] : command.environment) prepared.environment[name] = value;
   prepared.argv = pointers(command.argv);
-  prepared.envp = pointers(prepared.environment);
+  prepared.script = command.argv;
+  prepared.script.front() = prepared.program;
+  prepared.script.insert(prepared.script.begin(), "/bin/sh");
+  prepared.script_argv = pointers(prepared.script);
   CPU_ZERO(&prepared.cores);
   for (const int core : command.cores) CPU_SET(core, &prepared.cores);
   prepared.pinned = !command.cores.empty();
@@ -91,20 +116,14 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   prepared.input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   prepared.log.reset(::open(command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (prepared.log.get() < 0) cannot_start(command, "log " + command.log.string(), errno);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot_start(command, "pipe", errno);
-  prepared.error_in.reset(ends[0]);
-  prepared.error_out.reset(ends[1]);
 }
 
-enum class Step : int { parent_gone, affinity, redirect, folder, execute };
-constexpr std::array<const char*, 5> step_names{"its parent is gone", "pinning it to its cores",
-                                                "redirecting its output", "entering its folder",
-                                                "executing it"};
-struct ChildError {
-  Step step;
-  int error;
-};
+// Boost brings one number from the child to its parent: the step that failed, times this, and errno.
+constexpr int errors_of_a_step = 1 << 16;
+enum class Step : int { execute, parent_gone, affinity, redirect, folder };
+constexpr std::array<const char*, 5> step_names{"executing it", "its parent is gone",
+                                                "pinning it to its cores", "redirecting its output",
+                                                "entering its folder"};
 
 void default_signals() {
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
@@ -113,8 +132,8 @@ void default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// In the child. Returns only when a step failed.
-Step become_rank(const Prepared& prepared) {
+// In the child, before the program takes its place. Returns the step that failed, with errno.
+std::optional<Step> become_rank(const Prepared& prepared) {
   ::setsid();  // a group of its own: the terminal's Ctrl-C reaches the orchestrator only
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.parent) return Step::parent_gone;  // it died before the line above
@@ -126,20 +145,45 @@ Step become_rank(const Prepared& prepared) {
     return Step::redirect;
   if (!prepared.folder.empty() && ::chdir(prepared.folder.c_str()) != 0) return Step::folder;
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  ::execvpe(prepared.argv.front(), prepared.argv.data(), prepared.envp.data());
-  return Step::execute;
+  return std::nullopt;
 }
 
-// What the child reported before it ended; nothing where exec closed the pipe.
-std::optional<ChildError> read_error(int fd) {
-  ChildError error{};
-  ssize_t size = 0;
-  do {
-    size = ::read(fd, &error, sizeof error);
-  } while (size < 0 && errno == EINTR);
-  if (size != static_cast<ssize_t>(sizeof error)) return std::nullopt;
-  return error;
-}
+// What Boost calls on the way. It does what Boost's own settings cannot: `start_dir` ignores a folder that is
+// not there, and a redirection neither appends nor closes its descriptor on exec.
+struct RankSetup : bp::extend::handler {
+  explicit RankSetup(const Prepared& made) : prepared(made) {}
+
+  // Boost's own argv would begin with the path, and it reads the first letter of an empty argument.
+  template <typename Executor>
+  void on_setup(Executor& executor) const {
+    executor.exe = prepared.program.c_str();
+    executor.cmd_line = prepared.argv.data();
+  }
+
+  template <typename Executor>
+  void on_exec_setup(Executor& executor) const {
+    const auto failed = become_rank(prepared);
+    if (!failed) return;
+    executor.set_error({static_cast<int>(*failed) * errors_of_a_step + errno, std::system_category()}, "");
+    ::_exit(127);  // else Boost would start the program all the same
+  }
+
+  // A script that names no interpreter is the shell's, as for execvp.
+  template <typename Executor>
+  void on_exec_error(Executor& executor, const std::error_code& error) const {
+    if (error.value() == ENOEXEC)
+      ::execve(prepared.script_argv.front(), prepared.script_argv.data(), executor.env);
+  }
+
+  // Boost reaps only a child that has ended already.
+  template <typename Executor>
+  void on_error(Executor& executor, const std::error_code& /*error*/) const {
+    while (executor.pid > 0 && ::waitpid(executor.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  const Prepared& prepared;
+};
 
 // The leader is reaped by the destructor only: until then its pid, which names the group, belongs to nobody
 // else.
@@ -188,18 +232,16 @@ class LocalProcess : public RankProcess {
 std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
   Prepared prepared;
   prepare(command, prepared);
-  const pid_t pid = ::fork();
-  if (pid < 0) cannot_start(command, "fork", errno);
-  if (pid == 0) {
-    const ChildError error{become_rank(prepared), errno};
-    [[maybe_unused]] const auto written = ::write(prepared.error_out.get(), &error, sizeof error);
-    ::_exit(127);
-  }
-  auto process = std::make_unique<LocalProcess>(pid);
-  prepared.error_out.reset();
-  if (const auto error = read_error(prepared.error_in.get()))
-    cannot_start(command, step_names.at(static_cast<std::size_t>(error->step)), error->error);
-  return process;
+  const RankSetup setup(prepared);
+  std::error_code error;
+  errno = 0;
+  bp::child child(prepared.environment, error, setup);
+  if (error)
+    cannot_start(command, step_names.at(static_cast<std::size_t>(error.value() / errors_of_a_step)),
+                 error.value() % errors_of_a_step);
+  if (!child.valid()) cannot_start(command, "pipe", errno);  // the one failure that Boost does not report
+  child.detach();  // LocalProcess waits for it: Boost would reap the leader, and free its pid, too early
+  return std::make_unique<LocalProcess>(child.id());
 }
 
 std::string to_text(const ExitStatus& status) {

@@ -1,4 +1,4 @@
-// A process of this host, by fork and exec: a rank, a store, or the client of a cluster. In its own session
+// A process of this host, by Boost.Process: a rank, a store, or the client of a cluster. In its own session
 // and process group, its output in a file, and dead as soon as this process is.
 #pragma once
 
