@@ -15,6 +15,7 @@ cmake_path(GET SQLite3_LIBRARY PARENT_PATH sqlite3_folder)
 link_directories("${sqlite3_folder}")  # SQLiteCpp names it as -lsqlite3
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 if(TRAINYARD_PICTURES)
   find_package(PkgConfig REQUIRED)

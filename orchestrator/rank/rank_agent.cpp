@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "base/log.h"
 #include "orchestrator/rank/leftovers.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/rank/rendezvous.h"
@@ -57,6 +58,11 @@ class Task {
     RankExit exit{{}, 0, host_name()};
     {
       const auto process = start_process(command);
+      log::info("rank starts", {{"rank", place_.rank},
+                                {"of", place_.world_size},
+                                {"host", host_name()},
+                                {"store", store->host + ":" + store->port},
+                                {"log", command.log}});
       exit.status = watch(*process);
       // who ends a whole job may reach the rank a moment before its task, which then must not call it the
       // rank's death
@@ -102,6 +108,11 @@ class Task {
 
   int end(const RankExit& exit) {
     write_rank_exit(folder_, place_.rank, exit);
+    log::write(exit.status.clean() ? log::Level::info : log::Level::warning, "rank ended",
+               {{"rank", place_.rank},
+                {"code", exit.status.code},
+                {"signal", exit.status.signal},
+                {"told", exit.told}});
     if (store_ && exit.status.clean()) wait_for_peers();
     if (exit.status.signal != 0) return 128 + exit.status.signal;
     return exit.status.code < 0 ? 143 : exit.status.code;
@@ -124,6 +135,17 @@ class Task {
   std::optional<StoreProcess> store_;
 };
 
+// Of the level that the ranks get: the task itself may have started without the variable.
+void open_log(const GangCommand& gang) {
+  if (gang.ranks.empty()) return;
+  const auto given = gang.ranks.front().environment.find(log::level_variable);
+  if (given == gang.ranks.front().environment.end()) return;
+  const auto level = log::level_named(given->second);
+  if (!level) return;
+  log::pass_on(*level);  // to the store
+  log::to_standard_error(*level);
+}
+
 // A job that the cluster starts again would write into the records of its first start.
 std::string reason_to_refuse(const fs::path& folder, int rank) {
   const char* restarts = std::getenv("SLURM_RESTART_COUNT");
@@ -140,6 +162,7 @@ int run_rank_task(const fs::path& attempt_folder) {
   const Subreaper subreaper;
   auto gang = read_gang_file(attempt_folder);
   if (!gang) throw UserError("there is no gang.json to read in " + attempt_folder.string());
+  open_log(gang->command);
   const TaskPlace place = task_place(gang->launcher);
   if (const std::string why = reason_to_refuse(attempt_folder, place.rank); !why.empty()) {
     std::cerr << "trainyard-rank: rank " << place.rank << " does not start: " << why << std::endl;

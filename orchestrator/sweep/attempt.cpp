@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "orchestrator/rank/leftovers.h"
 
 namespace trainyard::orchestrator {
@@ -67,8 +68,16 @@ void Attempt::start() {
     launch_ranks();
   } catch (const UserError& error) {
     launch_error_ = error.what();
+    log::error("not launched", logged({{"cause", launch_error_}}));
     ended_.clear();
   }
+}
+
+log::Fields Attempt::logged(log::Fields more) const {
+  log::Fields fields{
+      {"run", place_.key}, {"attempt", place_.attempt}, {"label", experiments::label(planned_.run)}};
+  fields.insert(fields.end(), more.begin(), more.end());
+  return fields;
 }
 
 double Attempt::seconds() const {
@@ -130,6 +139,9 @@ void Attempt::note_exit(std::size_t rank, const ExitStatus& status) {
   nlohmann::ordered_json body{{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}};
   if (!adopted_) body["seconds"] = seconds();
   record("exited", body);
+  log::write(
+      status.clean() ? log::Level::info : log::Level::warning, "rank ended",
+      logged({{"rank", rank}, {"code", status.code}, {"signal", status.signal}, {"seconds", seconds()}}));
 }
 
 void Attempt::note_death(int rank, const ExitStatus& status) {
@@ -144,6 +156,7 @@ void Attempt::end_ranks(const std::string& why, double after_seconds) {
   terminate_at_ = Clock::now() + duration(after_seconds);
   kill_at_ = *terminate_at_ + duration(workplace_.options.grace_seconds);
   ending_why_ = why;
+  log::warning("ranks are told to end", logged({{"why", why}, {"after_seconds", after_seconds}}));
 }
 
 // Records and progress, at most as often as a person can see.
@@ -167,6 +180,7 @@ void Attempt::note_job() {
   if (job.empty() || job == job_) return;
   job_ = job;
   record("submitted", {{"job", job}});
+  log::info("submitted", logged({{"job", job}}));
 }
 
 void Attempt::look_for_life() {
@@ -182,8 +196,10 @@ void Attempt::look_for_life() {
 }
 
 void Attempt::tell_messages() {
-  for (const auto& text : collector_.take_messages())
+  for (const auto& text : collector_.take_messages()) {
     workplace_.status.message(experiments::label(planned_.run) + ": " + text);
+    log::warning("message", logged({{"text", text}}));
+  }
 }
 
 void Attempt::stop(int level) {
@@ -214,6 +230,7 @@ void Attempt::enforce() {
 void Attempt::signal_all(int number, const std::string& why) {
   gang_->signal(number);
   record("signalled", {{"signal", number}, {"why", why}});
+  log::info("signalled", logged({{"signal", number}, {"why", why}}));
 }
 
 bool Attempt::all_ended() const {

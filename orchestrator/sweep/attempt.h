@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "db/ingest/attempt_fault.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
@@ -85,6 +86,7 @@ class Attempt {
   void tell_where_it_begins();
   void end_at_once();
   void launch_ranks();
+  void log_launch(const char* event, const nlohmann::ordered_json& marks) const;
   void adopt_ranks();
   bool foreign() const;  // its ranks are a program of the user's
   std::vector<int> leased_cores() const;
@@ -98,6 +100,8 @@ class Attempt {
   void look_for_life();
   void note_job();
   void tell_messages();
+  // What the log says of every event of it.
+  log::Fields logged(log::Fields more = {}) const;
   void end_ranks(const std::string& why, double after_seconds);
   void enforce();
   void signal_all(int number, const std::string& why);
@@ -114,7 +118,7 @@ class Attempt {
   void interrupt(const std::string& why);
   std::string first_error(const Death& death) const;
   const Death& cause() const;
-  std::filesystem::path log(int rank) const;
+  std::filesystem::path rank_log(int rank) const;
   double seconds() const;
 
   const PlannedRun& planned_;

@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/log.h"
 #include "orchestrator/rank/leftovers.h"
 #include "orchestrator/sweep/attempt.h"
 
@@ -39,9 +40,11 @@ std::string place_of_record(const std::filesystem::path& file, const db::Attempt
 void Attempt::finish(const GangEnd& end) {
   note_job();
   gang_.reset();
-  if (const int left = end_children_with(token_); left > 0)
+  if (const int left = end_children_with(token_); left > 0) {
     workplace_.status.message(experiments::label(planned_.run) + ": ended " + std::to_string(left) +
                               (left == 1 ? " process" : " processes") + " that its ranks had left behind");
+    log::warning("processes left behind were ended", logged({{"processes", left}}));
+  }
   collector_.collect();
   record_other_use();
   outcome_.taken_away = end.kind == GangEnd::Kind::taken_away && !collector_.finished() && !stopped_;
@@ -96,6 +99,7 @@ void Attempt::record_other_use() {
   const std::string problem = use ? use_problem(*use, limit) : "";
   if (!problem.empty()) body["why"] = problem;
   record("processor_use", body);
+  if (!problem.empty()) log::warning("times do not count", logged({{"why", problem}}));
   if (!problem.empty() && collector_.finished() && !planned_.devices_shared)
     workplace_.status.message(experiments::label(planned_.run) + ": its times do not count: " + problem);
 }
@@ -113,6 +117,7 @@ void Attempt::run_out_of_time(const std::string& why) {
 
 void Attempt::succeed() {
   outcome_.kind = RunOutcome::Kind::finished;
+  log::info("finished", logged({{"seconds", seconds()}}));
   remove_checkpoints(workplace_.yard, planned_.key);
 }
 
@@ -123,12 +128,16 @@ void Attempt::fail(std::optional<int> rank, const std::string& error) {
   if (rank) body["of_rank"] = *rank;
   body["error"] = error;
   if (rank) {
-    outcome_.log = log(*rank).string();
+    outcome_.log = rank_log(*rank).string();
     body["log"] = experiments::rank_log_name(*rank);
     for (const Death& death : deaths_)
       if (death.rank != *rank)
         body["consequences"].push_back({{"of_rank", death.rank}, {"error", first_error(death)}});
   }
+  log::Fields said{{"seconds", seconds()}, {"cause", error}};
+  if (rank) said.insert(said.begin(), {"rank", *rank});
+  if (rank) said.emplace_back("log", outcome_.log);
+  log::error("failed", logged(said));
   record("cause", body);
   records_->sync();
 }
@@ -153,6 +162,7 @@ void Attempt::fail_by(const Death& death) {
 void Attempt::interrupt(const std::string& why) {
   outcome_.kind = RunOutcome::Kind::interrupted;
   outcome_.first_error = why;
+  log::warning("interrupted", logged({{"seconds", seconds()}, {"why", why}}));
   record("cause", {{"outcome", "interrupted"}, {"error", why}});
   records_->sync();
 }
@@ -160,7 +170,7 @@ void Attempt::interrupt(const std::string& why) {
 std::string Attempt::first_error(const Death& death) const {
   if (const auto said = collector_.error(death.rank)) return *said;
   const std::string by_signal = death.status.signal != 0 ? " (" + to_text(death.status) + ")" : "";
-  if (const auto line = last_error_line(log(death.rank))) return *line + by_signal;
+  if (const auto line = last_error_line(rank_log(death.rank))) return *line + by_signal;
   const std::string rank = "rank " + std::to_string(death.rank);
   if (death.status.clean()) {
     const auto left_out = collector_.left_out(death.rank);
@@ -169,7 +179,7 @@ std::string Attempt::first_error(const Death& death) const {
                ? rank + " said that it has finished, but that record does not count" + records
                : rank + " ended without saying that it has finished" + records;
   }
-  const auto line = death.status.signal == 0 ? last_line(log(death.rank)) : std::nullopt;
+  const auto line = death.status.signal == 0 ? last_line(rank_log(death.rank)) : std::nullopt;
   return line ? *line + " (" + to_text(death.status) + ")" : rank + ": " + to_text(death.status);
 }
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "db/queries/queries.h"
 #include "orchestrator/rank/leftovers.h"
 #include "orchestrator/sweep/attempt.h"
@@ -41,7 +43,11 @@ void Attempt::tell_where_it_begins() {
   for (const std::string& problem : begins_.problems) {
     record("message", {{"level", "warning"}, {"text", problem}});
     workplace_.status.message(run + problem);
+    log::warning("checkpoint passed over", logged({{"why", problem}}));
   }
+  if (begins_.at)
+    log::info("goes on",
+              logged({{"after_epoch", begins_.at->after_epoch}, {"of_attempt", begins_.at->attempt}}));
   if (begins_.at)
     workplace_.status.message(run + "goes on after epoch " + std::to_string(begins_.at->after_epoch) +
                               " of attempt " + std::to_string(begins_.at->attempt));
@@ -90,7 +96,28 @@ void Attempt::launch_ranks() {
   for (int rank = 0; rank < place_.world_size; ++rank) command.ranks.push_back(rank_command(rank));
   gang_ = workplace_.launcher.launch(command);
   ended_.resize(command.ranks.size());
-  record("launched", gang_->marks());
+  const auto marks = gang_->marks();
+  record("launched", marks);
+  log_launch("launched", marks);
+}
+
+// "4711, 4712": the processes of a launch on this host.
+static std::string pids_text(const nlohmann::ordered_json& marks) {
+  const auto pids = marks.find("pids");
+  if (pids == marks.end()) return "";
+  return joined(
+      *pids, [](const auto& pid) { return pid.dump(); }, ",");
+}
+
+void Attempt::log_launch(const char* event, const nlohmann::ordered_json& marks) const {
+  log::info(event, logged({{"ranks", place_.world_size},
+                           {"devices", joined(devices_, &Device::name, ",")},
+                           {"cores", joined(
+                                         leased_cores(), [](int core) { return std::to_string(core); }, ",")},
+                           {"threads", planned_.circumstances.threads_per_rank},
+                           {"pids", pids_text(marks)},
+                           {"retries_left", retries_left_},
+                           {"folder", place_.directory}}));
 }
 
 AttemptPlace Attempt::old_place(const Yard& yard, const PlannedRun& planned, int attempt) {
@@ -112,6 +139,7 @@ void Attempt::adopt_ranks() {
   gang_ = workplace_.launcher.adopt(place_.directory);
   ended_.resize(static_cast<std::size_t>(place_.world_size));
   record("adopted", gang_->marks());
+  log_launch("adopted", gang_->marks());
 }
 
 bool Attempt::foreign() const {
@@ -135,9 +163,10 @@ RankCommand Attempt::rank_command(int rank) const {
                         : std::vector<std::string>{workplace_.programs.runner.string()},
       .environment = {{"OMP_NUM_THREADS", std::to_string(planned_.circumstances.threads_per_rank)},
                       {"TRAINYARD_RUN", run_file_.string()},
+                      {log::level_variable, std::string(to_text(log::level_from_environment()))},
                       {token_variable, token_}},
       .cores = devices_.at(static_cast<std::size_t>(rank)).cores,
-      .log = log(rank),
+      .log = rank_log(rank),
       .folder = planned_.run.strategy.folder};
   command.environment.insert(planned_.run.strategy.environment.begin(),
                              planned_.run.strategy.environment.end());
@@ -146,7 +175,7 @@ RankCommand Attempt::rank_command(int rank) const {
   return command;
 }
 
-fs::path Attempt::log(int rank) const {
+fs::path Attempt::rank_log(int rank) const {
   return place_.directory / experiments::rank_log_name(rank);
 }
 

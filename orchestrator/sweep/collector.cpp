@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
 
@@ -183,6 +184,12 @@ bool looks_like_an_error(const std::string& line) {
 
 }  // namespace
 
+// What trainyard's own ranks log while all is well explains no failure.
+static bool is_quiet(const std::string& line) {
+  const auto level = log::level_of_line(line);
+  return level && *level < log::Level::warning;
+}
+
 // The last line of `log` that is wanted.
 template <typename Wanted>
 static std::optional<std::string> last_of(const std::filesystem::path& log, Wanted&& wanted) {
@@ -191,7 +198,7 @@ static std::optional<std::string> last_of(const std::filesystem::path& log, Want
   stream.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(stream.tellg()) - tail_bytes));
   std::optional<std::string> last;
   for (std::string line; std::getline(stream, line);)
-    if (wanted(line)) last = trimmed(line);
+    if (!is_quiet(line) && wanted(line)) last = trimmed(line);
   return last;
 }
 

@@ -10,6 +10,8 @@
 
 #include <poll.h>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "orchestrator/plan/plan.h"
 #include "orchestrator/rank/leftovers.h"
@@ -93,6 +95,7 @@ class Sweep {
 
   // Ranks are ended at once: on a disk that takes nothing they can record nothing.
   void stopped_by(const std::string& what) {
+    log::error("the disk ends the sweep", {{"cause", what}});
     active_.clear();
     result_.stopped_by = what;
   }
@@ -100,6 +103,8 @@ class Sweep {
   void tell_stopping(int level) {
     if (active_.empty() || level <= told_level_) return;
     told_level_ = level;
+    log::warning("the sweep is told to stop",
+                 {{"why", failed_fast_ ? "a run has failed" : "a signal"}, {"level", level}});
     workplace_.status.message(failed_fast_ ? "a run has failed: what runs is being ended"
                               : level == 1 ? "stopping: what runs is being ended; once more ends it at once"
                                            : "stopping at once");
@@ -114,6 +119,10 @@ class Sweep {
       const Waiting next = *found;
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
+      log::debug("leased", {{"run", planned.key},
+                            {"places", granted->devices.size()},
+                            {"failed_tries", next.failed_tries},
+                            {"waiting", waiting_.size()}});
       active_.push_back({next, std::make_unique<Attempt>(
                                    planned, devices_of(planned, granted->devices), exclusive_host_,
                                    workplace_, options().max_retries - next.failed_tries, next.adopts)});
@@ -176,10 +185,24 @@ class Sweep {
     if (outcome.kind == RunOutcome::Kind::failed && !outcome.taken_away)
       outcome.retry_seconds = retried(ended.waited);
     workplace_.status.run_ended(planned, outcome);
+    if (outcome.retry_seconds) log_retry(planned, ended.waited, outcome);
     if (outcome.kind != RunOutcome::Kind::failed || outcome.retry_seconds) return;
     result_.failures.push_back(
         {planned.key, experiments::label(planned.run), outcome.first_error, outcome.log});
     give_up_where_too_many_failed();
+  }
+
+  void log_retry(const PlannedRun& planned, const Waiting& ended, const RunOutcome& outcome) const {
+    log::Fields fields{{"run", planned.key},
+                       {"label", experiments::label(planned.run)},
+                       {"after_seconds", *outcome.retry_seconds},
+                       {"why", outcome.taken_away ? "it was taken away: " + outcome.first_error
+                                                  : "it failed, and --max-retries allows another try"}};
+    if (!outcome.taken_away) {
+      fields.emplace_back("retry", ended.failed_tries + 1);
+      fields.emplace_back("of", options().max_retries);
+    }
+    log::info("tried again", fields);
   }
 
   // No fault of the run: it costs none of its retries. What is taken away again and again has failed.
@@ -214,6 +237,9 @@ class Sweep {
     const bool too_many = options().max_failures > 0 && failures >= options().max_failures;
     if (options().fail_fast) failed_fast_ = true;
     if (!too_many && !failed_fast_) return;
+    log::warning("given up", {{"runs", waiting_.size()},
+                              {"failures", failures},
+                              {"why", failed_fast_ ? "--fail-fast" : "--max-failures"}});
     result_.not_started += static_cast<int>(waiting_.size());
     waiting_.clear();
   }
@@ -234,6 +260,53 @@ class Sweep {
 
 }  // namespace
 
+namespace {
+
+const char* why_skipped(PlanState state) {
+  switch (state) {
+    case PlanState::finished:
+      return "it has finished before";
+    case PlanState::done_elsewhere:
+      return "it has finished under other circumstances, and --reuse takes that";
+    case PlanState::left_out:
+      return "it was not asked for";
+    case PlanState::to_run:
+      break;
+  }
+  return "";
+}
+
+void log_plan(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
+              const SweepOptions& options) {
+  log::info("sweep begins", {{"experiment", experiment.name},
+                             {"yard", yard.root()},
+                             {"launcher", experiment.machine.launcher},
+                             {"runs", plan.runs.size()},
+                             {"to_run", plan.to_run()},
+                             {"devices", joined(plan.devices, &Device::name, ",")},
+                             {"max_retries", options.max_retries}});
+  for (const PlannedRun& run : plan.runs) {
+    const log::Fields fields{{"run", run.key}, {"label", experiments::label(run.run)}};
+    const auto with_why = [&](const std::string& why) {
+      log::Fields all = fields;
+      all.emplace_back("why", why);
+      return all;
+    };
+    if (!plan.waits(run)) log::info("skipped", with_why(why_skipped(run.state)));
+    if (!run.times_problem.empty()) log::info("times do not count", with_why(run.times_problem));
+  }
+}
+
+void log_result(const SweepResult& result) {
+  log::info("sweep ends", {{"finished", result.finished},
+                           {"skipped", result.skipped},
+                           {"failed", result.failures.size()},
+                           {"not_started", result.not_started},
+                           {"interrupted", result.interrupted ? "yes" : "no"}});
+}
+
+}  // namespace
+
 SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options) {
@@ -241,9 +314,11 @@ SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, cons
   choose_probes(plan, database);
   db::Ingest ingest(database);
   const Workplace workplace{yard, experiment.name, database, ingest, programs, launcher, status, options};
+  log_plan(experiment, plan, yard, options);
   status.sweep_started(plan);
   SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
   status.sweep_ended();
+  log_result(result);
   return result;
 }
 

@@ -67,7 +67,8 @@ void require_plain(const fs::path& file) {
 }
 
 void refuse_links(const Yard& yard) {
-  for (const char* name : {"results.db", "results.db-wal", "results.db-shm", "journal.jsonl", "yard.lock"})
+  for (const char* name :
+       {"results.db", "results.db-wal", "results.db-shm", "journal.jsonl", "trainyard.log", "yard.lock"})
     require_plain(yard.root() / name);
 }
 

@@ -1,5 +1,6 @@
 // The yard: the folder that holds everything trainyard writes. `results.db`, `journal.jsonl`,
-// `reports/<experiment>/`, `runs/<key>/attempt-<n>/`. One writer at a time, by a lock on the yard.
+// `trainyard.log`, `reports/<experiment>/`, `runs/<key>/attempt-<n>/`. One writer at a time, by a lock on the
+// yard.
 //
 // Nothing is written or removed outside it: but for `runs`, which may be a link to a spool, links in it are
 // refused or left alone, and names that the database or the journal give lead nowhere else.
@@ -17,6 +18,7 @@ class Yard {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path database() const { return root_ / "results.db"; }
   std::filesystem::path journal() const { return root_ / "journal.jsonl"; }
+  std::filesystem::path log() const { return root_ / "trainyard.log"; }  // of who holds the lock: base/log.h
   // UserError where it, or the folder of all reports, is a link.
   std::filesystem::path report(const std::string& experiment) const;
   // `runs/`, or the folder on a shared file system that it is a link to.

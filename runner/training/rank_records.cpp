@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/host_name.h"
+#include "base/log.h"
 #include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
@@ -41,6 +42,19 @@ Json to_json(const GpuSettings& gpu) {
 std::string device_name(const experiments::Launch& launch, int rank) {
   const auto index = static_cast<std::size_t>(rank);
   return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list(affinity());
+}
+
+// Means of a whole pass over the data, as people read them.
+void add_means(log::Fields& fields, const MetricSums& sums, const std::string& phase) {
+  if (sums.weight() == 0) return;
+  const auto weight = static_cast<double>(sums.weight());
+  fields.emplace_back(phase + "_loss", sums.loss() / weight);
+  if (const auto correct = sums.correct())
+    fields.emplace_back(phase + "_accuracy", static_cast<double>(*correct) / weight);
+  for (const MetricSums::Named& named : sums.further())
+    if (named.weight > 0)
+      fields.emplace_back(phase + "_" + named.name,
+                          static_cast<double>(named.sum) / static_cast<double>(named.weight));
 }
 
 }  // namespace
@@ -123,14 +137,25 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
   body["metrics"] = std::move(metrics);
   writer_.append("epoch", body);
   writer_.sync();
+  log::Fields fields{{"epoch", outcome.epoch},
+                     {"of", epochs_},
+                     {"train_seconds", outcome.train_seconds},
+                     {"validation_seconds", outcome.validation_seconds}};
+  if (has_metrics_) add_means(fields, outcome.train, "train");
+  if (has_metrics_) add_means(fields, outcome.validation, "validation");
+  log::info("epoch", fields);
 }
 
 void RankRecords::checkpoint(std::int64_t epoch, double seconds) {
   writer_.append("checkpoint", {{"epoch", epoch}, {"seconds", seconds}});
+  log::debug("checkpoint", {{"epoch", epoch}, {"seconds", seconds}});
 }
 
 void RankRecords::test(double seconds, const MetricSums& sums) {
   writer_.append("test", {{"seconds", seconds}, {"metrics", metrics_of(sums, "test")}});
+  log::Fields fields{{"seconds", seconds}};
+  if (has_metrics_) add_means(fields, sums, "test");
+  log::info("test", fields);
 }
 
 Json RankRecords::metrics_of(const MetricSums& sums, const std::string& phase) const {
@@ -139,6 +164,7 @@ Json RankRecords::metrics_of(const MetricSums& sums, const std::string& phase) c
 
 void RankRecords::message(const std::string& level, const std::string& text) {
   writer_.append("message", {{"level", level}, {"text", text}});
+  log::write(log::level_named(level).value_or(log::Level::info), "message", {{"text", text}});
 }
 
 void RankRecords::replayed_steps(const std::string& why_not) {
@@ -149,6 +175,7 @@ void RankRecords::replayed_steps(const std::string& why_not) {
 
 void RankRecords::finished() {
   end("finished", "");
+  log::info("finished", {{"setup_seconds", setup_seconds_}, {"total_seconds", seconds_since_start()}});
   progress(experiments::Phase::done, epochs_, 0, 0, {}, true);
 }
 

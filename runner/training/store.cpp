@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
@@ -19,8 +20,10 @@ void serve_store(std::ostream& out) {
   options.isServer = true;
   options.waitWorkers = false;
   const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  log::info("store serves", {{"address", "127.0.0.1"}, {"port", store->getPort()}, {"parent", parent}});
   out << "127.0.0.1 " << store->getPort() << std::endl;
   while (getppid() == parent) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  log::info("store ends", {{"why", "its parent has ended"}});
 }
 
 }  // namespace trainyard::runner

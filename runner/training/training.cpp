@@ -6,6 +6,8 @@
 #include <ATen/Parallel.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "runner/data/sampler.h"
 #include "runner/device/device.h"
 #include "runner/device/device_use.h"
@@ -128,6 +130,20 @@ class Passes {
   SumsOnTheirWay seen_;
 };
 
+// "1x28x28, 10 classes", "vocabulary 10000, 2 classes".
+std::string text_of(const models::InputShape& input) {
+  std::vector<std::string> parts;
+  const models::ImageShape& image = input.image;
+  if (image.pixels() > 0)
+    parts.push_back(std::to_string(image.channels) + "x" + std::to_string(image.height) + "x" +
+                    std::to_string(image.width));
+  if (input.vocabulary > 0) parts.push_back("vocabulary " + std::to_string(input.vocabulary));
+  if (input.target_vocabulary > 0)
+    parts.push_back("target vocabulary " + std::to_string(input.target_vocabulary));
+  if (input.classes > 0) parts.push_back(std::to_string(input.classes) + " classes");
+  return joined(parts);
+}
+
 std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connections& ranks) {
   if (!ranks.device.is_cuda()) return std::nullopt;
   return GpuSettings{gpu_facts(ranks.device.index()).name, trainer.network().channels_last,
@@ -184,6 +200,26 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
                 {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights,
                 gpu_settings(trainer, ranks));
+  log::info("starts", {{"run", launch.key},
+                       {"attempt", launch.attempt},
+                       {"model", run.model},
+                       {"strategy", run.strategy.kind},
+                       {"device", ranks.device.str()},
+                       {"cores", cpu_list(affinity())},
+                       {"transport", ranks.transport()},
+                       {"threads", threads},
+                       {"replicas", mesh.replicas},
+                       {"stages", mesh.stages},
+                       {"replica", ranks.position.replica},
+                       {"stage", ranks.position.stage},
+                       {"parameters", trainer.network().parameter_count()},
+                       {"data", run.data.source},
+                       {"sample", text_of(input)},
+                       {"train", data.train->size()},
+                       {"validation", data.validation->size()},
+                       {"test", data.test->size()},
+                       {"batch", run.global_batch},
+                       {"epochs", run.epochs}});
 
   if (launch.probe) {
     records.progress(Phase::probe, 0, 0, probed_steps, {}, true);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "runner/communicator/nccl_communicator.h"
 #include "runner/device/device.h"
@@ -32,6 +33,7 @@ again by hand. --version --json also lists the GPUs that it sees. It reads
   MASTER_ADDR, MASTER_PORT           the store where ranks meet, as trainyard-store prints it
   TORCHELASTIC_USE_AGENT_STORE=True  that store is already served; else rank 0 opens it
   TORCHELASTIC_RUN_ID                prefix of this launch in the store
+  TRAINYARD_LOG                      level of its log on stderr: trace, debug, info, warning, error, off
 Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by SIGTERM.
 )";
 
@@ -69,6 +71,7 @@ void check_records(const experiments::Launch& launch, const std::filesystem::pat
   runner::report_at_terminate();
   std::optional<runner::RankRecords> records;
   try {
+    log::to_standard_error(log::level_from_environment());
     const runner::Environment environment = runner::read_environment();
     experiments::Launch launch = experiments::read_launch(environment.run_file);
     if (records_folder) {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "runner/device/rank_process.h"
 #include "runner/training/store.h"
@@ -16,6 +17,7 @@ int main(int argc, char**) {
   }
   trainyard::runner::die_with_parent();
   try {
+    trainyard::log::to_standard_error(trainyard::log::level_from_environment());
     trainyard::runner::serve_store(std::cout);
   } catch (const std::exception& error) {
     std::cerr << "error: " << trainyard::first_line(error.what()) << std::endl;

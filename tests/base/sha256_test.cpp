@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+using trainyard::Sha256;
 using trainyard::sha256_hex;
 
 TEST_CASE("the published examples of FIPS 180 hash as published") {

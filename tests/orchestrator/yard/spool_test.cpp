@@ -73,9 +73,23 @@ TEST_CASE("a log without an error has no error line") {
   CHECK_FALSE(last_error_line(folder.path / "log"));
 }
 
+TEST_CASE("what a rank of trainyard logs while all is well is no cause of its end") {
+  const TemporaryFolder folder;
+  const auto log = folder.path / "rank-0.log";
+  append(log, "2026-11-23T02:12:55.123Z info 4711 epoch error=0.5\n");
+  CHECK_FALSE(last_error_line(log));
+  CHECK_FALSE(last_line(log));
+  append(log,
+         "2026-11-23T02:12:55.123Z warning 4711 message text=\"cannot pin\"\n2026-11-23T02:12:56.123Z info "
+         "4711 epoch\n");
+  CHECK(last_error_line(log) == "2026-11-23T02:12:55.123Z warning 4711 message text=\"cannot pin\"");
+}
+
 TEST_CASE("the store's address is a whole line of host and port") {
   CHECK_FALSE(parse_store_address("127.0.0.1 29"));
   CHECK(parse_store_address("127.0.0.1 29500\n")->port == "29500");
+  CHECK(parse_store_address("2026-11-23T02:12:55.123Z info 4711 store serves port=1\n127.0.0.1 29500\n")
+            ->port == "29500");
   CHECK(parse_store_address("a warning first\n127.0.0.1 29500\n")->host == "127.0.0.1");
   CHECK_FALSE(parse_store_address("two words\n"));
 }

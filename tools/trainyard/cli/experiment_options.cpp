@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
@@ -279,6 +280,7 @@ std::optional<orchestrator::HostLock> host_in_turn(const Asked& asked, const orc
         std::cout << "waiting: this host is measured by " << holder
                   << "; two sweeps at once would falsify each other's times (--no-wait refuses instead)\n"
                   << std::flush;
+        log::info("waits for this host", {{"holder", holder}});
       });
 }
 
@@ -326,6 +328,15 @@ CLI::Validator backoff_range() {
   return {problem, "in [0 - 3600]"};
 }
 
+// The words of `log::Level`, and nothing else.
+CLI::Validator level_word() {
+  const auto problem = [](const std::string& text) {
+    return log::level_named(text) ? std::string()
+                                  : "must be one of " + log::level_words() + ", is \"" + text + "\"";
+  };
+  return {problem, ""};
+}
+
 // False where a finished run is not as the file expects.
 bool as_expected(const db::Database& database, const experiments::Experiment& experiment) {
   if (experiment.expect.empty()) return true;
@@ -362,13 +373,28 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
       ->capture_default_str();
   command.add_flag("--no-wait", choices.no_wait,
                    "if another sweep is measuring times on this host, refuse instead of waiting for it");
+  auto* level =
+      command
+          .add_option_function<std::string>(
+              "--log-level",
+              [&choices](const std::string& word) { choices.log_level = log::level_named(word); },
+              "what trainyard.log in the yard and the logs of the ranks say: " + log::level_words() +
+                  " (default: $TRAINYARD_LOG, else info)")
+          ->check(level_word())
+          ->type_name("LEVEL");
+  command.add_flag("--verbose", choices.verbose, "the same as --log-level debug")->excludes(level);
   command.add_flag("--no-report", choices.no_report, "leave the report to `trainyard report`");
 }
 
-int run_experiment(Asked asked, const SweepChoices& choices) {
-  auto yard = orchestrator::yard_from(asked.yard);
-  const auto machine = ready(asked.experiment, yard, asked.data);
-  const orchestrator::YardLock lock(yard, asked.command);
+namespace {
+
+log::Level log_level_of(const SweepChoices& choices) {
+  if (choices.verbose) return log::Level::debug;
+  return choices.log_level ? *choices.log_level : log::level_from_environment();
+}
+
+// All of a sweep but what happens where it does not come to its end.
+int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard, const Machine& machine) {
   auto database = db::open_yard_for_writing(yard.root());
   const fs::path folder = fs::absolute(asked.experiment.file).parent_path();
   const std::string& spool = asked.experiment.machine.spool;
@@ -381,7 +407,11 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   enter_in_journal(asked, yard, database);
   orchestrator::Adoption adoption(asked.experiment.machine.launcher);
   const auto alive = orchestrator::recover(
-      yard, database, [](const std::string& text) { std::cout << text << '\n'; },
+      yard, database,
+      [](const std::string& text) {
+        std::cout << text << '\n';
+        log::warning("recovered", {{"text", text}});
+      },
       [&](const fs::path& attempt) { return adoption.alive(attempt); });
   auto plan = plan_of(asked, machine, choices, database);
   orchestrator::adopt(plan, alive);
@@ -406,6 +436,26 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   const bool reached = !anything || as_expected(database, asked.experiment);
   const bool sound = arms_are_sound(database, asked.experiment);
   return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
+}
+
+}  // namespace
+
+int run_experiment(Asked asked, const SweepChoices& choices) {
+  const log::Level level = log_level_of(choices);
+  const auto yard = orchestrator::yard_from(asked.yard);
+  const auto machine = ready(asked.experiment, yard, asked.data);
+  const orchestrator::YardLock lock(yard, asked.command);
+  const log::File file(yard.log(), level);
+  log::pass_on(level);
+  log::info("begins", {{"command", asked.command}, {"yard", yard.root()}, {"level", to_text(level)}});
+  try {
+    const int code = run_locked(std::move(asked), choices, yard, machine);
+    log::info("ends", {{"exit_code", code}});
+    return code;
+  } catch (const std::exception& error) {
+    log::error("ends", {{"cause", error.what()}});
+    throw;
+  }
 }
 
 }  // namespace trainyard::tools

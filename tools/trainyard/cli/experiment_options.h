@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "experiments/file/file.h"
 #include "orchestrator/plan/plan.h"
 #include "orchestrator/resources/programs.h"
@@ -70,9 +71,13 @@ struct SweepChoices {
   bool failed_only = false;
   bool no_report = false;
   bool no_wait = false;
+  std::optional<log::Level> log_level;  // else that of TRAINYARD_LOG
+  bool verbose = false;
 };
 
-// --order, --reuse, --failed, --max-retries, --fail-fast, --max-failures, --no-wait, --no-report.
+// --order, --reuse, --failed, --max-retries, --fail-fast, --max-failures, --no-wait, --no-report,
+// --log-level,
+// --verbose.
 void add_sweep_options(CLI::App& command, SweepChoices& choices);
 
 // What is asked, and where.

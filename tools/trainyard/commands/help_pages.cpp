@@ -66,6 +66,7 @@ constexpr std::array verb_help{
              "trainyard show last\n"
              "trainyard show 3f9a              # the run whose key begins like that"},
     VerbHelp{"logs", watch_group,
+             "trainyard logs --follow          # trainyard.log: what the sweep launches, sees and decides\n"
              "trainyard logs last --follow\n"
              "trainyard logs 3f9a --rank 1 --attempt 2"},
     VerbHelp{"report", results_group,

@@ -1,6 +1,7 @@
 // trainyard show RUN: one run whole: what was resolved, its attempts, its metrics, where its logs are, and
 // how to run one of its ranks by hand.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -10,7 +11,9 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -199,14 +202,14 @@ void add_show(CLI::App& program, Invocation& invocation) {
 }
 
 // trainyard logs RUN: what its ranks wrote to standard output and error; with --follow until the run ends,
-// whatever number of attempts that takes.
+// whatever number of attempts that takes. Without RUN: trainyard.log.
 
 namespace {
 
 namespace fs = std::filesystem;
 
 struct LogsOptions {
-  std::string run;
+  std::optional<std::string> run;  // else trainyard.log
   std::optional<int> rank, attempt;
   bool follow = false;
   std::optional<fs::path> yard;
@@ -321,7 +324,8 @@ void note_silence(const Printed& printed, const orchestrator::Yard& yard, const 
                 << " --attempt " << other.attempt << "`\n";
   const auto& strategy = attempt.launch.at("work").at("strategy");
   if (!strategy.contains("command"))
-    std::cerr << "      trainyard's own ranks print nothing unless something goes wrong\n";
+    std::cerr
+        << "      trainyard's own ranks log at level info; this sweep may have had another --log-level\n";
   std::cerr << "      `trainyard show " << key << "` has its epochs, metrics and warnings\n";
 }
 
@@ -365,13 +369,77 @@ bool launched(const db::Database& database, const std::string& run) {
   return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
 }
 
-int logs(const LogsOptions& options) {
+// A file that another program appends to, and begins anew under the same name.
+class Followed {
+ public:
+  explicit Followed(fs::path file) : file_(std::move(file)) { open(); }
+  ~Followed() { close(); }
+  Followed(const Followed&) = delete;
+  Followed& operator=(const Followed&) = delete;
+  bool exists() const { return fd_ >= 0; }
+
+  // What is new in it; of one that was begun anew the end of the old one first.
+  std::string more() {
+    std::string text = rest();
+    if (!is_the_one_named()) {
+      close();
+      open();
+      text += rest();
+    }
+    return text;
+  }
+
+ private:
+  void open() { fd_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  std::string rest() const {
+    std::string text;
+    std::array<char, 65536> part{};
+    for (ssize_t size = 0; fd_ >= 0 && (size = ::read(fd_, part.data(), part.size())) > 0;)
+      text.append(part.data(), static_cast<std::size_t>(size));
+    return text;
+  }
+  bool is_the_one_named() const {
+    struct stat open {
+    }, named{};
+    if (::lstat(file_.c_str(), &named) != 0) return true;  // it is just being begun anew
+    return fd_ >= 0 && ::fstat(fd_, &open) == 0 && open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+  }
+
+  fs::path file_;
+  int fd_ = -1;
+};
+
+// What trainyard itself has logged in this yard; with --follow until no sweep runs there.
+int own_log(const LogsOptions& options) {
+  if (options.rank || options.attempt)
+    throw UserError("--rank and --attempt are of a run", "name it, for example `last`");
+  const auto yard = orchestrator::yard_from(options.yard);
+  orchestrator::refuse_links(yard);
+  const auto watched = [&] { return options.follow && orchestrator::in_use(yard); };
+  while (!fs::exists(yard.log()) && watched()) std::this_thread::sleep_for(follow_interval);
+  Followed log(yard.log());
+  if (!log.exists())
+    throw UserError("there is no " + yard.log().string(),
+                    "`trainyard run` writes it; name the folder of results with --yard or TRAINYARD_HOME");
+  while (true) {
+    const bool more_may_come = watched();  // asked before it is read
+    print_log(log.more());
+    if (!more_may_come) return done;
+    std::this_thread::sleep_for(follow_interval);
+  }
+}
+
+int logs_of_run(const LogsOptions& options, const std::string& run) {
   if (options.follow) wait_for_first_entry(options.yard, [] { return false; });
   const auto database = open_yard(options.yard);
   const auto yard = orchestrator::yard_from(options.yard);
-  while (options.follow && !launched(database, options.run) && orchestrator::in_use(yard))
+  while (options.follow && !launched(database, run) && orchestrator::in_use(yard))
     std::this_thread::sleep_for(follow_interval);
-  const auto key = run_named(database, options.run);
+  const auto key = run_named(database, run);
   bool seen_running = false;  // by this program: an attempt of another sweep has nothing after it
   for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
     const Printed printed = print_attempt(options, yard, key, number);
@@ -386,18 +454,25 @@ int logs(const LogsOptions& options) {
   }
 }
 
+int logs(const LogsOptions& options) {
+  return options.run ? logs_of_run(options, *options.run) : own_log(options);
+}
+
 }  // namespace
 
 void add_logs(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("logs", "print what the ranks of a run wrote to standard output and error");
+  auto* command = program.add_subcommand(
+      "logs", "print what the ranks of a run wrote; without RUN what trainyard itself logged");
   auto options = std::make_shared<LogsOptions>();
-  command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
+  command->add_option_function<std::string>(
+      "RUN", [options](const std::string& run) { options->run = run; },
+      "key, a unique prefix of it, or `last`; without it trainyard.log of the yard is printed, with what was "
+      "launched, seen and decided");
   command->add_option("--rank", options->rank, "only this rank");
   command->add_option("--attempt", options->attempt, "of this attempt (default: the last)");
   command->add_flag("--follow,-f", options->follow,
                     "go on until the run ends, also through its retries (with --attempt: until that ends); "
-                    "where the run waits, from its start");
+                    "where the run waits, from its start; without RUN until no sweep runs");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
 }
