@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
@@ -80,12 +81,6 @@ std::string in_quotes(std::string_view text) {
   return result + "\"";
 }
 
-std::string six_digits(double number) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", number);
-  return text.data();
-}
-
 }  // namespace
 
 std::string_view to_text(Level level) {
@@ -114,7 +109,7 @@ void pass_on(Level level) {
   ::setenv(level_variable, std::string(to_text(level)).c_str(), 1);
 }
 
-Field::Field(std::string_view field, double number) : name(field), value(six_digits(number)) {}
+Field::Field(std::string_view field, double number) : name(field), value(fmt::format("{:.6g}", number)) {}
 
 std::string text_of(std::string_view event, const Fields& fields) {
   std::string text = printable_line(event);

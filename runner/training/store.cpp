@@ -20,8 +20,9 @@ void serve_store(std::ostream& out) {
   options.isServer = true;
   options.waitWorkers = false;
   const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-  log::info("store serves", {{"address", "127.0.0.1"}, {"port", store->getPort()}, {"parent", parent}});
   out << "127.0.0.1 " << store->getPort() << std::endl;
+  // afterwards: who reads both streams as one takes the address as the first line
+  log::info("store serves", {{"address", "127.0.0.1"}, {"port", store->getPort()}, {"parent", parent}});
   while (getppid() == parent) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   log::info("store ends", {{"why", "its parent has ended"}});
 }
