@@ -11,7 +11,7 @@ namespace trainyard::bench {
 namespace {
 
 using reports::LookTest;
-using reports::Word;
+using reports::VerdictKind;
 
 constexpr double margin = 1;  // everything is in units of δ
 
@@ -26,10 +26,10 @@ struct Wrong {
   bool no_change = false;
 };
 
-void mark(const Cell& cell, Word word, Wrong& wrong) {
-  wrong.improves = wrong.improves || (word == Word::improves && cell.effect <= margin);
-  wrong.deteriorates = wrong.deteriorates || (word == Word::deteriorates && cell.effect >= -margin);
-  wrong.no_change = wrong.no_change || (word == Word::no_change && std::abs(cell.effect) >= margin);
+void mark(const Cell& cell, VerdictKind word, Wrong& wrong) {
+  wrong.improves = wrong.improves || (word == VerdictKind::improves && cell.effect <= margin);
+  wrong.deteriorates = wrong.deteriorates || (word == VerdictKind::deteriorates && cell.effect >= -margin);
+  wrong.no_change = wrong.no_change || (word == VerdictKind::no_change && std::abs(cell.effect) >= margin);
 }
 
 class Simulation {
@@ -48,7 +48,7 @@ class Simulation {
     std::vector<reports::Decision> decisions(cells.size());
     for (std::size_t look = 0; look < sweep_.looks.size(); ++look) {
       for (std::size_t i = 0; i < cells.size(); ++i)
-        if (decisions[i].word == Word::inconclusive) add_look(cells[i], look, tests[i]);
+        if (decisions[i].word == VerdictKind::inconclusive) add_look(cells[i], look, tests[i]);
       decisions = reports::decide_family(tests);
     }
     count(cells, decisions);
@@ -82,12 +82,12 @@ class Simulation {
   void count(const std::vector<Cell>& cells, const std::vector<reports::Decision>& decisions) {
     Wrong wrong;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const Word word = decisions[i].word;
+      const VerdictKind word = decisions[i].word;
       mark(cells[i], word, wrong);
-      decided_ += word != Word::inconclusive ? 1 : 0;
+      decided_ += word != VerdictKind::inconclusive ? 1 : 0;
       if (std::abs(cells[i].effect) >= margin) continue;
       inside_ += 1;
-      found_ += word == Word::no_change ? 1 : 0;
+      found_ += word == VerdictKind::no_change ? 1 : 0;
     }
     improves_ += wrong.improves ? 1 : 0;
     deteriorates_ += wrong.deteriorates ? 1 : 0;

@@ -250,7 +250,7 @@ std::set<std::string> keys_with_status(const Database& database, const std::stri
   });
 }
 
-std::set<std::pair<std::string, int>> settled_attempts(const Database& database) {
+std::set<std::pair<std::string, int>> completed_attempts(const Database& database) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT s.run_key, s.attempt

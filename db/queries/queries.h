@@ -21,7 +21,7 @@
 #include "base/parameter.h"
 #include "db/database/database.h"
 #include "experiments/design/experiment.h"
-#include "experiments/design/published.h"
+#include "experiments/design/reference_results.h"
 
 namespace trainyard::db {
 
@@ -199,7 +199,7 @@ std::set<std::string> keys_with_status(const Database& database, const std::stri
 
 // The attempts of which nothing more will come: failed or interrupted, or finished, all ranks seen to exit,
 // and for timed runs on this host what other processes took written down. (run key, attempt)
-std::set<std::pair<std::string, int>> settled_attempts(const Database& database);
+std::set<std::pair<std::string, int>> completed_attempts(const Database& database);
 
 // Median seconds of one run's finished attempts, by "model strategy epochs dataset train_samples" ("all"
 // without a cap), where strategy is the run's own label: for the time a plan will take.

@@ -99,13 +99,13 @@ void add(RankTimes& times, double& steps, const RankEpoch& epoch, double weight)
     if (seconds.is_number()) times.on_core[part] += weight * seconds.get<double>();
 }
 
-MiddleEpoch middle_of(std::vector<WholeEpoch> epochs) {
+MedianEpoch middle_of(std::vector<WholeEpoch> epochs) {
   epochs = timed(std::move(epochs));
   std::ranges::sort(epochs, {}, &WholeEpoch::slowest);
   const std::size_t first = (epochs.size() - 1) / 2;
   const std::size_t last = epochs.size() / 2;
   const double weight = first == last ? 1 : 0.5;
-  MiddleEpoch middle{epochs.front().run_key, 0, 0, {}, epochs.back().transport};
+  MedianEpoch middle{epochs.front().run_key, 0, 0, {}, epochs.back().transport};
   middle.ranks.resize(epochs.front().ranks.size());
   for (std::size_t i = first; i <= last; ++i) {
     middle.train_seconds += weight * epochs[i].slowest;
@@ -117,9 +117,9 @@ MiddleEpoch middle_of(std::vector<WholeEpoch> epochs) {
 
 }  // namespace
 
-std::vector<MiddleEpoch> middle_epochs(const Database& database, const std::string& experiment) {
+std::vector<MedianEpoch> middle_epochs(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
-    std::vector<MiddleEpoch> found;
+    std::vector<MedianEpoch> found;
     std::vector<WholeEpoch> of_run;
     const auto finish_run = [&] {
       if (!of_run.empty()) found.push_back(middle_of(std::exchange(of_run, {})));

@@ -23,7 +23,7 @@ struct RankTimes {
 
 // The epoch in the middle of those whose times are compared, by its slowest rank; of an even number the mean
 // of the two in the middle. Its seconds are those that verdicts are made of (`epoch_train_seconds`).
-struct MiddleEpoch {
+struct MedianEpoch {
   std::string run_key;
   double train_seconds = 0;
   double steps = 0;              // 0: not recorded
@@ -33,7 +33,7 @@ struct MiddleEpoch {
 
 // Of the finished runs of an experiment whose ranks have all recorded it, in order of first planning.
 // UserError where the file cannot be read.
-std::vector<MiddleEpoch> middle_epochs(const Database& database, const std::string& experiment);
+std::vector<MedianEpoch> middle_epochs(const Database& database, const std::string& experiment);
 
 // Whose times are compared: all epochs but the first of each attempt, which warms up. Of fewer than 3 none is
 // dropped, nor where each attempt has trained one only. `RunStates` and the view `timed_epoch` say the same

@@ -33,7 +33,7 @@ bool begins_name(char character) {
   return std::string_view(" .-").find(character) == std::string_view::npos;
 }
 
-void read_name(const Item& item, std::string& name, Problems& problems) {
+void read_name(const TomlNode& item, std::string& name, Diagnostics& problems) {
   if (item.text() != nullptr && is_experiment_name(*item.text())) {
     name = *item.text();
   } else {
@@ -42,7 +42,7 @@ void read_name(const Item& item, std::string& name, Problems& problems) {
   }
 }
 
-void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
+void read_data_seed(const TomlNode& item, std::uint64_t& seed, Diagnostics& problems) {
   Parameter parameter;
   parameter.name = "data_seed";
   parameter.minimum = Bound{0};
@@ -50,7 +50,7 @@ void read_data_seed(const Item& item, std::uint64_t& seed, Problems& problems) {
     seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*value));
 }
 
-void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
+void read_published_name(const TomlNode& item, ExperimentConfig& sheet, Diagnostics& problems) {
   const std::string* file = path_or_argument(item);
   if (file == nullptr)
     return problems.error(item.at,
@@ -59,8 +59,9 @@ void read_published_name(const Item& item, Sheet& sheet, Problems& problems) {
   sheet.published_at = item.at;
 }
 
-void report_misplaced(const Member& member, const std::string& where, const std::vector<std::string>& known,
-                      const Declared& declared, Problems& problems) {
+void report_misplaced(const TomlMember& member, const std::string& where,
+                      const std::vector<std::string>& known, const Declared& declared,
+                      Diagnostics& problems) {
   std::string place;
   if (member.name == "model" || member.name == "strategy") place = "[matrix]";
   if (member.name == "kind") place = "[strategy.*]";
@@ -84,19 +85,19 @@ std::vector<std::string> model_key_names(const models::Model& model) {
 }
 
 // It has what only a declaration has, and is none all the same.
-bool is_wrong_declaration(const Member& member) {
-  const Item::Table* table = member.value.table();
+bool is_wrong_declaration(const TomlMember& member) {
+  const TomlNode::Table* table = member.value.table();
   return table != nullptr && std::any_of(table->begin(), table->end(),
-                                         [](const Member& each) { return declares_model(each.name); });
+                                         [](const TomlMember& each) { return declares_model(each.name); });
 }
 
-void read_model(const Member& member, const models::Model& model, const Declared& declared,
-                std::map<std::string, Settings>& tables, Problems& problems) {
+void read_model(const TomlMember& member, const models::Model& model, const Declared& declared,
+                std::map<std::string, Settings>& tables, Diagnostics& problems) {
   const std::string where = "[model." + member.name + "]";
-  const Item::Table* table = section_table(member, where, problems);
+  const TomlNode::Table* table = section_table(member, where, problems);
   if (table == nullptr) return;
-  Item::Table settings;
-  for (const Member& each : *table) {
+  TomlNode::Table settings;
+  for (const TomlMember& each : *table) {
     if (is_declared(model) && declares_model(each.name)) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
       problems.error(each.at,
@@ -108,12 +109,12 @@ void read_model(const Member& member, const models::Model& model, const Declared
                 {member.name});
 }
 
-std::map<std::string, Settings> read_models(const Member& section, const Declared& declared,
-                                            Problems& problems) {
+std::map<std::string, Settings> read_models(const TomlMember& section, const Declared& declared,
+                                            Diagnostics& problems) {
   std::map<std::string, Settings> tables;
-  const Item::Table* members = section_table(section, "[model.*]", problems);
+  const TomlNode::Table* members = section_table(section, "[model.*]", problems);
   if (members == nullptr) return tables;
-  for (const Member& member : *members) {
+  for (const TomlMember& member : *members) {
     if (const models::Model* model = model_or_null(member.name, declared))
       read_model(member, *model, declared, tables, problems);
     else if (!is_wrong_declaration(member))  // reported where it was read
@@ -124,7 +125,7 @@ std::map<std::string, Settings> read_models(const Member& section, const Declare
 
 // Keys, and the hyper-parameters of models that are used; of all models where the matrix is not to be relied
 // on.
-std::vector<std::string> default_key_names(const Sheet& sheet) {
+std::vector<std::string> default_key_names(const ExperimentConfig& sheet) {
   std::vector<std::string> names = run_key_names(false);
   for (const std::string& model : sheet.matrix.broken ? model_names(sheet.declared) : used_models(sheet))
     for (const std::string& name : hyperparameter_names(*model_or_null(model, sheet.declared)))
@@ -132,8 +133,8 @@ std::vector<std::string> default_key_names(const Sheet& sheet) {
   return names;
 }
 
-void read_row(const Item& item, const std::string& where, const Declared& declared, std::vector<Row>& rows,
-              Problems& problems) {
+void read_row(const TomlNode& item, const std::string& where, const Declared& declared,
+              std::vector<Row>& rows, Diagnostics& problems) {
   if (item.table() == nullptr || item.table()->empty()) {
     problems.error(item.at, where + " must be a table of values, is " +
                                 (item.table() ? std::string("empty") : description(item)));
@@ -144,12 +145,12 @@ void read_row(const Item& item, const std::string& where, const Declared& declar
   const std::size_t errors = problems.errors();
   read_settings(*item.table(), where, all_value_names(declared), row.settings, declared, problems);
   row.broken = problems.errors() > errors;
-  for (const Member& member : *item.table())
+  for (const TomlMember& member : *item.table())
     if (!row.settings.contains(member.name)) row.wrong.push_back(member.name);
   rows.push_back(std::move(row));
 }
 
-void read_section(const Member& section, Sheet& sheet, Problems& problems) {
+void read_section(const TomlMember& section, ExperimentConfig& sheet, Diagnostics& problems) {
   if (section.name == "name") read_name(section.value, sheet.name, problems);
   if (section.name == "data_seed") read_data_seed(section.value, sheet.data_seed, problems);
   if (section.name == "data") sheet.data = read_data(section, sheet.declared, problems);
@@ -184,21 +185,22 @@ std::string experiment_name(std::string text) {
   return text.empty() ? "experiment" : text;
 }
 
-const std::string* path_or_argument(const Item& item) {
+const std::string* path_or_argument(const TomlNode& item) {
   const std::string* text = item.text();
   return text == nullptr || text->empty() || text->find('\0') != std::string::npos ? nullptr : text;
 }
 
-const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems) {
+const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
+                                     Diagnostics& problems) {
   if (section.value.table() == nullptr)
     problems.error(section.value.at, what + " must be a table, is " + description(section.value));
   return section.value.table();
 }
 
-void read_settings(const Item::Table& table, const std::string& where, const std::vector<std::string>& known,
-                   Settings& settings, const Declared& declared, Problems& problems,
-                   const std::vector<std::string>& models) {
-  for (const Member& member : table) {
+void read_settings(const TomlNode::Table& table, const std::string& where,
+                   const std::vector<std::string>& known, Settings& settings, const Declared& declared,
+                   Diagnostics& problems, const std::vector<std::string>& models) {
+  for (const TomlMember& member : table) {
     if (!contains(known, member.name)) {
       report_misplaced(member, where, known, declared, problems);
     } else if (auto value = checked_value(member.name, member.value, declared, problems, models)) {
@@ -207,7 +209,7 @@ void read_settings(const Item::Table& table, const std::string& where, const std
   }
 }
 
-void report_no_model(const Member& member, const Declared& declared, Problems& problems) {
+void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems) {
   problems.error(
       member.at,
       "there is no model " + in_quotes(member.name) + name_advice(member.name, model_names(declared)) +
@@ -215,18 +217,18 @@ void report_no_model(const Member& member, const Declared& declared, Problems& p
                                                                     : ""));
 }
 
-std::vector<Row> read_rows(const Member& section, const Declared& declared, Problems& problems) {
+std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, Diagnostics& problems) {
   std::vector<Row> rows;
   const std::string where = "[[" + section.name + "]]";
-  if (const Item::List* list = section.value.list()) {
-    for (const Item& item : *list) read_row(item, where, declared, rows, problems);
+  if (const TomlNode::List* list = section.value.list()) {
+    for (const TomlNode& item : *list) read_row(item, where, declared, rows, problems);
   } else {
     problems.error(section.value.at, section.name + " must be written " + where + ", once for each row");
   }
   return rows;
 }
 
-std::vector<std::string> used_models(const Sheet& sheet) {
+std::vector<std::string> used_models(const ExperimentConfig& sheet) {
   std::vector<std::string> names;
   const auto add = [&](const Value& value) {
     const auto& name = std::get<std::string>(value);
@@ -239,12 +241,12 @@ std::vector<std::string> used_models(const Sheet& sheet) {
   return names;
 }
 
-Sheet read_sheet(const Item& root, const std::string& file, Problems& problems) {
-  Sheet sheet;
+ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diagnostics& problems) {
+  ExperimentConfig sheet;
   sheet.declared = read_declared(root, problems);
-  const Member* defaults = nullptr;
+  const TomlMember* defaults = nullptr;
   bool named = false;
-  for (const Member& section : *root.table()) {
+  for (const TomlMember& section : *root.table()) {
     named = named || section.name == "name";
     if (section.name == "defaults") {
       defaults = &section;  // last: what it may set depends on the models that are used
@@ -254,7 +256,7 @@ Sheet read_sheet(const Item& root, const std::string& file, Problems& problems) 
   }
   if (!named) problems.error({file, 1, 1}, "the experiment has no name, as in name = \"first sweep\"");
   if (defaults != nullptr)
-    if (const Item::Table* table = section_table(*defaults, "[defaults]", problems))
+    if (const TomlNode::Table* table = section_table(*defaults, "[defaults]", problems))
       read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, sheet.declared, problems,
                     used_models(sheet));
   check_strategies(sheet, problems);
@@ -278,8 +280,8 @@ const Parameter& count_parameter() {
   return parameter;
 }
 
-bool is_new_axis(const Member& member, const std::string& where, const Declared& declared, Names& names,
-                 Problems& problems) {
+bool is_new_axis(const TomlMember& member, const std::string& where, const Declared& declared, Names& names,
+                 Diagnostics& problems) {
   if (run_parameter(member.name) == nullptr && !is_hyperparameter(member.name, declared)) {
     report_unknown(member, where, all_value_names(declared), problems);
     return false;
@@ -289,27 +291,27 @@ bool is_new_axis(const Member& member, const std::string& where, const Declared&
   return false;
 }
 
-std::vector<Setting> alternatives(const Member& member, const Declared& declared, Problems& problems) {
+std::vector<Setting> alternatives(const TomlMember& member, const Declared& declared, Diagnostics& problems) {
   std::vector<Setting> values;
-  const Item::List* list = member.value.list();
+  const TomlNode::List* list = member.value.list();
   if (list == nullptr || list->empty()) {
     const std::string allowed = member.name == "seed" ? " or { count = n }" : "";
     problems.error(member.value.at, member.name + " must be a list of alternatives" + allowed + ", is " +
                                         description(member.value));
     return values;
   }
-  for (const Item& item : *list)
+  for (const TomlNode& item : *list)
     if (auto value = checked_value(member.name, item, declared, problems))
       values.push_back({std::move(*value), item.at});
   return values;
 }
 
 // { count = n }: 0 … n − 1.
-std::vector<Setting> counted_seeds(const Item& item, Problems& problems) {
+std::vector<Setting> counted_seeds(const TomlNode& item, Diagnostics& problems) {
   std::vector<Setting> seeds;
   const std::size_t errors = problems.errors();
   std::optional<Value> count;
-  for (const Member& member : *item.table()) {
+  for (const TomlMember& member : *item.table()) {
     if (member.name == "count") {
       count = checked_value(count_parameter(), member.value, problems);
     } else {
@@ -324,8 +326,8 @@ std::vector<Setting> counted_seeds(const Item& item, Problems& problems) {
 }
 
 // Without values where it is wrong.
-Axis read_axis(const Member& member, const std::string& where, const Declared& declared, Names& names,
-               Problems& problems) {
+Axis read_axis(const TomlMember& member, const std::string& where, const Declared& declared, Names& names,
+               Diagnostics& problems) {
   Axis axis{member.name, member.at, {}};
   if (!is_new_axis(member, where, declared, names, problems)) return axis;
   const bool counted = member.name == "seed" && member.value.table() != nullptr;
@@ -334,7 +336,7 @@ Axis read_axis(const Member& member, const std::string& where, const Declared& d
 }
 
 // Reports values that come twice, and leaves the second out.
-void drop_repeated_values(Axis& axis, Problems& problems) {
+void drop_repeated_values(Axis& axis, Diagnostics& problems) {
   std::set<Value> seen;
   std::erase_if(axis.values, [&](const Setting& setting) {
     if (seen.insert(setting.value).second) return false;
@@ -343,7 +345,7 @@ void drop_repeated_values(Axis& axis, Problems& problems) {
   });
 }
 
-bool equally_long(const Dimension& dimension, Problems& problems) {
+bool equally_long(const Dimension& dimension, Diagnostics& problems) {
   const Axis& first = dimension.front();
   for (const Axis& axis : dimension) {
     if (axis.values.size() == first.values.size()) continue;
@@ -356,7 +358,7 @@ bool equally_long(const Dimension& dimension, Problems& problems) {
 }
 
 // Empty where it is wrong.
-Dimension read_zip(const Item& group, const Declared& declared, Names& names, Problems& problems) {
+Dimension read_zip(const TomlNode& group, const Declared& declared, Names& names, Diagnostics& problems) {
   Dimension dimension;
   if (group.table() == nullptr || group.table()->empty()) {
     problems.error(group.at, "a zip must be a table of equally long lists, is " +
@@ -364,16 +366,16 @@ Dimension read_zip(const Item& group, const Declared& declared, Names& names, Pr
     return dimension;
   }
   const std::size_t errors = problems.errors();
-  for (const Member& member : *group.table())
+  for (const TomlMember& member : *group.table())
     dimension.push_back(read_axis(member, "zip", declared, names, problems));
   if (problems.errors() > errors || !equally_long(dimension, problems)) dimension.clear();
   return dimension;
 }
 
-std::vector<Dimension> read_zips(const Member& member, const Declared& declared, Names& names,
-                                 Problems& problems) {
+std::vector<Dimension> read_zips(const TomlMember& member, const Declared& declared, Names& names,
+                                 Diagnostics& problems) {
   std::vector<Dimension> dimensions;
-  const Item::List* list = member.value.list();
+  const TomlNode::List* list = member.value.list();
   if (list == nullptr) {
     problems.error(member.value.at,
                    "zip must be a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = "
@@ -381,15 +383,15 @@ std::vector<Dimension> read_zips(const Member& member, const Declared& declared,
                        description(member.value));
     return dimensions;
   }
-  for (const Item& group : *list) dimensions.push_back(read_zip(group, declared, names, problems));
+  for (const TomlNode& group : *list) dimensions.push_back(read_zip(group, declared, names, problems));
   return dimensions;
 }
 
-std::vector<Dimension> read_dimensions(const Item::Table& table, const Declared& declared,
-                                       Problems& problems) {
+std::vector<Dimension> read_dimensions(const TomlNode::Table& table, const Declared& declared,
+                                       Diagnostics& problems) {
   std::vector<Dimension> dimensions;
   Names names;
-  for (const Member& member : table) {
+  for (const TomlMember& member : table) {
     if (member.name == "zip") {
       for (Dimension& zip : read_zips(member, declared, names, problems))
         dimensions.push_back(std::move(zip));
@@ -427,7 +429,7 @@ void sort_dimensions(Matrix& matrix) {
                    [](const Dimension& a, const Dimension& b) { return rank(a) < rank(b); });
 }
 
-void check_hyperparameters(const Matrix& matrix, const Declared& declared, Problems& problems) {
+void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagnostics& problems) {
   const Axis* models_axis = matrix.axis("model");
   if (models_axis == nullptr) return;
   for (const Dimension& dimension : matrix.dimensions)
@@ -442,10 +444,10 @@ void check_hyperparameters(const Matrix& matrix, const Declared& declared, Probl
       }
 }
 
-Matrix read_matrix(const Member& section, const Declared& declared, Problems& problems) {
+Matrix read_matrix(const TomlMember& section, const Declared& declared, Diagnostics& problems) {
   Matrix matrix{.given = true, .broken = false, .at = section.value.at, .dimensions = {}};
   const std::size_t errors = problems.errors();
-  if (const Item::Table* table = section_table(section, "[matrix]", problems)) {
+  if (const TomlNode::Table* table = section_table(section, "[matrix]", problems)) {
     matrix.dimensions = read_dimensions(*table, declared, problems);
     sort_dimensions(matrix);
   }

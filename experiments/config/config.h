@@ -12,7 +12,7 @@
 #include "base/parameter.h"
 #include "experiments/config/config_strategies.h"
 #include "experiments/config/declared.h"
-#include "experiments/config/problems.h"
+#include "experiments/config/diagnostics.h"
 #include "experiments/config/toml_tree.h"
 #include "experiments/design/experiment.h"
 #include "experiments/run/keys.h"
@@ -73,7 +73,7 @@ struct ExpectedLine {
   Location at;
 };
 
-struct Sheet {
+struct ExperimentConfig {
   std::string name;
   Declared declared;
   std::uint64_t data_seed = 0;
@@ -101,43 +101,46 @@ bool is_experiment_name(const std::string& name);
 std::string experiment_name(std::string text);  // the nearest to it that is one
 
 // Reads the whole tree; what is wrong is reported and left out.
-Sheet read_sheet(const Item& root, const std::string& file, Problems& problems);
+ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diagnostics& problems);
 
 // Model first, strategy second, seed last; the others stay in their order.
 void sort_dimensions(Matrix& matrix);
 
 // A hyper-parameter that is an axis must be one of every model of the matrix.
-void check_hyperparameters(const Matrix& matrix, const Declared& declared, Problems& problems);
+void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagnostics& problems);
 
 // The kind of a strategy by its label: a kind's own name, or what its table says. Null where there is none.
-const StrategyKind* strategy_kind(const Sheet& sheet, const std::string& label);
-std::vector<std::string> strategy_labels(const Sheet& sheet);
+const StrategyKind* strategy_kind(const ExperimentConfig& sheet, const std::string& label);
+std::vector<std::string> strategy_labels(const ExperimentConfig& sheet);
 
 // Reports labels that are none of the sheet's, and leaves out what has them.
-void check_strategies(Sheet& sheet, Problems& problems);
+void check_strategies(ExperimentConfig& sheet, Diagnostics& problems);
 
 // One section each.
-Matrix read_matrix(const Member& section, const Declared& declared, Problems& problems);
-void read_settings(const Item::Table& table, const std::string& where, const std::vector<std::string>& known,
-                   Settings& settings, const Declared& declared, Problems& problems,
-                   const std::vector<std::string>& models = {});
-std::vector<Row> read_rows(const Member& section, const Declared& declared, Problems& problems);
-void read_strategies(const Member& section, Sheet& sheet, Problems& problems);
-std::vector<ExpectedLine> read_expect(const Member& section, const Declared& declared, Problems& problems);
-std::vector<CompareTable> read_compare(const Member& section, const Declared& declared, Problems& problems);
-Machine read_machine(const Member& section, Problems& problems);
-std::map<std::string, std::string> read_data(const Member& section, const Declared& declared,
-                                             Problems& problems);
+Matrix read_matrix(const TomlMember& section, const Declared& declared, Diagnostics& problems);
+void read_settings(const TomlNode::Table& table, const std::string& where,
+                   const std::vector<std::string>& known, Settings& settings, const Declared& declared,
+                   Diagnostics& problems, const std::vector<std::string>& models = {});
+std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, Diagnostics& problems);
+void read_strategies(const TomlMember& section, ExperimentConfig& sheet, Diagnostics& problems);
+std::vector<ExpectedLine> read_expect(const TomlMember& section, const Declared& declared,
+                                      Diagnostics& problems);
+std::vector<CompareTable> read_compare(const TomlMember& section, const Declared& declared,
+                                       Diagnostics& problems);
+Machine read_machine(const TomlMember& section, Diagnostics& problems);
+std::map<std::string, std::string> read_data(const TomlMember& section, const Declared& declared,
+                                             Diagnostics& problems);
 
-void report_no_model(const Member& member, const Declared& declared, Problems& problems);
+void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems);
 
 // The section as a table; reports and gives null where it is none.
 // The text of `item` where it can be a path or an argument: not empty, without a zero byte. Else null.
-const std::string* path_or_argument(const Item& item);
+const std::string* path_or_argument(const TomlNode& item);
 
-const Item::Table* section_table(const Member& section, const std::string& what, Problems& problems);
+const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
+                                     Diagnostics& problems);
 
 // Names of the models that the matrix and the added rows use.
-std::vector<std::string> used_models(const Sheet& sheet);
+std::vector<std::string> used_models(const ExperimentConfig& sheet);
 
 }  // namespace trainyard::experiments

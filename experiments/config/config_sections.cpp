@@ -24,11 +24,11 @@ Parameter number(const char* name, Bound minimum, std::optional<Bound> maximum =
   return parameter;
 }
 
-void read_number(const Parameter& parameter, const Item& item, double& target, Problems& problems) {
+void read_number(const Parameter& parameter, const TomlNode& item, double& target, Diagnostics& problems) {
   if (const auto value = checked_value(parameter, item, problems)) target = std::get<double>(*value);
 }
 
-void read_flag(const Member& member, bool& target, Problems& problems) {
+void read_flag(const TomlMember& member, bool& target, Diagnostics& problems) {
   Parameter parameter;
   parameter.name = member.name;
   parameter.type = ValueType::boolean;
@@ -36,8 +36,8 @@ void read_flag(const Member& member, bool& target, Problems& problems) {
 }
 
 // The name of something that every run has a value of, or one of `further`.
-std::optional<std::string> value_name(const Item& item, const std::string& what, const Declared& declared,
-                                      Problems& problems, const std::vector<std::string>& further = {}) {
+std::optional<std::string> value_name(const TomlNode& item, const std::string& what, const Declared& declared,
+                                      Diagnostics& problems, const std::vector<std::string>& further = {}) {
   std::vector<std::string> known = all_value_names(declared);
   known.insert(known.end(), further.begin(), further.end());
   const std::string* name = item.text();
@@ -47,16 +47,16 @@ std::optional<std::string> value_name(const Item& item, const std::string& what,
   return std::nullopt;
 }
 
-void read_names(const Member& member, std::vector<std::string>& names, const Declared& declared,
-                Problems& problems, const std::vector<std::string>& further = {}) {
-  const Item::List* list = member.value.list();
+void read_names(const TomlMember& member, std::vector<std::string>& names, const Declared& declared,
+                Diagnostics& problems, const std::vector<std::string>& further = {}) {
+  const TomlNode::List* list = member.value.list();
   names.clear();
   if (list == nullptr) {
     problems.error(member.value.at, member.name + " must be a list of names of axes, as in [\"seed\"], is " +
                                         description(member.value));
     return;
   }
-  for (const Item& item : *list) {
+  for (const TomlNode& item : *list) {
     const auto name = value_name(item, member.name, declared, problems, further);
     if (name && std::find(names.begin(), names.end(), *name) != names.end())
       problems.error(item.at, member.name + " has " + in_quotes(*name) + " twice");
@@ -64,10 +64,10 @@ void read_names(const Member& member, std::vector<std::string>& names, const Dec
   }
 }
 
-void read_loss_margin(const Member& member, LossMargin& margin, Problems& problems) {
-  const Item::Table* table = section_table(member, "margins.loss", problems);
+void read_loss_margin(const TomlMember& member, LossMargin& margin, Diagnostics& problems) {
+  const TomlNode::Table* table = section_table(member, "margins.loss", problems);
   if (table == nullptr) return;
-  for (const Member& part : *table) {
+  for (const TomlMember& part : *table) {
     if (part.name == "ratio") {
       read_number(number("ratio", {1, false}), part.value, margin.ratio, problems);
     } else if (part.name == "absolute") {
@@ -78,10 +78,10 @@ void read_loss_margin(const Member& member, LossMargin& margin, Problems& proble
   }
 }
 
-void read_margins(const Member& member, Margins& margins, Problems& problems) {
-  const Item::Table* table = section_table(member, "margins", problems);
+void read_margins(const TomlMember& member, Margins& margins, Diagnostics& problems) {
+  const TomlNode::Table* table = section_table(member, "margins", problems);
   if (table == nullptr) return;
-  for (const Member& part : *table) {
+  for (const TomlMember& part : *table) {
     if (part.name == "time") {
       read_number(number("time", {1, false}), part.value, margins.time, problems);
     } else if (part.name == "loss") {
@@ -95,19 +95,21 @@ void read_margins(const Member& member, Margins& margins, Problems& problems) {
   }
 }
 
-void read_axis_name(const Member& member, Compare& compare, const Declared& declared, Problems& problems) {
+void read_axis_name(const TomlMember& member, Compare& compare, const Declared& declared,
+                    Diagnostics& problems) {
   const auto name = value_name(member.value, "axis", declared, problems);
   compare.axis = name.value_or("");  // without one nothing more is checked
 }
 
-void read_baseline(const Member& member, CompareTable& table, Problems& problems) {
+void read_baseline(const TomlMember& member, CompareTable& table, Diagnostics& problems) {
   table.baseline_at = member.value.at;
   table.baseline = as_value(member.value);
   if (!table.baseline)
     problems.error(member.value.at, "baseline must be a value of the axis, is " + description(member.value));
 }
 
-void read_member(const Member& member, CompareTable& table, const Declared& declared, Problems& problems) {
+void read_member(const TomlMember& member, CompareTable& table, const Declared& declared,
+                 Diagnostics& problems) {
   static const std::vector<std::string> known{"axis",  "baseline", "pair",   "margins",
                                               "alpha", "final",    "differs"};
   if (member.name == "axis") return read_axis_name(member, table.compare, declared, problems);
@@ -122,14 +124,15 @@ void read_member(const Member& member, CompareTable& table, const Declared& decl
   report_unknown(member, "[compare]", known, problems);
 }
 
-std::optional<CompareTable> read_table(const Item& item, const Declared& declared, Problems& problems) {
+std::optional<CompareTable> read_table(const TomlNode& item, const Declared& declared,
+                                       Diagnostics& problems) {
   if (item.table() == nullptr) {
     problems.error(item.at, "compare must be a table, is " + description(item));
     return std::nullopt;
   }
   CompareTable table;
   table.at = table.baseline_at = item.at;
-  for (const Member& member : *item.table()) read_member(member, table, declared, problems);
+  for (const TomlMember& member : *item.table()) read_member(member, table, declared, problems);
   const auto& pair = table.compare.pair;
   if (std::find(pair.begin(), pair.end(), table.compare.axis) != pair.end())
     problems.error(item.at, "pair has " + in_quotes(table.compare.axis) + ", the axis that is compared");
@@ -138,13 +141,14 @@ std::optional<CompareTable> read_table(const Item& item, const Declared& declare
 
 }  // namespace
 
-std::vector<CompareTable> read_compare(const Member& section, const Declared& declared, Problems& problems) {
+std::vector<CompareTable> read_compare(const TomlMember& section, const Declared& declared,
+                                       Diagnostics& problems) {
   std::vector<CompareTable> tables;
-  const auto add = [&](const Item& item) {
+  const auto add = [&](const TomlNode& item) {
     if (auto table = read_table(item, declared, problems)) tables.push_back(std::move(*table));
   };
-  if (const Item::List* list = section.value.list()) {
-    for (const Item& item : *list) add(item);
+  if (const TomlNode::List* list = section.value.list()) {
+    for (const TomlNode& item : *list) add(item);
   } else {
     add(section.value);
   }
@@ -182,8 +186,8 @@ bool is_metric(const std::string& name) {
   return false;
 }
 
-void report_no_metric(const Member& member, const models::Model& model, const std::vector<Choice>& choices,
-                      Problems& problems) {
+void report_no_metric(const TomlMember& member, const models::Model& model,
+                      const std::vector<Choice>& choices, Diagnostics& problems) {
   std::vector<std::string> known;
   known.reserve(choices.size());
   for (const Choice& choice : choices) known.push_back(choice.name());
@@ -193,8 +197,8 @@ void report_no_metric(const Member& member, const models::Model& model, const st
                                 joined(known));
 }
 
-std::optional<double> read_bound(const std::string& name, const ExpectedMetric& metric, const Item& item,
-                                 Problems& problems) {
+std::optional<double> read_bound(const std::string& name, const ExpectedMetric& metric, const TomlNode& item,
+                                 Diagnostics& problems) {
   Parameter parameter;
   parameter.name = name;
   parameter.type = ValueType::number;
@@ -218,11 +222,11 @@ std::optional<double> read_bound(const std::string& name, const ExpectedMetric& 
   return bound;
 }
 
-void read_bounds(const Item& item, const ExpectedMetric& metric, Expectation& expectation,
-                 Problems& problems) {
+void read_bounds(const TomlNode& item, const ExpectedMetric& metric, Expectation& expectation,
+                 Diagnostics& problems) {
   if (item.table()->empty())
     problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
-  for (const Member& member : *item.table()) {
+  for (const TomlMember& member : *item.table()) {
     if (member.name == "at_least")
       expectation.at_least = read_bound(member.name, metric, member.value, problems);
     else if (member.name == "at_most")
@@ -234,8 +238,8 @@ void read_bounds(const Item& item, const ExpectedMetric& metric, Expectation& ex
     problems.error(item.at, "at_least is more than at_most: no value is expected");
 }
 
-void read_line(const Member& member, const models::Model& model, std::vector<ExpectedLine>& lines,
-               Problems& problems) {
+void read_line(const TomlMember& member, const models::Model& model, std::vector<ExpectedLine>& lines,
+               Diagnostics& problems) {
   const std::vector<Choice> choices = choices_of(model);
   const auto choice = std::find_if(choices.begin(), choices.end(),
                                    [&](const Choice& each) { return each.name() == member.name; });
@@ -255,16 +259,18 @@ void read_line(const Member& member, const models::Model& model, std::vector<Exp
 
 }  // namespace
 
-std::vector<ExpectedLine> read_expect(const Member& section, const Declared& declared, Problems& problems) {
+std::vector<ExpectedLine> read_expect(const TomlMember& section, const Declared& declared,
+                                      Diagnostics& problems) {
   std::vector<ExpectedLine> lines;
-  const Item::Table* members = section_table(section, "[expect.*]", problems);
+  const TomlNode::Table* members = section_table(section, "[expect.*]", problems);
   if (members == nullptr) return lines;
-  for (const Member& member : *members) {
+  for (const TomlMember& member : *members) {
     const models::Model* model = model_or_null(member.name, declared);
     if (model == nullptr) {
       report_no_model(member, declared, problems);
-    } else if (const Item::Table* table = section_table(member, "[expect." + member.name + "]", problems)) {
-      for (const Member& line : *table) read_line(line, *model, lines, problems);
+    } else if (const TomlNode::Table* table =
+                   section_table(member, "[expect." + member.name + "]", problems)) {
+      for (const TomlMember& line : *table) read_line(line, *model, lines, problems);
     }
   }
   return lines;
@@ -300,9 +306,9 @@ bool reserved(const std::string& option, const std::string& launcher) {
                      [&](const char* own) { return std::string(own).starts_with(name); });
 }
 
-void check_options(const Item& list, const Machine& machine, Problems& problems) {
+void check_options(const TomlNode& list, const Machine& machine, Diagnostics& problems) {
   if (list.list() == nullptr) return;
-  for (const Item& item : *list.list()) {
+  for (const TomlNode& item : *list.list()) {
     if (item.text() == nullptr) continue;
     if (machine.launcher == "slurm" && (item.text()->size() < 3 || !item.text()->starts_with("--")))
       problems.error(item.at,
@@ -313,8 +319,8 @@ void check_options(const Item& list, const Machine& machine, Problems& problems)
 }
 
 // Keys that mean nothing under the launcher that was chosen.
-void check_together(const Item::Table& table, const Machine& machine, Problems& problems) {
-  for (const Member& member : table) {
+void check_together(const TomlNode::Table& table, const Machine& machine, Diagnostics& problems) {
+  for (const TomlMember& member : table) {
     const MachineKey* key = machine_key(member.name);
     if (key == nullptr) continue;
     if (!key->launchers.empty() && key->launchers.find(machine.launcher) == std::string::npos)
@@ -335,13 +341,13 @@ void check_together(const Item::Table& table, const Machine& machine, Problems& 
 
 }  // namespace
 
-Machine read_machine(const Member& section, Problems& problems) {
+Machine read_machine(const TomlMember& section, Diagnostics& problems) {
   Machine machine;
-  const Item::Table* table = section_table(section, "[machine]", problems);
+  const TomlNode::Table* table = section_table(section, "[machine]", problems);
   if (table == nullptr) return machine;
   std::vector<std::string> names;
   for (const MachineKey& key : machine_keys()) names.push_back(key.name);
-  for (const Member& member : *table) {
+  for (const TomlMember& member : *table) {
     const MachineKey* key = machine_key(member.name);
     if (key == nullptr)
       report_unknown(member, "[machine]", names, problems);
@@ -353,13 +359,13 @@ Machine read_machine(const Member& section, Problems& problems) {
   return machine;
 }
 
-std::map<std::string, std::string> read_data(const Member& section, const Declared& declared,
-                                             Problems& problems) {
+std::map<std::string, std::string> read_data(const TomlMember& section, const Declared& declared,
+                                             Diagnostics& problems) {
   std::map<std::string, std::string> data;
-  const Item::Table* table = section_table(section, "[data]", problems);
+  const TomlNode::Table* table = section_table(section, "[data]", problems);
   if (table == nullptr) return data;
   const std::vector<std::string> names = models::dataset_names();
-  for (const Member& member : *table) {
+  for (const TomlMember& member : *table) {
     const std::string* text = path_or_argument(member.value);
     if (declared_dataset(member.name, declared) != nullptr) {
       problems.error(member.at, in_quotes(member.name) +

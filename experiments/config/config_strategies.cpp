@@ -27,8 +27,8 @@ const Parameter& kind_parameter() {
 }
 
 // The kind that a table says; empty where it says none or a wrong one, `said` tells which.
-std::string read_kind(const Item::Table& table, bool& said, Problems& problems) {
-  for (const Member& member : table) {
+std::string read_kind(const TomlNode::Table& table, bool& said, Diagnostics& problems) {
+  for (const TomlMember& member : table) {
     if (member.name != "kind") continue;
     said = true;
     const auto value = checked_value(kind_parameter(), member.value, problems);
@@ -38,7 +38,7 @@ std::string read_kind(const Item::Table& table, bool& said, Problems& problems) 
 }
 
 // The kind of the table `member`; empty, and reported, where it has none.
-std::string kind_of(const Member& member, const Item::Table& table, Problems& problems) {
+std::string kind_of(const TomlMember& member, const TomlNode::Table& table, Diagnostics& problems) {
   bool said = false;
   std::string kind = read_kind(table, said, problems);
   const bool is_kind = strategy_or_null(member.name) != nullptr;
@@ -56,21 +56,21 @@ std::string kind_of(const Member& member, const Item::Table& table, Problems& pr
 }
 
 // A command makes the kind: the label is a name of its own, and no other kind is said.
-std::string foreign_kind_of(const Member& member, const Item::Table& table, Problems& problems) {
+std::string foreign_kind_of(const TomlMember& member, const TomlNode::Table& table, Diagnostics& problems) {
   if (strategy_or_null(member.name) != nullptr) {
     problems.error(member.at, "strategy " + in_quotes(member.name) +
                                   " is a kind of trainyard's; give a command a name of its own");
     return "";
   }
-  for (const Member& each : table)
+  for (const TomlMember& each : table)
     if (each.name == "kind")
       problems.error(each.at, "a strategy with a command has no kind; leave this line out");
   return foreign_kind().name;
 }
 
-void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
+void read_strategy(const TomlMember& member, ExperimentConfig& sheet, Diagnostics& problems) {
   const std::string where = "[strategy." + member.name + "]";
-  const Item::Table* table = section_table(member, where, problems);
+  const TomlNode::Table* table = section_table(member, where, problems);
   if (table == nullptr) return;
   if (!is_experiment_name(member.name)) {
     problems.error(member.at, std::string("a strategy's name must be ") + name_rule);
@@ -84,15 +84,15 @@ void read_strategy(const Member& member, Sheet& sheet, Problems& problems) {
   std::vector<std::string> known = run_key_names(true);
   const std::vector<std::string> of_tables{"kind", "command", "files", "env"};
   known.insert(known.end(), of_tables.begin(), of_tables.end());
-  Item::Table settings;
-  std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const Member& each) {
+  TomlNode::Table settings;
+  std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const TomlMember& each) {
     return std::find(of_tables.begin(), of_tables.end(), each.name) == of_tables.end();
   });
   read_settings(settings, where, known, sheet.strategies[member.name], sheet.declared, problems);
 }
 
 // Is the value a label of the sheet? Reports it where not.
-bool known_strategy(const Sheet& sheet, const Setting& setting, Problems& problems) {
+bool known_strategy(const ExperimentConfig& sheet, const Setting& setting, Diagnostics& problems) {
   const auto& label = std::get<std::string>(setting.value);
   if (strategy_kind(sheet, label) != nullptr) return true;
   // A table that is wrong has been reported.
@@ -102,7 +102,7 @@ bool known_strategy(const Sheet& sheet, const Setting& setting, Problems& proble
   return false;
 }
 
-void check_matrix(Sheet& sheet, Problems& problems) {
+void check_matrix(ExperimentConfig& sheet, Diagnostics& problems) {
   for (Dimension& dimension : sheet.matrix.dimensions)
     for (std::size_t i = 0; i < dimension.size(); ++i) {
       if (dimension[i].name != "strategy") continue;
@@ -119,7 +119,7 @@ void check_matrix(Sheet& sheet, Problems& problems) {
   std::erase_if(sheet.matrix.dimensions, [](const Dimension& each) { return each.front().values.empty(); });
 }
 
-void check_rows(const Sheet& sheet, std::vector<Row>& rows, Problems& problems) {
+void check_rows(const ExperimentConfig& sheet, std::vector<Row>& rows, Diagnostics& problems) {
   std::erase_if(rows, [&](const Row& row) {
     const auto strategy = row.settings.find("strategy");
     return strategy != row.settings.end() && !known_strategy(sheet, strategy->second, problems);
@@ -128,29 +128,29 @@ void check_rows(const Sheet& sheet, std::vector<Row>& rows, Problems& problems) 
 
 }  // namespace
 
-const StrategyKind* strategy_kind(const Sheet& sheet, const std::string& label) {
+const StrategyKind* strategy_kind(const ExperimentConfig& sheet, const std::string& label) {
   const auto own = sheet.own_kinds.find(label);
   if (own != sheet.own_kinds.end() && own->second == foreign_kind().name) return &foreign_kind();
   return strategy_or_null(own == sheet.own_kinds.end() ? label : own->second);
 }
 
-std::vector<std::string> strategy_labels(const Sheet& sheet) {
+std::vector<std::string> strategy_labels(const ExperimentConfig& sheet) {
   std::vector<std::string> labels = strategy_names();
   for (const auto& [label, kind] : sheet.own_kinds)
     if (strategy_or_null(label) == nullptr) labels.push_back(label);
   return labels;
 }
 
-void check_strategies(Sheet& sheet, Problems& problems) {
+void check_strategies(ExperimentConfig& sheet, Diagnostics& problems) {
   check_matrix(sheet, problems);
   check_rows(sheet, sheet.exclude, problems);
   check_rows(sheet, sheet.include, problems);
 }
 
-void read_strategies(const Member& section, Sheet& sheet, Problems& problems) {
-  const Item::Table* members = section_table(section, "[strategy.*]", problems);
+void read_strategies(const TomlMember& section, ExperimentConfig& sheet, Diagnostics& problems) {
+  const TomlNode::Table* members = section_table(section, "[strategy.*]", problems);
   if (members == nullptr) return;
-  for (const Member& member : *members) read_strategy(member, sheet, problems);
+  for (const TomlMember& member : *members) read_strategy(member, sheet, problems);
 }
 
 namespace fs = std::filesystem;
@@ -158,12 +158,12 @@ namespace fs = std::filesystem;
 namespace {
 
 // A list of texts, none of them with a zero byte: those are arguments and names of files.
-std::vector<std::string> texts_of(const Member& member, const std::string& where, Problems& problems) {
+std::vector<std::string> texts_of(const TomlMember& member, const std::string& where, Diagnostics& problems) {
   std::vector<std::string> texts;
-  const Item::List* list = member.value.list();
+  const TomlNode::List* list = member.value.list();
   bool sound = list != nullptr && !list->empty();
   if (list != nullptr)
-    for (const Item& item : *list) {
+    for (const TomlNode& item : *list) {
       const std::string* text = item.text();
       if (text == nullptr || text->find('\0') != std::string::npos)
         sound = false;
@@ -193,8 +193,8 @@ bool is_variable_name(const std::string& name) {
   return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::ranges::all_of(name, in_name);
 }
 
-void read_variable(const Member& member, const std::string& where, ForeignTable& foreign,
-                   Problems& problems) {
+void read_variable(const TomlMember& member, const std::string& where, ForeignTable& foreign,
+                   Diagnostics& problems) {
   const std::string* text = member.value.text();
   if (!is_variable_name(member.name))
     problems.error(member.at, "env of " + where + " has " + in_quotes(member.name) +
@@ -208,11 +208,11 @@ void read_variable(const Member& member, const std::string& where, ForeignTable&
     foreign.environment[member.name] = *text;
 }
 
-void read_environment(const Member& member, const std::string& where, ForeignTable& foreign,
-                      Problems& problems) {
-  const Item::Table* table = section_table(member, "env of " + where, problems);
+void read_environment(const TomlMember& member, const std::string& where, ForeignTable& foreign,
+                      Diagnostics& problems) {
+  const TomlNode::Table* table = section_table(member, "env of " + where, problems);
   if (table == nullptr) return;
-  for (const Member& variable : *table) read_variable(variable, where, foreign, problems);
+  for (const TomlMember& variable : *table) read_variable(variable, where, foreign, problems);
 }
 
 struct Filled {
@@ -274,12 +274,12 @@ std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& fold
 
 }  // namespace
 
-std::optional<ForeignTable> read_foreign(const Item::Table& table, const std::string& where,
-                                         Problems& problems) {
+std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
+                                         Diagnostics& problems) {
   std::optional<ForeignTable> foreign;
-  const Member* files = nullptr;
-  const Member* environment = nullptr;
-  for (const Member& member : table) {
+  const TomlMember* files = nullptr;
+  const TomlMember* environment = nullptr;
+  for (const TomlMember& member : table) {
     if (member.name == "command")
       foreign = ForeignTable{texts_of(member, where, problems), {}, {}, member.at};
     if (member.name == "files") files = &member;
@@ -293,7 +293,7 @@ std::optional<ForeignTable> read_foreign(const Item::Table& table, const std::st
   return foreign;
 }
 
-void fill_command(const ForeignTable& foreign, Run& run, Problems& problems) {
+void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) {
   const auto values = values_by_name(run);
   const auto fill = [&](const std::string& text) {
     const Filled result = filled(text, values);

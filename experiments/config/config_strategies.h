@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/config/problems.h"
+#include "experiments/config/diagnostics.h"
 #include "experiments/config/toml_tree.h"
 #include "experiments/design/experiment.h"
 
@@ -25,11 +25,11 @@ struct ForeignTable {
 
 // Takes `command`, `files` and `env` out of the members of `where`; nothing where there is no command.
 // Reports what is wrong with them.
-std::optional<ForeignTable> read_foreign(const Item::Table& table, const std::string& where,
-                                         Problems& problems);
+std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
+                                         Diagnostics& problems);
 
 // Puts the run's values into its command and its variables. A name that the run has no value of is reported.
-void fill_command(const ForeignTable& foreign, Run& run, Problems& problems);
+void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems);
 
 // Hashes the declared files of all runs, beside the experiment's file, with those that patterns and folders
 // find (experiments/config/found_files.h). UserError names one that cannot be read.

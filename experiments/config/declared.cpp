@@ -34,7 +34,7 @@ bool is_title(const std::string& text) {
   return !text.empty() && text.size() <= longest && one_line && is_utf8(text);
 }
 
-void read_title(const Item& item, std::string& title, Problems& problems) {
+void read_title(const TomlNode& item, std::string& title, Diagnostics& problems) {
   if (item.text() != nullptr && is_title(*item.text()))
     title = *item.text();
   else
@@ -59,7 +59,7 @@ ValueType type_of(const Value& value) {
 }
 
 // Its default says of which type a parameter is.
-void read_parameter(const Member& member, models::Model& model, Problems& problems) {
+void read_parameter(const TomlMember& member, models::Model& model, Diagnostics& problems) {
   Parameter parameter;
   parameter.name = member.name;
   parameter.meaning = "a parameter of the user's own model";
@@ -83,30 +83,30 @@ void read_parameter(const Member& member, models::Model& model, Problems& proble
   if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
 }
 
-void read_parameters(const Item& item, models::Model& model, Problems& problems) {
+void read_parameters(const TomlNode& item, models::Model& model, Diagnostics& problems) {
   if (item.table() == nullptr)
     return problems.error(
         item.at, "parameters must be a table of defaults, as in { width = 64 }, is " + description(item));
-  for (const Member& member : *item.table()) read_parameter(member, model, problems);
+  for (const TomlMember& member : *item.table()) read_parameter(member, model, problems);
 }
 
-void read_task(const Item& item, models::Model& model, Problems& problems) {
+void read_task(const TomlNode& item, models::Model& model, Diagnostics& problems) {
   if (const auto task = checked_value(task_parameter(), item, problems))
     model.task = std::get<std::string>(*task);
 }
 
-bool has_own_name(const Member& member, const std::string& what, Problems& problems) {
+bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics& problems) {
   if (is_experiment_name(member.name)) return true;
   problems.error(member.at, "the name of a " + what + " must be " + name_rule);
   return false;
 }
 
-void declare_model(const Member& member, Declared& declared, Problems& problems) {
+void declare_model(const TomlMember& member, Declared& declared, Diagnostics& problems) {
   if (!has_own_name(member, "model", problems)) return;
   models::Model model;
   model.name = member.name;
   bool titled = false;
-  for (const Member& each : *member.value.table()) {
+  for (const TomlMember& each : *member.value.table()) {
     if (each.name == "title") read_title(each.value, model.title, problems);
     if (each.name == "task") read_task(each.value, model, problems);
     if (each.name == "parameters") read_parameters(each.value, model, problems);
@@ -120,20 +120,20 @@ void declare_model(const Member& member, Declared& declared, Problems& problems)
   declared.models.push_back(std::move(model));
 }
 
-void declare_models(const Member& section, Declared& declared, Problems& problems) {
+void declare_models(const TomlMember& section, Declared& declared, Diagnostics& problems) {
   if (section.value.table() == nullptr) return;  // reported where settings are read
-  for (const Member& member : *section.value.table()) {
-    const Item::Table* table = member.value.table();
+  for (const TomlMember& member : *section.value.table()) {
+    const TomlNode::Table* table = member.value.table();
     const bool own =
         table != nullptr && row_or_null(models::catalogue(), &models::Model::name, member.name) == nullptr;
-    if (own && std::ranges::any_of(*table, declares_model, &Member::name))
+    if (own && std::ranges::any_of(*table, declares_model, &TomlMember::name))
       declare_model(member, declared, problems);
   }
 }
 
-void read_dataset(const Member& member, Declared& declared, Problems& problems) {
+void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& problems) {
   const std::string where = "[dataset." + member.name + "]";
-  const Item::Table* table = section_table(member, where, problems);
+  const TomlNode::Table* table = section_table(member, where, problems);
   if (table == nullptr || !has_own_name(member, "data set", problems)) return;
   if (row_or_null(models::datasets(), &models::Dataset::name, member.name) != nullptr)
     return problems.error(member.at,
@@ -144,7 +144,7 @@ void read_dataset(const Member& member, Declared& declared, Problems& problems) 
   dataset.name = member.name;
   dataset.classes = 0;
   bool titled = false;
-  for (const Member& each : *table) {
+  for (const TomlMember& each : *table) {
     if (each.name == "title")
       read_title(each.value, dataset.title, problems);
     else
@@ -163,13 +163,13 @@ bool declares_model(const std::string& key) {
   return key == "title" || key == "task" || key == "parameters";
 }
 
-Declared read_declared(const Item& root, Problems& problems) {
+Declared read_declared(const TomlNode& root, Diagnostics& problems) {
   Declared declared;
-  for (const Member& section : *root.table()) {
+  for (const TomlMember& section : *root.table()) {
     if (section.name == "model") declare_models(section, declared, problems);
     if (section.name != "dataset") continue;
-    if (const Item::Table* table = section_table(section, "[dataset.*]", problems))
-      for (const Member& member : *table) read_dataset(member, declared, problems);
+    if (const TomlNode::Table* table = section_table(section, "[dataset.*]", problems))
+      for (const TomlMember& member : *table) read_dataset(member, declared, problems);
   }
   return declared;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/config/problems.h"
+#include "experiments/config/diagnostics.h"
 #include "experiments/config/toml_tree.h"
 #include "models/catalogue.h"
 #include "models/datasets/datasets.h"
@@ -21,7 +21,7 @@ struct Declared {
 
 // Of the whole file, before anything else of it is read. Reports what is wrong with a declaration, and leaves
 // out its part.
-Declared read_declared(const Item& root, Problems& problems);
+Declared read_declared(const TomlNode& root, Diagnostics& problems);
 
 // Keys that declare a model: no other table of a model has them.
 bool declares_model(const std::string& key);

@@ -30,15 +30,15 @@ std::optional<std::string> split_problem(const Value& value) {
   return "data_split must sum to 1, sums to " + trainyard::to_text(Value(std::round(sum * 1e9) / 1e9));
 }
 
-std::string near_choice(const Parameter& parameter, const Item& item) {
+std::string near_choice(const Parameter& parameter, const TomlNode& item) {
   const std::string* text = item.text();
   const std::string near = text == nullptr ? "" : nearest_name(*text, parameter.choices);
   return near.empty() ? "" : "; did you mean " + in_quotes(near) + "?";
 }
 
 // Models may have different parameters of one name: what suits none is held against that of a model meant.
-std::optional<Value> suits_a_model(const std::string& name, const Item& item, const Declared& declared,
-                                   Problems& problems, const std::vector<std::string>& meant) {
+std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item, const Declared& declared,
+                                   Diagnostics& problems, const std::vector<std::string>& meant) {
   const Parameter* nearest = nullptr;
   bool of_meant = false;
   const auto raw = as_value(item);
@@ -119,7 +119,7 @@ bool is_value_of_every_run(std::string_view name) {
   return run_parameter(name) != nullptr || is_run_value(name);
 }
 
-std::optional<Value> checked_value(const Parameter& parameter, const Item& item, Problems& problems) {
+std::optional<Value> checked_value(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   const auto raw = as_value(item);
   auto wrong = raw ? problem_with(parameter, *raw)
                    : "must be " + allowed_text(parameter) + ", is " + description(item);
@@ -134,8 +134,8 @@ std::optional<Value> checked_value(const Parameter& parameter, const Item& item,
   return coerced(parameter, *raw);
 }
 
-std::optional<Value> checked_value(const std::string& name, const Item& item, const Declared& declared,
-                                   Problems& problems, const std::vector<std::string>& models) {
+std::optional<Value> checked_value(const std::string& name, const TomlNode& item, const Declared& declared,
+                                   Diagnostics& problems, const std::vector<std::string>& models) {
   const Parameter* parameter = run_parameter(name);
   if (parameter == nullptr) return suits_a_model(name, item, declared, problems, models);
   if (name == "model" || name == "dataset") {
@@ -159,8 +159,8 @@ std::string key_advice(const std::string& name, const std::vector<std::string>& 
   return "; `trainyard list keys` says what there is";
 }
 
-void report_unknown(const Member& member, const std::string& where, const std::vector<std::string>& known,
-                    Problems& problems) {
+void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
+                    Diagnostics& problems) {
   problems.error(member.at,
                  in_quotes(member.name) + " is not a key of " + where + key_advice(member.name, known));
 }
@@ -174,7 +174,7 @@ const Key& key_named(const std::string& name) {
   return *std::find_if(rows.begin(), rows.end(), [&](const Key& key) { return key.parameter.name == name; });
 }
 
-void report_other(const Parameter& parameter, const Item& item, Problems& problems) {
+void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   problems.error(item.at, parameter.name + " must be " + allowed_text(key_named(parameter.name)) + ", is " +
                               description(item));
 }
@@ -200,12 +200,12 @@ const Parameter& per_parameter() {
   return parameter;
 }
 
-std::optional<Value> batch_table(const Parameter& parameter, const Item& item, Problems& problems) {
+std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   const std::size_t errors = problems.errors();
   std::optional<Value> size;
   Value per = std::string("global");
   bool sized = false;
-  for (const Member& member : *item.table()) {
+  for (const TomlMember& member : *item.table()) {
     if (member.name == "size") {
       size = checked_value(parameter, member.value, problems);
       sized = true;
@@ -227,7 +227,7 @@ Batch batch_of(const Value& value) {
   return {.size = replica_size(std::get<std::string>(value)).value(), .per = "replica"};
 }
 
-std::optional<Value> checked_batch(const Parameter& parameter, const Item& item, Problems& problems) {
+std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   if (item.table() != nullptr) return batch_table(parameter, item, problems);
   auto raw = as_value(item);
   if (raw && !problem_with(parameter, *raw)) return raw;
@@ -237,7 +237,8 @@ std::optional<Value> checked_batch(const Parameter& parameter, const Item& item,
   return std::nullopt;
 }
 
-std::optional<Value> checked_stage_split(const Parameter& parameter, const Item& item, Problems& problems) {
+std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
+                                         Diagnostics& problems) {
   if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
   auto raw = as_value(item);
   if (!raw || problem_with(parameter, *raw)) {

@@ -12,7 +12,7 @@
 
 #include "base/parameter.h"
 #include "experiments/config/declared.h"
-#include "experiments/config/problems.h"
+#include "experiments/config/diagnostics.h"
 #include "experiments/config/toml_tree.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
@@ -39,19 +39,19 @@ std::vector<std::string> all_value_names(const Declared& declared);
 bool is_value_of_every_run(std::string_view name);
 
 // The value of `item` as `parameter` wants it; else reports what is wrong and what is allowed.
-std::optional<Value> checked_value(const Parameter& parameter, const Item& item, Problems& problems);
+std::optional<Value> checked_value(const Parameter& parameter, const TomlNode& item, Diagnostics& problems);
 
 // As above for a name of the vocabulary. A hyper-parameter must suit one model at least; which one a run has
 // is checked when the run is resolved. `models` are meant, where any are: problems are told for those.
-std::optional<Value> checked_value(const std::string& name, const Item& item, const Declared& declared,
-                                   Problems& problems, const std::vector<std::string>& models = {});
+std::optional<Value> checked_value(const std::string& name, const TomlNode& item, const Declared& declared,
+                                   Diagnostics& problems, const std::vector<std::string>& models = {});
 
 // "; did you mean …?", or what is known: as a list where it is short.
 std::string key_advice(const std::string& name, const std::vector<std::string>& known);
 
 // Reports `member` as no key of `where` ("[defaults]"), with advice.
-void report_unknown(const Member& member, const std::string& where, const std::vector<std::string>& known,
-                    Problems& problems);
+void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
+                    Diagnostics& problems);
 
 // Keys that a file may write in more than one way, and the one value that each way comes to.
 //   batch        128; { size = 128, per = "global" }; { size = 64, per = "replica" }, also "64 per replica"
@@ -66,9 +66,10 @@ struct Batch {
 Batch batch_of(const Value& value);
 
 // The value of `item`, whose number `parameter` bounds; else reports what is wrong and what is allowed.
-std::optional<Value> checked_batch(const Parameter& parameter, const Item& item, Problems& problems);
+std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems);
 
 // "auto", or boundaries that ascend. Whether they fit the stages and layers of a run is checked with the run.
-std::optional<Value> checked_stage_split(const Parameter& parameter, const Item& item, Problems& problems);
+std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
+                                         Diagnostics& problems);
 
 }  // namespace trainyard::experiments

@@ -13,20 +13,20 @@ namespace trainyard::experiments {
 
 namespace {
 
-std::optional<int> integer(const Item& item, int least, int most = std::numeric_limits<int>::max()) {
+std::optional<int> integer(const TomlNode& item, int least, int most = std::numeric_limits<int>::max()) {
   const auto* whole = std::get_if<std::int64_t>(&item.content);
   if (whole == nullptr || *whole < least || *whole > most) return std::nullopt;
   return static_cast<int>(*whole);
 }
 
-bool read_integer(const Item& item, int least, int most, int& into) {
+bool read_integer(const TomlNode& item, int least, int most, int& into) {
   const auto number = integer(item, least, most);
   into = number.value_or(into);
   return number.has_value();
 }
 
 // One line of printable text; what has a minus first would be an option to a program.
-bool read_text(const Item& item, std::string& into) {
+bool read_text(const TomlNode& item, std::string& into) {
   const std::string* text = item.text();
   if (text == nullptr || text->empty() || text->front() == '-') return false;
   if (std::any_of(text->begin(), text->end(), [](unsigned char c) { return c < ' ' || c == 127; }))
@@ -35,26 +35,26 @@ bool read_text(const Item& item, std::string& into) {
   return true;
 }
 
-bool read_choice(const Item& item, std::initializer_list<const char*> choices, std::string& into) {
+bool read_choice(const TomlNode& item, std::initializer_list<const char*> choices, std::string& into) {
   const std::string* text = item.text();
   if (text == nullptr || std::find(choices.begin(), choices.end(), *text) == choices.end()) return false;
   into = *text;
   return true;
 }
 
-bool read_devices(const Item& item, Machine& machine) {
+bool read_devices(const TomlNode& item, Machine& machine) {
   machine.devices = integer(item, 1);
   return machine.devices || (item.text() != nullptr && *item.text() == "auto");
 }
 
-bool read_exclusive(const Item& item, Machine& machine) {
+bool read_exclusive(const TomlNode& item, Machine& machine) {
   std::string choice;
   if (!read_choice(item, {"host", "devices"}, choice)) return false;
   machine.exclusive_host = choice == "host";
   return true;
 }
 
-bool read_timeout(const Item& item, Machine& machine) {
+bool read_timeout(const TomlNode& item, Machine& machine) {
   const auto* whole = std::get_if<std::int64_t>(&item.content);
   const auto* number = std::get_if<double>(&item.content);
   const double seconds = whole ? static_cast<double>(*whole) : number ? *number : -1;
@@ -63,14 +63,14 @@ bool read_timeout(const Item& item, Machine& machine) {
   return true;
 }
 
-bool read_time_limit(const Item& item, Machine& machine) {
+bool read_time_limit(const TomlNode& item, Machine& machine) {
   static const std::regex form(R"((\d{1,4}-)?\d{1,6}(:\d\d){0,2})");
   return read_text(item, machine.time_limit) && std::regex_match(machine.time_limit, form);
 }
 
-bool read_options(const Item& item, Machine& machine) {
+bool read_options(const TomlNode& item, Machine& machine) {
   if (item.list() == nullptr) return false;
-  for (const Item& each : *item.list()) {
+  for (const TomlNode& each : *item.list()) {
     const std::string* text = path_or_argument(each);
     if (text == nullptr) return false;
     machine.options.push_back(*text);
@@ -84,14 +84,14 @@ std::span<const MachineKey> machine_keys() {
   static const std::array<MachineKey, 19> rows{{
       {"launcher", "one of \"local\", \"slurm\", \"mpi\"", "\"local\"", "",
        "what starts the ranks: this host, jobs of Slurm, or mpirun",
-       [](const Item& item, Machine& to) {
+       [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"local", "slurm", "mpi"}, to.launcher);
        }},
       {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", "",
        "what ranks train on; auto: GPUs where the host has some and LibTorch is a CUDA build, else CPU "
        "cores; "
        "on a cluster GPUs where gpus_per_task asks for them",
-       [](const Item& item, Machine& to) {
+       [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "cpu", "cuda"}, to.accelerator);
        }},
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
@@ -105,43 +105,45 @@ std::span<const MachineKey> machine_keys() {
        "how ranks exchange gradients and activations; auto: nccl where each has a GPU of its own, else "
        "memory "
        "where all of a run are on one host, else gloo",
-       [](const Item& item, Machine& to) {
+       [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "gloo", "nccl"}, to.communicator);
        }},
       {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", "",
        "a run without any progress for so long has failed", read_timeout},
       {"spool", "a folder", "", "slurm mpi",
        "folder that all hosts share: holds runs/ in place of the yard's own; the database stays in the yard",
-       [](const Item& item, Machine& to) { return read_text(item, to.spool); }},
+       [](const TomlNode& item, Machine& to) { return read_text(item, to.spool); }},
       {"allocation", "one of \"job\", \"shared\"", "", "slurm",
        "a job for each run, or one allocation for all of them; default: shared where trainyard itself runs "
        "inside one, else job",
-       [](const Item& item, Machine& to) {
+       [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"job", "shared"}, to.allocation);
        }},
       {"jobs", "an integer >= 1", "100", "slurm", "most jobs in the queue at a time",
-       [](const Item& item, Machine& to) { return read_integer(item, 1, 1'000'000, to.jobs); }},
+       [](const TomlNode& item, Machine& to) { return read_integer(item, 1, 1'000'000, to.jobs); }},
       {"partition", "a text", "", "slurm", "sbatch --partition",
-       [](const Item& item, Machine& to) { return read_text(item, to.partition); }},
+       [](const TomlNode& item, Machine& to) { return read_text(item, to.partition); }},
       {"account", "a text", "", "slurm", "sbatch --account",
-       [](const Item& item, Machine& to) { return read_text(item, to.account); }},
+       [](const TomlNode& item, Machine& to) { return read_text(item, to.account); }},
       {"qos", "a text", "", "slurm", "sbatch --qos",
-       [](const Item& item, Machine& to) { return read_text(item, to.qos); }},
+       [](const TomlNode& item, Machine& to) { return read_text(item, to.qos); }},
       {"time_limit", "\"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\"", "", "slurm",
        "of each job, as sbatch --time takes it", read_time_limit},
       {"signal_before", "an integer of seconds in 0 … 65535", "120", "slurm",
        "ranks are told to end so long before the time limit",
-       [](const Item& item, Machine& to) { return read_integer(item, 0, 65535, to.signal_before_seconds); }},
+       [](const TomlNode& item, Machine& to) {
+         return read_integer(item, 0, 65535, to.signal_before_seconds);
+       }},
       {"nodes", "an integer >= 1", "", "slurm", "hosts that a run is spread over, as far as it has ranks",
-       [](const Item& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
+       [](const TomlNode& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
       {"cpus_per_task", "an integer >= 1", "1", "slurm mpi",
        "cores of each rank, and its threads unless `threads` of a run says fewer",
-       [](const Item& item, Machine& to) { return read_integer(item, 1, 1 << 20, to.cpus_per_task); }},
+       [](const TomlNode& item, Machine& to) { return read_integer(item, 1, 1 << 20, to.cpus_per_task); }},
       {"gpus_per_task", "an integer >= 1", "", "slurm",
        "sbatch --gpus-per-task; each rank trains on one of them",
-       [](const Item& item, Machine& to) { return (to.gpus_per_task = integer(item, 1)).has_value(); }},
+       [](const TomlNode& item, Machine& to) { return (to.gpus_per_task = integer(item, 1)).has_value(); }},
       {"hosts", "a file", "", "mpi", "host file of mpirun: a host a line",
-       [](const Item& item, Machine& to) { return read_text(item, to.hosts); }},
+       [](const TomlNode& item, Machine& to) { return read_text(item, to.hosts); }},
       {"options", "a list of texts", "[]", "slurm mpi",
        "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, as they stand",
        read_options},

@@ -17,7 +17,7 @@ struct MachineKey {
   std::string launchers;  // those it is for, "slurm mpi"; empty: all
   std::string meaning;
   // Puts the value into the machine; false if it is not allowed.
-  bool (*read)(const Item& value, Machine& machine);
+  bool (*read)(const TomlNode& value, Machine& machine);
 };
 std::span<const MachineKey> machine_keys();
 

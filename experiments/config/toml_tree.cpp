@@ -16,30 +16,30 @@ Location place(const toml::source_position& position, const std::string& file) {
   return {file, static_cast<int>(position.line), static_cast<int>(position.column)};
 }
 
-Item to_item(const toml::node& node, const std::string& file);
+TomlNode to_item(const toml::node& node, const std::string& file);
 
 bool before(const Location& a, const Location& b) {
   return a.line != b.line ? a.line < b.line : a.column < b.column;
 }
 
 // toml++ sorts by name; the file's order is the order of places.
-Item::Table to_table(const toml::table& table, const std::string& file) {
-  Item::Table members;
+TomlNode::Table to_table(const toml::table& table, const std::string& file) {
+  TomlNode::Table members;
   for (const auto& [key, node] : table)
     members.push_back({std::string(key.str()), place(key.source().begin, file), to_item(node, file)});
   std::stable_sort(members.begin(), members.end(),
-                   [](const Member& a, const Member& b) { return before(a.at, b.at); });
+                   [](const TomlMember& a, const TomlMember& b) { return before(a.at, b.at); });
   return members;
 }
 
-Item::List to_list(const toml::array& array, const std::string& file) {
-  Item::List items;
+TomlNode::List to_list(const toml::array& array, const std::string& file) {
+  TomlNode::List items;
   for (const toml::node& node : array) items.push_back(to_item(node, file));
   return items;
 }
 
-Item to_item(const toml::node& node, const std::string& file) {
-  Item item{place(node.source().begin, file), Item::Date{}};
+TomlNode to_item(const toml::node& node, const std::string& file) {
+  TomlNode item{place(node.source().begin, file), TomlNode::Date{}};
   if (const auto* table = node.as_table()) item.content = to_table(*table, file);
   if (const auto* array = node.as_array()) item.content = to_list(*array, file);
   if (const auto* text = node.as_string()) item.content = text->get();
@@ -80,7 +80,7 @@ std::string not_toml(std::string_view description) {
 
 }  // namespace
 
-Item parse_toml(const std::string& text, const std::string& file) {
+TomlNode parse_toml(const std::string& text, const std::string& file) {
   refuse_long_keys(text, file);
   try {
     return to_item(toml::parse(text, file), file);
@@ -89,12 +89,12 @@ Item parse_toml(const std::string& text, const std::string& file) {
   }
 }
 
-std::optional<Item> parse_toml_value(const std::string& text, const Location& at) {
+std::optional<TomlNode> parse_toml_value(const std::string& text, const Location& at) {
   try {
-    const Item root = parse_toml("value = " + text, at.file);
-    const Item::Table& members = *root.table();
+    const TomlNode root = parse_toml("value = " + text, at.file);
+    const TomlNode::Table& members = *root.table();
     if (members.size() != 1 || members.front().name != "value") return std::nullopt;
-    return Item{at, members.front().value.content};
+    return TomlNode{at, members.front().value.content};
   } catch (const NotToml&) {
     return std::nullopt;
   }
@@ -102,10 +102,10 @@ std::optional<Item> parse_toml_value(const std::string& text, const Location& at
 
 namespace {
 
-std::optional<Value> list_value(const Item::List& items) {
+std::optional<Value> list_value(const TomlNode::List& items) {
   std::vector<std::int64_t> integers;
   std::vector<double> numbers;
-  for (const Item& item : items) {
+  for (const TomlNode& item : items) {
     if (const auto* integer = std::get_if<std::int64_t>(&item.content)) {
       integers.push_back(*integer);
       numbers.push_back(static_cast<double>(*integer));
@@ -121,19 +121,19 @@ std::optional<Value> list_value(const Item::List& items) {
 
 }  // namespace
 
-std::optional<Value> as_value(const Item& item) {
+std::optional<Value> as_value(const TomlNode& item) {
   if (const auto* boolean = std::get_if<bool>(&item.content)) return *boolean;
   if (const auto* integer = std::get_if<std::int64_t>(&item.content)) return *integer;
   if (const auto* number = std::get_if<double>(&item.content)) return *number;
   if (const std::string* text = item.text()) return *text;
-  if (const Item::List* list = item.list()) return list_value(*list);
+  if (const TomlNode::List* list = item.list()) return list_value(*list);
   return std::nullopt;
 }
 
 // What a message repeats of a value: enough to find it.
 constexpr std::size_t repeated_columns = 120;
 
-std::string description(const Item& item) {
+std::string description(const TomlNode& item) {
   if (const auto value = as_value(item)) return shortened(trainyard::to_text(*value), repeated_columns);
   if (item.table() != nullptr) return "a table";
   return item.list() != nullptr ? "a list" : "a date";

@@ -15,12 +15,12 @@ namespace trainyard::experiments {
 
 inline constexpr std::size_t max_file_bytes = 1 << 20;
 
-struct Member;
+struct TomlMember;
 
-struct Item {
+struct TomlNode {
   struct Date {};  // dates and times: nothing here takes one
-  using List = std::vector<Item>;
-  using Table = std::vector<Member>;  // in the order of the file
+  using List = std::vector<TomlNode>;
+  using Table = std::vector<TomlMember>;  // in the order of the file
   Location at;
   std::variant<Date, bool, std::int64_t, double, std::string, List, Table> content;
 
@@ -29,10 +29,10 @@ struct Item {
   const std::string* text() const { return std::get_if<std::string>(&content); }
 };
 
-struct Member {
+struct TomlMember {
   std::string name;
   Location at;  // of the name
-  Item value;
+  TomlNode value;
 };
 
 struct NotToml {
@@ -41,16 +41,16 @@ struct NotToml {
 };
 
 // The root table. Throws NotToml, also for keys of more than `max_key_parts` parts.
-Item parse_toml(const std::string& text, const std::string& file);
+TomlNode parse_toml(const std::string& text, const std::string& file);
 inline constexpr int max_key_parts = 32;
 
 // One value as it would stand after `key =`; nothing where it is none.
-std::optional<Item> parse_toml_value(const std::string& text, const Location& at);
+std::optional<TomlNode> parse_toml_value(const std::string& text, const Location& at);
 
 // Scalars and lists of numbers as a parameter's value; nothing for tables, dates and other lists.
-std::optional<Value> as_value(const Item& item);
+std::optional<Value> as_value(const TomlNode& item);
 
 // What an item is, for messages: its value as in TOML, or "a list", "a table", "a date".
-std::string description(const Item& item);
+std::string description(const TomlNode& item);
 
 }  // namespace trainyard::experiments

@@ -12,7 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/error.h"
-#include "experiments/design/published.h"
+#include "experiments/design/reference_results.h"
 #include "experiments/run/machine.h"
 #include "experiments/run/run.h"
 #include "models/datasets/datasets.h"

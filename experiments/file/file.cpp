@@ -6,10 +6,10 @@
 #include <system_error>
 
 #include "experiments/config/config.h"
+#include "experiments/config/diagnostics.h"
 #include "experiments/config/key_lookup.h"
-#include "experiments/config/problems.h"
 #include "experiments/config/toml_tree.h"
-#include "experiments/file/read_published.h"
+#include "experiments/file/read_reference_results.h"
 #include "experiments/matrix/expand.h"
 #include "experiments/matrix/selection.h"
 
@@ -36,7 +36,7 @@ std::string read_limited(const std::filesystem::path& file) {
   return bytes;
 }
 
-void report_no_runs(const Sheet& sheet, const std::string& file, Problems& problems) {
+void report_no_runs(const ExperimentConfig& sheet, const std::string& file, Diagnostics& problems) {
   const Location at = sheet.matrix.given ? sheet.matrix.at : Location{file, 1, 1};
   const std::string advice = "; [matrix] lists alternatives, as in model = [\"mlp\"]";
   problems.error(
@@ -44,7 +44,7 @@ void report_no_runs(const Sheet& sheet, const std::string& file, Problems& probl
 }
 
 // What is expected of models that have runs.
-std::vector<Expectation> expectations(const Sheet& sheet, Problems& problems) {
+std::vector<Expectation> expectations(const ExperimentConfig& sheet, Diagnostics& problems) {
   std::vector<Expectation> found;
   const std::vector<std::string> models = used_models(sheet);
   for (const ExpectedLine& line : sheet.expect) {
@@ -57,7 +57,7 @@ std::vector<Expectation> expectations(const Sheet& sheet, Problems& problems) {
   return found;
 }
 
-Experiment experiment_of(Sheet sheet, const std::vector<ExpandedRun>& runs) {
+Experiment experiment_of(ExperimentConfig sheet, const std::vector<ExpandedRun>& runs) {
   Experiment experiment;
   experiment.name = std::move(sheet.name);
   experiment.data_seed = sheet.data_seed;
@@ -72,9 +72,9 @@ Experiment experiment_of(Sheet sheet, const std::vector<ExpandedRun>& runs) {
 }
 
 // What a tree stands for, with everything that is wrong with it reported.
-Experiment experiment_of(const Item& root, const std::string& file, const Selection& selection,
-                         Problems& problems) {
-  Sheet sheet = read_sheet(root, file, problems);
+Experiment experiment_of(const TomlNode& root, const std::string& file, const Selection& selection,
+                         Diagnostics& problems) {
+  ExperimentConfig sheet = read_config(root, file, problems);
   apply_set(selection.set, sheet, problems);
   check_hyperparameters(sheet.matrix, sheet.declared, problems);
   std::vector<ExpandedRun> runs = expand(sheet, problems);
@@ -109,8 +109,8 @@ Loaded load(const std::filesystem::path& file, const Selection& selection) {
 Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection) {
   if (toml.size() > max_file_bytes) return failed({.file = name.string()}, too_large());
   try {
-    Problems problems;
-    const Item root = parse_toml(toml, name.string());
+    Diagnostics problems;
+    const TomlNode root = parse_toml(toml, name.string());
     Experiment experiment = experiment_of(root, name.string(), selection, problems);
     experiment.file = name;
     experiment.toml = toml;

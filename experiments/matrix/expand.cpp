@@ -21,8 +21,8 @@ std::size_t length(const Dimension& dimension) {
 }
 
 // The index-th point of the product; the last dimension runs fastest.
-Point matrix_point(const Matrix& matrix, std::size_t index) {
-  Point point{matrix.at, {}};
+MatrixPoint matrix_point(const Matrix& matrix, std::size_t index) {
+  MatrixPoint point{matrix.at, {}};
   for (auto dimension = matrix.dimensions.rbegin(); dimension != matrix.dimensions.rend(); ++dimension) {
     for (const Axis& axis : *dimension) point.values[axis.name] = axis.values[index % length(*dimension)];
     index /= length(*dimension);
@@ -51,7 +51,7 @@ class Exclusion {
     return removed;
   }
 
-  void report_unused(Problems& problems) const {
+  void report_unused(Diagnostics& problems) const {
     for (std::size_t i = 0; i < rows_.size(); ++i)
       if (!used_[i]) problems.warning(rows_[i].at, "[[exclude]] matches no run of the matrix");
   }
@@ -62,8 +62,8 @@ class Exclusion {
 };
 
 // The point of an added row; nothing where it does not say which value of an axis it has, or says it wrongly.
-std::optional<Point> included_point(const Matrix& matrix, const Row& row, Problems& problems) {
-  Point point{row.at, row.settings};
+std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, Diagnostics& problems) {
+  MatrixPoint point{row.at, row.settings};
   bool complete = !row.broken;
   const auto missing = [&](const std::string& axis, const std::string& why) {
     if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
@@ -84,7 +84,7 @@ std::optional<Point> included_point(const Matrix& matrix, const Row& row, Proble
   return point;
 }
 
-bool suits_model(const Row& row, const models::Model& model, Problems& problems) {
+bool suits_model(const Row& row, const models::Model& model, Diagnostics& problems) {
   const std::size_t errors = problems.errors();
   for (const auto& [name, setting] : row.settings)
     if (run_parameter(name) == nullptr && hyperparameter(model, name) == nullptr)
@@ -95,9 +95,9 @@ bool suits_model(const Row& row, const models::Model& model, Problems& problems)
 // Runs in order, each once. A repetition is a problem, but not where --set has made different runs equal.
 class Collection {
  public:
-  Collection(bool may_repeat, Problems& problems) : may_repeat_(may_repeat), problems_(problems) {}
+  Collection(bool may_repeat, Diagnostics& problems) : may_repeat_(may_repeat), problems_(problems) {}
 
-  void add(const Point& point, Run run, const Location& threads_at) {
+  void add(const MatrixPoint& point, Run run, const Location& threads_at) {
     const auto [same, is_new] = first_.try_emplace(work(run), runs_.size());
     if (!is_new && may_repeat_) return;
     if (!is_new) return repeated(point.at, runs_[same->second].run, run);
@@ -140,27 +140,27 @@ class Collection {
   }
 
   bool may_repeat_;
-  Problems& problems_;
+  Diagnostics& problems_;
   std::vector<ExpandedRun> runs_;
   std::map<std::string, std::size_t> first_;
   std::vector<std::pair<std::string, Repetition>> repetitions_;
 };
 
 // No runs without a model; reports that where nothing else explains it.
-bool has_models(const Sheet& sheet, Problems& problems) {
+bool has_models(const ExperimentConfig& sheet, Diagnostics& problems) {
   if (sheet.matrix.axis("model") != nullptr) return true;
   if (sheet.matrix.given && !sheet.matrix.broken)
     problems.error(sheet.matrix.at, "the matrix has no model, as in model = [\"mlp\"]");
   return false;
 }
 
-void expand_matrix(const Sheet& sheet, Collection& runs, Problems& problems) {
+void expand_matrix(const ExperimentConfig& sheet, Collection& runs, Diagnostics& problems) {
   if (!has_models(sheet, problems)) return;
   Exclusion exclusion(sheet.exclude);
   const std::size_t count = product_size(sheet.matrix);
   for (std::size_t i = 0; i < count; ++i) {
-    const Point point = matrix_point(sheet.matrix, i);
-    Problems own;  // of an excluded run nothing is wrong
+    const MatrixPoint point = matrix_point(sheet.matrix, i);
+    Diagnostics own;  // of an excluded run nothing is wrong
     Run run = resolve(sheet, point, own);
     if (exclusion.removes(run)) continue;
     problems.add_all(own);
@@ -169,7 +169,7 @@ void expand_matrix(const Sheet& sheet, Collection& runs, Problems& problems) {
   if (!sheet.matrix.broken) exclusion.report_unused(problems);
 }
 
-void expand_rows(const Sheet& sheet, Collection& runs, Problems& problems) {
+void expand_rows(const ExperimentConfig& sheet, Collection& runs, Diagnostics& problems) {
   for (const Row& row : sheet.include) {
     const auto point = included_point(sheet.matrix, row, problems);
     if (!point) continue;
@@ -190,7 +190,7 @@ std::size_t product_size(const Matrix& matrix) {
   return size;
 }
 
-std::vector<ExpandedRun> expand(const Sheet& sheet, Problems& problems) {
+std::vector<ExpandedRun> expand(const ExperimentConfig& sheet, Diagnostics& problems) {
   const std::size_t count = product_size(sheet.matrix);
   if (count + sheet.include.size() > max_runs) {
     problems.error(sheet.matrix.at, std::to_string(count + sheet.include.size()) +
@@ -204,7 +204,7 @@ std::vector<ExpandedRun> expand(const Sheet& sheet, Problems& problems) {
   return runs.finished();
 }
 
-std::vector<std::string> varied_axes(const Sheet& sheet, const std::vector<ExpandedRun>& runs) {
+std::vector<std::string> varied_axes(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs) {
   std::vector<std::string> names;
   for (const Dimension& dimension : sheet.matrix.dimensions)
     for (const Axis& axis : dimension) names.push_back(axis.name);
@@ -246,7 +246,7 @@ std::optional<Value> baseline(const CompareTable& table, const std::vector<Value
   return *found;
 }
 
-void report_baseline(const CompareTable& table, const std::vector<Value>& values, Problems& problems) {
+void report_baseline(const CompareTable& table, const std::vector<Value>& values, Diagnostics& problems) {
   const std::string& axis = table.compare.axis;
   if (values.empty()) {
     problems.error(table.at, "no run has a value of the axis " + axis);
@@ -277,7 +277,7 @@ std::string place_of(const std::map<std::string, Value>& values, const Compare& 
 // may have values of which no network can be made.
 void warn_of_differences(const Compare& compare, const CompareTable& table,
                          const std::vector<std::string>& varied, const std::vector<ExpandedRun>& runs,
-                         Problems& problems) {
+                         Diagnostics& problems) {
   if (problems.errors() > 0) return;
   using Values = std::map<std::string, Value>;
   std::map<std::string, Values> baselines;
@@ -309,8 +309,8 @@ void warn_of_differences(const Compare& compare, const CompareTable& table,
   }
 }
 
-std::optional<Compare> checked(const CompareTable& table, const Sheet& sheet,
-                               const std::vector<ExpandedRun>& runs, Problems& problems) {
+std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig& sheet,
+                               const std::vector<ExpandedRun>& runs, Diagnostics& problems) {
   const std::vector<Value> values = axis_values(table.compare.axis, runs);
   const auto value = baseline(table, values);
   const bool overridden = sheet.overrides.contains(table.compare.axis);
@@ -325,8 +325,8 @@ std::optional<Compare> checked(const CompareTable& table, const Sheet& sheet,
 
 }  // namespace
 
-std::vector<Compare> comparisons(const Sheet& sheet, const std::vector<ExpandedRun>& runs,
-                                 const std::vector<std::string>& varied, Problems& problems) {
+std::vector<Compare> comparisons(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs,
+                                 const std::vector<std::string>& varied, Diagnostics& problems) {
   std::vector<Compare> found;
   if (!sheet.compare_given) {
     const CompareTable usual{};

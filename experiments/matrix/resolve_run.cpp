@@ -11,7 +11,7 @@ namespace trainyard::experiments {
 
 namespace {
 
-models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Problems& problems) {
+models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Diagnostics& problems) {
   models::Hyperparameters values;
   for (const Parameter& parameter : settings.model().hyperparameters) {
     const Setting* found = settings.find(parameter.name);
@@ -26,7 +26,8 @@ models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Pro
 }
 
 // A model of the user's own has no data set that it usually takes: without one in the file it is empty.
-models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed, Problems& problems) {
+models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed,
+                                  Diagnostics& problems) {
   models::DataChoice data;
   const auto& usual = settings.model().datasets;
   const Setting* dataset = settings.find("dataset");
@@ -86,7 +87,7 @@ std::string text_or_none(const RunSettings& settings, const char* key) {
 
 }  // namespace
 
-Run resolve(const Sheet& sheet, const Point& point, Problems& problems) {
+Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems) {
   const RunSettings settings(sheet, point);
   Run run;
   run.model = settings.model().name;
@@ -135,7 +136,7 @@ std::string strategy_text(const RunSettings& settings) {
 }
 
 void check_number(const std::string& name, std::int64_t number, Range StrategyKind::*part,
-                  const RunSettings& settings, Problems& problems) {
+                  const RunSettings& settings, Diagnostics& problems) {
   const Range& range = settings.kind().*part;
   if (range.has(number)) return;
   const std::string allowed = range.any() ? ">= " + std::to_string(range.minimum) : "1";
@@ -145,7 +146,7 @@ void check_number(const std::string& name, std::int64_t number, Range StrategyKi
 }
 
 // Texts of kinds that have none.
-void check_texts(const RunSettings& settings, Problems& problems) {
+void check_texts(const RunSettings& settings, Diagnostics& problems) {
   const auto refuse = [&](const std::string& name, Range StrategyKind::*part) {
     const Setting* found = settings.find(name);
     if (found == nullptr || (settings.kind().*part).any() || found->value == Value(std::string("auto")))
@@ -174,7 +175,7 @@ std::int64_t stages_of(const RunSettings& settings, const Strategy& strategy) {
 
 }  // namespace
 
-Strategy resolve_strategy(const RunSettings& settings, Problems& problems) {
+Strategy resolve_strategy(const RunSettings& settings, Diagnostics& problems) {
   const StrategyKind& kind = settings.kind();
   Strategy strategy;
   strategy.name = settings.strategy();
@@ -207,14 +208,14 @@ const Setting* setting(const std::map<std::string, Settings>& tables, const std:
   return found == tables.end() ? nullptr : setting(found->second, name);
 }
 
-std::string strategy_of(const Point& point) {
+std::string strategy_of(const MatrixPoint& point) {
   const Setting* named = setting(point.values, "strategy");
   return named ? std::get<std::string>(named->value) : "single";
 }
 
 }  // namespace
 
-RunSettings::RunSettings(const Sheet& sheet, const Point& point)
+RunSettings::RunSettings(const ExperimentConfig& sheet, const MatrixPoint& point)
     : sheet_(sheet),
       point_(point),
       model_(model_or_null(std::get<std::string>(point.values.at("model").value), sheet.declared)),
@@ -267,7 +268,7 @@ namespace {
 
 class Check {
  public:
-  Check(const RunSettings& settings, Run& run, Problems& problems)
+  Check(const RunSettings& settings, Run& run, Diagnostics& problems)
       : settings_(settings), run_(run), problems_(problems) {}
 
   void all() {
@@ -423,12 +424,12 @@ class Check {
 
   const RunSettings& settings_;
   Run& run_;
-  Problems& problems_;
+  Diagnostics& problems_;
 };
 
 }  // namespace
 
-void check_run(const RunSettings& settings, Run& run, Problems& problems) {
+void check_run(const RunSettings& settings, Run& run, Diagnostics& problems) {
   Check(settings, run, problems).all();
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "experiments/config/config.h"
-#include "experiments/config/problems.h"
+#include "experiments/config/diagnostics.h"
 #include "experiments/run/keys.h"
 #include "experiments/run/run.h"
 #include "models/catalogue.h"
@@ -19,7 +19,7 @@ namespace trainyard::experiments {
 // [model.*], [defaults], else the key's default.
 
 // One point of the matrix, or one added row.
-struct Point {
+struct MatrixPoint {
   Location at;      // for problems that no single value has
   Settings values;  // by axis; `model` is one of the catalogue's or a declared one, `strategy` the sheet's
 };
@@ -27,7 +27,7 @@ struct Point {
 class RunSettings {
  public:
   // Both are kept by reference.
-  RunSettings(const Sheet& sheet, const Point& point);
+  RunSettings(const ExperimentConfig& sheet, const MatrixPoint& point);
 
   const models::Model& model() const { return *model_; }
   // Null where the data set is one of trainyard's.
@@ -53,27 +53,27 @@ class RunSettings {
   bool has_use_for(const std::string& strategy_key) const;
   const Setting* find_in_tables(const std::string& name) const;
 
-  const Sheet& sheet_;
-  const Point& point_;
+  const ExperimentConfig& sheet_;
+  const MatrixPoint& point_;
   const models::Model* model_;
   std::string strategy_;
   const StrategyKind* kind_;
 };
 
 // Every key resolved; data not yet found. Reports what cannot be combined, at the value to be changed.
-Run resolve(const Sheet& sheet, const Point& point, Problems& problems);
+Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems);
 
 // Mesh and schedule of one run.
 
 // Reports what the strategy's kind does not have, and numbers out of its ranges.
-Strategy resolve_strategy(const RunSettings& settings, Problems& problems);
+Strategy resolve_strategy(const RunSettings& settings, Diagnostics& problems);
 
 // Whether the values of a run can be combined.
 
 // Reports what does not fit together, at the value to be changed. What is said of all runs ([defaults],
 // --set) and means nothing for this one is taken back to the default instead: augmentation of texts,
 // synchronised normalisation of a model without any.
-void check_run(const RunSettings& settings, Run& run, Problems& problems);
+void check_run(const RunSettings& settings, Run& run, Diagnostics& problems);
 
 // Why `model` cannot be trained on `dataset`; empty where it can.
 std::string dataset_problem(const models::Model& model, const std::string& dataset);

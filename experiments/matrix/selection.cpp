@@ -23,7 +23,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-std::optional<Pair> parse_pair(const std::string& text, const std::string& option, Problems& problems) {
+std::optional<Pair> parse_pair(const std::string& text, const std::string& option, Diagnostics& problems) {
   const std::size_t equals = text.find('=');
   if (equals != std::string::npos)
     return Pair{trimmed(text.substr(0, equals)), trimmed(text.substr(equals + 1))};
@@ -47,12 +47,12 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-Item as_item(const std::string& text, const Location& at) {
+TomlNode as_item(const std::string& text, const Location& at) {
   if (auto item = parse_toml_value(text, at)) return std::move(*item);
   return {at, text};
 }
 
-bool any_model_has(const Sheet& sheet, const std::string& name) {
+bool any_model_has(const ExperimentConfig& sheet, const std::string& name) {
   const auto models = used_models(sheet);
   return std::any_of(models.begin(), models.end(), [&](const std::string& model) {
     return hyperparameter(*model_or_null(model, sheet.declared), name) != nullptr;
@@ -68,7 +68,7 @@ void replace_axis(Matrix& matrix, const std::string& name, const Setting& settin
   sort_dimensions(matrix);
 }
 
-void set_everywhere(const std::string& name, const Setting& setting, Sheet& sheet) {
+void set_everywhere(const std::string& name, const Setting& setting, ExperimentConfig& sheet) {
   const bool always_an_axis = name == "model" || name == "strategy";
   sheet.overrides[name] = setting;
   if (sheet.matrix.axis(name) != nullptr || (always_an_axis && sheet.matrix.given))
@@ -77,7 +77,7 @@ void set_everywhere(const std::string& name, const Setting& setting, Sheet& shee
     if (always_an_axis || row.settings.contains(name)) row.settings[name] = setting;
 }
 
-void apply_change(const Pair& change, Sheet& sheet, Problems& problems) {
+void apply_change(const Pair& change, ExperimentConfig& sheet, Diagnostics& problems) {
   const Location at{.file = "--set " + change.name};
   if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, sheet.declared)) {
     problems.error(at, in_quotes(change.name) + " is not a key" +
@@ -105,7 +105,7 @@ bool has_one_of(const Values& values, const std::string& name, const std::vector
 }
 
 Alternatives parse_where(const std::vector<std::string>& conditions, const std::string& option,
-                         Problems& problems) {
+                         Diagnostics& problems) {
   Alternatives alternatives;
   for (const std::string& condition : conditions)
     for (const std::string& part : split(condition))
@@ -115,7 +115,7 @@ Alternatives parse_where(const std::vector<std::string>& conditions, const std::
 }
 
 void report_useless(const std::string& option, const std::string& name, const std::vector<std::string>& texts,
-                    const std::vector<Values>& runs, Problems& problems) {
+                    const std::vector<Values>& runs, Diagnostics& problems) {
   const Location at{.file = option + " " + name};
   std::vector<std::string> known;
   for (const Values& values : runs)
@@ -158,13 +158,13 @@ void keep(std::vector<ExpandedRun>& runs, const std::function<bool(std::size_t)>
 
 }  // namespace
 
-void apply_set(const std::vector<std::string>& changes, Sheet& sheet, Problems& problems) {
+void apply_set(const std::vector<std::string>& changes, ExperimentConfig& sheet, Diagnostics& problems) {
   for (const std::string& text : changes)
     if (const auto change = parse_pair(text, "--set", problems)) apply_change(*change, sheet, problems);
 }
 
 void apply_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
-                 Problems& problems) {
+                 Diagnostics& problems) {
   const Alternatives alternatives = parse_where(conditions, "--where", problems);
   if (alternatives.empty() || runs.empty()) return;
   const std::vector<Values> values = values_of(runs);
@@ -176,7 +176,7 @@ void apply_where(const std::vector<std::string>& conditions, std::vector<Expande
 }
 
 void apply_exclude_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
-                         Problems& problems) {
+                         Diagnostics& problems) {
   const std::string option = "--exclude-where";
   if (runs.empty()) return;
   for (const std::string& condition : conditions) {

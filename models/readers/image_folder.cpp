@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/readers/data_file.h"
-#include "models/readers/picture.h"
+#include "models/readers/image_decoder.h"
 
 namespace trainyard::models {
 

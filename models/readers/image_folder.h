@@ -5,7 +5,7 @@
 // Pictures: a folder a class, PNG or JPEG in it; labels are the classes in the order of their names. Hidden
 // folders are none; another without pictures is an error, as a copy may have stopped before it. With
 // folders `train`, and perhaps `validation` and `test`, the classes are in those; the parts that are not
-// there are cut from `train`. Every picture becomes RGB, image_size × image_size (`picture.h`).
+// there are cut from `train`. Every picture becomes RGB, image_size × image_size (`image_decoder.h`).
 //
 // Arrays: `train-images.npy` and `train-labels.npy`, perhaps also `validation-…` and `test-…`, all uint8.
 // Images [N, H, W], [N, H, W, C] or [N, C, H, W] with C 1 or 3 (where both fit, C is last); labels [N] from 0

@@ -13,7 +13,7 @@
 #include "base/host_name.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/launch/slurm_launcher.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 
 namespace trainyard::orchestrator {
@@ -37,12 +37,12 @@ bool on_a_local_disk(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TaskGang::TaskGang(std::filesystem::path attempt_folder, int world_size)
+ClusterRankGroup::ClusterRankGroup(std::filesystem::path attempt_folder, int world_size)
     : folder_(std::move(attempt_folder)),
       world_size_(world_size),
       patience_(on_a_local_disk(folder_) ? Clock::duration(late_local_files) : Clock::duration(late_files)) {}
 
-void TaskGang::look() {
+void ClusterRankGroup::look() {
   const auto now = Clock::now();
   if (now < next_look_) return;
   next_look_ = now + between_looks;
@@ -61,7 +61,7 @@ void TaskGang::look() {
   if (job && over_since_ == Clock::time_point::max()) over_since_ = job->refused ? now - patience_ : now;
 }
 
-std::optional<ExitStatus> TaskGang::poll(int rank) {
+std::optional<ExitStatus> ClusterRankGroup::poll(int rank) {
   look();
   const auto exit = exits_.find(rank);
   if (exit != exits_.end()) {
@@ -75,30 +75,30 @@ std::optional<ExitStatus> TaskGang::poll(int rank) {
   return ExitStatus{-1, 0, true};
 }
 
-bool TaskGang::all_clean() const {
+bool ClusterRankGroup::all_clean() const {
   return all_ended() && std::all_of(exits_.begin(), exits_.end(),
                                     [](const auto& exit) { return exit.second.status.clean(); });
 }
 
-std::optional<GangEnd> TaskGang::end() {
-  using Kind = GangEnd::Kind;
+std::optional<RankGroupEnd> ClusterRankGroup::end() {
+  using Kind = RankGroupEnd::Kind;
   if (all_clean()) {
     let_go();
-    return GangEnd{};
+    return RankGroupEnd{};
   }
   look();
   const auto job = over();
   if (!job) return std::nullopt;
-  if (job->refused) return GangEnd{Kind::not_started, job->why};
-  if (job->timed_out || told_by_others_ == SIGUSR1) return GangEnd{Kind::out_of_time, at_its_limit};
-  if (job->over_limits) return GangEnd{Kind::over_limits, job->why};
-  if (job->taken_away) return GangEnd{Kind::taken_away, job->why};
-  if (told_by_others_ != 0) return GangEnd{Kind::taken_away, "somebody ended its ranks: " + job->why};
-  if (any_lost_ && !told_by_us_) return GangEnd{Kind::taken_away, job->why};
-  return GangEnd{};
+  if (job->refused) return RankGroupEnd{Kind::not_started, job->why};
+  if (job->timed_out || told_by_others_ == SIGUSR1) return RankGroupEnd{Kind::out_of_time, at_its_limit};
+  if (job->over_limits) return RankGroupEnd{Kind::over_limits, job->why};
+  if (job->preempted) return RankGroupEnd{Kind::preempted, job->why};
+  if (told_by_others_ != 0) return RankGroupEnd{Kind::preempted, "somebody ended its ranks: " + job->why};
+  if (any_lost_ && !told_by_us_) return RankGroupEnd{Kind::preempted, job->why};
+  return RankGroupEnd{};
 }
 
-void TaskGang::signal(int number) {
+void ClusterRankGroup::signal(int number) {
   told_by_us_ = true;
   signal_job(number);
 }
@@ -118,25 +118,25 @@ fs::path answer(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
-SpoolProbe::SpoolProbe(fs::path runs) : runs_(std::move(runs)), name_(new_token().substr(0, 12)) {
+SharedDirCheck::SharedDirCheck(fs::path runs) : runs_(std::move(runs)), name_(new_token().substr(0, 12)) {
   write_whole_file(question(runs_, name_), "\n");
 }
 
-SpoolProbe::~SpoolProbe() {
+SharedDirCheck::~SharedDirCheck() {
   std::error_code ignored;
   for (const auto& file : {question(runs_, name_), answer(runs_, name_), runs_ / slurm_log_name})
     fs::remove(file, ignored);
 }
 
-std::string SpoolProbe::job_name() const {
+std::string SharedDirCheck::job_name() const {
   return "trainyard-probe-" + name_;
 }
 
-std::vector<std::string> SpoolProbe::task(const Programs& programs) const {
+std::vector<std::string> SharedDirCheck::task(const Programs& programs) const {
   return {programs.task.string(), "--probe", runs_.string(), name_, programs.runner.string()};
 }
 
-bool SpoolProbe::answered(const Programs& programs) const {
+bool SharedDirCheck::answered(const Programs& programs) const {
   fresh_listing(runs_);
   const auto said = nlohmann::json::parse(whole_file(answer(runs_, name_)), nullptr, false);
   if (!said.is_object()) return false;

@@ -16,18 +16,18 @@
 
 namespace trainyard::orchestrator {
 
-class TaskGang : public Gang {
+class ClusterRankGroup : public RankGroup {
  public:
-  TaskGang(std::filesystem::path attempt_folder, int world_size);
+  ClusterRankGroup(std::filesystem::path attempt_folder, int world_size);
   std::optional<ExitStatus> poll(int rank) override;
-  std::optional<GangEnd> end() override;
+  std::optional<RankGroupEnd> end() override;
   void signal(int number) override;
 
  protected:
   // The job has ended and nothing of it is left.
   struct Over {
-    bool refused = false;     // it never started
-    bool taken_away = false;  // by somebody else, or with its host
+    bool refused = false;    // it never started
+    bool preempted = false;  // by somebody else, or with its host
     bool timed_out = false;
     bool over_limits = false;  // it took more than it may
     std::string why = {};
@@ -62,12 +62,12 @@ class TaskGang : public Gang {
 // run, by a task that looks for a file which was written here and writes one itself.
 
 // The side that asks. Its files, and what its job printed, are gone with it.
-class SpoolProbe {
+class SharedDirCheck {
  public:
-  explicit SpoolProbe(std::filesystem::path runs);
-  ~SpoolProbe();
-  SpoolProbe(const SpoolProbe&) = delete;
-  SpoolProbe& operator=(const SpoolProbe&) = delete;
+  explicit SharedDirCheck(std::filesystem::path runs);
+  ~SharedDirCheck();
+  SharedDirCheck(const SharedDirCheck&) = delete;
+  SharedDirCheck& operator=(const SharedDirCheck&) = delete;
 
   std::string job_name() const;
   std::vector<std::string> task(const Programs& programs) const;  // the command that answers

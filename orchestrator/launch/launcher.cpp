@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rank_agent.h"
 #include "orchestrator/rank/rendezvous.h"
@@ -25,7 +25,7 @@ std::span<const LauncherKind> launchers() {
   return rows;
 }
 
-std::unique_ptr<Gang> Launcher::adopt(const std::filesystem::path& attempt_folder) {
+std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_folder) {
   throw InternalError("a launcher without jobs was to adopt " + attempt_folder.string());
 }
 
@@ -55,11 +55,11 @@ nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
   return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
 }
 
-class LocalGang : public Gang {
+class LocalRankGroup : public RankGroup {
  public:
-  explicit LocalGang(std::optional<StoreProcess> store) : own_store_(std::move(store)) {}
+  explicit LocalRankGroup(std::optional<StoreProcess> store) : own_store_(std::move(store)) {}
 
-  void start(const GangCommand& gang, const StoreAddress& store) {
+  void start(const LaunchSpec& gang, const StoreAddress& store) {
     const auto ranks = static_cast<int>(gang.ranks.size());
     std::vector<int> pids;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -82,10 +82,10 @@ class LocalGang : public Gang {
       if (!rank.ended) rank.process->signal(number);
   }
 
-  std::optional<GangEnd> end() override {
+  std::optional<RankGroupEnd> end() override {
     for (const Rank& rank : ranks_)
       if (!rank.ended) return std::nullopt;
-    return GangEnd{};
+    return RankGroupEnd{};
   }
 
   void add_end_fds(std::vector<int>& fds) const override {
@@ -111,14 +111,14 @@ class LocalLauncher : public Launcher {
       : program_(programs.store), store_(programs.store, yard.root() / "store.log") {}
 
   // A single rank needs no store; a foreign one that wants one all the same makes it itself, on a free port.
-  std::unique_ptr<Gang> launch(const GangCommand& command) override {
+  std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
     const bool alone = command.ranks.size() == 1;
     std::optional<StoreProcess> own;
     if (!alone && command.foreign) own.emplace(program_, command.directory / "store.log");
     const StoreAddress address = alone             ? StoreAddress{"127.0.0.1", "0"}
                                  : own.has_value() ? own->address()
                                                    : store_.address();
-    auto gang = std::make_unique<LocalGang>(std::move(own));
+    auto gang = std::make_unique<LocalRankGroup>(std::move(own));
     gang->start(command, address);
     return gang;
   }
@@ -156,10 +156,10 @@ std::string mpirun_complaint(const fs::path& log) {
   return "it said nothing";
 }
 
-class MpiGang : public TaskGang {
+class MpiRankGroup : public ClusterRankGroup {
  public:
-  MpiGang(const GangCommand& gang, std::unique_ptr<RankProcess> process)
-      : TaskGang(gang.directory, static_cast<int>(gang.ranks.size())),
+  MpiRankGroup(const LaunchSpec& gang, std::unique_ptr<RankProcess> process)
+      : ClusterRankGroup(gang.directory, static_cast<int>(gang.ranks.size())),
         log_(gang.directory / mpirun_log),
         first_rank_log_(gang.ranks.front().log),
         process_(std::move(process)),
@@ -178,7 +178,7 @@ class MpiGang : public TaskGang {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
     if (never_began) return Over{.refused = true, .why = "mpirun: " + mpirun_complaint(log_)};
-    return Over{.taken_away = ended_->signal != 0 && !told(), .why = "mpirun ended: " + to_text(*ended_)};
+    return Over{.preempted = ended_->signal != 0 && !told(), .why = "mpirun ended: " + to_text(*ended_)};
   }
   void step() override {
     if (!ended_) ended_ = process_->poll();
@@ -204,19 +204,19 @@ class MpiLauncher : public Launcher {
       throw UserError("`hosts` of [machine] is " + hosts_.string() + ", and there is no such file");
   }
 
-  std::unique_ptr<Gang> launch(const GangCommand& command) override {
-    write_gang_file({"mpi", "", programs_.store, command});
+  std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
+    write_rank_group_file({"mpi", "", programs_.store, command});
     std::vector<std::string> argv{"mpirun", "-np", std::to_string(command.ranks.size())};
     if (!hosts_.empty()) argv.insert(argv.end(), {"--hostfile", hosts_.string()});
     argv.insert(argv.end(), machine_.options.begin(), machine_.options.end());
     argv.insert(argv.end(), {programs_.task.string(), command.directory.string()});
     auto environment = open_mpi_settings;
     environment[token_variable] = command.token;
-    return std::make_unique<MpiGang>(command, start_process({.argv = std::move(argv),
-                                                             .environment = std::move(environment),
-                                                             .cores = {},
-                                                             .log = command.directory / mpirun_log,
-                                                             .folder = command.directory}));
+    return std::make_unique<MpiRankGroup>(command, start_process({.argv = std::move(argv),
+                                                                  .environment = std::move(environment),
+                                                                  .cores = {},
+                                                                  .log = command.directory / mpirun_log,
+                                                                  .folder = command.directory}));
   }
 
  private:

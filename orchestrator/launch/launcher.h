@@ -19,10 +19,10 @@
 namespace trainyard::orchestrator {
 
 // How it went, seen from outside.
-struct GangEnd {
+struct RankGroupEnd {
   enum class Kind {
     ranks,        // they ended by themselves, or were told to by us
-    taken_away,   // cancelled, preempted, its node failed: no rank's fault; the run is tried again
+    preempted,    // cancelled, preempted, its node failed: no rank's fault; the run is tried again
     over_limits,  // ended for what it did: it took more memory than it may
     out_of_time,  // its time limit ended it
     not_started   // it could not be launched
@@ -32,13 +32,13 @@ struct GangEnd {
 };
 
 // The ranks that were launched together. Destroying it ends what is alive of it.
-class Gang {
+class RankGroup {
  public:
-  virtual ~Gang() = default;
+  virtual ~RankGroup() = default;
   virtual std::optional<ExitStatus> poll(int rank) = 0;  // nothing while it runs; never blocks
   virtual void signal(int number) = 0;                   // to all that run: SIGTERM or SIGKILL
   // Nothing before every rank has ended and nothing is left of it.
-  virtual std::optional<GangEnd> end() = 0;
+  virtual std::optional<RankGroupEnd> end() = 0;
   virtual bool waiting() { return false; }  // in a queue: no rank runs yet
   virtual std::string job() const {
     return "";
@@ -51,9 +51,10 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
   virtual void prepare() {}  // before the first run: UserError where none could be launched
-  virtual std::unique_ptr<Gang> launch(const GangCommand& command) = 0;  // UserError where it cannot start
+  virtual std::unique_ptr<RankGroup> launch(
+      const LaunchSpec& command) = 0;  // UserError where it cannot start
   // The gang of an attempt that an earlier orchestrator launched and that was alive just now.
-  virtual std::unique_ptr<Gang> adopt(const std::filesystem::path& attempt_folder);
+  virtual std::unique_ptr<RankGroup> adopt(const std::filesystem::path& attempt_folder);
 };
 
 // What a launcher is made from.

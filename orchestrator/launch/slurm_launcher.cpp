@@ -23,10 +23,10 @@ constexpr const char* script_text = "#!/bin/sh\nexec srun \"$@\"\n";
 constexpr auto files_patience = std::chrono::seconds(30);  // until a job's file shows up here
 constexpr auto failed_patience = std::chrono::seconds(5);  // where the job has failed anyway
 
-class SlurmGang : public TaskGang {
+class SlurmRankGroup : public ClusterRankGroup {
  public:
-  SlurmGang(SlurmQueue& queue, const GangFile& gang, std::vector<std::string> submit)
-      : TaskGang(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
+  SlurmRankGroup(SlurmQueue& queue, const RankGroupFile& gang, std::vector<std::string> submit)
+      : ClusterRankGroup(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
         name_(gang.job),
         queue_(queue),
         job_(queue, gang.job, std::move(submit)) {}
@@ -44,7 +44,7 @@ class SlurmGang : public TaskGang {
     const bool by_others = job_.lost() || (job_.cancelled() && !told());
     const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
     return Over{.refused = stage == SlurmJob::Stage::refused,
-                .taken_away = by_others,
+                .preempted = by_others,
                 .timed_out = job_.timed_out(),
                 .over_limits = job_.over_limits(),
                 .why = id + job_.why()};
@@ -73,26 +73,27 @@ class SlurmLauncher : public Launcher {
         script_(setting.yard.root() / "slurm-job.sh"),
         runs_(setting.yard.runs()) {}
 
-  std::unique_ptr<Gang> launch(const GangCommand& command) override {
-    const GangFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store, command};
-    write_gang_file(gang);
-    return std::make_unique<SlurmGang>(
+  std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
+    const RankGroupFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store,
+                             command};
+    write_rank_group_file(gang);
+    return std::make_unique<SlurmRankGroup>(
         queue_, gang,
         sbatch_arguments(machine_, gang.job, command.directory, static_cast<int>(command.ranks.size()),
                          script_, {programs_.task.string(), command.directory.string()}));
   }
 
-  std::unique_ptr<Gang> adopt(const fs::path& attempt_folder) override {
-    const auto gang = read_gang_file(attempt_folder);
+  std::unique_ptr<RankGroup> adopt(const fs::path& attempt_folder) override {
+    const auto gang = read_rank_group_file(attempt_folder);
     if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
-    return std::make_unique<SlurmGang>(queue_, *gang, std::vector<std::string>{});
+    return std::make_unique<SlurmRankGroup>(queue_, *gang, std::vector<std::string>{});
   }
 
   void prepare() override;
 
  private:
   void probe();
-  void wait_for_probe(SlurmJob& job, const SpoolProbe& probe);
+  void wait_for_probe(SlurmJob& job, const SharedDirCheck& probe);
 
   experiments::Machine machine_;
   Programs programs_;
@@ -164,7 +165,7 @@ void SlurmLauncher::prepare() {
 
 // A job that writes a file where the runs will lie.
 void SlurmLauncher::probe() {
-  const SpoolProbe probe(runs_);
+  const SharedDirCheck probe(runs_);
   experiments::Machine machine = machine_;
   machine.exclusive_host = false;
   SlurmJob job(queue_, probe.job_name(),
@@ -172,7 +173,7 @@ void SlurmLauncher::probe() {
   wait_for_probe(job, probe);
 }
 
-void SlurmLauncher::wait_for_probe(SlurmJob& job, const SpoolProbe& probe) {
+void SlurmLauncher::wait_for_probe(SlurmJob& job, const SharedDirCheck& probe) {
   auto over_since = SlurmQueue::Clock::time_point::max();
   while (true) {
     queue_.step();
@@ -207,11 +208,11 @@ namespace {
 
 constexpr auto step_probe_patience = std::chrono::seconds(60);
 
-class StepGang : public TaskGang {
+class StepRankGroup : public ClusterRankGroup {
  public:
   // `srun`: null for a step that an earlier orchestrator started.
-  StepGang(SlurmQueue& queue, const GangFile& gang, std::unique_ptr<RankProcess> srun)
-      : TaskGang(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
+  StepRankGroup(SlurmQueue& queue, const RankGroupFile& gang, std::unique_ptr<RankProcess> srun)
+      : ClusterRankGroup(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
         queue_(queue),
         name_(gang.job),
         allocation_(gang.allocation),
@@ -223,7 +224,7 @@ class StepGang : public TaskGang {
     queue_.soon();
   }
   // A killed srun would leave its step behind.
-  ~StepGang() override {
+  ~StepRankGroup() override {
     if (ended_ || ending_well_) return;
     try {
       queue_.ask_now(std::chrono::seconds(5));
@@ -247,7 +248,7 @@ class StepGang : public TaskGang {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && waiting() && none_ended();
     if (never_began) return Over{.refused = true, .why = "srun: " + complaint({*ended_, whole_file(log_)})};
-    return Over{.taken_away = ended_->signal != 0 && !told(),
+    return Over{.preempted = ended_->signal != 0 && !told(),
                 .why = "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
@@ -293,32 +294,32 @@ class StepLauncher : public Launcher {
         allocation_(std::move(allocation)),
         queue_(allocation_) {}
 
-  std::unique_ptr<Gang> launch(const GangCommand& command) override {
-    const GangFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store, command,
-                        allocation_};
-    write_gang_file(gang);
+  std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
+    const RankGroupFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store,
+                             command, allocation_};
+    write_rank_group_file(gang);
     const auto arguments =
         srun_arguments(machine_, allocation_, gang.job, static_cast<int>(command.ranks.size()),
                        {programs_.task.string(), command.directory.string()});
-    return std::make_unique<StepGang>(queue_, gang,
-                                      start_process({.argv = slurm_client("srun", arguments),
-                                                     .environment = {},
-                                                     .cores = {},
-                                                     .log = command.directory / slurm_log_name,
-                                                     .folder = command.directory}));
+    return std::make_unique<StepRankGroup>(queue_, gang,
+                                           start_process({.argv = slurm_client("srun", arguments),
+                                                          .environment = {},
+                                                          .cores = {},
+                                                          .log = command.directory / slurm_log_name,
+                                                          .folder = command.directory}));
   }
 
-  std::unique_ptr<Gang> adopt(const std::filesystem::path& attempt_folder) override {
-    const auto gang = read_gang_file(attempt_folder);
+  std::unique_ptr<RankGroup> adopt(const std::filesystem::path& attempt_folder) override {
+    const auto gang = read_rank_group_file(attempt_folder);
     if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
-    return std::make_unique<StepGang>(queue_, *gang, nullptr);
+    return std::make_unique<StepRankGroup>(queue_, *gang, nullptr);
   }
 
   // A step that writes a file where the runs will lie.
   void prepare() override {
     std::filesystem::create_directories(runs_);
     if (spool_was_seen(yard_)) return;  // and steps that are adopted may hold all cores
-    const SpoolProbe probe(runs_);
+    const SharedDirCheck probe(runs_);
     const auto said =
         ClientCommand(slurm_client("srun", srun_arguments(machine_, allocation_, probe.job_name(), 1,
                                                           probe.task(programs_))))

@@ -44,14 +44,14 @@ std::string problem_with(const fs::path& folder, const experiments::Checkpoint& 
 }
 
 // The attempt that wrote the checkpoint of `epoch`, whole in all stages; else what is wrong with it.
-struct Looked {
+struct CheckpointCheck {
   int attempt = 0;
   std::string problem;
 };
 
-Looked look_at(const fs::path& folder, std::int64_t epoch, const PlannedRun& planned,
-               const Resumable& attempts) {
-  Looked looked;
+CheckpointCheck look_at(const fs::path& folder, std::int64_t epoch, const PlannedRun& planned,
+                        const Resumable& attempts) {
+  CheckpointCheck looked;
   for (int stage = 0; stage < planned.run.strategy.stages; ++stage) {
     if (!fs::exists(experiments::checkpoint_file(folder, epoch, stage)))
       return {0, "stage " + std::to_string(stage) + " is missing"};
@@ -84,7 +84,7 @@ std::vector<std::int64_t> epochs_latest_first(const fs::path& folder) {
 ResumePoint own_resume_point(const fs::path& folder, const PlannedRun& planned, const Resumable& attempts) {
   ResumePoint point;
   for (const std::int64_t epoch : epochs_latest_first(folder)) {
-    const Looked looked = look_at(folder, epoch, planned, attempts);
+    const CheckpointCheck looked = look_at(folder, epoch, planned, attempts);
     if (looked.problem.empty()) {
       point.at = Resumes{looked.attempt, epoch};
       return point;

@@ -121,7 +121,7 @@ std::string outcome_text(const RunOutcome& outcome) {
       return "failed after " + time + ": " + outcome.first_error + again_text(outcome);
     case RunOutcome::Kind::interrupted:
       return "interrupted after " + time +
-             (outcome.taken_away ? ": " + outcome.first_error + again_text(outcome) : "");
+             (outcome.preempted ? ": " + outcome.first_error + again_text(outcome) : "");
   }
   return "";
 }

@@ -21,7 +21,7 @@ struct RunOutcome {
   std::optional<double> test_loss;
   std::string first_error;              // of the failing rank
   std::string log;                      // its log file
-  bool taken_away = false;              // with its job or host, or at its time limit: it is started again
+  bool preempted = false;               // with its job or host, or at its time limit: it is started again
   bool progressed = false;              // and has kept more epochs than it began with
   std::optional<double> retry_seconds;  // it is started again after so long
 };

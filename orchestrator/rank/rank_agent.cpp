@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/log.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/rank/rendezvous.h"
 
@@ -47,7 +47,7 @@ void note_signals() {
 
 class Task {
  public:
-  Task(GangFile gang, const TaskPlace& place)
+  Task(RankGroupFile gang, const TaskPlace& place)
       : gang_(std::move(gang)), place_(place), parent_(::getppid()), folder_(gang_.command.directory) {}
 
   int run() {
@@ -79,12 +79,12 @@ class Task {
     if (place_.world_size == 1) return StoreAddress{"127.0.0.1", "0"};
     if (place_.rank == 0) {
       store_.emplace(gang_.store, folder_ / "store.log");
-      write_meeting(folder_, {std::stoi(store_->address().port), own_addresses()});
+      write_rendezvous(folder_, {std::stoi(store_->address().port), own_addresses()});
     }
     const auto deadline = Clock::now() + meeting_patience;
     while (Clock::now() < deadline) {
       fresh_listing(folder_);
-      const auto meeting = read_meeting(folder_);
+      const auto meeting = read_rendezvous(folder_);
       if (auto address = meeting ? reachable(*meeting) : std::nullopt) return address;
       if (told != 0 || ::getppid() != parent_) return std::nullopt;
       std::this_thread::sleep_for(long_nap);
@@ -128,7 +128,7 @@ class Task {
       }
   }
 
-  GangFile gang_;
+  RankGroupFile gang_;
   TaskPlace place_;
   int parent_;
   fs::path folder_;
@@ -136,7 +136,7 @@ class Task {
 };
 
 // Of the level that the ranks get: the task itself may have started without the variable.
-void open_log(const GangCommand& gang) {
+void open_log(const LaunchSpec& gang) {
   if (gang.ranks.empty()) return;
   const auto given = gang.ranks.front().environment.find(log::level_variable);
   if (given == gang.ranks.front().environment.end()) return;
@@ -160,7 +160,7 @@ int run_rank_task(const fs::path& attempt_folder) {
   note_signals();
   ::unsetenv(token_variable);  // of the ranks alone: the store must outlive what is ended with them
   const Subreaper subreaper;
-  auto gang = read_gang_file(attempt_folder);
+  auto gang = read_rank_group_file(attempt_folder);
   if (!gang) throw UserError("there is no gang.json to read in " + attempt_folder.string());
   open_log(gang->command);
   const TaskPlace place = task_place(gang->launcher);
@@ -269,7 +269,7 @@ TaskPlace task_place(const std::string& launcher) {
   return place;
 }
 
-std::map<std::string, std::string> torchrun_environment(const GangCommand& gang, const TaskPlace& place,
+std::map<std::string, std::string> torchrun_environment(const LaunchSpec& gang, const TaskPlace& place,
                                                         const StoreAddress& store) {
   const bool own_rendezvous = gang.foreign && place.world_size == 1;
   return {{"RANK", std::to_string(place.rank)},

@@ -38,7 +38,7 @@ int run_rank_task(const std::filesystem::path& attempt_folder);
 // The variables by which a rank's program finds its place and its peers: those of torchrun.
 
 // A foreign rank that is alone makes its own store where it wants one; all others are clients of `store`.
-std::map<std::string, std::string> torchrun_environment(const GangCommand& gang, const TaskPlace& place,
+std::map<std::string, std::string> torchrun_environment(const LaunchSpec& gang, const TaskPlace& place,
                                                         const StoreAddress& store);
 
 }  // namespace trainyard::orchestrator

@@ -53,7 +53,7 @@ auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read
 
 }  // namespace
 
-void write_gang_file(const GangFile& gang) {
+void write_rank_group_file(const RankGroupFile& gang) {
   nlohmann::ordered_json json = {{"v", 1},
                                  {"launcher", gang.launcher},
                                  {"job", gang.job},
@@ -66,9 +66,9 @@ void write_gang_file(const GangFile& gang) {
   write_whole_file(gang.command.directory / gang_name, json.dump() + "\n");
 }
 
-std::optional<GangFile> read_gang_file(const fs::path& attempt_folder) {
+std::optional<RankGroupFile> read_rank_group_file(const fs::path& attempt_folder) {
   return from_object(attempt_folder / gang_name, [&](const nlohmann::json& json) {
-    GangFile gang{
+    RankGroupFile gang{
         json.at("launcher"), json.at("job"), json.at("store").get<std::string>(), {}, json.at("allocation")};
     gang.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
     for (const auto& rank : json.at("ranks")) gang.command.ranks.push_back(rank_from_json(rank));
@@ -92,14 +92,14 @@ std::optional<RankExit> read_rank_exit(const fs::path& attempt_folder, int rank)
   });
 }
 
-void write_meeting(const fs::path& attempt_folder, const Meeting& meeting) {
+void write_rendezvous(const fs::path& attempt_folder, const RendezvousEndpoint& meeting) {
   const nlohmann::ordered_json json = {{"port", meeting.port}, {"addresses", meeting.addresses}};
   write_whole_file(attempt_folder / meeting_name, json.dump() + "\n");
 }
 
-std::optional<Meeting> read_meeting(const fs::path& attempt_folder) {
+std::optional<RendezvousEndpoint> read_rendezvous(const fs::path& attempt_folder) {
   return from_object(attempt_folder / meeting_name, [](const nlohmann::json& json) {
-    return Meeting{json.at("port"), json.at("addresses")};
+    return RendezvousEndpoint{json.at("port"), json.at("addresses")};
   });
 }
 

@@ -19,7 +19,7 @@ namespace trainyard::orchestrator {
 // What a launcher starts: the commands of all ranks of one attempt.
 
 // All ranks of one attempt. Their commands lack what the launcher adds: torchrun's variables.
-struct GangCommand {
+struct LaunchSpec {
   std::filesystem::path directory;  // the attempt's
   std::string run_id;               // "<key>/<attempt>"
   std::string token;                // in the environment of each of its processes, see leftovers.h
@@ -27,15 +27,16 @@ struct GangCommand {
   std::vector<RankCommand> ranks;
 };
 
-struct GangFile {
+struct RankGroupFile {
   std::string launcher;         // its name: how a task finds its rank
   std::string job;              // name of the job; deterministic, so that a successor finds it
   std::filesystem::path store;  // trainyard-store
-  GangCommand command;
+  LaunchSpec command;
   std::string allocation = {};  // number of the job whose step it is; empty: it is a job of its own
 };
-void write_gang_file(const GangFile& gang);  // into the attempt's folder
-std::optional<GangFile> read_gang_file(const std::filesystem::path& attempt_folder);  // nothing where none is
+void write_rank_group_file(const RankGroupFile& gang);  // into the attempt's folder
+std::optional<RankGroupFile> read_rank_group_file(
+    const std::filesystem::path& attempt_folder);  // nothing where none is
 
 struct RankExit {
   ExitStatus status;
@@ -46,13 +47,13 @@ std::string rank_exit_name(int rank);
 void write_rank_exit(const std::filesystem::path& attempt_folder, int rank, const RankExit& exit);
 std::optional<RankExit> read_rank_exit(const std::filesystem::path& attempt_folder, int rank);
 
-struct Meeting {
+struct RendezvousEndpoint {
   int port = 0;
   std::vector<std::string>
       addresses;  // names and numbers of the store's host; each may or may not be reachable
 };
-void write_meeting(const std::filesystem::path& attempt_folder, const Meeting& meeting);
-std::optional<Meeting> read_meeting(const std::filesystem::path& attempt_folder);
+void write_rendezvous(const std::filesystem::path& attempt_folder, const RendezvousEndpoint& meeting);
+std::optional<RendezvousEndpoint> read_rendezvous(const std::filesystem::path& attempt_folder);
 
 void abandon(const std::filesystem::path& attempt_folder);
 bool abandoned(const std::filesystem::path& attempt_folder);

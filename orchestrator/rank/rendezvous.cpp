@@ -84,7 +84,7 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-std::optional<StoreAddress> reachable(const Meeting& meeting) {
+std::optional<StoreAddress> reachable(const RendezvousEndpoint& meeting) {
   const std::string port = std::to_string(meeting.port);
   const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
   for (const std::string& address : meeting.addresses)

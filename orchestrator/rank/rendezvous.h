@@ -43,6 +43,6 @@ class StoreProcess {
 std::vector<std::string> own_addresses();
 
 // The first of the addresses that takes a connection; nothing where none does.
-std::optional<StoreAddress> reachable(const Meeting& meeting);
+std::optional<StoreAddress> reachable(const RendezvousEndpoint& meeting);
 
 }  // namespace trainyard::orchestrator

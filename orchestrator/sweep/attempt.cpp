@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
 
@@ -109,7 +109,7 @@ bool Attempt::step() {
 }
 
 void Attempt::poll_ranks() {
-  std::vector<Death> ended;
+  std::vector<RankFailure> ended;
   for (std::size_t rank = 0; rank < ended_.size(); ++rank) {
     if (ended_[rank]) continue;
     ended_[rank] = gang_->poll(static_cast<int>(rank));
@@ -119,14 +119,14 @@ void Attempt::poll_ranks() {
     ended.push_back({static_cast<int>(rank), status});
   }
   if (!ended.empty()) collector_.collect();
-  for (const Death& death : ended) {
+  for (const RankFailure& death : ended) {
     const bool unheard = place_.shared && death.status.clean() && !collector_.finished(death.rank);
     if (unheard)
       unheard_.push_back({death, Clock::now() + late_records});
     else
       note_death(death.rank, death.status);
   }
-  std::erase_if(unheard_, [this](const Unheard& each) {
+  std::erase_if(unheard_, [this](const PendingExit& each) {
     if (Clock::now() < each.until && !collector_.finished(each.death.rank)) return false;
     note_death(each.death.rank, each.death.status);
     return true;
@@ -187,7 +187,7 @@ void Attempt::look_for_life() {
   const double timeout = workplace_.options.progress_timeout_seconds;
   const auto now = Clock::now();
   if (timeout <= 0 || now < next_look_ || terminate_at_ || !gang_) return;
-  if (gang_->waiting()) life_ = LifeSigns(place_.directory, place_.world_size, now);
+  if (gang_->waiting()) life_ = Watchdog(place_.directory, place_.world_size, now);
   next_look_ = now + std::min(Clock::duration(look_interval), duration(timeout / 4));
   life_.look(now);
   if (life_.silent_seconds(now) < timeout) return;
@@ -245,8 +245,8 @@ bool Attempt::records_may_come() {
 }
 
 // Nothing while a rank runs or anything is left of the gang.
-std::optional<GangEnd> Attempt::gang_end() {
-  if (!gang_) return GangEnd{GangEnd::Kind::not_started, launch_error_};
+std::optional<RankGroupEnd> Attempt::gang_end() {
+  if (!gang_) return RankGroupEnd{RankGroupEnd::Kind::not_started, launch_error_};
   if (!all_ended()) return std::nullopt;
   const auto end = gang_->end();
   return end && records_may_come() ? std::nullopt : end;

@@ -23,8 +23,8 @@
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/sweep/collector.h"
-#include "orchestrator/sweep/life_signs.h"
 #include "orchestrator/sweep/sweep.h"
+#include "orchestrator/sweep/watchdog.h"
 #include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
@@ -63,14 +63,14 @@ class Attempt {
   using Clock = std::chrono::steady_clock;
 
   // A rank that ended badly before anyone told it to end, in order of being seen.
-  struct Death {
+  struct RankFailure {
     int rank = 0;
     ExitStatus status;
   };
 
   // It ended well, and its last records have not come yet.
-  struct Unheard {
-    Death death;
+  struct PendingExit {
+    RankFailure death;
     Clock::time_point until;
   };
 
@@ -106,18 +106,18 @@ class Attempt {
   void enforce();
   void signal_all(int number, const std::string& why);
   bool all_ended() const;
-  std::optional<GangEnd> gang_end();
+  std::optional<RankGroupEnd> gang_end();
   bool records_may_come();
-  void finish(const GangEnd& end);
+  void finish(const RankGroupEnd& end);
   void succeed();
   void run_out_of_time(const std::string& why);
   void fail(std::optional<int> rank, const std::string& error);
-  void fail_by(const Death& death);
+  void fail_by(const RankFailure& death);
   void fail_by_record(const db::AttemptFault& fault);
   std::optional<int> first_dead() const;
   void interrupt(const std::string& why);
-  std::string first_error(const Death& death) const;
-  const Death& cause() const;
+  std::string first_error(const RankFailure& death) const;
+  const RankFailure& cause() const;
   std::filesystem::path rank_log(int rank) const;
   double seconds() const;
 
@@ -133,13 +133,13 @@ class Attempt {
   Clock::time_point started_ = Clock::now();
   Collector collector_;
   std::optional<experiments::RecordWriter> records_;
-  std::unique_ptr<Gang> gang_;                    // null where it could not be launched
+  std::unique_ptr<RankGroup> gang_;               // null where it could not be launched
   std::optional<ProcessorTimes> before_launch_;   // of a run whose times may count, on this host
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
-  std::vector<Death> deaths_;
-  std::vector<Unheard> unheard_;
+  std::vector<RankFailure> deaths_;
+  std::vector<PendingExit> unheard_;
   std::string launch_error_, hang_error_;
-  LifeSigns life_;
+  Watchdog life_;
   std::optional<Clock::time_point> terminate_at_, kill_at_;
   std::string ending_why_;
   bool adopted_ = false;  // an earlier orchestrator launched it

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/log.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/sweep/attempt.h"
 
 namespace trainyard::orchestrator {
@@ -37,7 +37,7 @@ std::string place_of_record(const std::filesystem::path& file, const db::Attempt
 }  // namespace
 
 // All ranks are gone: nothing of the attempt may stay, then how it went.
-void Attempt::finish(const GangEnd& end) {
+void Attempt::finish(const RankGroupEnd& end) {
   note_job();
   gang_.reset();
   if (const int left = end_children_with(token_); left > 0) {
@@ -47,25 +47,25 @@ void Attempt::finish(const GangEnd& end) {
   }
   collector_.collect();
   record_other_use();
-  outcome_.taken_away = end.kind == GangEnd::Kind::taken_away && !collector_.finished() && !stopped_;
+  outcome_.preempted = end.kind == RankGroupEnd::Kind::preempted && !collector_.finished() && !stopped_;
   if (const auto fault = collector_.finished()
                              ? db::attempt_fault(workplace_.database, place_.key, place_.attempt)
                              : std::nullopt)
     fail_by_record(*fault);
   else if (collector_.finished())
     succeed();
-  else if (end.kind == GangEnd::Kind::not_started)
+  else if (end.kind == RankGroupEnd::Kind::not_started)
     fail(std::nullopt, end.why);
-  else if (end.kind == GangEnd::Kind::taken_away && !stopped_)
+  else if (end.kind == RankGroupEnd::Kind::preempted && !stopped_)
     interrupt(end.why);
-  else if (end.kind == GangEnd::Kind::out_of_time && !stopped_)
+  else if (end.kind == RankGroupEnd::Kind::out_of_time && !stopped_)
     run_out_of_time(end.why);
-  else if (end.kind == GangEnd::Kind::over_limits && !stopped_)
+  else if (end.kind == RankGroupEnd::Kind::over_limits && !stopped_)
     fail(first_dead(), end.why);
   else if (!deaths_.empty())
     fail_by(cause());
   else if (!hang_error_.empty())
-    fail(life_.first_silent(), hang_error_);
+    fail(life_.first_stalled_rank(), hang_error_);
   else
     interrupt(ending_why_);
   collector_.collect();
@@ -111,7 +111,7 @@ void Attempt::run_out_of_time(const std::string& why) {
   const auto epochs = [](const std::optional<experiments::Resumes>& at) { return at ? at->after_epoch : 0; };
   if (epochs(next) <= epochs(begins_.at))
     return fail(std::nullopt, why + "; raise time_limit in [machine], or set checkpoint = \"epoch\"");
-  outcome_.taken_away = outcome_.progressed = true;
+  outcome_.preempted = outcome_.progressed = true;
   interrupt(why + " after epoch " + std::to_string(epochs(next)));
 }
 
@@ -130,7 +130,7 @@ void Attempt::fail(std::optional<int> rank, const std::string& error) {
   if (rank) {
     outcome_.log = rank_log(*rank).string();
     body["log"] = experiments::rank_log_name(*rank);
-    for (const Death& death : deaths_)
+    for (const RankFailure& death : deaths_)
       if (death.rank != *rank)
         body["consequences"].push_back({{"of_rank", death.rank}, {"error", first_error(death)}});
   }
@@ -155,7 +155,7 @@ std::optional<int> Attempt::first_dead() const {
   return deaths_.empty() ? std::nullopt : std::optional(cause().rank);
 }
 
-void Attempt::fail_by(const Death& death) {
+void Attempt::fail_by(const RankFailure& death) {
   fail(death.rank, first_error(death));
 }
 
@@ -167,7 +167,7 @@ void Attempt::interrupt(const std::string& why) {
   records_->sync();
 }
 
-std::string Attempt::first_error(const Death& death) const {
+std::string Attempt::first_error(const RankFailure& death) const {
   if (const auto said = collector_.error(death.rank)) return *said;
   const std::string by_signal = death.status.signal != 0 ? " (" + to_text(death.status) + ")" : "";
   if (const auto line = last_error_line(rank_log(death.rank))) return *line + by_signal;
@@ -185,12 +185,12 @@ std::string Attempt::first_error(const Death& death) const {
 
 // Of the ranks that died, the one that did not die of another's death: a signal before an exit code, an error
 // of its own before one about a peer, then the first that was seen.
-const Attempt::Death& Attempt::cause() const {
-  const auto order = [this](const Death& death) {
+const Attempt::RankFailure& Attempt::cause() const {
+  const auto order = [this](const RankFailure& death) {
     return std::make_tuple(death.status.signal == 0, blames_a_peer(first_error(death)));
   };
   return *std::min_element(deaths_.begin(), deaths_.end(),
-                           [&](const Death& a, const Death& b) { return order(a) < order(b); });
+                           [&](const RankFailure& a, const RankFailure& b) { return order(a) < order(b); });
 }
 
 }  // namespace trainyard::orchestrator

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/sweep/attempt.h"
 #include "orchestrator/yard/yard.h"
 
@@ -91,7 +91,7 @@ experiments::Launch Attempt::launch() const {
 }
 
 void Attempt::launch_ranks() {
-  GangCommand command{
+  LaunchSpec command{
       place_.directory, place_.key + "/" + std::to_string(place_.attempt), token_, foreign(), {}};
   for (int rank = 0; rank < place_.world_size; ++rank) command.ranks.push_back(rank_command(rank));
   gang_ = workplace_.launcher.launch(command);

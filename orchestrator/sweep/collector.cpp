@@ -37,7 +37,7 @@ std::string text_member(const nlohmann::json& object, const char* member) {
 Collector::Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest)
     : place_(std::move(place)), run_file_(std::move(run_file)), ingest_(ingest) {
   const auto follow = [this](std::optional<int> rank) {
-    spools_.push_back({SpoolTail(place_.directory / spool_name(rank), place_.shared), rank});
+    spools_.push_back({RecordLogTail(place_.directory / spool_name(rank), place_.shared), rank});
   };
   follow(std::nullopt);
   for (int rank = 0; rank < place_.world_size; ++rank) follow(rank);
@@ -112,7 +112,7 @@ void Collector::note_test(const experiments::Record& record) {
     const auto sum = number_of(metric, "sum");
     const auto weight = number_of(metric, "weight");
     if (text_member(metric, "phase") != "test" || !sum || !weight) continue;
-    Additive& total = test_[text_member(metric, "name")];
+    WeightedSum& total = test_[text_member(metric, "name")];
     total.sum += *sum;
     total.weight += *weight;
   }

@@ -15,7 +15,7 @@
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
-#include "orchestrator/yard/spool_tail.h"
+#include "orchestrator/yard/record_log_tail.h"
 
 namespace trainyard::orchestrator {
 
@@ -54,12 +54,12 @@ class Collector {
   std::vector<std::string> take_messages();
 
  private:
-  struct Additive {
+  struct WeightedSum {
     double sum = 0;
     double weight = 0;
   };
   struct Spool {
-    SpoolTail tail;
+    RecordLogTail tail;
     std::optional<int> rank;
   };
   struct End {
@@ -82,7 +82,7 @@ class Collector {
   db::Ingest& ingest_;
   std::vector<Spool> spools_;
   std::map<int, End> ends_;
-  std::map<std::string, Additive> test_;
+  std::map<std::string, WeightedSum> test_;
   bool has_cause_ = false;
   std::set<std::optional<int>> incomplete_;  // spools of which records were left out
   std::map<std::optional<int>, std::string> left_out_;

@@ -12,7 +12,7 @@
 #include "experiments/protocol/record.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/plan/resume_point.h"
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/sweep/collector.h"
 #include "orchestrator/yard/yard.h"
@@ -40,7 +40,7 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
 
 // The attempts of the yard that have a run file and no end in the database.
 std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database& database) {
-  const auto settled = db::settled_attempts(database);
+  const auto settled = db::completed_attempts(database);
   std::vector<Unfinished> unfinished;
   for (const auto& run_folder : folders_in(yard.runs()))
     for (const auto& folder : folders_in(run_folder)) {
@@ -65,7 +65,7 @@ std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
 // What the orchestrator's own spool says of its processes.
 LaunchedProcesses launched_processes(const fs::path& directory) {
   LaunchedProcesses launched;
-  for (const auto& line : SpoolTail(directory / experiments::orchestrator_records_name).new_lines()) {
+  for (const auto& line : RecordLogTail(directory / experiments::orchestrator_records_name).new_lines()) {
     const auto parsed = experiments::parse_line(line);
     if (!parsed.record) continue;
     const auto& body = parsed.record->body;
@@ -88,7 +88,7 @@ void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
   std::uintmax_t sound_bytes = 0;
   std::int64_t seq = 0;
   bool damaged = false;
-  for (const auto& line : SpoolTail(spool).new_lines()) {
+  for (const auto& line : RecordLogTail(spool).new_lines()) {
     const auto parsed = experiments::parse_line(line);
     damaged = !parsed.record || parsed.record->run != attempt.key ||
               parsed.record->attempt != attempt.attempt || parsed.record->rank || parsed.record->seq != seq;
@@ -177,7 +177,7 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
 
 namespace {
 
-bool all_ranks_ended(const GangFile& gang) {
+bool all_ranks_ended(const RankGroupFile& gang) {
   for (std::size_t rank = 0; rank < gang.command.ranks.size(); ++rank)
     if (!read_rank_exit(gang.command.directory, static_cast<int>(rank))) return false;
   return true;
@@ -185,11 +185,11 @@ bool all_ranks_ended(const GangFile& gang) {
 
 }  // namespace
 
-Adoption::Adoption(std::string launcher) : launcher_(std::move(launcher)) {}
-Adoption::~Adoption() = default;
+Reattachment::Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
+Reattachment::~Reattachment() = default;
 
-bool Adoption::alive(const std::filesystem::path& attempt_folder) {
-  const auto gang = read_gang_file(attempt_folder);
+bool Reattachment::alive(const std::filesystem::path& attempt_folder) {
+  const auto gang = read_rank_group_file(attempt_folder);
   if (!gang || all_ranks_ended(*gang)) return false;
   if (gang->launcher != "slurm") {  // its launcher died with the orchestrator
     abandon(attempt_folder);
@@ -198,13 +198,13 @@ bool Adoption::alive(const std::filesystem::path& attempt_folder) {
   return gang->allocation.empty() ? job_alive(*gang) : step_alive(*gang);
 }
 
-const SlurmQueue& Adoption::queue(const std::string& allocation) {
+const SlurmQueue& Reattachment::queue(const std::string& allocation) {
   const auto [queue, is_new] = queues_.try_emplace(allocation, allocation);
   if (is_new) queue->second.ask_now(std::chrono::seconds(60));
   return queue->second;
 }
 
-bool Adoption::job_alive(const GangFile& gang) {
+bool Reattachment::job_alive(const RankGroupFile& gang) {
   const auto job = queue("").find(gang.job);
   if (!job || ended(*job)) {
     abandon(gang.command.directory);
@@ -217,7 +217,7 @@ bool Adoption::job_alive(const GangFile& gang) {
 }
 
 // A step of another allocation than ours is ended: nobody would see it end.
-bool Adoption::step_alive(const GangFile& gang) {
+bool Reattachment::step_alive(const RankGroupFile& gang) {
   const auto step = queue(gang.allocation).find(gang.job);
   if (step && launcher_ == "slurm" && own_allocation() == gang.allocation) return true;
   abandon(gang.command.directory);

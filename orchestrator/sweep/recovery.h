@@ -19,11 +19,11 @@
 namespace trainyard::orchestrator {
 
 // For each attempt of the yard that the database does not know or holds to be running: ingests its files,
-// ends what is alive of it (see `leftovers.h`), and, where its ranks did not all finish, marks it
+// ends what is alive of it (see `orphans.h`), and, where its ranks did not all finish, marks it
 // interrupted. Removes checkpoints of runs that have finished. The yard must be locked. `tell` hears one line
 // for each. StorageError where the database cannot take it.
 //
-// An attempt that is `alive` all the same (see `Adoption`) is left alone, and returned.
+// An attempt that is `alive` all the same (see `Reattachment`) is left alone, and returned.
 struct LiveAttempt {
   std::string key;
   int attempt = 0;
@@ -35,21 +35,21 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
 // Attempts of an orchestrator that has ended, whose ranks go on without it: jobs of a cluster. A successor
 // adopts them; it must neither end them nor start their runs again.
 
-class Adoption {
+class Reattachment {
  public:
   // `launcher`: that of the sweep that begins.
-  explicit Adoption(std::string launcher);
-  ~Adoption();
-  Adoption(const Adoption&) = delete;
-  Adoption& operator=(const Adoption&) = delete;
+  explicit Reattachment(std::string launcher);
+  ~Reattachment();
+  Reattachment(const Reattachment&) = delete;
+  Reattachment& operator=(const Reattachment&) = delete;
 
   // Whether the attempt in this folder is queued or runs. Where not, none of its tasks can start any more.
   // UserError where the cluster does not answer, or the attempt lives and `launcher` cannot adopt it.
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
-  bool job_alive(const GangFile& gang);
-  bool step_alive(const GangFile& gang);
+  bool job_alive(const RankGroupFile& gang);
+  bool step_alive(const RankGroupFile& gang);
 
   const SlurmQueue& queue(const std::string& allocation);
 

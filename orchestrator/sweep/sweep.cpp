@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "orchestrator/plan/plan.h"
-#include "orchestrator/rank/leftovers.h"
-#include "orchestrator/resources/schedule.h"
+#include "orchestrator/rank/orphans.h"
+#include "orchestrator/resources/device_pool.h"
 #include "orchestrator/sweep/attempt.h"
 
 namespace trainyard::orchestrator {
@@ -181,8 +181,8 @@ class Sweep {
     if (outcome.kind == RunOutcome::Kind::finished) ++result_.finished;
     if (outcome.kind == RunOutcome::Kind::interrupted && stop_ != 0) result_.interrupted = true;
     if (outcome.kind == RunOutcome::Kind::interrupted && failed_fast_) ++result_.not_started;
-    if (outcome.taken_away && level() == 0) outcome = started_again(ended.waited, outcome);
-    if (outcome.kind == RunOutcome::Kind::failed && !outcome.taken_away)
+    if (outcome.preempted && level() == 0) outcome = started_again(ended.waited, outcome);
+    if (outcome.kind == RunOutcome::Kind::failed && !outcome.preempted)
       outcome.retry_seconds = retried(ended.waited);
     workplace_.status.run_ended(planned, outcome);
     if (outcome.retry_seconds) log_retry(planned, ended.waited, outcome);
@@ -196,9 +196,9 @@ class Sweep {
     log::Fields fields{{"run", planned.key},
                        {"label", experiments::label(planned.run)},
                        {"after_seconds", *outcome.retry_seconds},
-                       {"why", outcome.taken_away ? "it was taken away: " + outcome.first_error
-                                                  : "it failed, and --max-retries allows another try"}};
-    if (!outcome.taken_away) {
+                       {"why", outcome.preempted ? "it was taken away: " + outcome.first_error
+                                                 : "it failed, and --max-retries allows another try"}};
+    if (!outcome.preempted) {
       fields.emplace_back("retry", ended.failed_tries + 1);
       fields.emplace_back("of", options().max_retries);
     }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "experiments/design/experiment.h"
-#include "experiments/design/published.h"
+#include "experiments/design/reference_results.h"
 #include "experiments/protocol/record.h"
 #include "experiments/run/run.h"
 

@@ -21,21 +21,21 @@ std::vector<Cell> cells_of(const Comparison& comparison) {
   return cells;
 }
 
-std::string row_of(Word word) {
+std::string row_of(VerdictKind word) {
   switch (word) {
-    case Word::improves:
+    case VerdictKind::improves:
       return "improves";
-    case Word::no_change:
+    case VerdictKind::no_change:
       return "no change";
-    case Word::deteriorates:
+    case VerdictKind::deteriorates:
       return "deteriorates";
-    case Word::inconclusive:
+    case VerdictKind::inconclusive:
       return "inconclusive";
-    case Word::interim:
-    case Word::not_timed:
-    case Word::no_data:
-    case Word::not_comparable:
-    case Word::broken:
+    case VerdictKind::interim:
+    case VerdictKind::not_timed:
+    case VerdictKind::no_data:
+    case VerdictKind::not_comparable:
+    case VerdictKind::broken:
       return "no verdict";
   }
   return "";
@@ -46,8 +46,8 @@ bool contradicts(const CellVerdicts& cell, const Verdict& published) {
   const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
   const Verdict* other = cell.find(published.arm, training);
   if (other == nullptr || other->metric == published.metric) return false;
-  return (other->word == Word::improves && published.word == Word::deteriorates) ||
-         (other->word == Word::deteriorates && published.word == Word::improves);
+  return (other->word == VerdictKind::improves && published.word == VerdictKind::deteriorates) ||
+         (other->word == VerdictKind::deteriorates && published.word == VerdictKind::improves);
 }
 
 PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
@@ -114,12 +114,13 @@ std::vector<Statement> statements_of(const ReportData& data, const std::vector<C
                      statements);
   for (const Comparison& comparison : comparisons)
     std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(statements));
-  for (const std::string& symptom : training_symptoms(data)) statements.push_back({Bearing::unfair, symptom});
+  for (const std::string& symptom : training_symptoms(data))
+    statements.push_back({Severity::unfair, symptom});
   if (!data.selected.empty())
-    statements.push_back({Bearing::unfair, "Only a part of the runs is in this report (" + data.selected +
-                                               "): its verdicts were not planned, so that their error rates "
-                                               "are not those stated."});
-  for (const std::string& note : published_notes(data)) statements.push_back({Bearing::note, note});
+    statements.push_back({Severity::unfair, "Only a part of the runs is in this report (" + data.selected +
+                                                "): its verdicts were not planned, so that their error rates "
+                                                "are not those stated."});
+  for (const std::string& note : published_notes(data)) statements.push_back({Severity::note, note});
   return statements;
 }
 

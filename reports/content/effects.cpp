@@ -59,7 +59,7 @@ std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
                 margin.high,
                 effect_text(*verdict),
                 text_of(verdict->word),
-                look_of(verdict->word).glyph,
+                badge_of(verdict->word).glyph,
                 verdict->scale == scale};
 }
 

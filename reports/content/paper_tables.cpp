@@ -180,7 +180,7 @@ double percent_of(const Verdict& verdict, double change) {
 }
 
 std::optional<Percent> percent_for(const Verdict& verdict) {
-  if (verdict.word == Word::not_comparable || verdict.word == Word::broken) return std::nullopt;
+  if (verdict.word == VerdictKind::not_comparable || verdict.word == VerdictKind::broken) return std::nullopt;
   if (verdict.difference)
     return Percent{percent_of(verdict, as_change(verdict.scale, *verdict.difference)), {}};
   if (!verdict.estimate) return std::nullopt;

@@ -354,14 +354,14 @@ LineLayout layout_with(const Figure& figure, std::ptrdiff_t rows) {
 }  // namespace
 
 LineLayout line_layout(const Figure& figure) {
-  const auto homeless = [](const LineLayout& layout) {
+  const auto unplaced = [](const LineLayout& layout) {
     return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
   };
   LineLayout layout = layout_with(figure, 0);
   // Rows above the curves make them lower, which may cost another label its place: at most all of them.
-  for (std::ptrdiff_t rows = homeless(layout); rows > 0;) {
+  for (std::ptrdiff_t rows = unplaced(layout); rows > 0;) {
     layout = layout_with(figure, rows);
-    const std::ptrdiff_t now = homeless(layout);
+    const std::ptrdiff_t now = unplaced(layout);
     if (now <= rows) break;
     rows = now;
   }

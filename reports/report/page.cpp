@@ -109,8 +109,8 @@ std::string lede(const Content& content) {
          baseline_text(comparison.compare);
 }
 
-const char* class_of(Bearing bearing) {
-  return bearing == Bearing::fair ? "yes" : bearing == Bearing::unfair ? "not" : "note";
+const char* class_of(Severity bearing) {
+  return bearing == Severity::fair ? "yes" : bearing == Severity::unfair ? "not" : "note";
 }
 
 std::vector<Series> page_legend(const Content& content) {

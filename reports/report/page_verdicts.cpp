@@ -73,11 +73,11 @@ void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, b
 Markup tally(const Comparison& comparison) {
   Markup out;
   out.open("ul", {{"class", "tally"}});
-  for (const Look& look : looks()) {
+  for (const VerdictBadge& look : looks()) {
     std::ptrdiff_t count = 0;
     for (const CellVerdicts& judged : comparison.cells)
       count += std::ranges::count(judged.verdicts, look.word, &Verdict::word);
-    if (count == 0 && look.word >= Word::interim) continue;
+    if (count == 0 && look.word >= VerdictKind::interim) continue;
     out.leaf("li", {{"class", look.style}},
              std::string(look.glyph) + " " + look.text + ": " + std::to_string(count));
   }
@@ -106,7 +106,8 @@ Markup published(const Comparison& comparison) {
   for (const auto& [name, row] : table.rows) {
     std::string style = name == "no verdict" ? "interim" : name;
     std::ranges::replace(style, ' ', '-');
-    const auto look = std::ranges::find_if(looks(), [&](const Look& one) { return one.style == style; });
+    const auto look =
+        std::ranges::find_if(looks(), [&](const VerdictBadge& one) { return one.style == style; });
     const std::string glyph = std::string(look->glyph) + " ";
     out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, glyph + name);
     for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
@@ -159,7 +160,7 @@ std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
 void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict,
                     std::set<std::string>& said) {
   out.open("tr").leaf("td", {}, judged.cell.label).leaf("td", {}, verdict.arm);
-  out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, look_of(verdict.word).text);
+  out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, badge_of(verdict.word).text);
   out.leaf("td", {{"class", "n"}}, std::to_string(verdict.n));
   out.leaf("td", {{"class", "n"}}, effect_text(verdict));
   out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.95));
@@ -349,7 +350,7 @@ Markup verdict_cell(const Verdict* verdict) {
     out.leaf("span", {{"class", "na"}}, "not defined").close();
     return out;
   }
-  const Look& look = look_of(verdict->word);
+  const VerdictBadge& look = badge_of(verdict->word);
   out.open("span", {{"class", std::string("v ") + look.style}, {"title", spoken(*verdict)}});
   out.leaf("b", {}, std::string(look.glyph) + " " + look.text);
   if (verdict->estimate) {

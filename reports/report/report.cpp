@@ -173,8 +173,8 @@ std::string verdict_table_text(const Content& content, std::size_t width) {
 
 namespace {
 
-const char* sign_of(Bearing bearing) {
-  return bearing == Bearing::fair ? "✓ " : bearing == Bearing::unfair ? "✗ " : "";
+const char* sign_of(Severity bearing) {
+  return bearing == Severity::fair ? "✓ " : bearing == Severity::unfair ? "✗ " : "";
 }
 
 std::string opening(const Content& content) {
@@ -324,7 +324,7 @@ std::string terminal_table(const Content& content, std::size_t width) {
   }
   std::string warnings;
   for (const Statement& statement : content.fairness)
-    if (statement.bearing == Bearing::unfair) warnings += paragraph("warning: " + statement.text, width);
+    if (statement.bearing == Severity::unfair) warnings += paragraph("warning: " + statement.text, width);
   if (!warnings.empty()) blocks.push_back(warnings);
   return joined(blocks, {}, "\n");
 }

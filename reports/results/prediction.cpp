@@ -209,7 +209,7 @@ std::vector<Prediction> predictions(const std::vector<MeasuredRun>& runs) {
   return all;
 }
 
-using db::MiddleEpoch;
+using db::MedianEpoch;
 using db::RankTimes;
 using db::SecondsByPart;
 using runner::RankWork;
@@ -229,7 +229,7 @@ std::vector<MeasuredRun> measured_runs(const db::Database& database, const std::
   std::map<std::string, const experiments::Run*> wanted;
   for (const experiments::Run& run : runs) wanted[experiments::run_key(run)] = &run;
   std::vector<MeasuredRun> found;
-  for (MiddleEpoch& epoch : db::middle_epochs(database, experiment)) {
+  for (MedianEpoch& epoch : db::middle_epochs(database, experiment)) {
     const auto run = wanted.find(epoch.run_key);
     if (run == wanted.end()) continue;
     const std::vector<db::Attempt> attempts = db::attempts_of_run(database, epoch.run_key);

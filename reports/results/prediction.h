@@ -32,7 +32,7 @@ namespace trainyard::reports {
 struct MeasuredRun {
   experiments::Run run;
   experiments::Launch launch;  // of its last finished attempt
-  db::MiddleEpoch epoch;
+  db::MedianEpoch epoch;
 };
 
 // Of those of `runs` that the yard has finished in this experiment.

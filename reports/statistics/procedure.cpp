@@ -33,9 +33,9 @@ class FamilyLook {
     return level / static_cast<double>(p_.size() - before);
   }
 
-  Word word(std::size_t cell, std::size_t member) const {
+  VerdictKind word(std::size_t cell, std::size_t member) const {
     const double level = test(cell).level;
-    return level > 0 && adjusted_[member] <= level ? smallest_word(*test(cell).p) : Word::inconclusive;
+    return level > 0 && adjusted_[member] <= level ? smallest_word(*test(cell).p) : VerdictKind::inconclusive;
   }
 
  private:
@@ -46,7 +46,7 @@ class FamilyLook {
 };
 
 bool decided(const Decision& decision) {
-  return decision.word != Word::inconclusive;
+  return decision.word != VerdictKind::inconclusive;
 }
 
 void take_look(std::span<const std::vector<LookTest>> cells, std::size_t look,
@@ -75,30 +75,30 @@ void take_look(std::span<const std::vector<LookTest>> cells, std::size_t look,
 
 }  // namespace
 
-Word smallest_word(const ThreeSided& p) {
-  if (p.equivalent <= 2 * std::min(p.better, p.worse)) return Word::no_change;
-  return p.better <= p.worse ? Word::improves : Word::deteriorates;
+VerdictKind smallest_word(const ThreeSided& p) {
+  if (p.equivalent <= 2 * std::min(p.better, p.worse)) return VerdictKind::no_change;
+  return p.better <= p.worse ? VerdictKind::improves : VerdictKind::deteriorates;
 }
 
-std::string text_of(Word word) {
+std::string text_of(VerdictKind word) {
   switch (word) {
-    case Word::improves:
+    case VerdictKind::improves:
       return "IMPROVES";
-    case Word::no_change:
+    case VerdictKind::no_change:
       return "NO CHANGE";
-    case Word::deteriorates:
+    case VerdictKind::deteriorates:
       return "DETERIORATES";
-    case Word::inconclusive:
+    case VerdictKind::inconclusive:
       return "INCONCLUSIVE";
-    case Word::interim:
+    case VerdictKind::interim:
       return "INTERIM";
-    case Word::not_timed:
+    case VerdictKind::not_timed:
       return "NOT TIMED";
-    case Word::no_data:
+    case VerdictKind::no_data:
       return "NO DATA";
-    case Word::not_comparable:
+    case VerdictKind::not_comparable:
       return "NOT COMPARABLE";
-    case Word::broken:
+    case VerdictKind::broken:
       return "BROKEN";
   }
   return "";

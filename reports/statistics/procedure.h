@@ -24,7 +24,7 @@ inline constexpr int fewest_pairs = 3;  // that are tested
 // - not_timed: the placement of the ranks makes the times useless (more ranks than devices)
 // - no_data: one of the two arms has no number at all
 // - not_comparable, broken: by the fair-comparison contract
-enum class Word {
+enum class VerdictKind {
   improves,
   no_change,
   deteriorates,
@@ -36,11 +36,11 @@ enum class Word {
   broken
 };
 
-std::string text_of(Word word);  // "IMPROVES", "NO CHANGE", …
+std::string text_of(VerdictKind word);  // "IMPROVES", "NO CHANGE", …
 
 // The hypothesis whose p is the smallest of the three, and so the word of a decision. NO CHANGE if its own is
 // no larger than twice the others.
-Word smallest_word(const ThreeSided& p);
+VerdictKind smallest_word(const ThreeSided& p);
 
 // The part of α that a look spends, from 0: 0.8 α, then 0.2 α/2, 0.2 α/4, …; with `final_look` all of α for
 // the first look and nothing for those after it.
@@ -54,11 +54,12 @@ struct LookTest {
 };
 
 struct Decision {
-  Word word = Word::inconclusive;
+  VerdictKind word = VerdictKind::inconclusive;
   std::optional<std::size_t> look;  // that decided; else the last one that was tested; empty: none was
   double adjusted_p = 1;            // Holm, at that look
   double holm_level = 0;            // that it passed or failed at: the look's level over Holm's factor
-  std::vector<std::optional<Word>> by_look;  // what each look says by itself; empty where it was not tested
+  std::vector<std::optional<VerdictKind>>
+      by_look;  // what each look says by itself; empty where it was not tested
 };
 
 // One metric and one arm: the looks of each cell, in the order given.

@@ -58,19 +58,19 @@ Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, co
 // What keeps a distributed run from being the same training as a single one, besides the batch.
 void changed_training(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
   if (!unusual_values(cells, "sampler", "exact").empty()) {
-    statements.push_back({Bearing::unfair,
+    statements.push_back({Severity::unfair,
                           "Some runs use the distributed sampler: parts are padded to equal size, so that "
                           "some samples count twice."});
   }
   if (const Texts scaled = unusual_values(cells, "learning_rate_scaling", "none"); !scaled.empty()) {
-    statements.push_back(
-        {Bearing::note, "Some runs scale the learning rate with the global batch (" + joined(scaled) + ")."});
+    statements.push_back({Severity::note, "Some runs scale the learning rate with the global batch (" +
+                                              joined(scaled) + ")."});
   }
 }
 
 Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& compare) {
   if (compare.pair.empty()) {
-    return {Bearing::note, "Arms are not paired: the file says so, and the Welch test is used."};
+    return {Severity::note, "Arms are not paired: the file says so, and the Welch test is used."};
   }
   std::string by;
   for (const std::string& name : compare.pair) by += (by.empty() ? "" : " and ") + name;
@@ -87,13 +87,14 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
     }
   }
   if (!same)
-    return {Bearing::unfair,
+    return {Severity::unfair,
             "Not all arms have the same values of " + by + ": what has no partner is left out."};
   const std::string number = counts.size() > 1      ? "values"
                              : *counts.begin() == 1 ? "value"
                                                     : std::to_string(*counts.begin()) + " values";
-  return {Bearing::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") + " have the same " +
-                             number + " of " + by + ": differences are taken pair by pair."};
+  return {Severity::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") +
+                              " have the same " + number + " of " + by +
+                              ": differences are taken pair by pair."};
 }
 
 Statement warm_up(const std::vector<Cell>& cells) {
@@ -104,9 +105,9 @@ Statement warm_up(const std::vector<Cell>& cells) {
       fewest = fewest == 0 ? observation.final->epochs : std::min(fewest, observation.final->epochs);
     });
   }
-  if (fewest == 0) return {Bearing::note, "No run has finished yet."};
-  if (fewest >= 3) return {Bearing::fair, "Epoch 1 (warm-up) is drawn but left out of time verdicts."};
-  return {Bearing::unfair,
+  if (fewest == 0) return {Severity::note, "No run has finished yet."};
+  if (fewest >= 3) return {Severity::fair, "Epoch 1 (warm-up) is drawn but left out of time verdicts."};
+  return {Severity::unfair,
           "Some runs have fewer than 3 epochs: their time verdicts include the warm-up epoch."};
 }
 
@@ -153,18 +154,18 @@ std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
 
 Statement marked_times(const std::vector<Cell>& cells) {
   const TimesKnown known = times_known(cells);
-  if (known.finished == 0) return {Bearing::note, "No times are known yet."};
+  if (known.finished == 0) return {Severity::note, "No times are known yet."};
   if (known.marked > 0)
-    return {Bearing::unfair, counted(known.marked, "run") + " of " + std::to_string(known.finished) +
-                                 " did not have the host and its devices to itself: " +
-                                 (known.marked == 1 ? "its times are" : "their times are") +
-                                 " marked and enter no verdict (" + reasons_text(known.problems) + ")."};
+    return {Severity::unfair, counted(known.marked, "run") + " of " + std::to_string(known.finished) +
+                                  " did not have the host and its devices to itself: " +
+                                  (known.marked == 1 ? "its times are" : "their times are") +
+                                  " marked and enter no verdict (" + reasons_text(known.problems) + ")."};
   if (known.not_recorded > 0)
-    return {Bearing::note,
+    return {Severity::note,
             "Whether every finished run had its devices to itself is not known: what other "
             "processes took was not recorded for " +
                 counted(known.not_recorded, "run") + "."};
-  return {Bearing::fair,
+  return {Severity::fair,
           "Every finished run was the only timed run on its host and had its devices to itself: other "
           "processes took at most " +
               plain_number(std::round(1000 * known.most_taken) / 10) + " % of the leased cores."};
@@ -192,9 +193,9 @@ std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
     });
   }
   if (crowded == 0) return std::nullopt;
-  return Statement{Bearing::unfair, "Each rank of " + counted(crowded, "run") +
-                                        " had fewer cores than threads (" + joined(texts) +
-                                        "): these times do not count."};
+  return Statement{Severity::unfair, "Each rank of " + counted(crowded, "run") +
+                                         " had fewer cores than threads (" + joined(texts) +
+                                         "): these times do not count."};
 }
 
 // The baseline's rank against one rank of an arm: the same number of cores each.
@@ -210,12 +211,12 @@ Statement cores(const std::vector<Cell>& cells, const experiments::Compare& comp
   });
   if (const auto crowded = crowded_ranks(cells)) return *crowded;
   if (!same)
-    return {compare.axis == "threads" ? Bearing::note : Bearing::unfair,
+    return {compare.axis == "threads" ? Severity::note : Severity::unfair,
             "Ranks do not all have the same number of cores (" + joined(counts) + ")."};
   if (counts.empty() || unpinned || counts.contains("0 cores"))
-    return {Bearing::note, "Ranks are not pinned to cores, or it is not known."};
-  return {Bearing::fair, "Each rank is pinned to " + joined(counts, {}, " or ") +
-                             "; a single device gets exactly what one rank of a distributed run gets."};
+    return {Severity::note, "Ranks are not pinned to cores, or it is not known."};
+  return {Severity::fair, "Each rank is pinned to " + joined(counts, {}, " or ") +
+                              "; a single device gets exactly what one rank of a distributed run gets."};
 }
 
 void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
@@ -229,8 +230,8 @@ void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statement
     });
   }
   for (const auto& [asked, read] : replaced) {
-    statements.push_back({Bearing::unfair, "Stand-in data: " + read + " was read in place of " + asked +
-                                               "; the numbers say nothing about " + asked + "."});
+    statements.push_back({Severity::unfair, "Stand-in data: " + read + " was read in place of " + asked +
+                                                "; the numbers say nothing about " + asked + "."});
   }
 }
 
@@ -242,11 +243,11 @@ Statement machines(const ReportData& data) {
     hosts.insert(circumstances.host + " " + circumstances.processor);
     programs.insert(circumstances.release);
   }
-  if (hosts.empty()) return {Bearing::note, "On what machines the runs were is not known."};
+  if (hosts.empty()) return {Severity::note, "On what machines the runs were is not known."};
   if (hosts.size() <= 1 && programs.size() <= 1) {
-    return {Bearing::fair, "All runs had the same machine and the same release of trainyard."};
+    return {Severity::fair, "All runs had the same machine and the same release of trainyard."};
   }
-  return {Bearing::unfair,
+  return {Severity::unfair,
           "Runs had different machines or releases: times are compared only between equal ones."};
 }
 
@@ -254,11 +255,11 @@ Statement machines(const ReportData& data) {
 Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
   const std::vector<std::string> unknown = not_probed(data, cells);
   if (unknown.empty())
-    return {Bearing::fair,
+    return {Severity::fair,
             "Before it was timed, the first steps of each arm were compared with one process that does its "
             "work in turn."};
-  return {Bearing::note, "Not probed: " + joined(Texts(unknown.begin(), unknown.end())) +
-                             ": whether each trains what one device would is not known."};
+  return {Severity::note, "Not probed: " + joined(Texts(unknown.begin(), unknown.end())) +
+                              ": whether each trains what one device would is not known."};
 }
 
 // What is compared, and the machine's limits beside it; equal reasons once, with an example.
@@ -282,7 +283,7 @@ void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
     const std::string which =
         names.size() == 1 ? *names.begin() : counted(names.size(), "run") + ", for example " + *names.begin();
     statements.push_back(
-        {Bearing::unfair, "Failed and left out: " + (reason.empty() ? "" : reason + ": ") + which + "."});
+        {Severity::unfair, "Failed and left out: " + (reason.empty() ? "" : reason + ": ") + which + "."});
   }
 }
 
@@ -308,16 +309,16 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   missing_runs(data, cells, statements);
   if (!compared) return statements;
   statements.push_back(
-      {Bearing::note, "Verdicts are corrected for the number of cells of one metric and arm (Holm, α = " +
-                          plain_number(compare.alpha) +
-                          (compare.final_look ? ", one look" : ", 0.8 α for the first look") +
-                          "); the intervals shown are not."});
+      {Severity::note, "Verdicts are corrected for the number of cells of one metric and arm (Holm, α = " +
+                           plain_number(compare.alpha) +
+                           (compare.final_look ? ", one look" : ", 0.8 α for the first look") +
+                           "); the intervals shown are not."});
   return statements;
 }
 
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells) {
   struct Found {
-    Bearing bearing;
+    Severity bearing;
     std::string word;
     std::string reasons;
     std::vector<std::string> arms;
@@ -327,7 +328,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
     for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
       const Comparability& found = judged.comparability[i];
       const std::string arm = judged.cell.label + " " + judged.cell.arms[i].value;
-      const auto add = [&](Bearing bearing, const std::string& word, const std::vector<std::string>& texts) {
+      const auto add = [&](Severity bearing, const std::string& word, const std::vector<std::string>& texts) {
         if (texts.empty()) return;
         const std::string reasons = joined(Texts(texts.begin(), texts.end()), {}, "; ");
         const auto known = std::ranges::find_if(
@@ -338,16 +339,16 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
           known->arms.push_back(arm);
         }
       };
-      if (!found.broken.empty()) add(Bearing::unfair, "BROKEN", {found.broken});
-      add(Bearing::unfair, "NOT COMPARABLE", found.refused);
-      add(Bearing::unfair, "Times NOT COMPARABLE", found.times_refused);
+      if (!found.broken.empty()) add(Severity::unfair, "BROKEN", {found.broken});
+      add(Severity::unfair, "NOT COMPARABLE", found.refused);
+      add(Severity::unfair, "Times NOT COMPARABLE", found.times_refused);
       for (const Verdict& verdict : judged.verdicts)
-        if (verdict.arm == judged.cell.arms[i].value && verdict.word == Word::not_timed) {
-          add(Bearing::unfair, "NOT TIMED", {verdict.reason});
+        if (verdict.arm == judged.cell.arms[i].value && verdict.word == VerdictKind::not_timed) {
+          add(Severity::unfair, "NOT TIMED", {verdict.reason});
           break;  // its other times have the same placement
         }
-      add(Bearing::unfair, "NOT VERIFIED", found.not_stated);
-      add(Bearing::note, "Declared", found.declared);
+      add(Severity::unfair, "NOT VERIFIED", found.not_stated);
+      add(Severity::note, "Declared", found.declared);
     }
   }
   std::vector<Statement> statements;

@@ -9,10 +9,10 @@
 
 namespace trainyard::reports {
 
-enum class Bearing { fair, unfair, note };
+enum class Severity { fair, unfair, note };
 
 struct Statement {
-  Bearing bearing = Bearing::note;
+  Severity bearing = Severity::note;
   std::string text;
 };
 

@@ -103,14 +103,14 @@ Shared shared_term(const ReportData& data, const experiments::Compare& compare,
 
 Statement statement_of(const Shared& shared, bool meant, const std::string& title, const std::string& same) {
   if (!shared.other.empty())
-    return {meant ? Bearing::note : Bearing::unfair,
+    return {meant ? Severity::note : Severity::unfair,
             title + ": " + joined(shared.other) + (shared.other.size() == 1 ? " differs" : " differ") +
                 " from the baseline" + (meant ? ", as the comparison means it." : ".")};
   if (!shared.not_stated.empty())
-    return {Bearing::note, title + ": not stated by " + joined(shared.not_stated) + "."};
+    return {Severity::note, title + ": not stated by " + joined(shared.not_stated) + "."};
   if (!shared.in_part.empty())
-    return {Bearing::note, title + ": stated only in part by " + joined(shared.in_part) + "."};
-  return {Bearing::fair, same};
+    return {Severity::note, title + ": stated only in part by " + joined(shared.in_part) + "."};
+  return {Severity::fair, same};
 }
 
 bool may_differ(const experiments::Compare& compare, const std::set<std::string>& names) {
@@ -122,7 +122,7 @@ Statement global_batch(const ReportData& data, const experiments::Compare& compa
                        const std::vector<Cell>& cells) {
   const Shared shared = shared_term(data, compare, cells, "global_batch");
   if (!shared.other.empty())
-    return {may_differ(compare, {"batch", "global_batch"}) ? Bearing::note : Bearing::unfair,
+    return {may_differ(compare, {"batch", "global_batch"}) ? Severity::note : Severity::unfair,
             "The global batch differs between the arms of a cell (" + joined(shared.values) + ")."};
   return statement_of(shared, false, "Global batch",
                       "The global batch is the same for all arms of a cell (" + joined(shared.values) + ").");
@@ -145,18 +145,18 @@ void replica_parts(const ReportData& data, const experiments::Compare& compare,
                 });
   for (const std::string& arm : unknown) shown.erase(arm);
   if (!shown.empty())
-    statements.push_back({Bearing::fair, "Each of N replicas gets its N-th part of a global batch in " +
-                                             joined(shown) +
-                                             ": all replicas together saw as many samples "
-                                             "per epoch as the baseline."});
+    statements.push_back({Severity::fair, "Each of N replicas gets its N-th part of a global batch in " +
+                                              joined(shown) +
+                                              ": all replicas together saw as many samples "
+                                              "per epoch as the baseline."});
   if (!unknown.empty())
-    statements.push_back({Bearing::note, "The records do not show whether the replicas of " +
-                                             joined(unknown) +
-                                             " together saw as many samples as the "
-                                             "baseline."});
+    statements.push_back({Severity::note, "The records do not show whether the replicas of " +
+                                              joined(unknown) +
+                                              " together saw as many samples as the "
+                                              "baseline."});
   if (!foreign.empty())
     statements.push_back(
-        {Bearing::note, "Each replica's part of a global batch: not stated by " + joined(foreign) + "."});
+        {Severity::note, "Each replica's part of a global batch: not stated by " + joined(foreign) + "."});
 }
 
 }  // namespace
@@ -198,10 +198,10 @@ Statement libtorch_statement(const ReportData& data) {
     if (!stated) silent.insert(run.strategy);
   }
   if (versions.size() > 1)
-    return {Bearing::unfair, "Runs had different versions of LibTorch (" + joined(versions) + ")."};
-  if (!silent.empty()) return {Bearing::note, "LibTorch: not stated by " + joined(silent) + "."};
-  if (versions.empty()) return {Bearing::note, "The version of LibTorch is not known."};
-  return {Bearing::fair, "All runs had the same LibTorch (" + joined(versions) + ")."};
+    return {Severity::unfair, "Runs had different versions of LibTorch (" + joined(versions) + ")."};
+  if (!silent.empty()) return {Severity::note, "LibTorch: not stated by " + joined(silent) + "."};
+  if (versions.empty()) return {Severity::note, "The version of LibTorch is not known."};
+  return {Severity::fair, "All runs had the same LibTorch (" + joined(versions) + ")."};
 }
 
 }  // namespace trainyard::reports

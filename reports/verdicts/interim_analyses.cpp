@@ -95,8 +95,8 @@ class Planner {
     add_look(compared_pairs(baseline_, arm_pairs_, !compare_.pair.empty()));
   }
 
-  LookPlan result() {
-    LookPlan plan;
+  InterimPlan result() {
+    InterimPlan plan;
     plan.rules = first_.value_or(compare_);
     plan.changes = changes_since(plan.rules, compare_);
     plan.rules.pair = compare_.pair;  // it made the cells: a change of it is only told
@@ -142,8 +142,8 @@ class Planner {
 
 }  // namespace
 
-LookPlan plan_looks(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
-                    const Arm& arm) {
+InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
+                                  const Cell& cell, const Arm& arm) {
   Planner planner(compare, cell, arm);
   for (const db::PlanEntry& entry : data.history) planner.take(entry);
   return planner.result();
@@ -161,11 +161,11 @@ namespace {
 void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
   verdict.diverged = true;
   if (differences.arm_diverged && !differences.baseline_diverged) {
-    verdict.word = Word::deteriorates;
+    verdict.word = VerdictKind::deteriorates;
     verdict.reason =
         "diverged: the loss of " + verdict.arm + " is no number where that of " + baseline.value + " is one";
   } else if (differences.baseline_diverged && !differences.arm_diverged) {
-    verdict.word = Word::improves;
+    verdict.word = VerdictKind::improves;
     verdict.reason =
         "diverged: the loss of " + baseline.value + " is no number where that of " + verdict.arm + " is one";
   } else {
@@ -190,7 +190,7 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
   const auto not_positive = [](double value) { return value <= 0; };
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
                                             std::ranges::any_of(differences.arm, not_positive))) {
-    verdict.word = Word::no_data;
+    verdict.word = VerdictKind::no_data;
     verdict.reason = "a value of 0 has no ratio";
     verdict.n = 0;
     return;
@@ -205,7 +205,7 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
 // More seeds of the same kind would not help: no p-value, no planning value.
 void say_missing(Verdict& verdict, const Differences& differences) {
   const bool placed = !differences.placement.empty();
-  verdict.word = placed ? Word::not_timed : Word::no_data;
+  verdict.word = placed ? VerdictKind::not_timed : VerdictKind::no_data;
   verdict.reason = placed ? differences.placement : differences.missing;
 }
 
@@ -220,7 +220,7 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
   verdict.margin = measure.margin;
   estimate(verdict, differences, measure, !rules.pair.empty());
   if (differences.open_runs > 0) {
-    verdict.word = Word::interim;
+    verdict.word = VerdictKind::interim;
     verdict.reason = counted(differences.open_runs, "planned run") + " not finished yet";
   } else if (differences.diverged()) {
     decide_diverged(verdict, differences, baseline);
@@ -244,7 +244,8 @@ std::vector<std::string> keys_of(const Arm& arm) {
 
 }  // namespace
 
-std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric, const LookPlan& plan) {
+std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric,
+                              const InterimPlan& plan) {
   std::vector<Verdict> looks;
   for (const std::set<std::string>& pairs : plan.looks) {
     const Arm baseline = runs_in(cell.baseline, pairs);

@@ -13,7 +13,7 @@
 
 namespace trainyard::reports {
 
-struct LookPlan {
+struct InterimPlan {
   experiments::Compare rules;  // margins, α and `final` of the first entry that planned the cell
   // Pairs (unpaired: run keys) of each look; a look has those of the one before it and at least one more.
   // Sets that are too small for any test are no look: the choice does not depend on what came out.
@@ -22,8 +22,8 @@ struct LookPlan {
 };
 
 // Of one arm of `cell` against its baseline. `compare` is the comparison as the latest entry has it.
-LookPlan plan_looks(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
-                    const Arm& arm);
+InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
+                                  const Cell& cell, const Arm& arm);
 
 // The runs of `arm` whose pair is in the look.
 Arm runs_in(const Arm& arm, const std::set<std::string>& look);
@@ -33,6 +33,7 @@ Arm runs_in(const Arm& arm, const std::set<std::string>& look);
 
 // Words so far: INTERIM, what a divergence decides, else INCONCLUSIVE, with the reason where it is not
 // tested.
-std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric, const LookPlan& plan);
+std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric,
+                              const InterimPlan& plan);
 
 }  // namespace trainyard::reports

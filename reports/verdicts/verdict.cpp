@@ -34,7 +34,8 @@ struct Case {
 };
 
 bool decided_outside(const Verdict& verdict) {
-  return !verdict.tested && (verdict.word == Word::improves || verdict.word == Word::deteriorates);
+  return !verdict.tested &&
+         (verdict.word == VerdictKind::improves || verdict.word == VerdictKind::deteriorates);
 }
 
 std::vector<LookTest> tests_of(const Case& one) {
@@ -47,7 +48,7 @@ std::vector<LookTest> tests_of(const Case& one) {
 // The look whose word stands: the first that decided, by its test or by a divergence; else the last one.
 std::size_t standing_look(const Case& one, const Decision& decision) {
   for (std::size_t look = 0; look < one.looks.size(); ++look) {
-    const bool by_test = decision.word != Word::inconclusive && decision.look == look;
+    const bool by_test = decision.word != VerdictKind::inconclusive && decision.look == look;
     if (by_test || decided_outside(one.looks[look])) return look;
   }
   return one.looks.size() - 1;
@@ -57,10 +58,10 @@ void take_decision(Verdict& verdict, const Decision& decision) {
   verdict.adjusted_p = decision.adjusted_p;
   verdict.word = decision.word;
   if (verdict.constant) {
-    verdict.reason = verdict.word == Word::inconclusive
+    verdict.reason = verdict.word == VerdictKind::inconclusive
                          ? "all differences are equal to the margin"
                          : "all differences are equal: compared with the margin, not tested";
-  } else if (verdict.word == Word::inconclusive) {
+  } else if (verdict.word == VerdictKind::inconclusive) {
     plan_seeds(verdict, decision.holm_level);
   }
 }
@@ -78,20 +79,21 @@ std::string decided_at(const Verdict& standing) {
   return decided_at_look + look + ", n = " + std::to_string(standing.n);
 }
 
-bool is_decided(Word word) {
-  return word == Word::improves || word == Word::no_change || word == Word::deteriorates;
+bool is_decided(VerdictKind word) {
+  return word == VerdictKind::improves || word == VerdictKind::no_change || word == VerdictKind::deteriorates;
 }
 
 void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
   for (const Verdict& look : one.looks) {
     const auto index = static_cast<std::size_t>(look.look - 1);
-    const Word word = decided_outside(look) ? look.word : decision.by_look[index].value_or(Word::interim);
-    if (look.look < standing.look && look.word != Word::interim)
+    const VerdictKind word =
+        decided_outside(look) ? look.word : decision.by_look[index].value_or(VerdictKind::interim);
+    if (look.look < standing.look && look.word != VerdictKind::interim)
       standing.notes.push_back(look_name(look) + " decided nothing");
     if (look.look <= standing.look) continue;
-    if (look.word == Word::interim) {
+    if (look.word == VerdictKind::interim) {
       standing.notes.push_back(look_name(look) + ": " + look.reason);
-    } else if (word != standing.word && word != Word::interim && word != Word::inconclusive) {
+    } else if (word != standing.word && word != VerdictKind::interim && word != VerdictKind::inconclusive) {
       standing.notes.push_back(look_name(look) + " says " + text_of(word));
     }
   }
@@ -107,12 +109,12 @@ std::string refusal(const Case& one) {
 
 bool in_family(const Case& one) {
   if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
-  return std::ranges::any_of(one.looks,
-                             [](const Verdict& look) { return look.tested || look.word == Word::interim; });
+  return std::ranges::any_of(
+      one.looks, [](const Verdict& look) { return look.tested || look.word == VerdictKind::interim; });
 }
 
 // No verdict: the word names why, effect and intervals stay for those who look for the reason.
-void refuse(Verdict& verdict, Word word, const std::string& why) {
+void refuse(Verdict& verdict, VerdictKind word, const std::string& why) {
   verdict.word = word;
   verdict.reason = why;
   verdict.tested = false;
@@ -123,9 +125,9 @@ void apply(const Case& one, Verdict& verdict) {
   verdict.verified = found.verified();
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
-    refuse(verdict, Word::broken, found.broken);
+    refuse(verdict, VerdictKind::broken, found.broken);
   } else if (const std::string why = refusal(one); !why.empty()) {
-    refuse(verdict, Word::not_comparable, why);
+    refuse(verdict, VerdictKind::not_comparable, why);
   }
 }
 
@@ -175,9 +177,9 @@ Interval shown(Scale scale, const Interval& differences) {
 
 std::string Verdict::hypothesis() const {
   if (!p_value()) return "";
-  const Word smallest = smallest_word(p);
-  if (smallest == Word::no_change) return "inside the margin";
-  return smallest == Word::improves ? "better than the margin" : "worse than the margin";
+  const VerdictKind smallest = smallest_word(p);
+  if (smallest == VerdictKind::no_change) return "inside the margin";
+  return smallest == VerdictKind::improves ? "better than the margin" : "worse than the margin";
 }
 
 std::string CellVerdicts::not_verified(const std::string& arm) const {
@@ -207,7 +209,7 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
     const Cell& cell = result[i].cell;
     for (std::size_t j = 0; j < cell.arms.size(); ++j) {
       const Arm& arm = cell.arms[j];
-      const LookPlan plan = plan_looks(data, compare, cell, arm);
+      const InterimPlan plan = plan_interim_analyses(data, compare, cell, arm);
       for (const Metric& metric : metrics())
         if (is_defined(cell.baseline, arm, metric))
           families[{arm.value, metric.name}].push_back(

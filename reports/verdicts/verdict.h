@@ -27,7 +27,7 @@ enum class Scale {
 struct Verdict {
   std::string metric;  // name in `metrics()`
   std::string arm;
-  Word word = Word::inconclusive;
+  VerdictKind word = VerdictKind::inconclusive;
   std::string reason;                // why it is inconclusive or interim, or what is special; may be empty
   std::vector<std::string> notes;    // what is to be read with it: later looks, changed margins, warm-up
   std::vector<std::string> dropped;  // pairs left out, each with its reason

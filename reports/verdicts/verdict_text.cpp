@@ -13,15 +13,16 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr std::array<Look, 9> all_looks{{{Word::improves, "improves", "▲", "Improves"},
-                                         {Word::no_change, "no-change", "=", "No change"},
-                                         {Word::deteriorates, "deteriorates", "▼", "Deteriorates"},
-                                         {Word::inconclusive, "inconclusive", "?", "Inconclusive"},
-                                         {Word::interim, "interim", "…", "Interim"},
-                                         {Word::not_timed, "not-timed", "–", "Not timed"},
-                                         {Word::no_data, "no-data", "∅", "No data"},
-                                         {Word::not_comparable, "not-comparable", "≠", "Not comparable"},
-                                         {Word::broken, "broken", "✗", "Broken"}}};
+constexpr std::array<VerdictBadge, 9> all_looks{
+    {{VerdictKind::improves, "improves", "▲", "Improves"},
+     {VerdictKind::no_change, "no-change", "=", "No change"},
+     {VerdictKind::deteriorates, "deteriorates", "▼", "Deteriorates"},
+     {VerdictKind::inconclusive, "inconclusive", "?", "Inconclusive"},
+     {VerdictKind::interim, "interim", "…", "Interim"},
+     {VerdictKind::not_timed, "not-timed", "–", "Not timed"},
+     {VerdictKind::no_data, "no-data", "∅", "No data"},
+     {VerdictKind::not_comparable, "not-comparable", "≠", "Not comparable"},
+     {VerdictKind::broken, "broken", "✗", "Broken"}}};
 
 // Decimals that show `width` to two significant digits, within limits.
 int decimals_for(double width, int least, int most) {
@@ -106,12 +107,12 @@ std::string p_text(std::optional<double> p) {
   return *p < 0.0001 ? "< 0.0001" : fixed(*p, *p < 0.1 ? 4 : 3);
 }
 
-std::span<const Look> looks() {
+std::span<const VerdictBadge> looks() {
   return all_looks;
 }
 
-const Look& look_of(Word word) {
-  return *std::ranges::find(all_looks, word, &Look::word);
+const VerdictBadge& badge_of(VerdictKind word) {
+  return *std::ranges::find(all_looks, word, &VerdictBadge::word);
 }
 
 std::string margin_of(const Metric& metric, const experiments::Margins& margins) {
@@ -160,7 +161,7 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
 std::vector<std::string> left_out(const Verdict& verdict) {
   std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
   for (const std::string& dropped : verdict.dropped) {
-    if (verdict.word == Word::not_timed && dropped.find(verdict.reason) != std::string::npos) continue;
+    if (verdict.word == VerdictKind::not_timed && dropped.find(verdict.reason) != std::string::npos) continue;
     const std::size_t colon = std::min(dropped.find(": "), dropped.size());
     const std::string reason = dropped.substr(colon);
     auto known = std::ranges::find(runs_by_reason, reason, &std::pair<std::string, std::string>::first);
@@ -175,11 +176,11 @@ std::vector<std::string> left_out(const Verdict& verdict) {
   return texts;
 }
 
-bool says_what_is_missing(Word word) {
-  return word == Word::not_timed || word == Word::no_data;
+bool says_what_is_missing(VerdictKind word) {
+  return word == VerdictKind::not_timed || word == VerdictKind::no_data;
 }
 
-std::string with_reason(Word word, const std::vector<std::string>& remarks) {
+std::string with_reason(VerdictKind word, const std::vector<std::string>& remarks) {
   std::string text = text_of(word);
   if (says_what_is_missing(word)) text += ": " + remarks.front();
   for (const std::string& remark : remarks)

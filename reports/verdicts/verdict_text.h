@@ -23,14 +23,14 @@ std::string speed_text(const Verdict& verdict);
 std::string p_with_hypothesis(std::optional<double> p, const std::string& hypothesis);  // "0.012 (inside)"
 std::string p_text(std::optional<double> p);  // "0.012", "< 0.0001", "–" where nothing was tested
 
-struct Look {
-  Word word;
+struct VerdictBadge {
+  VerdictKind word;
   const char* style;  // class
   const char* glyph;
   const char* text;
 };
-std::span<const Look> looks();  // in the order of a legend
-const Look& look_of(Word word);
+std::span<const VerdictBadge> looks();  // in the order of a legend
+const VerdictBadge& badge_of(VerdictKind word);
 
 // "margin ±0.5 pp"
 std::string margin_of(const Metric& metric, const experiments::Margins& margins);
@@ -45,7 +45,7 @@ struct VerdictRecord {
   std::string phase;                                         // "train", "validation", "test"
   std::string baseline;
   std::string arm;
-  Word verdict = Word::inconclusive;
+  VerdictKind verdict = VerdictKind::inconclusive;
   std::string reason;            // with all notes and what was left out
   std::optional<double> effect;  // arm against baseline, in `unit`
   std::string unit;              // as of `unit_name`

@@ -99,7 +99,7 @@ namespace {
 
 using Work = Communicator::Work;
 
-// Keeps the copy until the other is done with it, and brings back what came.
+// SavePolicy the copy until the other is done with it, and brings back what came.
 class CopiedWork final : public Work {
  public:
   CopiedWork(std::unique_ptr<Work> work, at::Tensor copy, at::Tensor back_to)

@@ -88,7 +88,7 @@ inline constexpr std::chrono::milliseconds communication_timeout = std::chrono::
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-struct RankGroup {
+struct GroupOptions {
   int rank = 0;
   int size = 1;
   bool one_host = true;  // all ranks are on this host

@@ -63,7 +63,7 @@ Store connect_store(const Environment& environment) {
 }
 
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
-                                                const RankGroup& group) {
+                                                const GroupOptions& group) {
   ignore_broken_pipes();
   return guarded(group.rank, "the rendezvous", [&]() -> std::unique_ptr<Communicator> {
     using Gloo = c10d::ProcessGroupGloo;

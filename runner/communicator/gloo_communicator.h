@@ -16,6 +16,6 @@ Store connect_store(const Environment& environment);
 
 // Meets the other ranks through `store`, under the prefix `name`, and connects to each.
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
-                                                const RankGroup& group);
+                                                const GroupOptions& group);
 
 }  // namespace trainyard::runner

@@ -4,7 +4,7 @@
 
 namespace trainyard::runner {
 
-std::unique_ptr<Communicator> nccl_communicator(const Store&, const std::string&, const RankGroup&,
+std::unique_ptr<Communicator> nccl_communicator(const Store&, const std::string&, const GroupOptions&,
                                                 at::Device, std::unique_ptr<Communicator>) {
   throw InternalError("NCCL in a build without it");
 }

@@ -12,7 +12,7 @@
 namespace trainyard::runner {
 
 std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::string& name,
-                                                const RankGroup& group, at::Device device,
+                                                const GroupOptions& group, at::Device device,
                                                 std::unique_ptr<Communicator> host) {
   const auto make = [store, device, timeout = group.timeout](const GroupPlace& place) -> DeviceGroup {
     auto options = c10d::ProcessGroupNCCL::Options::create();

@@ -19,7 +19,7 @@ namespace trainyard::runner {
 // Meets the other ranks through `store`, under the prefix `name`; `host` connects the same ranks. The
 // environment must have what `nccl_settings.h` says. InternalError in a build without NCCL.
 std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::string& name,
-                                                const RankGroup& group, at::Device device,
+                                                const GroupOptions& group, at::Device device,
                                                 std::unique_ptr<Communicator> host);
 
 // Of the library that is loaded, which LD_PRELOAD may have chosen: "2.29.7"; empty where there is none.

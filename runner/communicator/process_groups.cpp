@@ -16,7 +16,7 @@ using Links = std::map<std::pair<int, int>, DeviceGroup>;
 
 // Lower pairs first, so that the ranks connect one after the other along the chain; and at once, so that none
 // has to wait in its first send for a peer that waits elsewhere.
-Links links_of(const std::string& name, const RankGroup& ranks, const MakeDeviceGroup& make) {
+Links links_of(const std::string& name, const GroupOptions& ranks, const MakeDeviceGroup& make) {
   Links links;
   for (const int lower : {ranks.rank - 1, ranks.rank}) {
     if (lower < 0 || lower + 1 >= ranks.size) continue;
@@ -28,11 +28,11 @@ Links links_of(const std::string& name, const RankGroup& ranks, const MakeDevice
   return links;
 }
 
-class DeviceGroups final : public Communicator {
+class ProcessGroups final : public Communicator {
  public:
   // The stages of a chain may never make a collective call.
-  DeviceGroups(const std::string& name, const RankGroup& ranks, at::Device device,
-               std::unique_ptr<Communicator> host, const char* transport, const MakeDeviceGroup& make)
+  ProcessGroups(const std::string& name, const GroupOptions& ranks, at::Device device,
+                std::unique_ptr<Communicator> host, const char* transport, const MakeDeviceGroup& make)
       : host_(std::move(host)),
         device_(device),
         transport_(transport),
@@ -107,11 +107,11 @@ class DeviceGroups final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> device_groups(const std::string& name, const RankGroup& ranks,
+std::unique_ptr<Communicator> device_groups(const std::string& name, const GroupOptions& ranks,
                                             at::Device device, std::unique_ptr<Communicator> host,
                                             const char* transport, const MakeDeviceGroup& make) {
   return guarded(ranks.rank, "the rendezvous of devices", [&]() -> std::unique_ptr<Communicator> {
-    return std::make_unique<DeviceGroups>(name, ranks, device, std::move(host), transport, make);
+    return std::make_unique<ProcessGroups>(name, ranks, device, std::move(host), transport, make);
   });
 }
 

@@ -36,7 +36,7 @@ using MakeDeviceGroup = std::function<DeviceGroup(const GroupPlace&)>;  // kept,
 
 // `host` connects the same ranks. All of them make the same groups in an order in which none waits for
 // another in a circle.
-std::unique_ptr<Communicator> device_groups(const std::string& name, const RankGroup& ranks,
+std::unique_ptr<Communicator> device_groups(const std::string& name, const GroupOptions& ranks,
                                             at::Device device, std::unique_ptr<Communicator> host,
                                             const char* transport, const MakeDeviceGroup& make);
 

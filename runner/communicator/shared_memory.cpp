@@ -72,12 +72,12 @@ std::string SharedMemory::descriptor() const {
   return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
 }
 
-void Bell::ring() {
+void FutexEvent::ring() {
   rings_.fetch_add(1);
   if (sleepers_.load() > 0) futex(rings_, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-void Bell::wait(std::uint32_t rings, std::chrono::milliseconds patience) {
+void FutexEvent::wait(std::uint32_t rings, std::chrono::milliseconds patience) {
   const timespec limit{.tv_sec = patience.count() / 1000, .tv_nsec = patience.count() % 1000 * 1'000'000};
   sleepers_.fetch_add(1);
   futex(rings_, FUTEX_WAIT, rings, &limit);  // returns at once where it has rung meanwhile
@@ -145,7 +145,7 @@ std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::siz
 
 }  // namespace
 
-std::uint64_t Blocks::take(std::size_t bytes) {
+std::uint64_t ArenaAllocator::take(std::size_t bytes) {
   const std::size_t wanted = rounded_up(std::max<std::size_t>(bytes, 1), 64);
   const auto fitting = free_.lower_bound(wanted);
   if (fitting != free_.end() && fitting->first <= 2 * wanted) {
@@ -159,7 +159,7 @@ std::uint64_t Blocks::take(std::size_t bytes) {
   return std::exchange(end_, end_ + wanted);
 }
 
-void Blocks::give_back(std::uint64_t offset) {
+void ArenaAllocator::give_back(std::uint64_t offset) {
   const auto block = used_.find(offset);
   free_.emplace(block->second, offset);
   used_.erase(block);
@@ -168,7 +168,7 @@ void Blocks::give_back(std::uint64_t offset) {
 SharedGroup::Places SharedGroup::places_of(int group_size, const Pages& pages) {
   const auto size = static_cast<std::size_t>(group_size);
   Places places;
-  places.states = rounded_up(sizeof(Bell), alignof(State));
+  places.states = rounded_up(sizeof(FutexEvent), alignof(State));
   places.contributions = places.states + size * sizeof(State);
   places.messages = places.contributions + size * collectives_under_way * sizeof(Contribution);
   places.parts =
@@ -179,7 +179,7 @@ SharedGroup::Places SharedGroup::places_of(int group_size, const Pages& pages) {
 }
 
 std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::string& name,
-                                               const RankGroup& group) {
+                                               const GroupOptions& group) {
   const auto own = c10::make_intrusive<c10d::PrefixStore>("shared memory of " + name, store);
   const Places places = places_of(group.size, pages_of_host());
   auto memory = open_memory(*own, group.rank, places.bytes);
@@ -193,17 +193,17 @@ std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::st
   return std::unique_ptr<SharedGroup>(new SharedGroup(group, std::move(memory), pids));
 }
 
-SharedGroup::SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory,
+SharedGroup::SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory> memory,
                          const std::vector<int>& pids)
     : group_(group), memory_(std::move(memory)), blocks_(0), peers_(pids) {
   const Places places = places_of(group.size, pages_of_host());
-  bell_ = at<Bell>(*memory_, 0);
+  bell_ = at<FutexEvent>(*memory_, 0);
   states_ = at<State>(*memory_, places.states);
   contributions_ = at<Contribution>(*memory_, places.contributions);
   messages_ = at<Message>(*memory_, places.messages);
   parts_ = at<std::byte>(*memory_, places.parts);
   part_bytes_ = places.part_bytes;
-  blocks_ = Blocks(part_bytes_);
+  blocks_ = ArenaAllocator(part_bytes_);
 }
 
 SharedGroup::~SharedGroup() {

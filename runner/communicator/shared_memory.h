@@ -47,7 +47,7 @@ class SharedMemory {
 };
 
 // Lies in shared memory: who changes anything that others wait for rings it.
-class Bell {
+class FutexEvent {
  public:
   void ring();
   std::uint32_t rings() const { return rings_.load(); }
@@ -103,9 +103,9 @@ inline constexpr std::uint64_t collectives_under_way = 1024;
 inline constexpr std::uint64_t messages_under_way = 256;
 
 // The part of the memory that a rank writes, in blocks.
-class Blocks {
+class ArenaAllocator {
  public:
-  explicit Blocks(std::size_t capacity) : capacity_(capacity) {}
+  explicit ArenaAllocator(std::size_t capacity) : capacity_(capacity) {}
   std::uint64_t take(
       std::size_t bytes);  // its offset, a multiple of 64; std::bad_alloc where there is no room
   void give_back(std::uint64_t offset);
@@ -134,7 +134,7 @@ class SharedGroup {
   // Meets the other ranks through `store`, under the prefix `name`. Nothing where the ranks do not see the
   // same memory; all ranks agree on that.
   static std::unique_ptr<SharedGroup> meet(const Store& store, const std::string& name,
-                                           const RankGroup& group);
+                                           const GroupOptions& group);
   ~SharedGroup();
   SharedGroup(const SharedGroup&) = delete;
   SharedGroup& operator=(const SharedGroup&) = delete;
@@ -152,7 +152,7 @@ class SharedGroup {
   std::byte* data(int rank, std::uint64_t offset) const;
   std::optional<std::uint64_t> own_offset(const void* address,
                                           std::size_t bytes) const;  // where it is in our part
-  Blocks& blocks() { return blocks_; }
+  ArenaAllocator& blocks() { return blocks_; }
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
   void ring() const { bell_->ring(); }
@@ -168,20 +168,20 @@ class SharedGroup {
     std::atomic<std::uint32_t> left;
   };
 
-  SharedGroup(const RankGroup& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
+  SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
   // Nothing while there is hope.
   const char* why_it_will_not_come(int rank, std::chrono::steady_clock::time_point waited_since) const;
   [[noreturn]] void give_up(const char* deed, int missing, const char* why) const;
 
-  RankGroup group_;
+  GroupOptions group_;
   std::shared_ptr<SharedMemory> memory_;
-  Bell* bell_;
+  FutexEvent* bell_;
   State* states_;
   Contribution* contributions_;
   Message* messages_;
   std::byte* parts_;
   std::size_t part_bytes_;
-  Blocks blocks_;
+  ArenaAllocator blocks_;
   Peers peers_;
 };
 

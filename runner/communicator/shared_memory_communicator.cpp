@@ -247,7 +247,7 @@ class SharedMemoryCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
-                                                         const RankGroup& group) {
+                                                         const GroupOptions& group) {
   auto shared = SharedGroup::meet(store, name, group);
   if (!shared) return nullptr;
   return std::make_unique<SharedMemoryCommunicator>(std::move(shared));

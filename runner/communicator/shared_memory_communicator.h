@@ -19,7 +19,7 @@ namespace trainyard::runner {
 // Meets the other ranks through `store`, under the prefix `name`. Null, on every rank, where they cannot
 // share memory.
 std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
-                                                         const RankGroup& group);
+                                                         const GroupOptions& group);
 
 // Messages from one rank to another through memory that both see: the sender copies a tensor to its part of
 // the memory, the receiver copies it to the first tensor that it expects under the message's tag.

@@ -23,13 +23,13 @@ class PartMaker {
     if (images && task.target == Target::label) statistics_ = channel_statistics(*images);
   }
 
-  std::unique_ptr<SplitData> operator()(const models::Samples& samples) const {
+  std::unique_ptr<Dataset> operator()(const models::Samples& samples) const {
     const auto* images = std::get_if<models::Images>(&samples);
     const auto* texts = std::get_if<models::Texts>(&samples);
     const auto* pairs = std::get_if<models::TextPairs>(&samples);
     if (images && task_.target != Target::next_token)
-      return std::make_unique<ImageSplit>(*images, statistics_, task_.target, dtype_, channels_last_);
-    if (texts && task_.target == Target::label) return std::make_unique<TextSplit>(*texts);
+      return std::make_unique<ImageDataset>(*images, statistics_, task_.target, dtype_, channels_last_);
+    if (texts && task_.target == Target::label) return std::make_unique<TextDataset>(*texts);
     if (pairs && task_.target == Target::next_token) return std::make_unique<PairSplit>(*pairs);
     throw UserError("the data set is not one for " + std::string(task_.name),
                     "take one that `trainyard list models` names for the model");
@@ -44,19 +44,19 @@ class PartMaker {
 
 }  // namespace
 
-Batch SplitData::gather(const at::Tensor& places) const {
+Batch Dataset::gather(const at::Tensor& places) const {
   return {inputs(places), targets(places), places};
 }
 
-std::vector<std::int64_t> SplitData::shape(const at::Tensor& places) const {
+std::vector<std::int64_t> Dataset::shape(const at::Tensor& places) const {
   return {places.size(0)};
 }
 
-std::shared_ptr<const SplitData> SplitData::padded_as_for(const at::Tensor&) const {
+std::shared_ptr<const Dataset> Dataset::padded_like(const at::Tensor&) const {
   return nullptr;
 }
 
-at::Tensor SplitData::length_keys() const {
+at::Tensor Dataset::length_keys() const {
   return {};
 }
 
@@ -66,7 +66,7 @@ bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
 
 void place(const DataParts& parts, at::Device device, Communicator& replicas) {
   if (device.is_cpu()) return;
-  for (SplitData* part : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
+  for (Dataset* part : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
     const bool fits = fits_beside_network(part->nbytes(), free_device_bytes(device));
     part->serve(device, holds_on_all(replicas, fits));
   }

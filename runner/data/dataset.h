@@ -26,9 +26,9 @@ struct Batch {
   std::int64_t size() const { return samples.size(0); }
 };
 
-class SplitData {
+class Dataset {
  public:
-  virtual ~SplitData() = default;
+  virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;  // samples
 
   // Of the samples at `places`, int64 [batch]. A stage that needs only one of inputs and targets gathers
@@ -44,7 +44,7 @@ class SplitData {
   // The same samples, whose batches are all padded as the one at `places` is, rounded up to one of few
   // lengths (runner/data/text_dataset.h), so that shapes repeat. It shares what is in memory. Nothing
   // where all batches of a size have one shape.
-  virtual std::shared_ptr<const SplitData> padded_as_for(const at::Tensor& places) const;
+  virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& places) const;
 
   // What the mean loss of the samples at `places` is a mean over: samples, non-padding target tokens or
   // pixels. Every rank can tell that of any samples.
@@ -53,8 +53,8 @@ class SplitData {
   // From now on batches lie on `device`, and so does what they are gathered from where `resident`; else that
   // is in pinned memory, and a batch is copied beside the step before it. Places stay on the CPU.
   virtual void serve(at::Device device, bool resident) = 0;
-  virtual bool host_gathers() const { return false; }  // each batch of what is served off the CPU
-  virtual std::int64_t nbytes() const = 0;             // of what batches are gathered from
+  virtual bool gathers_on_host() const { return false; }  // each batch of what is served off the CPU
+  virtual std::int64_t nbytes() const = 0;                // of what batches are gathered from
 
   // Samples whose keys are near are of about one length: int64 [sample]; undefined where all are equally
   // long.
@@ -62,15 +62,15 @@ class SplitData {
 
   // The same samples as `epoch` sees them, `kind` as in runner/data/image_dataset.h. Shares what is in
   // memory. UserError for other data than images, unless nothing is to be changed.
-  virtual std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t seed,
-                                               std::int64_t epoch) const = 0;
+  virtual std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t seed,
+                                             std::int64_t epoch) const = 0;
 };
 
 // All parts.
 struct DataParts {
-  std::unique_ptr<SplitData> train;
-  std::unique_ptr<SplitData> validation;
-  std::unique_ptr<SplitData> test;
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> validation;
+  std::unique_ptr<Dataset> test;
 };
 
 // Has the parts serve `device`, the training part first where not all of them fit there; where a part does

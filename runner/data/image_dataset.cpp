@@ -53,8 +53,8 @@ at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::Scalar
 
 }  // namespace
 
-ImageSplit::ImageSplit(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
-                       Target target, at::ScalarType dtype, bool channels_last)
+ImageDataset::ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
+                           Target target, at::ScalarType dtype, bool channels_last)
     : pixels_(at::empty({images.size(), images.shape.pixels()}, dtype)),
       labels_(at::empty({images.size()}, at::kLong)),
       black_(black_of(statistics, dtype)),
@@ -67,46 +67,46 @@ ImageSplit::ImageSplit(const models::Images& images, const std::vector<ChannelSt
   std::copy(images.labels.begin(), images.labels.end(), labels_.data_ptr<std::int64_t>());
 }
 
-std::int64_t ImageSplit::size() const {
+std::int64_t ImageDataset::size() const {
   return labels_.size(0);
 }
 
-networks::Activations ImageSplit::inputs(const at::Tensor& places) const {
+networks::Activations ImageDataset::inputs(const at::Tensor& places) const {
   return {images_at(places)};
 }
 
-at::Tensor ImageSplit::targets(const at::Tensor& places) const {
+at::Tensor ImageDataset::targets(const at::Tensor& places) const {
   return target_ == Target::input ? images_at(places) : labels_at(places);
 }
 
-Batch ImageSplit::gather(const at::Tensor& places) const {
+Batch ImageDataset::gather(const at::Tensor& places) const {
   const at::Tensor images = images_at(places);
   return {{images}, target_ == Target::input ? images : labels_at(places), places};
 }
 
-std::int64_t ImageSplit::weight(const at::Tensor& places) const {
+std::int64_t ImageDataset::weight(const at::Tensor& places) const {
   return places.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
 }
 
-std::unique_ptr<SplitData> ImageSplit::augmented(std::string_view kind, std::uint64_t seed,
+std::unique_ptr<Dataset> ImageDataset::augmented(std::string_view kind, std::uint64_t seed,
                                                  std::int64_t epoch) const {
-  auto changed = std::make_unique<ImageSplit>(*this);
+  auto changed = std::make_unique<ImageDataset>(*this);
   changed->draws_ = draw_augmentation(kind, size(), seed, epoch).to(device_);
   return changed;
 }
 
-void ImageSplit::serve(at::Device device, bool resident) {
+void ImageDataset::serve(at::Device device, bool resident) {
   device_ = device;
   labels_ = labels_.to(device);
   black_ = black_.to(device);
   pixels_ = resident ? pixels_.to(device) : pixels_.pin_memory();
 }
 
-at::Tensor ImageSplit::labels_at(const at::Tensor& places) const {
+at::Tensor ImageDataset::labels_at(const at::Tensor& places) const {
   return labels_.index_select(0, places.to(device_, /*non_blocking=*/true));
 }
 
-at::Tensor ImageSplit::images_at(const at::Tensor& places) const {
+at::Tensor ImageDataset::images_at(const at::Tensor& places) const {
   const at::Tensor own = places.to(device_, /*non_blocking=*/true);
   at::Tensor images =
       pixels_.device() == device_ ? pixels_.index_select(0, own) : fetched(pixels_, places, device_);

@@ -49,19 +49,19 @@ struct ChannelStatistics {
 std::vector<ChannelStatistics> channel_statistics(const models::Images& images);
 std::vector<ChannelStatistics> unit_scale(std::int64_t channels);  // 0 – 255 to [0, 1]
 
-class ImageSplit final : public SplitData {
+class ImageDataset final : public Dataset {
  public:
-  ImageSplit(const models::Images& images, const std::vector<ChannelStatistics>& statistics, Target target,
-             at::ScalarType dtype, bool channels_last);
+  ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics, Target target,
+               at::ScalarType dtype, bool channels_last);
   std::int64_t size() const override;
   networks::Activations inputs(const at::Tensor& places) const override;  // {[batch, channel, height, width]}
   at::Tensor targets(const at::Tensor& places) const override;  // labels int64 [batch], or the images
   Batch gather(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;  // samples, or pixels of all channels
-  std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t seed,
-                                       std::int64_t epoch) const override;
+  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t seed,
+                                     std::int64_t epoch) const override;
   void serve(at::Device device, bool resident) override;
-  bool host_gathers() const override { return pixels_.device() != device_; }
+  bool gathers_on_host() const override { return pixels_.device() != device_; }
   std::int64_t nbytes() const override { return static_cast<std::int64_t>(pixels_.nbytes()); }
 
  private:

@@ -98,7 +98,7 @@ std::string Sampler::batches_hash(const at::Tensor& order) const {
   return hash.hex();
 }
 
-Share Sampler::share(const SplitData& data, const at::Tensor& order, std::int64_t step) const {
+Share Sampler::share(const Dataset& data, const at::Tensor& order, std::int64_t step) const {
   const at::Tensor batch = places_of_all(order, step);
   const at::Tensor own = own_part(batch, step);
   const std::int64_t divisor =
@@ -145,14 +145,14 @@ at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::u
   return order;
 }
 
-at::Tensor epoch_order(const SplitData& data, std::int64_t global_batch, std::uint64_t seed,
+at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed,
                        std::int64_t epoch) {
   const at::Tensor keys = data.length_keys();
   if (!keys.defined()) return epoch_order(data.size(), seed, epoch);
   return epoch_order(keys, global_batch, seed, epoch);
 }
 
-at::Tensor evaluation_order(const SplitData& data) {
+at::Tensor evaluation_order(const Dataset& data) {
   const at::Tensor keys = data.length_keys();
   if (!keys.defined()) return at::arange(data.size(), at::kLong);
   return keys.argsort(/*stable=*/true, 0, /*descending=*/false);

@@ -47,7 +47,7 @@ class Sampler {
           Sampling sampling = Sampling::exact);
   std::int64_t steps() const;                                           // of an epoch
   at::Tensor places(const at::Tensor& order, std::int64_t step) const;  // of `order`, int64 [sample]
-  Share share(const SplitData& data, const at::Tensor& order, std::int64_t step) const;
+  Share share(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
 
   // SHA-256 of the places of all steps of an epoch as little-endian 64-bit integers, step by step, each
   // global batch before it is divided: equal under every mesh, and what the term `batches` states.
@@ -83,10 +83,10 @@ at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::u
                        std::int64_t epoch);
 
 // That of the two that fits `data`.
-at::Tensor epoch_order(const SplitData& data, std::int64_t global_batch, std::uint64_t seed,
+at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed,
                        std::int64_t epoch);
 
 // The order of an evaluation, where none is random: by length, so that little is padding; int64 [sample].
-at::Tensor evaluation_order(const SplitData& data);
+at::Tensor evaluation_order(const Dataset& data);
 
 }  // namespace trainyard::runner

@@ -26,7 +26,7 @@ at::Tensor label_loss(const at::Tensor& logits, const at::Tensor& labels) {
 }
 
 at::Tensor right_labels(const at::Tensor& logits, const at::Tensor& labels) {
-  return right_answers(logits, labels);
+  return count_correct(logits, labels);
 }
 
 at::Tensor squared_error(const at::Tensor& images, const at::Tensor& targets) {
@@ -39,7 +39,7 @@ at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
 }
 
 at::Tensor right_tokens(const at::Tensor& logits, const at::Tensor& tokens) {
-  return right_answers(logits, tokens, padding);
+  return count_correct(logits, tokens, padding);
 }
 
 at::Tensor token_positions(const at::Tensor& tokens) {
@@ -137,7 +137,7 @@ std::int64_t count_right(const at::Tensor& logits, const at::Tensor& answers, st
 
 }  // namespace
 
-at::Tensor right_answers(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
+at::Tensor count_correct(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
   const bool plain = logits.is_cpu() && logits.is_contiguous() &&
                      (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
   if (!plain) return logits.argmax(-1).eq(answers).bitwise_and(answers.ne(ignored)).sum();

@@ -91,7 +91,7 @@ nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase)
 // What logits.argmax(-1).eq(answers) says, for all numbers but NaN. On a CPU LibTorch's argmax takes about
 // ten times as long as the numbers take to be read: it keeps a place for each, and only whether one place
 // wins is asked here.
-at::Tensor right_answers(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored = -1);
+at::Tensor count_correct(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored = -1);
 
 // BLEU (Papineni et al. 2002) of a corpus against one reference a sentence, as sums that add up over
 // sentences and ranks. The score is derived from them: BP · exp(Σ ln(matched_n / candidates_n) / 4), with the

@@ -20,35 +20,35 @@ void check_unchanged(std::string_view kind) {
 
 }  // namespace
 
-TextSplit::TextSplit(const models::Texts& texts)
+TextDataset::TextDataset(const models::Texts& texts)
     : tokens_(texts.tokens), labels_(at::empty({texts.size()}, at::kLong)) {
   std::copy(texts.labels.begin(), texts.labels.end(), labels_.data_ptr<std::int64_t>());
 }
 
-networks::Activations TextSplit::inputs(const at::Tensor& places) const {
+networks::Activations TextDataset::inputs(const at::Tensor& places) const {
   return {tokens_.gather(places)};
 }
 
-at::Tensor TextSplit::targets(const at::Tensor& places) const {
+at::Tensor TextDataset::targets(const at::Tensor& places) const {
   return labels_.index_select(0, places.to(labels_.device(), /*non_blocking=*/true));
 }
 
-std::vector<std::int64_t> TextSplit::shape(const at::Tensor& places) const {
+std::vector<std::int64_t> TextDataset::shape(const at::Tensor& places) const {
   return {places.size(0), tokens_.longest(places)};
 }
 
-std::int64_t TextSplit::weight(const at::Tensor& places) const {
+std::int64_t TextDataset::weight(const at::Tensor& places) const {
   return places.size(0);
 }
 
-std::unique_ptr<SplitData> TextSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
+std::unique_ptr<Dataset> TextDataset::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
   check_unchanged(kind);
-  return std::make_unique<TextSplit>(*this);
+  return std::make_unique<TextDataset>(*this);
 }
 
 // Tokens are 4 bytes each: the largest text set that is read takes a percent of a GPU, so none is left on the
 // host.
-void TextSplit::serve(at::Device device, bool) {
+void TextDataset::serve(at::Device device, bool) {
   tokens_.move_to(device);
   tokens_.pad_to_longest();  // the mean of words passes over padding
   labels_ = labels_.to(device);
@@ -77,7 +77,7 @@ std::int64_t PairSplit::weight(const at::Tensor& places) const {
   return target_.lengths().index_select(0, places).sum().item<std::int64_t>() - places.size(0);
 }
 
-std::shared_ptr<const SplitData> PairSplit::padded_as_for(const at::Tensor& places) const {
+std::shared_ptr<const Dataset> PairSplit::padded_like(const at::Tensor& places) const {
   auto padded = std::make_shared<PairSplit>(*this);
   padded->source_.pad_as_for(places);
   padded->target_.pad_as_for(places, 0, 1);
@@ -91,7 +91,7 @@ at::Tensor PairSplit::length_keys() const {
   return target * (2 * longest) + at::where(odd, source, -source);
 }
 
-std::unique_ptr<SplitData> PairSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
+std::unique_ptr<Dataset> PairSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
   check_unchanged(kind);
   return std::make_unique<PairSplit>(*this);
 }

@@ -55,16 +55,16 @@ class PaddedSequences {
 };
 
 // Labelled texts; a sample weighs 1.
-class TextSplit final : public SplitData {
+class TextDataset final : public Dataset {
  public:
-  explicit TextSplit(const models::Texts& texts);
+  explicit TextDataset(const models::Texts& texts);
   std::int64_t size() const override { return tokens_.size(); }
   networks::Activations inputs(const at::Tensor& places) const override;  // {int64 [batch, tokens]}
   at::Tensor targets(const at::Tensor& places) const override;            // int64 [batch]
   std::vector<std::int64_t> shape(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
-  std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
+  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return tokens_.nbytes(); }
 
@@ -75,7 +75,7 @@ class TextSplit final : public SplitData {
 
 // Texts and their translations. The network sees the source and the target without its last token, and is to
 // say the target without its first (<bos>); each token of that weighs 1, padding nothing.
-class PairSplit final : public SplitData {
+class PairSplit final : public Dataset {
  public:
   explicit PairSplit(const models::TextPairs& pairs);
   std::int64_t size() const override { return source_.size(); }
@@ -84,11 +84,11 @@ class PairSplit final : public SplitData {
   at::Tensor targets(const at::Tensor& places) const override;  // int64 [batch, target tokens − 1]
   std::vector<std::int64_t> shape(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;
-  std::shared_ptr<const SplitData> padded_as_for(const at::Tensor& places) const override;
+  std::shared_ptr<const Dataset> padded_like(const at::Tensor& places) const override;
   // By target, and among equally long targets by source: upwards where the target's length is odd, downwards
   // where it is even, so that neighbours are alike in both.
   at::Tensor length_keys() const override;
-  std::unique_ptr<SplitData> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
+  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return source_.nbytes() + target_.nbytes(); }
 

@@ -136,7 +136,7 @@ void name_device(experiments::Launch& launch, const Environment& environment) {
     launch.devices[index] = visible_gpu(environment.local_rank, gpu_count());
 }
 
-Seat take_seat(const experiments::Launch& launch, const Environment& environment) {
+DeviceAssignment resolve_device(const experiments::Launch& launch, const Environment& environment) {
   const std::string name = name_in(launch, environment.rank);
   const at::Device device = device_named(name);
   return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : ""};

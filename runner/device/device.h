@@ -23,14 +23,14 @@ namespace trainyard::runner {
 
 // Where a rank sits: the device that it computes on, as the launch names it or as the launcher gave it.
 
-struct Seat {
+struct DeviceAssignment {
   at::Device device = at::Device(at::DeviceType::CPU);
   std::string name = "cpu";  // "cuda:1"; where the launch has one, its name there
   std::string gpu = {};      // what tells it from the GPUs of all ranks on all hosts; empty: it is none
 };
 
 // Of this rank. UserError where there is no such device.
-Seat take_seat(const experiments::Launch& launch, const Environment& environment);
+DeviceAssignment resolve_device(const experiments::Launch& launch, const Environment& environment);
 
 // Where the launch leaves it to the rank which GPU it was given, puts that one's name there, for all that
 // reads it.

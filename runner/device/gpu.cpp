@@ -52,9 +52,9 @@ void quietly(const Action& action) {
   }
 }
 
-class CudaGraph final : public StepGraph {
+class StreamGraph final : public CudaGraph {
  public:
-  explicit CudaGraph(MemoryPool pool) : pool_(std::move(pool)) {}
+  explicit StreamGraph(MemoryPool pool) : pool_(std::move(pool)) {}
 
   void capture(const std::function<void()>& work) override {
     c10::cuda::device_synchronize();
@@ -160,11 +160,11 @@ at::Tensor copied_beside(const at::Tensor& pinned, int index) {
   return there;
 }
 
-MakeGraph gpu_graphs() {
+MakeCudaGraph gpu_graphs() {
   return [last = std::weak_ptr<const c10::MempoolId_t>()]() mutable {
     MemoryPool pool = last.lock();
     if (!pool) last = pool = std::make_shared<const c10::MempoolId_t>(at::cuda::graph_pool_handle());
-    return std::make_unique<CudaGraph>(std::move(pool));
+    return std::make_unique<StreamGraph>(std::move(pool));
   };
 }
 

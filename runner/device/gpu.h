@@ -16,15 +16,15 @@ namespace trainyard::runner {
 // A graph of a device's work: captured once, replayed often.
 
 // What a device's library for graphs can do; a fake one in tests.
-class StepGraph {
+class CudaGraph {
  public:
-  virtual ~StepGraph() = default;
+  virtual ~CudaGraph() = default;
   virtual void capture(
       const std::function<void()>& work) = 0;    // what `work` gives to the device, which does not do it
   virtual void replay() = 0;                     // does it, at the same addresses
   virtual std::unique_ptr<TimeMark> mark() = 0;  // in the work that is captured, passed in each replay
 };
-using MakeGraph = std::function<std::unique_ptr<StepGraph>()>;
+using MakeCudaGraph = std::function<std::unique_ptr<CudaGraph>()>;
 
 // How many GPUs this process sees; nothing where this build has no CUDA.
 std::optional<int> gpu_count();
@@ -47,7 +47,7 @@ void reset_gpu_peak(int index);
 at::Tensor copied_beside(const at::Tensor& pinned, int index);
 
 // Graphs of the current stream's work.
-MakeGraph gpu_graphs();
+MakeCudaGraph gpu_graphs();
 
 // A mark in the current stream's work; its time is known once the work before it is done.
 MakeMark gpu_marks();

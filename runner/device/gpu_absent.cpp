@@ -39,7 +39,7 @@ at::Tensor copied_beside(const at::Tensor&, int) {
   throw without_cuda();
 }
 
-MakeGraph gpu_graphs() {
+MakeCudaGraph gpu_graphs() {
   throw without_cuda();
 }
 

@@ -118,7 +118,7 @@ class PartWatch {
 // epoch, when the device has passed it, so no step waits. The marks are given: events of CUDA, or a fake
 // clock's in a test.
 //
-// Work that is replayed (runner/trainer/captured_steps.h) has marks of its own, which each replay passes
+// Work that is replayed (runner/trainer/cuda_graph_cache.h) has marks of its own, which each replay passes
 // anew: they tell of the last one. So all replays are taken to be divided as the last of an epoch was, while
 // how long they took together is measured; what the marks do not account for, such as waiting for the host,
 // is no part.

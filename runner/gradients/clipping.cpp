@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "runner/gradients/row_gradient.h"
+#include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
 

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include "base/error.h"
-#include "runner/gradients/row_gradient.h"
+#include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
 

@@ -10,17 +10,17 @@
 #include <ATen/core/grad_mode.h>
 
 #include "models/networks/vector_kernels.h"
-#include "runner/gradients/row_gradient.h"
+#include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
 
 namespace {
 
-class SlicedReducer final : public BucketedReducer {
+class ShardedReducer final : public BucketedReducer {
  public:
   // `memory` [replicas, numbers of the layout] is seen by all.
-  SlicedReducer(const std::vector<networks::NamedParameter>& of, SliceLayout layout, Communicator& replicas,
-                const at::Tensor& memory)
+  ShardedReducer(const std::vector<networks::NamedParameter>& of, SliceLayout layout, Communicator& replicas,
+                 const at::Tensor& memory)
       : BucketedReducer(of, layout.buckets()),
         layout_(std::move(layout)),
         replicas_(replicas),
@@ -43,7 +43,7 @@ class SlicedReducer final : public BucketedReducer {
     std::vector<at::Tensor> wholes;
     for (const auto& parameter : parameters()) wholes.push_back(at::empty_like(parameter.value.detach()));
     for (int rank = 0; rank < replicas_.size(); ++rank)
-      for (const Slice& slice : layout_.slices(rank, replicas_.size()))
+      for (const Shard& slice : layout_.slices(rank, replicas_.size()))
         slice.of(wholes[slice.parameter]).copy_(slice.of(shown_by(rank, slice.parameter)));
     replicas_.barrier();  // what was shown may be written again
     return wholes;
@@ -51,11 +51,11 @@ class SlicedReducer final : public BucketedReducer {
 
  private:
   struct Own {
-    Slice slice;
+    Shard slice;
     std::vector<at::Tensor> shown;  // by each rank, of it
   };
   struct ForOthers {
-    Slice slice;
+    Shard slice;
     at::Tensor to;
   };
 
@@ -64,7 +64,7 @@ class SlicedReducer final : public BucketedReducer {
   void share_out(std::size_t bucket) {
     first_own_.push_back(own_.size());
     for (int rank = 0; rank < replicas_.size(); ++rank) {
-      for (const Slice& slice : layout_.slices(bucket, rank, replicas_.size())) {
+      for (const Shard& slice : layout_.slices(bucket, rank, replicas_.size())) {
         const std::size_t i = slice.parameter;
         if (rank == replicas_.rank()) {
           own_.push_back({slice, {}});
@@ -93,13 +93,13 @@ class SlicedReducer final : public BucketedReducer {
       taken_[parameter] = whole(taken_[parameter]);
       for (const ForOthers& part : for_others_[parameter]) part.to.copy_(part.slice.of(taken_[parameter]));
     } else {
-      const ShownRows& to = rows_[parameter][static_cast<std::size_t>(replicas_.rank())];
-      show_rows(taken_[parameter], own_slice_of(parameter), to);
+      const PublishedRows& to = rows_[parameter][static_cast<std::size_t>(replicas_.rank())];
+      publish_rows(taken_[parameter], own_slice_of(parameter), to);
     }
   }
 
   // Of a parameter that is alone in its bucket.
-  Slice own_slice_of(std::size_t parameter) const {
+  Shard own_slice_of(std::size_t parameter) const {
     for (const Own& own : own_)
       if (own.slice.parameter == parameter) return own.slice;
     return {parameter, 0, 0, layout_.columns(parameter)};
@@ -116,7 +116,7 @@ class SlicedReducer final : public BucketedReducer {
 
   at::Tensor sum_of(const Own& own) const {
     const at::Tensor& gradient = taken_[own.slice.parameter];
-    const std::vector<ShownRows>& rows = rows_[own.slice.parameter];
+    const std::vector<PublishedRows>& rows = rows_[own.slice.parameter];
     if (!rows.empty()) return sum_of_rows(gradient, own.slice, rows, replicas_.rank());
     return sum_in_order(own.slice.of(gradient), own.shown, replicas_.rank());
   }
@@ -127,7 +127,7 @@ class SlicedReducer final : public BucketedReducer {
   std::vector<Own> own_;                            // bucket by bucket
   std::vector<std::size_t> first_own_;              // of each bucket
   std::vector<std::vector<ForOthers>> for_others_;  // of each parameter
-  std::vector<std::vector<ShownRows>> rows_;        // of each parameter: by each rank, where cut between rows
+  std::vector<std::vector<PublishedRows>> rows_;    // of each parameter: by each rank, where cut between rows
   std::vector<at::Tensor> taken_;                   // of each parameter, in this step
   std::vector<at::Tensor> gradients_;               // of own_
 };
@@ -139,8 +139,8 @@ std::unique_ptr<Reducer> sliced_reducer(const std::vector<networks::NamedParamet
   const at::Tensor memory =
       replicas.allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
   if (!memory.defined()) return nullptr;
-  return std::make_unique<SlicedReducer>(parameters, layout, replicas,
-                                         memory.view({replicas.size(), layout.numbers()}));
+  return std::make_unique<ShardedReducer>(parameters, layout, replicas,
+                                          memory.view({replicas.size(), layout.numbers()}));
 }
 
 namespace {
@@ -162,20 +162,20 @@ Rows rows_of(const at::Tensor& sparse) {
 }
 
 // Those that `slice` has.
-Rows within(const Slice& slice, const Rows& rows) {
+Rows within(const Shard& slice, const Rows& rows) {
   const std::int64_t* const end = rows.numbers + rows.count();
   const std::int64_t* const first = std::lower_bound(rows.numbers, end, slice.first_row());
   const std::int64_t* const last = std::lower_bound(first, end, slice.last_row());
   return {first, rows.values.slice(0, first - rows.numbers, last - rows.numbers), rows.keeps_numbers};
 }
 
-Rows shown_rows(const ShownRows& shown) {
+Rows shown_rows(const PublishedRows& shown) {
   const at::Tensor numbers = shown.numbers.slice(0, 1);
   return rows_of(numbers, shown.values.slice(0, 0, *shown.numbers.const_data_ptr<std::int64_t>()));
 }
 
-bool is_whole(const ShownRows& shown) {
-  return *shown.numbers.const_data_ptr<std::int64_t>() == ShownRows::whole_matrix;
+bool is_whole(const PublishedRows& shown) {
+  return *shown.numbers.const_data_ptr<std::int64_t>() == PublishedRows::whole_matrix;
 }
 
 // The rows of both; of one that is in both, the sum.
@@ -202,7 +202,7 @@ Rows merged(const Rows& a, const Rows& b) {
   return rows_of(numbers, values.slice(0, 0, n));
 }
 
-at::Tensor sparse(const Rows& rows, const Slice& slice) {
+at::Tensor sparse(const Rows& rows, const Shard& slice) {
   const at::Tensor numbers = at::empty({1, rows.count()}, at::kLong);
   std::transform(rows.numbers, rows.numbers + rows.count(), numbers.mutable_data_ptr<std::int64_t>(),
                  [&](std::int64_t row) { return row - slice.first_row(); });
@@ -212,8 +212,8 @@ at::Tensor sparse(const Rows& rows, const Slice& slice) {
       ._coalesced_(true);
 }
 
-at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Slice& slice,
-                            const std::vector<ShownRows>& shown, int rank) {
+at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Shard& slice,
+                            const std::vector<PublishedRows>& shown, int rank) {
   const auto of_rank = [&](std::size_t r) {
     return within(slice, r == static_cast<std::size_t>(rank) ? rows_of(gradient) : shown_rows(shown[r]));
   };
@@ -238,12 +238,12 @@ at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& sh
   return own;
 }
 
-void show_rows(const at::Tensor& gradient, const Slice& own, const ShownRows& to) {
+void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
   const bool some = gradient.is_sparse();
   auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
   std::int64_t first = own.first_row(), last = own.last_row();
   at::Tensor values = gradient;
-  numbers[0] = ShownRows::whole_matrix;
+  numbers[0] = PublishedRows::whole_matrix;
   if (some) {
     const Rows rows = rows_of(gradient);
     values = rows.values;
@@ -257,8 +257,8 @@ void show_rows(const at::Tensor& gradient, const Slice& own, const ShownRows& to
   to.values.slice(0, last, count).copy_(values.slice(0, last, count));
 }
 
-at::Tensor sum_of_rows(const at::Tensor& gradient, const Slice& slice, const std::vector<ShownRows>& shown,
-                       int rank) {
+at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
+                       const std::vector<PublishedRows>& shown, int rank) {
   const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
   bool some = gradient.is_sparse();
   for (std::size_t r = 0; r < shown.size(); ++r) some = some && (is_own(r) || !is_whole(shown[r]));
@@ -286,7 +286,7 @@ std::int64_t columns_of(const at::Tensor& parameter) {
 
 }  // namespace
 
-at::Tensor Slice::of(const at::Tensor& whole) const {
+at::Tensor Shard::of(const at::Tensor& whole) const {
   const std::int64_t start = whole.storage_offset() + begin;
   if (columns == 0) return whole.as_strided({end - begin}, {1}, start);
   return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
@@ -312,7 +312,7 @@ at::Tensor SliceLayout::in(const at::Tensor& memory, std::size_t parameter) cons
   return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
 }
 
-std::vector<Slice> SliceLayout::slices(std::size_t bucket, int rank, int size) const {
+std::vector<Shard> SliceLayout::slices(std::size_t bucket, int rank, int size) const {
   const std::vector<std::size_t>& members = buckets_[bucket];
   const std::int64_t start = places_[members.front()].begin;
   const std::int64_t count = places_[members.back()].end - start;
@@ -320,7 +320,7 @@ std::vector<Slice> SliceLayout::slices(std::size_t bucket, int rank, int size) c
   const auto edge = [&](int r) {
     return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
   };
-  std::vector<Slice> slices;
+  std::vector<Shard> slices;
   for (const std::size_t i : members) {
     const std::int64_t begin = std::max(edge(rank), places_[i].begin);
     const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
@@ -329,10 +329,10 @@ std::vector<Slice> SliceLayout::slices(std::size_t bucket, int rank, int size) c
   return slices;
 }
 
-std::vector<Slice> SliceLayout::slices(int rank, int size) const {
-  std::vector<Slice> all;
+std::vector<Shard> SliceLayout::slices(int rank, int size) const {
+  std::vector<Shard> all;
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    for (const Slice& slice : slices(bucket, rank, size)) all.push_back(slice);
+    for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);
   return all;
 }
 

@@ -24,7 +24,7 @@ namespace trainyard::runner {
 // there are replicas: so each has as much to do as the others whenever gradients arrive.
 
 // Part of a parameter: its numbers from `begin` to `end`, as they lie in memory.
-struct Slice {
+struct Shard {
   std::size_t parameter;
   std::int64_t begin;
   std::int64_t end;
@@ -52,8 +52,8 @@ class SliceLayout {
   at::Tensor in(const at::Tensor& memory, std::size_t parameter) const;
 
   // What replica `rank` of `size` has of a bucket; may be nothing.
-  std::vector<Slice> slices(std::size_t bucket, int rank, int size) const;
-  std::vector<Slice> slices(int rank, int size) const;  // of all buckets, one after the other
+  std::vector<Shard> slices(std::size_t bucket, int rank, int size) const;
+  std::vector<Shard> slices(int rank, int size) const;  // of all buckets, one after the other
 
  private:
   struct Place {
@@ -78,15 +78,16 @@ std::unique_ptr<Reducer> sliced_reducer(const std::vector<networks::NamedParamet
 // Sums over replicas that share memory: each shows the others what they need of its gradients, and adds up
 // what it is shown of its own slices, in the order of the ranks.
 //
-// Of a matrix replicas may have only the rows that their samples took (runner/gradients/row_gradient.h): then
-// the rows are written and read, not the matrix. Where one of them has a whole gradient, the sum is whole.
+// Of a matrix replicas may have only the rows that their samples took (runner/gradients/sparse_gradient.h):
+// then the rows are written and read, not the matrix. Where one of them has a whole gradient, the sum is
+// whole.
 
 // Σ over ranks of a slice, in the memory of `own`; `shown` by each rank, of which that at `rank` is not read.
 at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& shown, int rank);
 
 // What a replica shows of a matrix: the numbers at their places; or some rows one behind the other, and
 // which.
-struct ShownRows {
+struct PublishedRows {
   at::Tensor values;   // [rows, columns]
   at::Tensor numbers;  // int64 [1 + rows]: how many rows, or `whole_matrix`; then these, ascending
   static constexpr std::int64_t whole_matrix = -1;
@@ -94,11 +95,11 @@ struct ShownRows {
 
 // Writes what the others need of `gradient`, sparse with each row once or whole: all but the slice `own`,
 // which may be empty.
-void show_rows(const at::Tensor& gradient, const Slice& own, const ShownRows& to);
+void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to);
 
 // `sum_in_order` of the rows of `slice`: [rows of the slice, columns], sparse with each row once where all
-// are. `gradient` is this replica's, which `show_rows` was given.
-at::Tensor sum_of_rows(const at::Tensor& gradient, const Slice& slice, const std::vector<ShownRows>& shown,
-                       int rank);
+// are. `gradient` is this replica's, which `publish_rows` was given.
+at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
+                       const std::vector<PublishedRows>& shown, int rank);
 
 }  // namespace trainyard::runner

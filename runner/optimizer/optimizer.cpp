@@ -11,15 +11,15 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/named_row.h"
-#include "runner/gradients/row_gradient.h"
-#include "runner/optimizer/row_update.h"
+#include "runner/gradients/sparse_gradient.h"
+#include "runner/optimizer/sparse_update.h"
 
 namespace trainyard::runner {
 
 namespace {
 
 // Which parameters a step updates by the fused kernel, with a whole gradient, and which row by row.
-struct Ways {
+struct DenseSparseSplit {
   std::vector<std::size_t> fused;
   std::vector<at::Tensor> gradients;  // of those
   std::vector<std::size_t> by_rows;
@@ -30,9 +30,9 @@ bool is_set(const std::optional<at::Tensor>& skip) {
 }
 
 // The fused kernels know by themselves what to skip.
-Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
-             const std::optional<at::Tensor>& skip) {
-  Ways ways;
+DenseSparseSplit ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
+                         const std::optional<at::Tensor>& skip) {
+  DenseSparseSplit ways;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const bool has_kernel = parameters[i].scalar_type() == at::kFloat && parameters[i].is_contiguous();
     if (gradients[i].is_sparse() && has_kernel) {
@@ -46,8 +46,8 @@ Ways ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Te
   return ways;
 }
 
-std::vector<at::Tensor> those_at(const std::vector<std::size_t>& places,
-                                 const std::vector<at::Tensor>& tensors) {
+std::vector<at::Tensor> select(const std::vector<std::size_t>& places,
+                               const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> those;
   if (tensors.empty()) return those;
   those.reserve(places.size());
@@ -80,10 +80,10 @@ class Sgd final : public Optimizer {
   }
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
     const at::NoGradGuard no_grad;
-    const Ways ways = ways_of(parameters_, gradients, skip);
+    const DenseSparseSplit ways = ways_of(parameters_, gradients, skip);
     const bool begins = first_ && !skip;  // one that may be skipped begins from velocity 0, which is the same
     if (!ways.fused.empty()) {
-      at::_fused_sgd_(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, velocity_),
+      at::_fused_sgd_(select(ways.fused, parameters_), ways.gradients, select(ways.fused, velocity_),
                       settings_.weight_decay, settings_.momentum, settings_.learning_rate, /*dampening=*/0,
                       /*nesterov=*/false, /*maximize=*/false, begins, /*grad_scale=*/{}, skip);
     }
@@ -95,7 +95,7 @@ class Sgd final : public Optimizer {
     if (velocity_.empty()) return {};
     return {velocity_};
   }
-  void go_on_after(std::int64_t steps) override { first_ = steps == 0; }
+  void restore_step(std::int64_t steps) override { first_ = steps == 0; }
 
  private:
   void update_rows_of(std::size_t i, const at::Tensor& gradient) {
@@ -131,7 +131,7 @@ class Adam final : public Optimizer {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);
     if (!steps_.empty() && skip) steps_.front().sub_(*skip);
-    const Ways ways = ways_of(parameters_, gradients, skip);
+    const DenseSparseSplit ways = ways_of(parameters_, gradients, skip);
     if (!ways.fused.empty()) update_fused(ways, skip);
     for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
   }
@@ -141,16 +141,16 @@ class Adam final : public Optimizer {
  private:
   static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 
-  void update_fused(const Ways& ways, const std::optional<at::Tensor>& skip) {
+  void update_fused(const DenseSparseSplit& ways, const std::optional<at::Tensor>& skip) {
     constexpr auto kernel = [](auto&&... arguments) {
       if constexpr (decoupled)
         at::_fused_adamw_(arguments...);
       else
         at::_fused_adam_(arguments...);
     };
-    kernel(those_at(ways.fused, parameters_), ways.gradients, those_at(ways.fused, mean_),
-           those_at(ways.fused, square_), at::TensorList(), those_at(ways.fused, steps_),
-           settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon, /*amsgrad=*/false,
+    kernel(select(ways.fused, parameters_), ways.gradients, select(ways.fused, mean_),
+           select(ways.fused, square_), at::TensorList(), select(ways.fused, steps_), settings_.learning_rate,
+           beta1, beta2, settings_.weight_decay, epsilon, /*amsgrad=*/false,
            /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), skip);
   }
 

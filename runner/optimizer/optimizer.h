@@ -1,5 +1,5 @@
 // The optimizers of a run, with the results of `torch.optim.SGD`, `Adam` and `AdamW`: one fused kernel a step
-// over all parameters, and `row_update.h` for those of whose gradient only rows are there.
+// over all parameters, and `sparse_update.h` for those of whose gradient only rows are there.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Optimizer {
   // is remembered, in a row a tensor for each parameter.
   virtual std::vector<std::vector<at::Tensor>> state() const = 0;
   // After values were put into those of `state`: so many steps were made.
-  virtual void go_on_after(std::int64_t /*steps*/) {}
+  virtual void restore_step(std::int64_t /*steps*/) {}
 };
 
 // Zeros like each of some tensors: where an optimizer remembers something of each parameter. Such rows come

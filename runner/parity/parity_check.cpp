@@ -16,9 +16,9 @@
 #include "runner/data/sampler.h"
 #include "runner/device/precision.h"
 #include "runner/device/step_times.h"
-#include "runner/gradients/row_gradient.h"
+#include "runner/gradients/sparse_gradient.h"
 #include "runner/optimizer/optimizer.h"
-#include "runner/parity/virtual_mesh.h"
+#include "runner/parity/reference_trainer.h"
 #include "runner/trainer/trainer.h"
 
 namespace trainyard::runner {
@@ -34,7 +34,7 @@ std::int64_t parts_of_step(const experiments::Run& run) {
 // The batches of the first epoch, as ranks take them and as the virtual mesh does.
 class Batches {
  public:
-  Batches(const experiments::Run& run, const SplitData& train, const Connections& ranks)
+  Batches(const experiments::Run& run, const Dataset& train, const Connections& ranks)
       : data_(train.augmented(run.augmentation, run.seed, first_epoch)),
         order_(epoch_order(*data_, run.global_batch, run.seed, first_epoch)),
         sampling_(find_sampling(run.sampler)) {
@@ -47,7 +47,7 @@ class Batches {
   void train(Trainer& trainer, int replica, std::int64_t k) const { trainer.step(*data_, share(replica, k)); }
 
   // Where the sampler gives contiguous parts, the virtual mesh cuts the global batch by itself.
-  double train(VirtualMesh& reference, std::int64_t k) const {
+  double train(ReferenceTrainer& reference, std::int64_t k) const {
     if (sampling_ == Sampling::exact) {
       const Part whole = samplers_.front().global_batch(k);
       const at::Tensor places = order_.slice(0, whole.begin, whole.end);
@@ -69,7 +69,7 @@ class Batches {
     return samplers_[static_cast<std::size_t>(replica)].share(*data_, order_, k);
   }
 
-  std::unique_ptr<SplitData> data_;
+  std::unique_ptr<Dataset> data_;
   at::Tensor order_;
   Sampling sampling_;
   std::vector<Sampler> samplers_;  // of each replica
@@ -99,7 +99,8 @@ double sum_of_squares(const ProbedStep& outcome) {
   return squares;
 }
 
-void compare(ProbedStep& outcome, const std::vector<at::Tensor>& gradients, const VirtualMesh& reference) {
+void compare(ProbedStep& outcome, const std::vector<at::Tensor>& gradients,
+             const ReferenceTrainer& reference) {
   std::map<std::string, at::Tensor> expected;
   const auto parameters = reference.network().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -135,9 +136,9 @@ bool agreed(bool own, const Connections& ranks) {
 
 }  // namespace
 
-std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input,
-                          const SplitData& train, const Connections& ranks,
-                          const std::function<void(const ProbedStep&)>& done, const ProbeLimit& limit) {
+std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input, const Dataset& train,
+                          const Connections& ranks, const std::function<void(const ProbedStep&)>& done,
+                          const ProbeLimit& limit) {
   Stopwatch watch;
   double spent = 0;         // seconds, on the gate
   double fastest_step = 0;  // seconds, of training alone
@@ -145,7 +146,7 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
   Trainer trainer(run, input, ranks);
   if (needs_loss_scale(run.precision)) trainer.scale_loss({.initial = probed_loss_scale(run.precision)});
   trainer.set_learning_rate(learning_rate_at(run, first_epoch));
-  std::optional<VirtualMesh> reference;
+  std::optional<ReferenceTrainer> reference;
   if (ranks.position.replica == 0) {
     reference.emplace(run, input, ranks.mesh.replicas, parts_of_step(run), at::kFloat, ranks.device);
     reference->set_learning_rate(learning_rate_at(run, first_epoch));

@@ -1,7 +1,7 @@
 // The parity gate: before an arm is timed, two steps of it are held against the virtual mesh
-// (runner/parity/virtual_mesh.h), each from the same weights and on the same batch. It trains a copy, so the
-// training that follows is the same, bit by bit, with and without it. `reports` makes the verdict BROKEN of
-// what is found.
+// (runner/parity/reference_trainer.h), each from the same weights and on the same batch. It trains a copy, so
+// the training that follows is the same, bit by bit, with and without it. `reports` makes the verdict BROKEN
+// of what is found.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,9 @@ struct ProbeLimit {
 // Probes the first steps of epoch 1 of `run`, whose training data is `train`, and calls `done` after each. A
 // step that would take longer than `limit` is left out; the first never is. Collective: all ranks of the mesh
 // call it, and probe equally many steps. Returns their number.
-std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input,
-                          const SplitData& train, const Connections& ranks,
-                          const std::function<void(const ProbedStep&)>& done, const ProbeLimit& limit = {});
+std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input, const Dataset& train,
+                          const Connections& ranks, const std::function<void(const ProbedStep&)>& done,
+                          const ProbeLimit& limit = {});
 
 // Replicas that start from different parameters train different models without anyone noticing: so they are
 // compared.

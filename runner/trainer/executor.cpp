@@ -197,7 +197,7 @@ class ExecutorRun {
     return content;
   }
 
-  // Keeps the next receives under way.
+  // SavePolicy the next receives under way.
   void post_receives() {
     while (posted_.size() < posted_ahead && next_receive_ < receives_.size()) {
       const Action& action = receives_[next_receive_++];

@@ -72,9 +72,11 @@ StageLayers layers_of_stage(const experiments::Strategy& strategy, int stage, st
 
 namespace {
 
-using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name, const RankGroup&);
+using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name,
+                                                     const GroupOptions&);
 
-std::unique_ptr<Communicator> fastest(const Store& store, const std::string& name, const RankGroup& group) {
+std::unique_ptr<Communicator> fastest(const Store& store, const std::string& name,
+                                      const GroupOptions& group) {
   auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
   return shared ? std::move(shared) : gloo_communicator(store, name, group);
 }
@@ -89,7 +91,7 @@ constexpr std::array communicators{NamedCommunicator{"auto", fastest},
                                    NamedCommunicator{"nccl", fastest}};
 
 // The GPUs of a group, which its ranks tell one another.
-std::vector<std::string> gpus_of(const Store& store, const std::string& name, const RankGroup& group,
+std::vector<std::string> gpus_of(const Store& store, const std::string& name, const GroupOptions& group,
                                  const std::string& own) {
   std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
   if (own.empty()) return gpus;
@@ -102,8 +104,8 @@ std::vector<std::string> gpus_of(const Store& store, const std::string& name, co
   return gpus;
 }
 
-std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const RankGroup& group,
-                                   const std::string& communicator, const Seat& seat) {
+std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GroupOptions& group,
+                                   const std::string& communicator, const DeviceAssignment& seat) {
   const MeetOnHost host =
       named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
   const std::vector<std::string> gpus = gpus_of(store, name, group, seat.gpu);
@@ -131,10 +133,11 @@ Connections unconnected(at::Device device) {
 }
 
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
-                    std::chrono::milliseconds timeout, const std::string& communicator, const Seat& seat) {
+                    std::chrono::milliseconds timeout, const std::string& communicator,
+                    const DeviceAssignment& seat) {
   const Position at = mesh.position(rank);
   const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
-    const RankGroup group{own, size, one_host, timeout, chain};
+    const GroupOptions group{own, size, one_host, timeout, chain};
     return size == 1 ? single_communicator() : meet(store, name, group, communicator, seat);
   };
   return {
@@ -143,7 +146,7 @@ Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_hos
 }
 
 Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator,
-                    const Seat& seat) {
+                    const DeviceAssignment& seat) {
   if (mesh.world_size() == 1) return unconnected(seat.device);
   return connect(connect_store(environment), mesh, environment.rank, environment.one_host(),
                  communication_timeout, communicator, seat);

@@ -82,10 +82,10 @@ Connections unconnected(at::Device device = at::Device(at::DeviceType::CPU));
 // UserError for another name, and where NCCL cannot work.
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
                     std::chrono::milliseconds timeout = communication_timeout,
-                    const std::string& communicator = "auto", const Seat& seat = {});
+                    const std::string& communicator = "auto", const DeviceAssignment& seat = {});
 
 // As the launcher says; the store is looked for only where there are several ranks.
 Connections connect(const Environment& environment, const Mesh& mesh,
-                    const std::string& communicator = "auto", const Seat& seat = {});
+                    const std::string& communicator = "auto", const DeviceAssignment& seat = {});
 
 }  // namespace trainyard::runner

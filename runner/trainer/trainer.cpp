@@ -15,9 +15,9 @@
 #include "runner/device/precision.h"
 #include "runner/device/step_times.h"
 #include "runner/gradients/clipping.h"
-#include "runner/gradients/row_gradient.h"
 #include "runner/gradients/sharded_reducer.h"
-#include "runner/optimizer/shared_optimizer.h"
+#include "runner/gradients/sparse_gradient.h"
+#include "runner/optimizer/sharded_optimizer.h"
 #include "runner/trainer/mesh.h"
 #include "runner/trainer/translation.h"
 
@@ -40,7 +40,7 @@ networks::Activations moved_to(at::Device device, networks::Activations all) {
   return all;
 }
 
-Batch gather(const SplitData& data, const at::Tensor& places, bool inputs, bool targets) {
+Batch gather(const Dataset& data, const at::Tensor& places, bool inputs, bool targets) {
   if (inputs && targets) return data.gather(places);
   return {inputs ? data.inputs(places) : networks::Activations(),
           targets ? data.targets(places) : at::Tensor(), places};
@@ -66,8 +66,8 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
   if (needs_loss_scale(run.precision)) scale_loss(LossScaling());
 }
 
-StageWork Trainer::work_on(const SplitData& data, const at::Tensor& places, int micro_batches,
-                           MetricSums& sums, Divisor divisor) const {
+StageWork Trainer::work_on(const Dataset& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
+                           Divisor divisor) const {
   StageWork work;
   work.samples = divided(places, micro_batches);
   work.context.seed = run_.seed;
@@ -94,18 +94,17 @@ at::Tensor Trainer::part_of_mean(const at::Tensor& sum, Divisor divisor) const {
   return sum * captured_->loss_factor().to(sum.scalar_type());
 }
 
-void Trainer::step(const SplitData& data, const Share& share) {
-  const auto padded = captured_ ? data.padded_as_for(share.batch) : nullptr;
+void Trainer::step(const Dataset& data, const Share& share) {
+  const auto padded = captured_ ? data.padded_like(share.batch) : nullptr;
   if (!replay(data, padded, share)) compute(padded ? *padded : data, share.places, share.divisor, times_);
   count(metrics_, data, share.places);
   ++steps_done_;
   ++times_.steps;
 }
 
-bool Trainer::replay(const SplitData& data, const std::shared_ptr<const SplitData>& padded,
-                     const Share& share) {
+bool Trainer::replay(const Dataset& data, const std::shared_ptr<const Dataset>& padded, const Share& share) {
   const bool all_have_some = share.batch.size(0) >= ranks_.mesh.replicas;
-  if (!captured_ || data.host_gathers() || !all_have_some) return false;
+  if (!captured_ || data.gathers_on_host() || !all_have_some) return false;
   PartWatch watch(times_);
   const auto work = [this, &data, padded](const at::Tensor& own, const std::shared_ptr<PartMarks>& marks) {
     StepTimes inside;
@@ -117,11 +116,11 @@ bool Trainer::replay(const SplitData& data, const std::shared_ptr<const SplitDat
 }
 
 // The last stage knows the loss, and so what it is a sum over.
-void Trainer::count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const {
+void Trainer::count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const {
   if (ranks_.last_stage()) sums.count(data.weight(places));
 }
 
-void Trainer::compute(const SplitData& data, const at::Tensor& places, Divisor divisor, StepTimes& times) {
+void Trainer::compute(const Dataset& data, const at::Tensor& places, Divisor divisor, StepTimes& times) {
   const int micro_batches = static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_);
   StageWork work = work_on(data, places, micro_batches, metrics_, divisor);
   if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
@@ -152,7 +151,7 @@ void Trainer::compute(const SplitData& data, const at::Tensor& places, Divisor d
   watch.lap(&TimeParts::exposed_communication);
 }
 
-void Trainer::train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler,
+void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler& sampler,
                           const StepDone& done) {
   ranks_.replicas->take_straggler_seconds();  // what was before is no training
   PartWatch watch(times_);
@@ -177,7 +176,7 @@ void Trainer::set_learning_rate(double learning_rate) {
   update_.optimizer->set_learning_rate(learning_rate);
 }
 
-void Trainer::capture_steps(MakeGraph make) {
+void Trainer::capture_steps(MakeCudaGraph make) {
   captured_.reset();
   if (make) captured_.emplace(std::move(make), ranks_.device, *ranks_.replicas);
 }
@@ -186,7 +185,7 @@ std::string Trainer::why_not_captured() const {
   return captured_ ? captured_->failure() : why_not_captured_;
 }
 
-MetricSums Trainer::evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done) {
+MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done) {
   take_running_statistics();
   MetricSums sums(*task_, ranks_.device);
   StepTimes unrecorded;
@@ -273,7 +272,7 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
       throw InternalError("a state to go on from has no " + remembered.name + " of this shape");
     at::Tensor(remembered.value).copy_(found->value);
   }
-  update_.optimizer->go_on_after(steps);
+  update_.optimizer->restore_step(steps);
   steps_done_ = steps;
 }
 

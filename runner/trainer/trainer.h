@@ -19,7 +19,7 @@
 #include "runner/optimizer/loss_scale.h"
 #include "runner/optimizer/optimizer.h"
 #include "runner/schedule/schedule.h"
-#include "runner/trainer/captured_steps.h"
+#include "runner/trainer/cuda_graph_cache.h"
 #include "runner/trainer/executor.h"
 #include "runner/trainer/mesh.h"
 
@@ -60,25 +60,25 @@ class Trainer {
 
   // Trains on this replica's share of a global batch, which may be empty. The gradient is that of Σ over
   // replicas of (summed loss / divisor). Collective: all ranks make every step.
-  void step(const SplitData& data, const Share& share);
+  void step(const Dataset& data, const Share& share);
   // Of `places` (int64 [part]) alone.
-  void step(const SplitData& data, const at::Tensor& places, std::int64_t divisor) {
+  void step(const Dataset& data, const at::Tensor& places, std::int64_t divisor) {
     step(data, {places, divisor, places});
   }
   void set_learning_rate(double learning_rate);
 
   // Replays steps by such graphs; on a GPU it does so by itself where it can
-  // (runner/trainer/captured_steps.h).
-  void capture_steps(MakeGraph make);
+  // (runner/trainer/cuda_graph_cache.h).
+  void capture_steps(MakeCudaGraph make);
   // Why steps are computed one by one; empty where they are replayed.
   std::string why_not_captured() const;
 
   // All steps of an epoch, in its order and with its augmentation.
-  void train_epoch(const SplitData& data, std::int64_t epoch, const Sampler& sampler, const StepDone& done);
+  void train_epoch(const Dataset& data, std::int64_t epoch, const Sampler& sampler, const StepDone& done);
 
   // This replica's part of `data`, each sample once, shorter ones first, with replica 0's running statistics.
   // Collective.
-  MetricSums evaluate(const SplitData& data, const Sampler& sampler, const StepDone& done);
+  MetricSums evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done);
 
   // The tokens that the network finds likeliest after those of `inputs` {source, target so far}: int64
   // [batch], on every stage. Collective over the stages of a replica.
@@ -111,13 +111,13 @@ class Trainer {
   // What a summed loss is divided by. Nothing in a step that is captured: the device is told in each replay.
   using Divisor = std::optional<std::int64_t>;
   // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
-  StageWork work_on(const SplitData& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
+  StageWork work_on(const Dataset& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
                     Divisor divisor) const;
   at::Tensor part_of_mean(const at::Tensor& sum, Divisor divisor) const;
-  void compute(const SplitData& data, const at::Tensor& places, Divisor divisor, StepTimes& times);
+  void compute(const Dataset& data, const at::Tensor& places, Divisor divisor, StepTimes& times);
   // `padded`: the data as the batch is padded; nothing where that is `data` as it is.
-  bool replay(const SplitData& data, const std::shared_ptr<const SplitData>& padded, const Share& share);
-  void count(MetricSums& sums, const SplitData& data, const at::Tensor& places) const;
+  bool replay(const Dataset& data, const std::shared_ptr<const Dataset>& padded, const Share& share);
+  void count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
   void clip_whole_model();
@@ -134,7 +134,7 @@ class Trainer {
   std::vector<Action> evaluation_;  // of this stage, in a batch
   std::vector<Action> inference_;   // of this stage, in one micro-batch
   std::string why_not_captured_;
-  std::optional<CapturedSteps> captured_;
+  std::optional<CudaGraphCache> captured_;
   std::optional<double> learning_rate_;
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;

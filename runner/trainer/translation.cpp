@@ -82,7 +82,7 @@ std::vector<std::vector<std::int64_t>> translate(const at::Tensor& source, const
   return translations;
 }
 
-void add_bleu(MetricSums& sums, const SplitData& data, const at::Tensor& places, const NextTokens& next) {
+void add_bleu(MetricSums& sums, const Dataset& data, const at::Tensor& places, const NextTokens& next) {
   const auto translations = translate(data.inputs(places).front().cpu(), next);
   const at::Tensor targets = data.targets(places).cpu().contiguous();
   BleuSums bleu;

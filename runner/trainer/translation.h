@@ -31,6 +31,6 @@ std::int64_t longest_translation(std::int64_t source_tokens);
 // Translates the samples of `data` (pairs of texts) at `places`, and adds bleu_1 … bleu_4 (sum: matched
 // n-grams, weight: those of the translations) and bleu_length (sum: tokens of the translations, weight: of
 // the references).
-void add_bleu(MetricSums& sums, const SplitData& data, const at::Tensor& places, const NextTokens& next);
+void add_bleu(MetricSums& sums, const Dataset& data, const at::Tensor& places, const NextTokens& next);
 
 }  // namespace trainyard::runner

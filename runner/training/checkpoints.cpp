@@ -72,13 +72,13 @@ Tensors tensors_of(const json& layout, std::string_view bytes) {
 }
 
 // JSON has no infinity: no loss was finite so far.
-json to_json(const WeightKeeper::Kept& kept) {
+json to_json(const WeightSaver::Kept& kept) {
   const bool finite = kept.validation_loss < std::numeric_limits<double>::infinity();
   return {{"any", kept.any}, {"validation_loss", finite ? json(kept.validation_loss) : json(nullptr)}};
 }
 
-WeightKeeper::Kept kept_from_json(const json& object) {
-  WeightKeeper::Kept kept{object.at("any").get<bool>()};
+WeightSaver::Kept kept_from_json(const json& object) {
+  WeightSaver::Kept kept{object.at("any").get<bool>()};
   if (const json& loss = object.at("validation_loss"); !loss.is_null()) loss.get_to(kept.validation_loss);
   return kept;
 }
@@ -108,7 +108,7 @@ bool Checkpoints::writes() const {
   return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() && ranks_.position.replica == 0;
 }
 
-std::int64_t Checkpoints::resume(Trainer& trainer, WeightKeeper& weights) const {
+std::int64_t Checkpoints::resume(Trainer& trainer, WeightSaver& weights) const {
   const std::int64_t done = launch_.resumes ? launch_.resumes->after_epoch : 0;
   const int stage = ranks_.position.stage;
   if (done > 0) {
@@ -125,7 +125,7 @@ std::int64_t Checkpoints::resume(Trainer& trainer, WeightKeeper& weights) const 
   return done;
 }
 
-void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const WeightKeeper& weights,
+void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const WeightSaver& weights,
                              RankRecords& records) const {
   if (!writes()) return;
   Stopwatch watch;
@@ -160,15 +160,15 @@ void Checkpoints::remove_all_but(std::int64_t first, std::int64_t last) const {
 
 namespace {
 
-using Keeps = WeightKeeper::Keeps;
+using SavePolicy = WeightSaver::SavePolicy;
 
 struct NamedKeeps {
   const char* save;
-  Keeps keeps;
+  SavePolicy keeps;
 };
 
-constexpr std::array ways_to_save{NamedKeeps{"", Keeps::nothing}, NamedKeeps{"last", Keeps::last},
-                                  NamedKeeps{"best", Keeps::best}};
+constexpr std::array ways_to_save{NamedKeeps{"", SavePolicy::nothing}, NamedKeeps{"last", SavePolicy::last},
+                                  NamedKeeps{"best", SavePolicy::best}};
 
 using Tensors = std::vector<networks::NamedParameter>;
 
@@ -208,19 +208,19 @@ Tensors receive(int stage, Communicator& stages) {
 
 }  // namespace
 
-WeightKeeper::WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks)
+WeightSaver::WeightSaver(const std::string& save, std::filesystem::path file, const Connections& ranks)
     : keeps_(named_row(ways_to_save, &NamedKeeps::save, "way to save weights", save).keeps),
       file_(std::move(file)),
       ranks_(ranks) {}
 
-void WeightKeeper::epoch_done(const networks::Network& stage, const MetricSums& validation) {
-  if (keeps_ == Keeps::nothing) return;
-  if (keeps_ == Keeps::best && !is_best(validation)) return;
+void WeightSaver::epoch_done(const networks::Network& stage, const MetricSums& validation) {
+  if (keeps_ == SavePolicy::nothing) return;
+  if (keeps_ == SavePolicy::best && !is_best(validation)) return;
   if (ranks_.position.replica == 0) write(stage);
 }
 
 // The same answer on every rank: the last stages hold the sums, and all ranks add up what they hold.
-bool WeightKeeper::is_best(const MetricSums& validation) {
+bool WeightSaver::is_best(const MetricSums& validation) {
   const at::Tensor sums =
       at::tensor({validation.loss(), static_cast<double>(validation.weight())}, at::kDouble);
   ranks_.replicas->all_reduce(sums)->wait();
@@ -232,7 +232,7 @@ bool WeightKeeper::is_best(const MetricSums& validation) {
   return true;
 }
 
-void WeightKeeper::write(const networks::Network& stage) const {
+void WeightSaver::write(const networks::Network& stage) const {
   Tensors state = stage.state();
   if (ranks_.position.stage > 0) return send(state, *ranks_.stages);
   for (int other = 1; other < ranks_.mesh.stages; ++other) {

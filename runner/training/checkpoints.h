@@ -21,18 +21,18 @@
 
 namespace trainyard::runner {
 
-// Keeps the weights of a run as one safetensors file, whatever the mesh: parameters and running statistics of
-// all stages, under the names that the network on one device gives them.
+// SavePolicy the weights of a run as one safetensors file, whatever the mesh: parameters and running
+// statistics of all stages, under the names that the network on one device gives them.
 
 inline constexpr const char* weights_file_name = "weights.safetensors";
 
-class WeightKeeper {
+class WeightSaver {
  public:
-  enum class Keeps { nothing, last, best };
+  enum class SavePolicy { nothing, last, best };
 
   // `save` is "" (nothing is kept), "last" or "best"; `file` is written by rank 0. UserError for another
   // word.
-  WeightKeeper(const std::string& save, std::filesystem::path file, const Connections& ranks);
+  WeightSaver(const std::string& save, std::filesystem::path file, const Connections& ranks);
 
   // How good the kept weights are, for a run that is interrupted and goes on.
   struct Kept {
@@ -50,7 +50,7 @@ class WeightKeeper {
   bool is_best(const MetricSums& validation);
   void write(const networks::Network& stage) const;
 
-  Keeps keeps_;
+  SavePolicy keeps_;
   std::filesystem::path file_;
   const Connections& ranks_;
   Kept kept_;
@@ -64,11 +64,11 @@ class Checkpoints {
   // Puts `trainer` and `weights` where the run goes on, each replica from the file of its stage; returns the
   // last epoch that is done, 0 where the run begins. UserError for a checkpoint that is damaged or another
   // one than the launch says.
-  std::int64_t resume(Trainer& trainer, WeightKeeper& weights) const;
+  std::int64_t resume(Trainer& trainer, WeightSaver& weights) const;
 
   // After the records of `epoch` are durable; no time of the epoch. std::system_error where the disk does not
   // take it: what was written before stays. Those before the last two are removed.
-  void epoch_done(std::int64_t epoch, const Trainer& trainer, const WeightKeeper& weights,
+  void epoch_done(std::int64_t epoch, const Trainer& trainer, const WeightSaver& weights,
                   RankRecords& records) const;
 
  private:

@@ -195,7 +195,7 @@ double RankRecords::seconds_since_start() const {
 }
 
 void RankRecords::progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step,
-                           std::int64_t steps, const std::optional<SeenSums>& sums, bool now) {
+                           std::int64_t steps, const std::optional<MetricSnapshots>& sums, bool now) {
   if (!now && !progress_.due()) return;
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   const bool known = sums && sums->weight > 0;
@@ -212,18 +212,18 @@ void RankRecords::progress(experiments::Phase phase, std::int64_t epoch, std::in
   progress_.write(progress);
 }
 
-SeenSums seen(const MetricSums& sums) {
+MetricSnapshots seen(const MetricSums& sums) {
   return {sums.loss(), sums.correct(), sums.weight()};
 }
 
-SumsOnTheirWay::SumsOnTheirWay(at::Device device, MakeMark make) : device_(device), make_(std::move(make)) {}
+AsyncMetrics::AsyncMetrics(at::Device device, MakeMark make) : device_(device), make_(std::move(make)) {}
 
-void SumsOnTheirWay::begin() {
+void AsyncMetrics::begin() {
   arrived_.reset();
   forgotten_ = mark_ != nullptr;
 }
 
-std::optional<SeenSums> SumsOnTheirWay::look(const MetricSums& sums) {
+std::optional<MetricSnapshots> AsyncMetrics::look(const MetricSums& sums) {
   if (device_.is_cpu() && !make_) return seen(sums);
   if (mark_ && mark_->passed()) {
     const auto* numbers = arriving_.const_data_ptr<double>();
@@ -236,7 +236,7 @@ std::optional<SeenSums> SumsOnTheirWay::look(const MetricSums& sums) {
   return arrived_;
 }
 
-void SumsOnTheirWay::send(const MetricSums& sums) {
+void AsyncMetrics::send(const MetricSums& sums) {
   if (!arriving_.defined())  // in memory that a GPU writes by itself
     arriving_ = at::empty({2}, at::TensorOptions(at::kDouble).pinned_memory(device_.is_cuda()));
   arriving_.copy_(sums.numbers(), /*non_blocking=*/true);

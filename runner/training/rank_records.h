@@ -26,24 +26,24 @@ namespace trainyard::runner {
 // computes them some steps later than the host asks, and no step waits for that: they are copied behind the
 // work that was given to it, and shown when they have arrived. So what is seen of a GPU is a little older.
 
-struct SeenSums {
+struct MetricSnapshots {
   double loss = 0;
   std::optional<std::int64_t> correct;  // nothing where accuracy is not defined
   std::int64_t weight = 0;
 };
 
 // At once; on a GPU the host waits for it.
-SeenSums seen(const MetricSums& sums);
+MetricSnapshots seen(const MetricSums& sums);
 
-class SumsOnTheirWay {
+class AsyncMetrics {
  public:
   // `make` marks the work of `device`; not called on a CPU.
-  SumsOnTheirWay(at::Device device, MakeMark make);
+  AsyncMetrics(at::Device device, MakeMark make);
 
   void begin();  // of other sums: forgets those of before
   // The last that have arrived since `begin`; nothing before the first have. Has those of now follow, unless
   // some are under way.
-  std::optional<SeenSums> look(const MetricSums& sums);
+  std::optional<MetricSnapshots> look(const MetricSums& sums);
 
  private:
   void send(const MetricSums& sums);
@@ -54,7 +54,7 @@ class SumsOnTheirWay {
   std::int64_t weight_ = 0;         // of those
   std::unique_ptr<TimeMark> mark_;  // behind their copy; null: none are under way
   bool forgotten_ = false;          // those under way are of sums before `begin`
-  std::optional<SeenSums> arrived_;
+  std::optional<MetricSnapshots> arrived_;
 };
 
 using ParameterHashes = std::map<std::string, std::string>;  // by name
@@ -106,7 +106,7 @@ class RankRecords {
   // Overwrites the progress at most 5 times a second, where it is due, and always where `now` says so.
   bool progress_due() const { return progress_.due(); }
   void progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step, std::int64_t steps,
-                const std::optional<SeenSums>& sums, bool now = false);
+                const std::optional<MetricSnapshots>& sums, bool now = false);
 
  private:
   nlohmann::ordered_json metrics_of(const MetricSums& sums, const std::string& phase) const;

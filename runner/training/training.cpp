@@ -29,7 +29,7 @@ using experiments::Phase;
 
 // Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says; beside a GPU
 // as many as the plan says.
-int settle(const experiments::Launch& launch, int rank, const Seat& seat, RankRecords& records) {
+int settle(const experiments::Launch& launch, int rank, const DeviceAssignment& seat, RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
@@ -50,9 +50,9 @@ models::InputShape input_of(const models::DataChoice& data) {
 }
 
 // The passes over the data, of each of which this rank has its replica's part.
-class Passes {
+class EpochRunner {
  public:
-  Passes(const experiments::Run& run, const Connections& ranks, RankRecords& records)
+  EpochRunner(const experiments::Run& run, const Connections& ranks, RankRecords& records)
       : run_(run),
         ranks_(ranks),
         records_(records),
@@ -63,7 +63,7 @@ class Passes {
     double seconds;            // from a barrier to this rank's last optimizer step
     double processor_seconds;  // of all its threads meanwhile
   };
-  Taken train(Trainer& trainer, const SplitData& data, std::int64_t epoch) {
+  Taken train(Trainer& trainer, const Dataset& data, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
@@ -83,7 +83,7 @@ class Passes {
   }
   // Which samples the epoch took, in what order; worked out once more, so that no step waits for it. Empty
   // on the later stages of a replica: the first one states it.
-  std::string batches(const SplitData& data, std::int64_t epoch) const {
+  std::string batches(const Dataset& data, std::int64_t epoch) const {
     if (ranks_.position.stage > 0) return "";
     return sampler_of(data, find_sampling(run_.sampler))
         .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
@@ -92,7 +92,7 @@ class Passes {
   DeviceUse device_use() const { return meter_.use(); }
 
   // Evaluates this rank's part of `data`.
-  MetricSums evaluate(Trainer& trainer, const SplitData& data, Phase phase, std::int64_t epoch) {
+  MetricSums evaluate(Trainer& trainer, const Dataset& data, Phase phase, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, Sampling::exact);
     seen_.begin();
     MetricSums sums = trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
@@ -103,7 +103,7 @@ class Passes {
   }
 
   // Adds what this rank's part of `data` scores when it is translated.
-  void add_translations(MetricSums& sums, Trainer& trainer, const SplitData& data) {
+  void add_translations(MetricSums& sums, Trainer& trainer, const Dataset& data) {
     const Sampler sampler = sampler_of(data, Sampling::exact);
     const at::Tensor order = evaluation_order(data);
     for (std::int64_t k = 0; k < sampler.steps(); ++k) {
@@ -119,7 +119,7 @@ class Passes {
     if (records_.progress_due()) records_.progress(phase, epoch, step, sampler.steps(), seen_.look(so_far));
   }
 
-  Sampler sampler_of(const SplitData& data, Sampling sampling) const {
+  Sampler sampler_of(const Dataset& data, Sampling sampling) const {
     return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
   }
 
@@ -127,7 +127,7 @@ class Passes {
   const Connections& ranks_;
   RankRecords& records_;
   DeviceMeter meter_;
-  SumsOnTheirWay seen_;
+  AsyncMetrics seen_;
 };
 
 // "1x28x28, 10 classes", "vocabulary 10000, 2 classes".
@@ -150,7 +150,7 @@ std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connection
                      trainer.why_not_captured()};
 }
 
-void check_enough(const SplitData& train, const Mesh& mesh) {
+void check_enough(const Dataset& train, const Mesh& mesh) {
   if (train.size() >= mesh.replicas) return;
   throw UserError(std::to_string(train.size()) + " training samples are fewer than " +
                       std::to_string(mesh.replicas) + " replicas",
@@ -163,7 +163,7 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   records.progress(Phase::setup, 0, 0, 0, {}, true);
 
   // 1. The process groups.
-  const Seat seat = take_seat(launch, environment);
+  const DeviceAssignment seat = resolve_device(launch, environment);
   settle_on(seat.device);
   const int threads = settle(launch, environment.rank, seat, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
@@ -228,11 +228,11 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   // 5. Train and evaluate each epoch.
   if (launch.devices_shared) trainer.measure_seconds_on_core();
-  WeightKeeper weights(run.save, launch.records / weights_file_name, ranks);
-  Passes passes(run, ranks, records);
+  WeightSaver weights(run.save, launch.records / weights_file_name, ranks);
+  EpochRunner passes(run, ranks, records);
   const Checkpoints checkpoints(launch, ranks);
   for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
-    const Passes::Taken taken = passes.train(trainer, *data.train, epoch);
+    const EpochRunner::Taken taken = passes.train(trainer, *data.train, epoch);
     Stopwatch watch;
     MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
     const double validation_seconds = watch.lap();

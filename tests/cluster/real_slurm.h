@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/rank/leftovers.h"
+#include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
 #include "tests/e2e/support/program.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/faults/fault_layer.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 
 namespace trainyard::faults {
 
@@ -24,7 +24,7 @@ class FaultySweep {
   // With checkpoints the runs have more epochs, and losses that hang on all epochs before.
   explicit FaultySweep(bool checkpoints = false);
   const fs::path& yard() const { return bench_.yard.root(); }
-  orchestrator::SweepBench& bench() { return bench_; }
+  orchestrator::SweepFixture& bench() { return bench_; }
   void forget();  // empties the yard
 
   Ended run(Fault fault = Fault::none, long at_call = 0, long clock_shift = 0);
@@ -38,7 +38,7 @@ class FaultySweep {
   int sweep_in_child();
   std::vector<std::string> results() const;
 
-  orchestrator::SweepBench bench_;
+  orchestrator::SweepFixture bench_;
   experiments::Circumstances machine_;
   long* calls_;  // shared with the children
   std::vector<std::string> undisturbed_;

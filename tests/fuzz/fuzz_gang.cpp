@@ -8,8 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   static const fuzz::Folder folder;
   for (const char* name : {"gang.json", "rank-0.exit", "meeting.json"})
     fuzz::overwrite(folder.path / name, {bytes, size});
-  orchestrator::read_gang_file(folder.path);
+  orchestrator::read_rank_group_file(folder.path);
   orchestrator::read_rank_exit(folder.path, 0);
-  orchestrator::read_meeting(folder.path);
+  orchestrator::read_rendezvous(folder.path);
   return 0;
 }

@@ -1,6 +1,6 @@
 // Any bytes as a PNG or JPEG, and the square that is made of it.
 #include "base/error.h"
-#include "models/readers/picture.h"
+#include "models/readers/image_decoder.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

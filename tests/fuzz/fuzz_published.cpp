@@ -2,13 +2,13 @@
 // again.
 #include <nlohmann/json.hpp>
 
-#include "experiments/config/problems.h"
-#include "experiments/file/read_published.h"
+#include "experiments/config/diagnostics.h"
+#include "experiments/file/read_reference_results.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard::experiments;
-  Problems problems;
+  Diagnostics problems;
   const Published published = published_from_toml({reinterpret_cast<const char*>(bytes), size},
                                                   "published.toml", catalogue_names(), problems);
   if (problems.errors() > 0) return 0;

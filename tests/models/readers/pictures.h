@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/readers/picture.h"
+#include "models/readers/image_decoder.h"
 
 namespace trainyard::tests {
 

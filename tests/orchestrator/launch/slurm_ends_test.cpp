@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/launcher.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
 #include "tests/support/scratch_folder.h"
@@ -40,7 +40,7 @@ class FakeSlurm {
     std::ofstream(folder_.path / name) << "#!/bin/sh\n" << script << "\n";
     std::filesystem::permissions(folder_.path / name, std::filesystem::perms::owner_all);
   }
-  GangCommand command(const std::string& run) const {
+  LaunchSpec command(const std::string& run) const {
     const auto place = yard.attempt(run, 1);
     std::filesystem::create_directories(place);
     return {place,
@@ -61,7 +61,7 @@ class FakeSlurm {
 };
 
 // How each of these jobs ended, with what `sacct` has of them.
-std::map<std::string, GangEnd> ends(const std::vector<std::string>& jobs, const std::string& sacct) {
+std::map<std::string, RankGroupEnd> ends(const std::vector<std::string>& jobs, const std::string& sacct) {
   const FakeSlurm slurm;
   slurm.program("sacct", sacct);
   experiments::Machine machine;
@@ -69,9 +69,9 @@ std::map<std::string, GangEnd> ends(const std::vector<std::string>& jobs, const 
   machine.allocation = "job";
   const Programs programs{"/bin/true", "/bin/true", "/bin/true"};
   const auto launcher = make_launcher({machine, programs, slurm.yard});
-  std::map<std::string, std::unique_ptr<Gang>> gangs;
+  std::map<std::string, std::unique_ptr<RankGroup>> gangs;
   for (const auto& job : jobs) gangs[job] = launcher->launch(slurm.command(job));
-  std::map<std::string, GangEnd> ended;
+  std::map<std::string, RankGroupEnd> ended;
   becomes_true(tests::patience, [&] {
     for (auto& [job, gang] : gangs)
       if (const auto end = gang->end()) {
@@ -90,13 +90,13 @@ TEST_CASE("where a job has left the queue the cluster's accounts say why it ende
   const auto ended = ends({"101", "102", "103", "104", "105", "106"},
                           "cat <<END\n101|0:9|CANCELLED by 1000\n102|0:15|TIMEOUT\n103|0:125|OUT_OF_MEMORY\n"
                           "104|1:0|NODE_FAIL\n105|0:0|RUNNING\n1066|0:0|TIMEOUT\nEND");
-  using Kind = GangEnd::Kind;
-  CHECK(ended.at("101").kind == Kind::taken_away);
+  using Kind = RankGroupEnd::Kind;
+  CHECK(ended.at("101").kind == Kind::preempted);
   CHECK(ended.at("101").why == "its Slurm job 101: CANCELLED (signal 9)");
   CHECK(ended.at("102").kind == Kind::out_of_time);
   CHECK(ended.at("103").kind == Kind::over_limits);
   CHECK(ended.at("103").why == "its Slurm job 103: OUT_OF_MEMORY (signal 125)");
-  CHECK(ended.at("104").kind == Kind::taken_away);
+  CHECK(ended.at("104").kind == Kind::preempted);
   CHECK(ended.at("104").why == "its Slurm job 104: NODE_FAIL (exit code 1)");
   CHECK(ended.at("105").kind == Kind::ranks);  // accounts that lag behind the queue say nothing
   CHECK(ended.at("106").kind == Kind::ranks);  // nor do those of another job
@@ -105,7 +105,7 @@ TEST_CASE("where a job has left the queue the cluster's accounts say why it ende
 TEST_CASE(
     "a job whose ranks have begun was requeued where it waits again, whatever the queue was asked before") {
   const FakeSlurm slurm;
-  const GangCommand command = slurm.command("101");
+  const LaunchSpec command = slurm.command("101");
   const auto queue = slurm.yard.root() / "queue";
   slurm.program("squeue", "cat '" + queue.string() + "'");
   slurm.program("scancel", ": > '" + queue.string() + "'");
@@ -127,14 +127,14 @@ TEST_CASE(
   }
   CHECK(tests::read_text(queue) == line);  // it may wait as long as it likes
   std::ofstream(command.directory / "rank-0.records.jsonl") << "\n";
-  std::optional<GangEnd> end;
+  std::optional<RankGroupEnd> end;
   becomes_true(tests::patience, [&] { return (end = gang->end()).has_value(); });
   REQUIRE(end);
-  CHECK(end->kind == GangEnd::Kind::taken_away);
+  CHECK(end->kind == RankGroupEnd::Kind::preempted);
   CHECK(end->why == "its Slurm job 101: it was requeued");
 }
 
 TEST_CASE("a cluster without accounts ends no sweep") {
   const auto ended = ends({"101"}, "echo 'Slurm accounting storage is disabled' >&2; exit 1");
-  CHECK(ended.at("101").kind == GangEnd::Kind::ranks);
+  CHECK(ended.at("101").kind == RankGroupEnd::Kind::ranks);
 }

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;

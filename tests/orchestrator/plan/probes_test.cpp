@@ -5,7 +5,7 @@
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/plan/plan.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -13,7 +13,7 @@ using namespace trainyard::orchestrator;
 namespace {
 
 // Of the runs that a sweep would start now.
-std::vector<std::string> probed(const SweepBench& bench) {
+std::vector<std::string> probed(const SweepFixture& bench) {
   Plan plan = bench.plan();
   choose_probes(plan, bench.database);
   std::vector<std::string> labels;
@@ -33,18 +33,18 @@ TEST_CASE("the first seed of each arm and cell is probed, wherever it stands") {
   other.global_batch = 64;
   other.axes["batch"] = std::int64_t{64};
   runs.push_back(other);
-  const SweepBench bench(runs);
+  const SweepFixture bench(runs);
   CHECK(probed(bench) == Labels{"mlp ddp seed 0", "mlp single seed 0", experiments::label(other)});
 }
 
 TEST_CASE("independent runs do what single ones do, and are not probed") {
   experiments::Run run = mlp_run("independent", 2, 0);
   run.strategy.kind = "independent";
-  CHECK(probed(SweepBench({run})).empty());
+  CHECK(probed(SweepFixture({run})).empty());
 }
 
 TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds rely on what it found") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 3);
   const auto asked = [&](std::size_t run) {
@@ -67,7 +67,7 @@ TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds 
 }
 
 TEST_CASE("where the probed run failed, the next that runs is probed") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "fail");
   bench.journal();
   CHECK(bench.sweep().failures.size() == 1);

@@ -9,7 +9,7 @@
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/plan/resume_point.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 
 using namespace trainyard;
@@ -54,7 +54,7 @@ struct Interrupted {
     return losses;
   }
 
-  SweepBench bench;
+  SweepFixture bench;
 };
 
 // As the fake rank trains: each epoch hangs on all before it.
@@ -99,7 +99,7 @@ TEST_CASE("an interrupted run goes on after its last epoch, says what it resumes
 }
 
 TEST_CASE("a retry within a sweep goes on too, and so does a run whose orchestrator was killed") {
-  SweepBench bench({keeping(mlp_run("single", 1, 0))});
+  SweepFixture bench({keeping(mlp_run("single", 1, 0))});
   bench.journal();
   bench.tell("", after_three_epochs);
   bench.options.max_retries = 1;
@@ -164,7 +164,7 @@ TEST_CASE("where all checkpoints are damaged the run begins anew, and says so") 
 }
 
 TEST_CASE("a checkpoint counts only with the records of all ranks up to its epoch") {
-  SweepBench bench({keeping(mlp_run("ddp", 2, 0))});
+  SweepFixture bench({keeping(mlp_run("ddp", 2, 0))});
   bench.journal();
   bench.tell("0", "hang-after-6");               // both of two epochs
   bench.tell("1", "kill-after-3 once 0 hangs");  // the first epoch

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "orchestrator/plan/progress_bars.h"
 #include "orchestrator/plan/status.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "orchestrator/rank/process.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
 
 using namespace trainyard;

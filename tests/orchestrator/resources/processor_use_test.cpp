@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "orchestrator/resources/cpu_topology.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 
 using namespace trainyard;
@@ -113,7 +113,7 @@ TEST_CASE("a process that burns a leased core is seen, and children are our own 
 }
 
 TEST_CASE("what others took is recorded of a run that had the host, and not of one that shared it") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   bench.options.others_limit = -1;  // anything is too much
   bench.tell("", "slow");

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/sweep/collector.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
 
@@ -185,7 +185,7 @@ TEST_CASE("Slurm is asked for a GPU for each task, for the job and for the step 
 
 // Reports count different names as devices.
 TEST_CASE("a launch on a cluster has a GPU of its own for each rank, and no cores") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.experiment.machine.launcher = "slurm";
   bench.experiment.machine.gpus_per_task = 1;
   bench.devices = launcher_slots(bench.experiment.machine);
@@ -196,7 +196,7 @@ TEST_CASE("a launch on a cluster has a GPU of its own for each rank, and no core
 }
 
 TEST_CASE("a sweep on GPUs names them in each launch, and pins ranks to their part of the cores") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   const int core = usable_cores().front();
   bench.devices = choose_gpus(gpus(1), {core}, std::nullopt);
   CHECK(bench.sweep().finished == 1);
@@ -213,7 +213,7 @@ TEST_CASE("a program of the user's is shown the GPUs that its run has leased, an
   auto run = mlp_run("mine", 2, 0);
   run.strategy.kind = "foreign";
   run.strategy.command = {FAKE_RANK};
-  SweepBench bench({run});
+  SweepFixture bench({run});
   auto all = choose_gpus(gpus(3), {usable_cores().front()}, std::nullopt);
   bench.devices = {all[1], all[2]};
   CHECK(bench.sweep().finished == 1);
@@ -224,7 +224,7 @@ TEST_CASE("a program of the user's is shown the GPUs that its run has leased, an
 TEST_CASE("a rank on a GPU whose peer has died or stands still is ended, also where it hears no signal") {
   for (const std::string peer : {"die once 0 hangs", "deaf"}) {
     CAPTURE(peer);
-    SweepBench bench({mlp_run("ddp", 2, 0)});
+    SweepFixture bench({mlp_run("ddp", 2, 0)});
     bench.devices = choose_gpus(gpus(2), {usable_cores().front()}, std::nullopt);
     if (peer == "deaf") bench.options.progress_timeout_seconds = 3;
     bench.tell("0", "deaf");

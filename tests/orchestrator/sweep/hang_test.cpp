@@ -1,7 +1,7 @@
 // Runs that live and get nowhere: found by their signs of life, ended, and told with the place.
 #include <doctest/doctest.h>
 
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
 
@@ -9,7 +9,7 @@ using namespace trainyard;
 using namespace trainyard::orchestrator;
 
 TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that stood still first is named") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options.progress_timeout_seconds = 3;
   bench.tell("0", "crawl once 1 hangs");  // 2 s of progress, then it waits for the other
   bench.tell("1", "hang");
@@ -23,14 +23,14 @@ TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that 
 }
 
 TEST_CASE("a slow run that gets on is left alone, however short the patience") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.progress_timeout_seconds = 3;
   bench.tell("", "crawl-home");  // a step each 0.1 s for longer than that, then it finishes
   CHECK(bench.sweep().finished == 1);
 }
 
 TEST_CASE("a rank that hangs in the parity probe fails its run there, and the sweep goes on") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.options.progress_timeout_seconds = 3;
   bench.tell("", "hang-in-probe");  // seed 0 alone
   const auto result = bench.sweep();

@@ -2,14 +2,14 @@
 #include <doctest/doctest.h>
 
 #include "experiments/protocol/launch.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
 TEST_CASE("four ranks on two devices train as a mesh, and their times are marked") {
-  SweepBench bench({mesh_run(0)});
+  SweepFixture bench({mesh_run(0)});
   if (bench.devices.size() < 2) return;
   bench.devices.resize(2);
   bench.journal();
@@ -29,7 +29,7 @@ TEST_CASE("four ranks on two devices train as a mesh, and their times are marked
 }
 
 TEST_CASE("the progress of a run with stages is that of a last stage: the others know no loss") {
-  SweepBench bench({mesh_run(0)});
+  SweepFixture bench({mesh_run(0)});
   bench.tell("", "slow");
   CHECK(bench.sweep().finished == 1);
   REQUIRE_FALSE(bench.status.progress.empty());
@@ -40,7 +40,7 @@ TEST_CASE("the progress of a run with stages is that of a last stage: the others
 
 TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as the cause") {
   for (const std::string stage : {"1", "2"}) {
-    SweepBench bench({mesh_run(0)});
+    SweepFixture bench({mesh_run(0)});
     bench.tell("", "hang");
     bench.tell(stage, "die");
     SweepResult result;
@@ -56,7 +56,7 @@ TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as t
 }
 
 TEST_CASE("a mesh of which one rank leaves without its end has not finished") {
-  SweepBench bench({mesh_run(0)});
+  SweepFixture bench({mesh_run(0)});
   bench.tell("3", "leave");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
@@ -72,6 +72,6 @@ TEST_CASE("arms stand next to each other, also where the strategy sets batch and
     run->global_batch = 256;
     run->axes["micro_batches"] = std::int64_t{4};
   }
-  SweepBench bench(runs);
+  SweepFixture bench(runs);
   CHECK(execution_order(bench.plan()) == std::vector<std::size_t>{0, 2, 1, 3});
 }

@@ -9,8 +9,8 @@
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
-#include "orchestrator/rank/leftovers.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "orchestrator/rank/orphans.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 // Runs the bench's sweep in a process of its own and kills that one as soon as all `ranks` of its first run
 // hang.
-void sweep_and_kill(SweepBench& bench, int ranks) {
+void sweep_and_kill(SweepFixture& bench, int ranks) {
   const pid_t orchestrator = ::fork();
   if (orchestrator == 0) {
     auto own = db::Database::open_for_writing(bench.yard.database());
@@ -43,7 +43,7 @@ void sweep_and_kill(SweepBench& bench, int ranks) {
 constexpr const char* token = "0123456789abcdef0123456789abcdef";
 
 // An attempt as a killed orchestrator leaves it: a run file, and these processes launched.
-experiments::Launch abandoned_attempt(const SweepBench& bench, const std::vector<ProcessMark>& launched,
+experiments::Launch abandoned_attempt(const SweepFixture& bench, const std::vector<ProcessMark>& launched,
                                       const std::string& boot = boot_id()) {
   experiments::Launch launch;
   launch.key = bench.key(0);
@@ -102,7 +102,7 @@ class Stranger {
 }  // namespace
 
 TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same sweep goes on") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
   bench.tell("", "deaf");
   sweep_and_kill(bench, 2);
@@ -121,7 +121,7 @@ TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same 
 }
 
 TEST_CASE("of what a killed orchestrator left only its own processes are ended") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   const std::string run_file = (bench.attempt(0) / "run.json").string();
   const Stranger grandchild(run_file, token);       // never recorded, but it inherited the token
   const Stranger without_environment("", nullptr);  // recorded, and has dropped its environment
@@ -139,7 +139,7 @@ TEST_CASE("of what a killed orchestrator left only its own processes are ended")
 }
 
 TEST_CASE("a pid and start time of before the host was started again are nobody's") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   const Stranger stranger("", nullptr);
   abandoned_attempt(bench, {*mark_of(stranger.pid())}, "00000000-0000-0000-0000-000000000000");
   CHECK(bench.sweep().finished == 1);
@@ -147,7 +147,7 @@ TEST_CASE("a pid and start time of before the host was started again are nobody'
 }
 
 TEST_CASE("a run file of another run, a link and a pipe in the yard are left alone") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.journal();
   const auto launch = abandoned_attempt(bench, {});
   std::filesystem::create_directories(bench.yard.run("aaaaaaaaaaaa"));
@@ -165,7 +165,7 @@ TEST_CASE("a run file of another run, a link and a pipe in the yard are left alo
 }
 
 TEST_CASE("an orchestrator's spool with a damaged record is cut there, kept whole beside it, and goes on") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   const auto launch = abandoned_attempt(bench, {});
   const auto spool = launch.records / "orchestrator.records.jsonl";
   std::string text = text_of(spool);
@@ -178,7 +178,7 @@ TEST_CASE("an orchestrator's spool with a damaged record is cut there, kept whol
 }
 
 TEST_CASE("an attempt whose ranks had all finished before the orchestrator could see it is finished") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   const auto launch = abandoned_attempt(bench, {});
   ::setenv("TRAINYARD_RUN", (launch.records / "run.json").c_str(), 1);
@@ -193,7 +193,7 @@ TEST_CASE("an attempt whose ranks had all finished before the orchestrator could
 }
 
 TEST_CASE("half a record that a killed rank left is not ingested, what stands before it is") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
   bench.tell("1", "torn");
   bench.tell("0", "hang");
@@ -215,7 +215,7 @@ TEST_CASE("half a record that a killed rank left is not ingested, what stands be
 }
 
 TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 2);
   auto again = db::Database::open_for_writing(bench.folder.path / "again.db");
@@ -230,7 +230,7 @@ TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
 }
 
 TEST_CASE("where somebody has removed a run's folder, its next attempt has a number of its own") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "die");
   CHECK(bench.sweep().failures.size() == 1);
   std::filesystem::remove_all(bench.yard.runs());

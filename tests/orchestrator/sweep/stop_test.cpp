@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
 
 using namespace trainyard;
@@ -8,14 +8,14 @@ using namespace trainyard::orchestrator;
 
 namespace {
 
-bool hangs(const SweepBench& bench, int rank) {
+bool hangs(const SweepFixture& bench, int rank) {
   return pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank))) != 0;
 }
 
 }  // namespace
 
 TEST_CASE("told to stop, ranks are ended, no further run is started, and the same sweep goes on later") {
-  SweepBench bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
+  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
   bench.journal();
   bench.tell("", "hang");
   bench.status.on_progress = [&] {
@@ -41,7 +41,7 @@ TEST_CASE("told to stop, ranks are ended, no further run is started, and the sam
 }
 
 TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "deaf");
   bench.status.on_progress = [&] {
     if (hangs(bench, 0)) bench.stop = 1;
@@ -53,7 +53,7 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
 }
 
 TEST_CASE("told twice, it kills at once") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.grace_seconds = 100 * tests::patience;
   bench.tell("", "deaf");
   bench.status.on_progress = [&] {
@@ -63,7 +63,7 @@ TEST_CASE("told twice, it kills at once") {
 }
 
 TEST_CASE("told to stop before it begins, it starts nothing") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.stop = 1;
   CHECK(bench.sweep().interrupted);
   CHECK(bench.status.events.empty());

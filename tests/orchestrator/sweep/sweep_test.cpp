@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "experiments/protocol/launch.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
 
@@ -23,7 +23,7 @@ using Types = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a sweep trains what is planned and writes it to the database") {
-  SweepBench bench(
+  SweepFixture bench(
       {mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
   bench.journal();
   const auto result = bench.sweep();
@@ -46,7 +46,7 @@ TEST_CASE("a sweep trains what is planned and writes it to the database") {
 }
 
 TEST_CASE("what is finished is skipped, and a plan knows the time its kind took") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 1);
   bench.experiment.runs.push_back(mlp_run("single", 1, 1));
@@ -65,7 +65,7 @@ TEST_CASE("what is finished is skipped, and a plan knows the time its kind took"
 }
 
 TEST_CASE("what was finished under other circumstances is run again") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 1);
   auto elsewhere = machine_circumstances(bench.programs);
@@ -76,7 +76,7 @@ TEST_CASE("what was finished under other circumstances is run again") {
 }
 
 TEST_CASE("ranks are launched with torchrun's environment, their cores and their run file") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   CHECK(bench.sweep().finished == 1);
   const auto folder = bench.attempt(0);
   const auto launch = experiments::read_launch(folder / "run.json");
@@ -102,10 +102,10 @@ TEST_CASE("ranks are launched with torchrun's environment, their cores and their
 }
 
 TEST_CASE("one store serves all runs of a sweep, and none is started for single ranks") {
-  SweepBench alone({mlp_run("single", 1, 0)});
+  SweepFixture alone({mlp_run("single", 1, 0)});
   CHECK(alone.sweep().finished == 1);
   CHECK_FALSE(std::filesystem::exists(alone.folder.path / "stores"));
-  SweepBench bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
+  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
   CHECK(bench.sweep().finished == 2);
   const int store = pid_in(bench.folder.path / "stores");
   CHECK(text_of(bench.folder.path / "stores") == std::to_string(store) + "\n");
@@ -113,7 +113,7 @@ TEST_CASE("one store serves all runs of a sweep, and none is started for single 
 }
 
 TEST_CASE("a store that does not start fails the runs that need it, with its log") {
-  SweepBench bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 0)});
   bench.programs.store = "/bin/false";
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
@@ -124,14 +124,14 @@ TEST_CASE("a store that does not start fails the runs that need it, with its log
 }
 
 TEST_CASE("the orchestrator's own records tell an attempt's story") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   CHECK(bench.sweep().finished == 1);
   CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
         Types{"leased", "launched", "exited", "exited", "processor_use"});
 }
 
 TEST_CASE("a rank that fails ends its run with the error it recorded; the sweep goes on") {
-  SweepBench bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 1)});
+  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 1)});
   bench.tell("1", "fail");
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
@@ -146,7 +146,7 @@ TEST_CASE("a rank that fails ends its run with the error it recorded; the sweep 
 }
 
 TEST_CASE("without an `end` record the error is the last one in the log") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "die");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
@@ -154,7 +154,7 @@ TEST_CASE("without an `end` record the error is the last one in the log") {
 }
 
 TEST_CASE("without an error in the log it is how the rank ended") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "kill");
   CHECK(bench.sweep().failures.at(0).first_error == "rank 0: killed by signal 9 (SIGKILL)");
   bench.tell("", "leave");
@@ -163,7 +163,7 @@ TEST_CASE("without an error in the log it is how the rank ended") {
 }
 
 TEST_CASE("peers of a dead rank that hang are ended within five seconds, also those that ignore SIGTERM") {
-  SweepBench bench({mlp_run("ddp", 2, 0)});
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options = SweepOptions{};
   bench.options.others_limit = 1000;
   CHECK(bench.options.peer_seconds + bench.options.grace_seconds < 5.0);
@@ -179,7 +179,7 @@ TEST_CASE("peers of a dead rank that hang are ended within five seconds, also th
 }
 
 TEST_CASE("the rank that failed first is the cause, and what followed from it is recorded as such") {
-  SweepBench bench({mlp_run("ddp", 3, 0)});
+  SweepFixture bench({mlp_run("ddp", 3, 0)});
   bench.options.peer_seconds = tests::patience;  // both others may say their word
   bench.tell("0", "blame");
   bench.tell("1", "die");
@@ -196,7 +196,7 @@ TEST_CASE("the rank that failed first is the cause, and what followed from it is
 }
 
 TEST_CASE("a rank's grandchild in a session of its own does not outlive its run") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "grandchild");
   CHECK(bench.sweep().finished == 1);
   const int grandchild = pid_in(bench.attempt(0) / "grandchild");
@@ -206,7 +206,7 @@ TEST_CASE("a rank's grandchild in a session of its own does not outlive its run"
 }
 
 TEST_CASE("a damaged record is left out and told, and its run does not count as finished") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "garbage");
   const auto result = bench.sweep();
   CHECK(result.failures.size() == 1);
@@ -216,7 +216,7 @@ TEST_CASE("a damaged record is left out and told, and its run does not count as 
 }
 
 TEST_CASE("a run that fails is tried again as often as is allowed, each time as an attempt of its own") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.options.max_retries = 2;
   bench.options.backoff_seconds = 0.05;
   bench.tell("", "second");  // the first attempt dies, the second finishes
@@ -235,7 +235,7 @@ TEST_CASE("a run that fails is tried again as often as is allowed, each time as 
 }
 
 TEST_CASE("each retry waits twice as long as the one before it") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.max_retries = 2;
   bench.options.backoff_seconds = 0.2;
   bench.tell("", "die");
@@ -248,8 +248,8 @@ TEST_CASE("each retry waits twice as long as the one before it") {
 }
 
 TEST_CASE("after so many failed runs no further one is started") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2),
-                    mlp_run("single", 1, 3), mlp_run("single", 1, 4)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2),
+                      mlp_run("single", 1, 3), mlp_run("single", 1, 4)});
   bench.options.max_failures = 2;
   bench.tell("", "die");
   const auto result = bench.sweep();
@@ -259,7 +259,7 @@ TEST_CASE("after so many failed runs no further one is started") {
 }
 
 TEST_CASE("the first failure ends all that runs beside it where that is asked for") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2)});
   if (bench.devices.size() < 2) return;
   bench.experiment.machine.exclusive_host = false;
   bench.options.fail_fast = true;
@@ -273,7 +273,7 @@ TEST_CASE("the first failure ends all that runs beside it where that is asked fo
 }
 
 TEST_CASE("runs are packed onto free devices where the file says so, and their times do not count") {
-  SweepBench bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   if (bench.devices.size() < 2) return;
   bench.experiment.machine.exclusive_host = false;
   bench.tell("", "slow");
@@ -292,7 +292,7 @@ TEST_CASE("runs with different numbers of threads are packed as their cores are 
   auto wide = mlp_run("single", 1, 0), one = mlp_run("single", 1, 1), other = mlp_run("single", 1, 2);
   wide.threads = 2;
   one.threads = other.threads = 1;
-  SweepBench bench({wide, one, other});
+  SweepFixture bench({wide, one, other});
   if (bench.devices.size() < 2) return;
   bench.devices.resize(2);
   bench.experiment.machine.exclusive_host = false;
@@ -312,7 +312,7 @@ TEST_CASE("a rank with two threads is pinned to two cores, and one with one thre
   auto one = mlp_run("single", 1, 0), two = mlp_run("single", 1, 1);
   one.threads = 1;
   two.threads = 2;
-  SweepBench bench({one, two});
+  SweepFixture bench({one, two});
   if (bench.devices.size() < 2) return;
   CHECK(bench.sweep().finished == 2);
   for (const std::size_t run : {0U, 1U}) {

@@ -10,7 +10,7 @@
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/plan/resume_point.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 
 using namespace trainyard;
@@ -37,7 +37,7 @@ class Outside {
 };
 
 // An attempt of a bench whose orchestrator was killed: it has a run file and no end.
-fs::path interrupted_attempt(SweepBench& bench) {
+fs::path interrupted_attempt(SweepFixture& bench) {
   bench.tell("", "die");
   bench.sweep();
   fs::path folder = bench.attempt(0);
@@ -81,7 +81,7 @@ TEST_CASE("names of runs and experiments that a database gives never lead out of
 }
 
 TEST_CASE("a run whose folder is a link is not trained there, and its checkpoints are not removed") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   const Outside outside(bench.folder.path);
   fs::create_directories(bench.yard.runs());
   fs::create_directory_symlink(outside.path, bench.yard.run(bench.key(0)));
@@ -93,7 +93,7 @@ TEST_CASE("a run whose folder is a link is not trained there, and its checkpoint
 }
 
 TEST_CASE("an attempt folder that is a link is passed over, and the next attempt has another number") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   const Outside outside(bench.folder.path);
   fs::create_directories(bench.yard.run(bench.key(0)));
   fs::create_directory_symlink(outside.path / "attempt-1", bench.attempt(0));
@@ -106,7 +106,7 @@ TEST_CASE("an attempt folder that is a link is passed over, and the next attempt
 TEST_CASE("an interrupted attempt whose run file or records are a link or a pipe is left as it is") {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     for (const bool pipe : {false, true}) {
-      SweepBench bench({mlp_run("single", 1, 0)});
+      SweepFixture bench({mlp_run("single", 1, 0)});
       const Outside outside(bench.folder.path);
       const fs::path file = interrupted_attempt(bench) / name;
       const bool is_run_file = name == experiments::run_file_name;
@@ -124,7 +124,7 @@ TEST_CASE("an interrupted attempt whose run file or records are a link or a pipe
 }
 
 TEST_CASE("a run file that points outside leads nobody there") {
-  SweepBench bench({mlp_run("single", 1, 0)});
+  SweepFixture bench({mlp_run("single", 1, 0)});
   const Outside outside(bench.folder.path);
   const fs::path file = interrupted_attempt(bench) / experiments::run_file_name;
   auto launch = nlohmann::json::parse(text_of(file));

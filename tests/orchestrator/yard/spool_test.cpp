@@ -4,8 +4,8 @@
 
 #include "orchestrator/rank/rendezvous.h"
 #include "orchestrator/sweep/collector.h"
-#include "orchestrator/yard/spool_tail.h"
-#include "tests/orchestrator/support/sweep_bench.h"
+#include "orchestrator/yard/record_log_tail.h"
+#include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
 
 using namespace trainyard::orchestrator;
@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 TEST_CASE("a line without its newline is not there yet, and comes whole when its end is written") {
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";
-  SpoolTail tail(file);
+  RecordLogTail tail(file);
   CHECK(tail.new_lines().empty());  // no file yet
   append(file, "one\ntwo\nthr");
   CHECK(tail.new_lines() == Lines{"one", "two"});
@@ -36,7 +36,7 @@ TEST_CASE(
     "on a shared file system a hole is waited for, and a file that another host has lengthened is read on") {
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";
-  SpoolTail tail(file, true);
+  RecordLogTail tail(file, true);
   append(file, "one\ntw");
   CHECK(tail.new_lines() == Lines{"one"});
   append(file,
@@ -52,7 +52,7 @@ TEST_CASE("a hole that stays is damage: what stands after it is read all the sam
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";
   append(file, std::string("one\n") + std::string(3, '\0') + "\ntwo\n");
-  SpoolTail tail(file, true);
+  RecordLogTail tail(file, true);
   CHECK(tail.new_lines() == Lines{"one"});
   Lines rest;
   CHECK(becomes_true(trainyard::tests::patience, [&] { return !(rest = tail.new_lines()).empty(); }));

@@ -4,7 +4,7 @@
 #include "reports/content/paper_tables.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 
 namespace trainyard::reports {
 namespace {
@@ -37,8 +37,8 @@ TEST_CASE("any axis is compared, value by value against its baseline") {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
   REQUIRE(cells.size() == 1);
   REQUIRE(cells[0].cell.arms.size() == 2);
-  CHECK(cells[0].find("32", "train-seconds")->word == Word::deteriorates);
-  CHECK(cells[0].find("64", "validation-accuracy")->word == Word::improves);
+  CHECK(cells[0].find("32", "train-seconds")->word == VerdictKind::deteriorates);
+  CHECK(cells[0].find("64", "validation-accuracy")->word == VerdictKind::improves);
 }
 
 TEST_CASE("a parameter study is shown in percent of its benchmark") {

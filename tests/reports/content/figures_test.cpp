@@ -11,7 +11,7 @@
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
 #include "reports/format/table.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {

@@ -10,7 +10,7 @@
 #include "reports/content/content.h"
 #include "reports/report/page.h"
 #include "tests/db/support/yard.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 
 namespace trainyard::reports {
 namespace {

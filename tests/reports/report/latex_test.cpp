@@ -10,7 +10,7 @@
 #include "reports/content/paper_tables.h"
 #include "reports/format/table.h"
 #include "reports/report/report.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 #include "tests/support/scratch_folder.h"
 

@@ -15,7 +15,7 @@
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
 #include "reports/report/report.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {

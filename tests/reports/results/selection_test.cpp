@@ -7,7 +7,7 @@
 #include "reports/content/content.h"
 #include "reports/report/page.h"
 #include "reports/results/report_data.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 
 namespace trainyard::reports {
 namespace {

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "reports/verdicts/verdict.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 
 namespace trainyard::reports {
 

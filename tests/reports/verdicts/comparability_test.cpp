@@ -7,7 +7,7 @@
 
 #include "reports/content/content.h"
 #include "reports/results/sanity_checks.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {
@@ -53,7 +53,7 @@ Verdict verdict_on(const ReportData& data, const std::string& metric) {
 TEST_CASE("runs that share everything but the strategy are comparable and verified") {
   const ReportData data = with_evidence();
   const Verdict verdict = verdict_on(data, "train-seconds");
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.verified);
   CHECK(verdict.notes.empty());
 }
@@ -63,13 +63,13 @@ TEST_CASE("another global batch makes the cell NOT COMPARABLE and is named, unle
   for (db::RunSummary& run : data.runs)
     run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
   const Verdict refused = verdict_on(data, "validation-accuracy");
-  CHECK(refused.word == Word::not_comparable);
+  CHECK(refused.word == VerdictKind::not_comparable);
   CHECK(refused.reason == "global batch (samples a step) 256 against 128");
   CHECK_FALSE(refused.tested);
   CHECK(refused.estimate.has_value());
   data.plan.compare.front().differs = {"batch"};
   const Verdict declared = verdict_on(data, "train-seconds");
-  CHECK(declared.word == Word::improves);
+  CHECK(declared.word == VerdictKind::improves);
   REQUIRE(declared.notes.size() == 1);
   CHECK(declared.notes[0] == "declared: global batch (samples a step) 256 against 128");
 }
@@ -101,7 +101,7 @@ TEST_CASE("what only the records know is held against the arms too") {
     ReportData data = with_evidence();
     one.change(evidence_of(data, "ddp", 2));
     const Verdict verdict = verdict_on(data, "validation-loss");
-    CHECK(verdict.word == Word::not_comparable);
+    CHECK(verdict.word == VerdictKind::not_comparable);
     CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
   }
 }
@@ -114,7 +114,7 @@ TEST_CASE("a Tesla K80 is not compared with a Tesla P100") {
     for (auto& rank : evidence.ranks) rank.device = "cuda:0";
   }
   const Verdict verdict = verdict_on(data, "validation-accuracy");
-  CHECK(verdict.word == Word::not_comparable);
+  CHECK(verdict.word == VerdictKind::not_comparable);
   CHECK(verdict.reason == "kind of device cuda Tesla K80 against cuda Tesla P100");
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("on a cluster the GPUs are those that the ranks found, not what the la
       rank.start["gpu"] = {{"model", "NVIDIA H200"}};
     }
   }
-  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
   evidence_of(data, "ddp", 2).ranks.back().start["gpu"]["model"] = "NVIDIA A100";
   CHECK(verdict_on(data, "train-seconds").reason ==
         "kind of device cuda NVIDIA A100, cuda NVIDIA H200 against cuda NVIDIA H200");
@@ -137,10 +137,10 @@ TEST_CASE("on a cluster the GPUs are those that the ranks found, not what the la
 TEST_CASE("arms on different machines have no time verdict, but the others") {
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).host = "lab-node-04";
-  CHECK(verdict_on(data, "train-seconds").word == Word::not_comparable);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::not_comparable);
   CHECK(contains(verdict_on(data, "train-seconds").reason,
                  "machine lab-node-04 Xeon against lab-node-03 Xeon"));
-  CHECK(verdict_on(data, "validation-accuracy").word != Word::not_comparable);
+  CHECK(verdict_on(data, "validation-accuracy").word != VerdictKind::not_comparable);
 }
 
 TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves terms out") {
@@ -151,7 +151,7 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
     evidence.ranks.front().start = {{"epochs", 6}};
   }
   const Verdict verdict = verdict_on(data, "train-seconds");
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK_FALSE(verdict.verified);
   CHECK(verdict.notes.empty());  // it is said once per arm, not with each metric
   const auto said = [&] { return judge(data, data.plan.compare.front()).front().not_verified("ddp"); };
@@ -192,7 +192,7 @@ TEST_CASE("of a foreign arm every rank is asked: threads, devices, and the layer
     evidence.strategy_kind = "foreign";
     one.change(evidence.ranks.back());
     const Verdict verdict = verdict_on(data, "validation-loss");
-    CHECK(verdict.word == Word::not_comparable);
+    CHECK(verdict.word == VerdictKind::not_comparable);
     CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
   }
 }
@@ -216,19 +216,19 @@ db::Probe probe(const ReportData& data, std::int64_t rank, double difference, co
 TEST_CASE("an arm whose gradients are not the reference's is BROKEN, with the first layer") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 1e-6, "bb"), probe(data, 1, 1e-6, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.3, "bb")};
   const Verdict verdict = verdict_on(data, "train-seconds");
-  CHECK(verdict.word == Word::broken);
+  CHECK(verdict.word == VerdictKind::broken);
   CHECK(verdict.reason == "the gradient of layer 2.weight is not the reference's after step 1");
 }
 
 TEST_CASE("in bfloat16 gradients are held to its rounding") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.005, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == Word::broken);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::broken);
   for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("bfloat16");
-  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
 }
 
 TEST_CASE("synchronised batch normalisation rounds otherwise, and is BROKEN only beyond that") {
@@ -236,16 +236,16 @@ TEST_CASE("synchronised batch normalisation rounds otherwise, and is BROKEN only
   db::RunSummary& last = data.runs.back();
   for (db::RunSummary& run : data.runs) run.axes["batch_norm"] = std::string("sync");
   data.probes[last.run_key] = {probe(data, 0, 0.03, "bb"), probe(data, 1, 0.03, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == Word::improves);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
   data.probes[last.run_key] = {probe(data, 0, 0.3, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == Word::broken);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::broken);
 }
 
 TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not synchronised") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};
   const Verdict verdict = verdict_on(data, "validation-loss");
-  CHECK(verdict.word == Word::broken);
+  CHECK(verdict.word == VerdictKind::broken);
   CHECK(verdict.reason == "replicas have different parameters in layer 2.weight after step 1");
   const Content content = compose(data);
   CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
@@ -258,19 +258,19 @@ TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not sy
 
 TEST_CASE("the report says whether each arm was probed, and names those that were not") {
   ReportData data = with_evidence();
-  const auto said = [&](Bearing bearing, const std::string& beginning) {
+  const auto said = [&](Severity bearing, const std::string& beginning) {
     const Content content = compose(data);
     return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
       return statement.bearing == bearing && statement.text.starts_with(beginning);
     });
   };
   const std::string all = "Before it was timed, the first steps of each arm were compared";
-  CHECK(said(Bearing::note, "Not probed: MLP ddp, MLP single:"));
+  CHECK(said(Severity::note, "Not probed: MLP ddp, MLP single:"));
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb")};
-  CHECK(said(Bearing::note, "Not probed: MLP single:"));
-  CHECK_FALSE(said(Bearing::fair, all));
+  CHECK(said(Severity::note, "Not probed: MLP single:"));
+  CHECK_FALSE(said(Severity::fair, all));
   data.probes[run_of(data, "mlp", "single", 0).run_key] = {probe(data, 0, 0, "bb")};
-  CHECK(said(Bearing::fair, all));
+  CHECK(said(Severity::fair, all));
 }
 
 void set_losses(ReportData& data, const std::string& strategy, double loss, double accuracy, double step) {

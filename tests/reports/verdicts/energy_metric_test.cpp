@@ -8,8 +8,8 @@
 #include "reports/format/number_text.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
-#include "tests/reports/support/invented.h"
 #include "tests/reports/support/judged.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {
@@ -36,7 +36,7 @@ bool has_column(const Table& table, const std::string& name) {
 
 TEST_CASE("fewer joules are better, by the ratio that a time must be") {
   const Verdict verdict = energy_verdict(measured());
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.scale == Scale::log_ratio);
   CHECK(verdict.margin == doctest::Approx(std::log(1.05)));
   CHECK(change_of(verdict, 0.95).value == doctest::Approx(-20).epsilon(1e-3));
@@ -48,7 +48,7 @@ TEST_CASE("energy of runs that shared the host or a device enters no verdict") {
   for (db::FinalMetrics& final : data.finals) final.times_count = final.strategy == "single";
   const Verdict verdict = energy_verdict(data);
   CHECK(verdict.n == 0);
-  CHECK(verdict.word == Word::no_data);
+  CHECK(verdict.word == VerdictKind::no_data);
   CHECK(verdict.reason == "the energy of all five runs of ddp does not count");
 }
 

@@ -12,7 +12,7 @@
 #include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "reports/verdicts/verdict_text.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {
@@ -63,7 +63,7 @@ ReportData foreign_arm(const nlohmann::json& start) {
   return data;
 }
 
-bool prints(const ReportData& data, Bearing bearing, const std::string& part) {
+bool prints(const ReportData& data, Severity bearing, const std::string& part) {
   const Content content = compose(data);
   return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
     return statement.bearing == bearing && contains(statement.text, part);
@@ -78,11 +78,11 @@ std::size_t occurrences(const std::string& part, const std::string& text) {
 
 TEST_CASE("our own arms tick what their records show") {
   const ReportData data = two_arms();
-  CHECK(prints(data, Bearing::fair, "The global batch is the same for all arms of a cell (128)."));
-  CHECK(prints(data, Bearing::fair, "Each of N replicas gets its N-th part of a global batch in ddp"));
-  CHECK(prints(data, Bearing::fair, "The runs of each pair begin with the same weights"));
-  CHECK(prints(data, Bearing::fair, "The runs of each pair take the same samples in the same order"));
-  CHECK(prints(data, Bearing::fair, "All runs had the same LibTorch (2.13.0)."));
+  CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
+  CHECK(prints(data, Severity::fair, "Each of N replicas gets its N-th part of a global batch in ddp"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair begin with the same weights"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair take the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "All runs had the same LibTorch (2.13.0)."));
 }
 
 TEST_CASE("nothing is ticked for a foreign arm that states nothing") {
@@ -91,16 +91,16 @@ TEST_CASE("nothing is ticked for a foreign arm that states nothing") {
        {"Global batch: not stated by ddp.", "Each replica's part of a global batch: not stated by ddp.",
         "Initial weights: not stated by ddp.", "Data order: not stated by ddp.",
         "LibTorch: not stated by ddp."})
-    CHECK_MESSAGE(prints(data, Bearing::note, line), line);
+    CHECK_MESSAGE(prints(data, Severity::note, line), line);
   for (const char* claim : {"The global batch is the same", "gets its N-th part",
                             "begin with the same weights", "take the same samples", "the same LibTorch"})
-    for (const Bearing bearing : {Bearing::fair, Bearing::unfair, Bearing::note})
+    for (const Severity bearing : {Severity::fair, Severity::unfair, Severity::note})
       CHECK_FALSE_MESSAGE(prints(data, bearing, claim), claim);
 }
 
 TEST_CASE("a foreign arm that states a term has the line ticked, and a false statement is named") {
   ReportData data = foreign_arm({{"global_batch", 128}});
-  CHECK(prints(data, Bearing::fair, "The global batch is the same for all arms of a cell (128)."));
+  CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
   const auto state = [&](const std::string& second) {
     for (const db::RunSummary& run : data.runs) {
       if (run.strategy != "ddp") continue;
@@ -111,38 +111,38 @@ TEST_CASE("a foreign arm that states a term has the line ticked, and a false sta
     }
   };
   state("");
-  CHECK(prints(data, Bearing::fair, "The runs of each pair begin with the same weights"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair begin with the same weights"));
   state("left out");
-  CHECK(prints(data, Bearing::note, "Initial weights: stated only in part by ddp."));
+  CHECK(prints(data, Severity::note, "Initial weights: stated only in part by ddp."));
   state("another");
-  CHECK(prints(data, Bearing::unfair, "Initial weights: ddp differs from the baseline."));
+  CHECK(prints(data, Severity::unfair, "Initial weights: ddp differs from the baseline."));
   for (const db::RunSummary& run : data.runs)
     data.evidence.at(run.run_key).batches = full_evidence(run).batches;
-  CHECK(prints(data, Bearing::fair, "The runs of each pair take the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair take the same samples in the same order"));
   data.evidence.at(data.runs.back().run_key).batches.erase(2);
-  CHECK(prints(data, Bearing::note, "Data order: stated only in part by ddp."));
+  CHECK(prints(data, Severity::note, "Data order: stated only in part by ddp."));
   data.evidence.at(data.runs.back().run_key).batches[1] = "another";
-  CHECK(prints(data, Bearing::unfair, "Data order: ddp differs from the baseline."));
+  CHECK(prints(data, Severity::unfair, "Data order: ddp differs from the baseline."));
 }
 
 TEST_CASE("replicas that saw more samples than the baseline did not share a batch") {
   ReportData data = two_arms();
   for (const db::RunSummary& run : data.runs)
     if (run.strategy == "ddp") data.evidence.at(run.run_key).samples_an_epoch = 3200;
-  CHECK_FALSE(prints(data, Bearing::fair, "N-th part"));
-  CHECK(prints(data, Bearing::note, "The records do not show whether the replicas of ddp"));
+  CHECK_FALSE(prints(data, Severity::fair, "N-th part"));
+  CHECK(prints(data, Severity::note, "The records do not show whether the replicas of ddp"));
 }
 
 TEST_CASE("versions of LibTorch that differ are named") {
   ReportData data = two_arms();
   data.evidence.at(data.runs.back().run_key).ranks.back().libtorch_version = "2.11.0";
-  CHECK(prints(data, Bearing::unfair, "Runs had different versions of LibTorch (2.11.0, 2.13.0)."));
+  CHECK(prints(data, Severity::unfair, "Runs had different versions of LibTorch (2.11.0, 2.13.0)."));
 }
 
 TEST_CASE("a foreign program's own probes are not trainyard's check") {
   ReportData data = foreign_arm(nlohmann::json::object());
   for (const db::RunSummary& run : data.runs) data.probes[run.run_key] = {{run.run_key, 0, {{"step", 1}}}};
-  CHECK(prints(data, Bearing::note, "Not probed: MLP ddp:"));
+  CHECK(prints(data, Severity::note, "Not probed: MLP ddp:"));
 }
 
 TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page, Markdown and LaTeX") {
@@ -174,7 +174,7 @@ TEST_CASE("arms that leave out the same terms share one line") {
     data.evidence[run.run_key].strategy_kind = run.kind = "foreign";
     for (db::RunEvidence::Rank& rank : data.evidence[run.run_key].ranks) rank.start = nullptr;
   }
-  CHECK(prints(data, Bearing::unfair, "NOT VERIFIED: MLP ddp and 1 other arm: not stated are "));
+  CHECK(prints(data, Severity::unfair, "NOT VERIFIED: MLP ddp and 1 other arm: not stated are "));
   CHECK(occurrences("NOT VERIFIED", terminal_table(compose(data))) == 1);
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaT
   const std::vector<std::string> lines = grouped_remarks(verdict_records(content.comparisons.front()));
   CHECK(std::ranges::find(lines, said + " [MLP ddp: train seconds, validation seconds]") != lines.end());
   CHECK(occurrences(said, markdown_report(content, {})) == 2);
-  CHECK(prints(data, Bearing::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
+  CHECK(prints(data, Severity::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
   CHECK(occurrences("warning: NOT TIMED", terminal_table(content)) == 1);
   CHECK(contains(page_html(content, {}), "<b>– Not timed</b><i>four ranks on two devices</i>"));
   for (const PaperTable& paper : paper_tables(content))

@@ -12,7 +12,7 @@
 #include "reports/report/report.h"
 #include "reports/results/report_data.h"
 #include "reports/results/sanity_checks.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {
@@ -24,7 +24,7 @@ bool says(const ReportData& data, const std::string& part) {
                              [&](const Statement& statement) { return contains(statement.text, part); });
 }
 
-bool says(const ReportData& data, Bearing bearing, const std::string& part) {
+bool says(const ReportData& data, Severity bearing, const std::string& part) {
   const Content content = compose(data);
   return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
     return statement.bearing == bearing && contains(statement.text, part);
@@ -33,38 +33,38 @@ bool says(const ReportData& data, Bearing bearing, const std::string& part) {
 
 TEST_CASE("fairness says what the data say") {
   ReportData data = invented();
-  CHECK(says(data, Bearing::fair, "global batch is the same"));
-  CHECK(says(data, Bearing::fair, "same 5 values of seed: differences are taken pair by pair."));
-  CHECK(says(data, Bearing::fair, "was the only timed run on its host and had its devices to itself"));
-  CHECK(says(data, Bearing::fair, "pinned to 1 core for 1 thread;"));
+  CHECK(says(data, Severity::fair, "global batch is the same"));
+  CHECK(says(data, Severity::fair, "same 5 values of seed: differences are taken pair by pair."));
+  CHECK(says(data, Severity::fair, "was the only timed run on its host and had its devices to itself"));
+  CHECK(says(data, Severity::fair, "pinned to 1 core for 1 thread;"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
-  CHECK(says(data, Bearing::unfair,
+  CHECK(says(data, Severity::unfair,
              "1 run of 20 did not have the host and its devices to itself: its times are marked"));
   run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
-  CHECK(says(data, Bearing::unfair, "global batch differs"));
+  CHECK(says(data, Severity::unfair, "global batch differs"));
   data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
-  CHECK(says(data, Bearing::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
+  CHECK(says(data, Severity::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
 }
 
 TEST_CASE(
     "the line on cores counts cores against threads, and a rank with fewer cores than threads is unfair") {
   ReportData data = invented();
   for (auto& [key, launched] : data.launched) launched.circumstances.threads_per_rank = 2;
-  CHECK_FALSE(says(data, Bearing::fair, "pinned to"));
-  CHECK(says(data, Bearing::unfair,
+  CHECK_FALSE(says(data, Severity::fair, "pinned to"));
+  CHECK(says(data, Severity::unfair,
              "Each rank of 20 runs had fewer cores than threads (1 core for 2 threads)"));
   for (auto& [key, launched] : data.launched) launched.cores.assign(launched.cores.size(), 2);
-  CHECK(says(data, Bearing::fair, "Each rank is pinned to 2 cores for 2 threads;"));
+  CHECK(says(data, Severity::fair, "Each rank is pinned to 2 cores for 2 threads;"));
   CHECK_FALSE(says(data, "fewer cores than threads"));
 }
 
 TEST_CASE("the line on the host says what other processes took, and is not ticked if that was not recorded") {
   ReportData data = invented();
   final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
-  CHECK(says(data, Bearing::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
+  CHECK(says(data, Severity::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
   final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
-  CHECK_FALSE(says(data, Bearing::fair, "was the only timed run on its host"));
-  CHECK(says(data, Bearing::note, "what other processes took was not recorded for 1 run."));
+  CHECK_FALSE(says(data, Severity::fair, "was the only timed run on its host"));
+  CHECK(says(data, Severity::note, "what other processes took was not recorded for 1 run."));
   for (const int seed : {2, 3}) {
     final_of(data, "mlp", "ddp", seed).times_count = false;
     final_of(data, "mlp", "ddp", seed).times_problem = "a rank had 1 core for 2 threads";
@@ -72,7 +72,7 @@ TEST_CASE("the line on the host says what other processes took, and is not ticke
   final_of(data, "cnn", "ddp", 0).times_count = false;
   final_of(data, "cnn", "ddp", 0).times_problem = "other processes took 31 % of its cores (limit 2 %)";
   CHECK(says(
-      data, Bearing::unfair,
+      data, Severity::unfair,
       "3 runs of 20 did not have the host and its devices to itself: their times are marked and enter no "
       "verdict (2 runs: a rank had 1 core for 2 threads; 1 run: other processes took 31 % of its cores "
       "(limit 2 %))."));
@@ -82,20 +82,20 @@ TEST_CASE("what differs between cells is no difference between arms") {
   ReportData data = invented();
   for (const db::RunSummary& run : data.runs)
     if (run.model == "cnn") data.launched[run.run_key].cores = std::vector<std::size_t>(run.replicas, 2);
-  CHECK(says(data, Bearing::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread;"));
+  CHECK(says(data, Severity::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread;"));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.model == "cnn" && run.seed > 2; });
-  CHECK(says(data, Bearing::fair, "All arms of a cell have the same values of seed"));
+  CHECK(says(data, Severity::fair, "All arms of a cell have the same values of seed"));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.strategy == "ddp" && run.seed == 1; });
-  CHECK(says(data, Bearing::unfair, "Not all arms have the same values of seed"));
+  CHECK(says(data, Severity::unfair, "Not all arms have the same values of seed"));
 }
 
 TEST_CASE("where nothing has finished nothing is said of times") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 1});
   for (const char* strategy : {"single", "ddp"}) set_status(data, "mlp", strategy, 0, "failed");
-  CHECK(says(data, Bearing::note, "No times are known yet."));
+  CHECK(says(data, Severity::note, "No times are known yet."));
   CHECK_FALSE(says(data, "was the only timed run on its host"));
   data.launched.clear();
-  CHECK(says(data, Bearing::note, "On what machines the runs were is not known."));
+  CHECK(says(data, Severity::note, "On what machines the runs were is not known."));
   CHECK_FALSE(says(data, "had the same machine"));
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a failed run is named with all that the matrix varies; one that is pl
   for (db::RunSummary& run : data.runs) run.axes["batch"] = std::int64_t{64};
   set_status(data, "mlp", "ddp", 1, "failed");
   run_of(data, "mlp", "ddp", 1).failure = "rank 1 was killed";
-  CHECK(says(data, Bearing::unfair, "Failed and left out: rank 1 was killed: MLP ddp seed 1 batch=64."));
+  CHECK(says(data, Severity::unfair, "Failed and left out: rank 1 was killed: MLP ddp seed 1 batch=64."));
   for (db::RunSummary& run : data.runs)
     if (run.seed != 1) run.axes["epochs"] = std::int64_t{30};
   plan_again(data, keys_of_seeds(data, 2, 4));
@@ -126,7 +126,7 @@ TEST_CASE("equal failures are one warning, the reason first, with a count and an
       set_status(data, model, "ddp", seed, "failed");
       run_of(data, model, "ddp", seed).failure = "rank 0: exit code 1";
     }
-  CHECK(says(data, Bearing::unfair,
+  CHECK(says(data, Severity::unfair,
              "Failed and left out: rank 0: exit code 1: 6 runs, for example CNN ddp seed 0."));
   const std::string terminal = terminal_table(compose(data));
   const std::size_t first = terminal.find("Failed and left out");
@@ -137,7 +137,7 @@ TEST_CASE("equal failures are one warning, the reason first, with a count and an
 TEST_CASE("a report of a part of the runs says so wherever it is read") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   keep_selected(data, {{}, "", {"model=mlp"}});
-  CHECK(says(data, Bearing::unfair, "Only a part of the runs is in this report (model=mlp)"));
+  CHECK(says(data, Severity::unfair, "Only a part of the runs is in this report (model=mlp)"));
   CHECK(contains(markdown_report(compose(data), {}), "Only a part of the runs is in this report"));
   CHECK(contains(terminal_table(compose(data)), "warning: Only a part of the runs is in this report"));
 }

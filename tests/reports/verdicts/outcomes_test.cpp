@@ -18,7 +18,7 @@ TEST_CASE("an arm that diverges where the baseline does not deteriorates, outsid
   final_of(data, "mlp", "ddp", 2).validation_loss = std::nan("");
   for (const char* metric : {"train-loss", "validation-loss", "validation-accuracy"}) {
     const Verdict verdict = verdict_on(judged(data), "mlp", metric);
-    CHECK(verdict.word == Word::deteriorates);
+    CHECK(verdict.word == VerdictKind::deteriorates);
     CHECK(verdict.diverged);
     CHECK_FALSE(verdict.tested);
     CHECK(verdict.reason.find("diverged") == 0);
@@ -30,10 +30,10 @@ TEST_CASE("an arm that diverges where the baseline does not deteriorates, outsid
 TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSIVE") {
   ReportData data = one_model();
   final_of(data, "mlp", "single", 1).train_loss = std::numeric_limits<double>::infinity();
-  CHECK(verdict_on(judged(data), "mlp", "train-loss").word == Word::improves);
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").word == VerdictKind::improves);
   final_of(data, "mlp", "ddp", 1).train_loss = std::nan("");
   const std::vector<CellVerdicts> both = judged(data);
-  CHECK(verdict_on(both, "mlp", "train-loss").word == Word::inconclusive);
+  CHECK(verdict_on(both, "mlp", "train-loss").word == VerdictKind::inconclusive);
   CHECK(verdict_on(both, "mlp", "train-loss").diverged);
 }
 
@@ -68,14 +68,14 @@ TEST_CASE("times that do not count enter no time verdict and are named") {
   CHECK(verdict_on(judged(data), "mlp", "train-loss").n == 5);
   for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
   const Verdict none = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(none.word == Word::no_data);
+  CHECK(none.word == VerdictKind::no_data);
   CHECK(none.reason == "the times of all five runs of ddp do not count");
 }
 
 TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other metrics keep their verdicts") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
   const auto on = [&](const char* metric) { return verdict_on(judged(data), "mlp", metric, "mp-ddp"); };
-  const Word accuracy = on("validation-accuracy").word;
+  const VerdictKind accuracy = on("validation-accuracy").word;
   for (int seed = 0; seed < 5; ++seed) {
     final_of(data, "mlp", "mp-ddp", seed).times_count = false;
     Launched& launched = data.launched.at(run_of(data, "mlp", "mp-ddp", seed).run_key);
@@ -84,7 +84,7 @@ TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other me
     launched.devices = 2;
   }
   for (const char* metric : {"train-seconds", "validation-seconds"}) {
-    CHECK(on(metric).word == Word::not_timed);
+    CHECK(on(metric).word == VerdictKind::not_timed);
     CHECK(on(metric).reason == "four ranks on two devices");
     CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // said once, not once per seed
     CHECK_FALSE(on(metric).seeds_needed);
@@ -92,7 +92,7 @@ TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other me
   CHECK(on("validation-accuracy").word == accuracy);
   CHECK(on("validation-accuracy").n == 5);
   data.launched.at(run_of(data, "mlp", "mp-ddp", 3).run_key).devices_shared = false;  // the host was shared
-  CHECK(on("train-seconds").word == Word::no_data);
+  CHECK(on("train-seconds").word == VerdictKind::no_data);
 }
 
 TEST_CASE("ranks with more threads than their share of the cores are NOT TIMED too") {
@@ -114,7 +114,7 @@ TEST_CASE("if all runs of an arm failed, it has NO DATA, with the cause once") {
   const std::vector<CellVerdicts> cells = judged(data);
   CHECK(cells.front().verdicts.size() > 5);
   for (const Verdict& verdict : cells.front().verdicts) {
-    CHECK(verdict.word == Word::no_data);
+    CHECK(verdict.word == VerdictKind::no_data);
     CHECK(verdict.reason == "all three runs of ddp failed");
     CHECK(verdict.dropped.size() == 3);
     CHECK(remarks_of(verdict) ==
@@ -126,7 +126,7 @@ TEST_CASE("NO DATA names the arm and what is missing") {
   ReportData data = one_model(2);
   const auto reason = [&] {
     const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
-    CHECK(verdict.word == Word::no_data);
+    CHECK(verdict.word == VerdictKind::no_data);
     return verdict.reason;
   };
   set_final(data, "mlp", "ddp", &Final::validation_loss, [](int) { return std::nan(""); });
@@ -141,7 +141,7 @@ TEST_CASE("arms that failed in different pairs have NO DATA as no pair is left")
   set_status(data, "mlp", "ddp", 0, "failed");
   set_status(data, "mlp", "single", 1, "failed");
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
-  CHECK(verdict.word == Word::no_data);
+  CHECK(verdict.word == VerdictKind::no_data);
   CHECK(verdict.reason == "no pair of runs has values of both arms");
   CHECK(verdict.dropped.size() == 2);
 }

@@ -10,7 +10,7 @@
 #include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "reports/verdicts/verdict_text.h"
-#include "tests/reports/support/invented.h"
+#include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
 namespace trainyard::reports {
@@ -34,7 +34,7 @@ TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
   const Verdict verdict = verdict_on(data, "test-perplexity");
   CHECK(verdict.scale == Scale::log_ratio);
   CHECK(verdict.margin == doctest::Approx(std::log(1.02)));
-  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.word == VerdictKind::no_change);
   CHECK(change_of(verdict, 0.95).value ==
         doctest::Approx(0.95).epsilon(0.02));  // 30.305 / 30.02 − 1, in percent
 }
@@ -44,7 +44,7 @@ TEST_CASE("BLEU is judged in points, and more is better") {
   set_final(data, "seq2seq", "single", &Final::test_bleu, [](int seed) { return 30.0 + 0.01 * seed; });
   set_final(data, "seq2seq", "ddp", &Final::test_bleu, [](int seed) { return 32.0 + 0.01 * (seed % 2); });
   const Verdict verdict = verdict_on(data, "test-bleu");
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.margin == 0.5);
   CHECK(change_of(verdict, 0.95).value == doctest::Approx(2.0 - 0.02 + 0.004));
 }
@@ -57,7 +57,7 @@ TEST_CASE("a PSNR is judged in decibels: the margin is the loss's ratio of squar
   const Verdict verdict = verdict_on(data, "test-psnr");
   CHECK(verdict.scale == Scale::decibels);
   CHECK(verdict.margin == doctest::Approx(0.08600171761917561));  // 10·log10(1.02)
-  CHECK(verdict.word == Word::deteriorates);
+  CHECK(verdict.word == VerdictKind::deteriorates);
   CHECK(change_of(verdict, 0.95).value == doctest::Approx(-0.498));
   CHECK(effect_text(verdict) == "−0.498 dB");
   CHECK(margin_text(verdict) == "±0.086 dB");

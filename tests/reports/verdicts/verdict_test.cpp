@@ -25,7 +25,7 @@ TEST_CASE("reference case R3 improves the training time, as a change in percent 
   set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
             [&](int seed) { return b[static_cast<std::size_t>(seed)]; });
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.n == 5);
   // 1/1.8149208364954 − 1, and the ends 1/1.8220121828739 − 1, 1/1.8078570899288 − 1
   const Change change = change_of(verdict, 0.95);
@@ -43,7 +43,7 @@ TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
   set_final(data, "mlp", "ddp", &Final::validation_accuracy,
             [&](int seed) { return 0.95 + d[static_cast<std::size_t>(seed)] / 100; });
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.word == VerdictKind::no_change);
   CHECK(verdict.p.equivalent == doctest::Approx(9.5100107918e-5).epsilon(1e-6));
   CHECK(verdict.adjusted_p == verdict.p.equivalent);
 }
@@ -53,9 +53,9 @@ TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
   set_final(data, "mlp", "ddp", &Final::epoch_train_seconds, [](int seed) { return 4.0 + 0.01 * seed; });
   set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 1.0 + 0.001 * seed; });
   set_final(data, "mlp", "ddp", &Final::validation_loss, [](int seed) { return 1.2 + 0.001 * (seed % 2); });
-  CHECK(verdict_on(judged(data), "mlp", "train-seconds").word == Word::deteriorates);
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").word == VerdictKind::deteriorates);
   const Verdict loss = verdict_on(judged(data), "mlp", "validation-loss");
-  CHECK(loss.word == Word::deteriorates);
+  CHECK(loss.word == VerdictKind::deteriorates);
   CHECK(loss.scale == Scale::log_ratio);
   CHECK(loss.margin == doctest::Approx(std::log(1.02)));
 }
@@ -69,7 +69,7 @@ TEST_CASE("a small loss is compared by differences with the absolute margin") {
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
   CHECK(verdict.scale == Scale::absolute);
   CHECK(verdict.margin == 0.005);
-  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.word == VerdictKind::no_change);
   CHECK(change_of(verdict, 0.95).value == doctest::Approx(0.00284).epsilon(0.01));
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("a cell with an unfinished planned run is INTERIM and still shows effe
   ReportData data = one_model();
   set_status(data, "mlp", "ddp", 4, "running");
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == Word::interim);
+  CHECK(verdict.word == VerdictKind::interim);
   CHECK(verdict.reason == "1 planned run not finished yet");
   CHECK(verdict.n == 4);
   CHECK(verdict.estimate.has_value());
@@ -88,7 +88,7 @@ TEST_CASE("a failed run is dropped and named, and its cell is judged without it"
   set_status(data, "mlp", "ddp", 4, "failed");
   run_of(data, "mlp", "ddp", 4).failure = "out of memory";
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.n == 4);
   REQUIRE(verdict.dropped.size() == 1);
   CHECK(verdict.dropped.front() == "seed 4: ddp failed: out of memory");
@@ -112,7 +112,7 @@ TEST_CASE("each p is labelled with its hypothesis of the three-sided test") {
 TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
   const ReportData data = one_model(2);
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == Word::inconclusive);
+  CHECK(verdict.word == VerdictKind::inconclusive);
   CHECK(verdict.reason == "only 2 pairs, at least 3 are needed");
   CHECK_FALSE(verdict.tested);
 }
@@ -123,7 +123,7 @@ TEST_CASE("equal differences are compared with the margin and flagged") {
     set_final(data, "mlp", arm, &Final::test_accuracy, [](int seed) { return 0.9 + 0.01 * seed; });
   }
   const Verdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
-  CHECK(verdict.word == Word::no_change);
+  CHECK(verdict.word == VerdictKind::no_change);
   CHECK(verdict.constant);
   CHECK(verdict.reason == "all differences are equal: compared with the margin, not tested");
   CHECK_FALSE(verdict.p_value().has_value());
@@ -144,7 +144,7 @@ TEST_CASE("Holm corrects over the cells of one metric and one arm") {
   set_borderline(alone, "mlp");
   const Verdict single = verdict_on(judged(alone), "mlp", "validation-accuracy");
   CHECK(single.p.cell == doctest::Approx(0.029866968372355415).epsilon(1e-6));
-  CHECK(single.word == Word::improves);
+  CHECK(single.word == VerdictKind::improves);
   CHECK(single.adjusted_p == single.p.cell);
 
   ReportData two = invented({.models = {"mlp", "cnn"}});
@@ -152,7 +152,7 @@ TEST_CASE("Holm corrects over the cells of one metric and one arm") {
   set_borderline(two, "cnn");
   const Verdict corrected = verdict_on(judged(two), "mlp", "validation-accuracy");
   CHECK(corrected.adjusted_p == doctest::Approx(2 * single.p.cell));
-  CHECK(corrected.word == Word::inconclusive);
+  CHECK(corrected.word == VerdictKind::inconclusive);
 }
 
 TEST_CASE("another arm is another family, and an INTERIM cell counts in its family") {
@@ -173,7 +173,7 @@ TEST_CASE("an inconclusive cell says how many seeds would do, as a planning valu
   set_final(data, "mlp", "ddp", &Final::validation_accuracy,
             [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(verdict.word == Word::inconclusive);
+  CHECK(verdict.word == VerdictKind::inconclusive);
   REQUIRE(verdict.seeds_needed.has_value());
   CHECK(*verdict.seeds_needed > 5);
   CHECK(verdict.reason.find("planning value") != std::string::npos);
@@ -184,7 +184,7 @@ TEST_CASE("unpaired arms are compared with Welch's test") {
   data.plan.compare.front().pair.clear();
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
   REQUIRE(verdict.estimate.has_value());
-  CHECK(verdict.word == Word::improves);
+  CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.estimate->freedom > 4);  // a paired test would have exactly 4
 }
 

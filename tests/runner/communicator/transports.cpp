@@ -20,13 +20,14 @@ namespace trainyard::runner::testing {
 namespace {
 
 // All tensors are copied, as those of a GPU would be.
-std::unique_ptr<Communicator> copied(const Store& store, const std::string& name, const RankGroup& group) {
+std::unique_ptr<Communicator> copied(const Store& store, const std::string& name, const GroupOptions& group) {
   return host_copies(gloo_communicator(store, name, group), at::kCPU);
 }
 
 // As NCCL's groups are used, with groups of Gloo in their place: ranks of a chain.
-std::unique_ptr<Communicator> grouped(const Store& store, const std::string& name, const RankGroup& group) {
-  RankGroup ranks = group;
+std::unique_ptr<Communicator> grouped(const Store& store, const std::string& name,
+                                      const GroupOptions& group) {
+  GroupOptions ranks = group;
   ranks.chain = true;
   const auto make = [store, timeout = ranks.timeout](const GroupPlace& place) -> DeviceGroup {
     using Gloo = c10d::ProcessGroupGloo;

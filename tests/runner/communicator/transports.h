@@ -14,7 +14,7 @@ namespace trainyard::runner::testing {
 
 struct Transport {
   const char* name;
-  std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const RankGroup&);
+  std::unique_ptr<Communicator> (*meet)(const Store&, const std::string&, const GroupOptions&);
 };
 extern const std::array<Transport, 4> transports;
 const Transport& transport_named(const std::string& name);

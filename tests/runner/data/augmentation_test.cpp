@@ -101,7 +101,7 @@ TEST_CASE("the crop of a standardised image is padded with black, as if it were 
   const models::Images images = testing::random_images(shape, samples);
   for (const Target target : {Target::label, Target::input}) {
     const auto statistics = target == Target::label ? channel_statistics(images) : unit_scale(3);
-    const ImageSplit split(images, statistics, target, at::kDouble, true);
+    const ImageDataset split(images, statistics, target, at::kDouble, true);
     const at::Tensor places = at::tensor({5, 6, 7, 8, 9}, at::kLong);
     const Batch batch = split.augmented("flip-crop", 4, 2)->gather(places);
     const at::Tensor cropped =

@@ -118,7 +118,7 @@ TEST_CASE("fewer samples than a batch are a permutation") {
 }
 
 TEST_CASE("evaluation takes texts from the shortest to the longest") {
-  const TextSplit split(
+  const TextDataset split(
       {.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}}, .labels = {1, 0, 1}});
   CHECK(numbers(evaluation_order(split)) == std::vector<std::int64_t>{1, 2, 0});
 }

@@ -67,9 +67,9 @@ TEST_CASE("answers are right where argmax says so, also where several numbers ar
         const at::Tensor best = logits.argmax(-1);
         const at::Tensor drawn = at::randint(0, classes, best.sizes(), at::kLong);
         const at::Tensor answers = at::where(at::rand(best.sizes()).lt(0.5), best, drawn);
-        CHECK(at::equal(right_answers(logits, answers), best.eq(answers).sum()));
+        CHECK(at::equal(count_correct(logits, answers), best.eq(answers).sum()));
         CHECK(
-            at::equal(right_answers(logits, answers, 0), best.eq(answers).logical_and(answers.ne(0)).sum()));
+            at::equal(count_correct(logits, answers, 0), best.eq(answers).logical_and(answers.ne(0)).sum()));
       }
     }
   }

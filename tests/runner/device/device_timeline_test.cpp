@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "runner/device/step_times.h"
-#include "runner/trainer/captured_steps.h"
+#include "runner/trainer/cuda_graph_cache.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_mark.h"
 
@@ -44,7 +44,7 @@ TEST_CASE("a device's seconds are those between its marks, asked for when it has
 }
 
 // A graph whose work is marks alone: each replay passes them at the times that the test says.
-class MarksGraph final : public StepGraph {
+class MarksGraph final : public CudaGraph {
  public:
   MarksGraph(double& given, const double& now, const std::vector<double>& seconds)
       : given_(given), now_(now), seconds_(seconds) {}
@@ -73,7 +73,7 @@ TEST_CASE("of steps that are replayed the parts are known too: as the last repla
   // waiting for the host, forward, backward, nothing, optimizer
   const std::vector<double> seconds{1, 2, 4, 1, 2, /**/ 5, 2, 4, 1, 2, /**/ 1, 3, 5, 0.5, 1.5};
   const auto alone = single_communicator();
-  CapturedSteps steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
+  CudaGraphCache steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
   const auto work = [](const at::Tensor&, const std::shared_ptr<PartMarks>& marks) {
     StepTimes inside;
     inside.device = marks;
@@ -83,7 +83,7 @@ TEST_CASE("of steps that are replayed the parts are known too: as the last repla
     watch.skip();
     watch.lap(&TimeParts::optimizer);
   };
-  const int all = CapturedSteps::eager_steps + 3;
+  const int all = CudaGraphCache::eager_steps + 3;
   for (int step = 0; step < all; ++step) {
     timeline.mark(nullptr);
     if (!steps.replay({{1}, at::arange(1), 1, step}, work, &timeline)) given += 100;  // of no part
@@ -102,13 +102,13 @@ TEST_CASE("the parts of replayed steps are never longer than the steps were, how
   DeviceTimeline timeline([&] { return std::make_unique<FakeMark>(given, now); });
   const std::vector<double> seconds{0, 1, 1, /**/ 0, 1, 1, /**/ 0, 4, 12};
   const auto alone = single_communicator();
-  CapturedSteps steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
+  CudaGraphCache steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
   const auto work = [](const at::Tensor&, const std::shared_ptr<PartMarks>& marks) {
     marks->mark(nullptr);
     marks->mark(&TimeParts::forward);
     marks->mark(&TimeParts::backward);
   };
-  for (int step = 0; step < CapturedSteps::eager_steps + 3; ++step) {
+  for (int step = 0; step < CudaGraphCache::eager_steps + 3; ++step) {
     timeline.mark(nullptr);
     steps.replay({{1}, at::arange(1), 1, step}, work, &timeline);
   }

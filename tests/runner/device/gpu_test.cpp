@@ -115,7 +115,7 @@ TEST_CASE("on a GPU: sums are seen once they have been copied to the host") {
   const at::Device device = device_named("cuda:0");
   settle_on(device);
   MetricSums sums(find_task("classification"), device);
-  SumsOnTheirWay seen(device, gpu_marks());
+  AsyncMetrics seen(device, gpu_marks());
   const auto on_gpu = at::TensorOptions(device);
   sums.add(at::full({}, 2.5, on_gpu), at::eye(4, on_gpu), at::arange(4, on_gpu.dtype(at::kLong)), 4);
   seen.look(sums);

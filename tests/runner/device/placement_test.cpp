@@ -36,15 +36,15 @@ struct Trained {
   std::vector<at::Tensor> parameters;
 };
 
-std::unique_ptr<SplitData> data_for(const testing::ParityModel& model, const Trainer& trainer,
-                                    at::Device device) {
+std::unique_ptr<Dataset> data_for(const testing::ParityModel& model, const Trainer& trainer,
+                                  at::Device device) {
   auto data = testing::data_of(model, samples, at::kDouble, trainer.network().channels_last);
   if (!device.is_cpu()) data->serve(device, /*resident=*/true);
   return data;
 }
 
 // What replays the work of the host too must find the same data in all epochs.
-void train_epoch(Trainer& trainer, const SplitData& data, std::int64_t epoch, const Sampler& sampler,
+void train_epoch(Trainer& trainer, const Dataset& data, std::int64_t epoch, const Sampler& sampler,
                  const How& how) {
   if (!how.replays) return trainer.train_epoch(data, epoch, sampler, [](std::int64_t, const MetricSums&) {});
   const at::Tensor order = epoch_order(data, batch, /*seed=*/7, epoch);
@@ -96,7 +96,7 @@ std::vector<Trained> train(const std::string& name, at::Device device, const How
     return {train_rank(model, run, alone, how)};
   }
   // Gloo: autograd has one thread a device, so that no rank's reduction may wait in it for another's
-  const Seat seat{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
+  const DeviceAssignment seat{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
   testing::run_mesh(
       {replicas, stages},
       [&](Connections& ranks) {

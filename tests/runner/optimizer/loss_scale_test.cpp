@@ -76,7 +76,7 @@ models::Images images() {
   return images;
 }
 
-ImageSplit split(at::ScalarType dtype, bool channels_last) {
+ImageDataset split(at::ScalarType dtype, bool channels_last) {
   return {images(), {{1, 0.5}}, Target::label, dtype, channels_last};
 }
 
@@ -118,7 +118,7 @@ LossScaling settings_of(const Case& c) {
   return settings;
 }
 
-void make_step(Trainer& trainer, const SplitData& data, const Connections& ranks, std::int64_t k) {
+void make_step(Trainer& trainer, const Dataset& data, const Connections& ranks, std::int64_t k) {
   const Sampler sampler(data.size(), batch, ranks.position.replica, ranks.mesh.replicas);
   const Part part = sampler.part(k);
   trainer.step(data, at::arange(part.begin, part.end), batch);
@@ -134,7 +134,7 @@ std::vector<double> train_here(const Case& c) {
   run_mesh(mesh, [&](const Connections& ranks) {
     Trainer trainer(c.run, input(), ranks);
     trainer.scale_loss(settings_of(c));
-    const ImageSplit data = split(at::kFloat, trainer.network().channels_last);
+    const ImageDataset data = split(at::kFloat, trainer.network().channels_last);
     for (std::int64_t k = 0; k < steps; ++k) {
       make_step(trainer, data, ranks, k);
       const std::lock_guard lock(mutex);
@@ -208,7 +208,7 @@ TEST_CASE("float16: a trainer that goes on from the state of another trains its 
   Case c = cases().front();
   const Connections ranks = unconnected();
   const auto settings = LossScaling{.growth_interval = 3};
-  const ImageSplit data = split(at::kFloat, false);
+  const ImageDataset data = split(at::kFloat, false);
   Trainer whole(c.run, input(), ranks), resumed(c.run, input(), ranks);
   whole.scale_loss(settings);
   resumed.scale_loss(settings);

@@ -2,7 +2,7 @@
 // synchronised are those of one batch.
 #include <mutex>
 
-#include "runner/parity/virtual_mesh.h"
+#include "runner/parity/reference_trainer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"
@@ -89,7 +89,7 @@ TEST_CASE("batch normalisation: all replicas evaluate with the running statistic
   const Outcome two = train(2, "local");
   CHECK(!at::equal(two.first_buffers[0], two.last_buffers[0]));  // each replica has had statistics of its own
 
-  VirtualMesh virtual_mesh(run_on(model, 2, "local"), model.input, 2, 1, at::kDouble);
+  ReferenceTrainer virtual_mesh(run_on(model, 2, "local"), model.input, 2, 1, at::kDouble);
   const auto data = data_of(model, samples, at::kDouble, virtual_mesh.network().channels_last);
   const Sampler whole(samples, global_batch, 0, 1);
   for (std::int64_t step = 0; step < 6; ++step) {

@@ -1,6 +1,6 @@
 // The parity table: every model under every strategy is the training that it claims to be. Ranks are held
-// against the virtual mesh (runner/parity/virtual_mesh.h): in float64 over 20 steps, in float32 in the first
-// step, where rounding cannot have grown yet. Each test case is an entry of ctest.
+// against the virtual mesh (runner/parity/reference_trainer.h): in float64 over 20 steps, in float32 in the
+// first step, where rounding cannot have grown yet. Each test case is an entry of ctest.
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -8,9 +8,9 @@
 #include <ATen/Parallel.h>
 
 #include "models/catalogue.h"
-#include "runner/gradients/row_gradient.h"
+#include "runner/gradients/sparse_gradient.h"
 #include "runner/parity/parity_check.h"
-#include "runner/parity/virtual_mesh.h"
+#include "runner/parity/reference_trainer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"
@@ -36,7 +36,7 @@ constexpr std::int64_t samples = 3 * global_batch + 1;
 
 class Steps {
  public:
-  Steps(const SplitData& data, std::uint64_t seed)
+  Steps(const Dataset& data, std::uint64_t seed)
       : data_(data), seed_(seed), whole_(data.size(), global_batch, 0, 1) {}
   at::Tensor places(int step) const {
     const at::Tensor order = epoch_order(data_, global_batch, seed_, 1 + step / whole_.steps());
@@ -45,7 +45,7 @@ class Steps {
   }
 
  private:
-  const SplitData& data_;
+  const Dataset& data_;
   std::uint64_t seed_;
   Sampler whole_;
 };
@@ -62,7 +62,7 @@ void put(Tensors& into, const networks::Network& network, const std::vector<at::
 Trained train_virtually(const ParityModel& model, const experiments::Run& run, const Mesh& mesh,
                         std::int64_t micro_batches, int steps, at::ScalarType dtype) {
   at::set_num_threads(1);  // as ranks have; more only wait for one another in tensors this small
-  VirtualMesh virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
+  ReferenceTrainer virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
   const auto data = data_of(model, samples, dtype, virtual_mesh.network().channels_last);
   const Steps all(*data, run.seed);
   Trained trained;

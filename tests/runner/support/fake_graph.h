@@ -6,7 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "runner/trainer/captured_steps.h"
+#include "runner/trainer/cuda_graph_cache.h"
 
 namespace trainyard::runner::testing {
 
@@ -15,7 +15,7 @@ struct Counts {
   int replayed = 0;
 };
 
-class FakeGraph final : public StepGraph {
+class FakeGraph final : public CudaGraph {
  public:
   explicit FakeGraph(Counts& counts) : counts_(counts) {}
   void capture(const std::function<void()>& work) override {
@@ -34,7 +34,7 @@ class FakeGraph final : public StepGraph {
 };
 
 // CUDA refuses what is to be captured, or NCCL does.
-class BrokenGraph final : public StepGraph {
+class BrokenGraph final : public CudaGraph {
  public:
   explicit BrokenGraph(bool nccl = false) : nccl_(nccl) {}
   void capture(const std::function<void()>&) override {
@@ -48,7 +48,7 @@ class BrokenGraph final : public StepGraph {
   bool nccl_;
 };
 
-inline MakeGraph fake_graphs(Counts& counts) {
+inline MakeCudaGraph fake_graphs(Counts& counts) {
   return [&counts] { return std::make_unique<FakeGraph>(counts); };
 }
 

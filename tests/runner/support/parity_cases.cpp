@@ -126,8 +126,8 @@ experiments::Run parity_run(const ParityModel& model, const experiments::Strateg
   return run;
 }
 
-std::unique_ptr<SplitData> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
-                                   bool channels_last) {
+std::unique_ptr<Dataset> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
+                                 bool channels_last) {
   const models::Samples all = random_samples(model.input, samples);
   DataParts parts =
       make_parts({all, all, all}, find_task(models::find_model(model.name).task), dtype, channels_last);

@@ -27,7 +27,7 @@ ParityModel parity_model(const std::string& name);
 experiments::Run parity_run(const ParityModel& model, const experiments::Strategy& strategy);
 
 // `samples` random ones that the model takes: the same in every call.
-std::unique_ptr<SplitData> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
-                                   bool channels_last);
+std::unique_ptr<Dataset> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
+                                 bool channels_last);
 
 }  // namespace trainyard::runner::testing

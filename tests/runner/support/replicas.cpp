@@ -26,7 +26,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& rank) {
 }
 
 void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
-              const std::string& communicator, const std::function<Seat(int rank)>& seat) {
+              const std::string& communicator, const std::function<DeviceAssignment(int rank)>& seat) {
   at::set_num_threads(1);
   const Store store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
@@ -38,7 +38,8 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
       std::optional<Connections>
           connections;  // closed after an exception is known, as that makes others' fail
       try {
-        connections = connect(store, mesh, r, true, timeout, communicator, seat ? seat(r) : Seat());
+        connections =
+            connect(store, mesh, r, true, timeout, communicator, seat ? seat(r) : DeviceAssignment());
         rank(*connections);
         connections->barrier();
       } catch (...) {
@@ -72,7 +73,7 @@ models::Images random_images(const models::ImageShape& shape, std::int64_t sampl
   return images;
 }
 
-ImageSplit tensors_of(const models::Images& images, at::ScalarType dtype, bool channels_last) {
+ImageDataset tensors_of(const models::Images& images, at::ScalarType dtype, bool channels_last) {
   return {images, channel_statistics(images), Target::label, dtype, channels_last};
 }
 

@@ -20,7 +20,8 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& rank);
 
 // The same for the ranks of a mesh, who talk by `communicator` and sit where `seat` says.
 void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
-              const std::string& communicator = "auto", const std::function<Seat(int rank)>& seat = {});
+              const std::string& communicator = "auto",
+              const std::function<DeviceAssignment(int rank)>& seat = {});
 
 // Trains `launch` as trainyard-runner would, one thread a rank; `prepare` may change how a rank is connected.
 void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare = {});
@@ -29,7 +30,7 @@ void train_launched(const experiments::Launch& launch, const std::function<void(
 models::Images random_images(const models::ImageShape& shape, std::int64_t samples,
                              std::int64_t classes = 10);
 
-ImageSplit tensors_of(const models::Images& images, at::ScalarType dtype, bool channels_last);
+ImageDataset tensors_of(const models::Images& images, at::ScalarType dtype, bool channels_last);
 
 // A run of `model` with the catalogue's defaults, `replicas` of it.
 experiments::Run run_of(const std::string& model, std::int64_t replicas);

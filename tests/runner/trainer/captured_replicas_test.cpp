@@ -2,7 +2,7 @@
 #include <array>
 #include <string>
 
-#include "runner/trainer/captured_steps.h"
+#include "runner/trainer/cuda_graph_cache.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_graph.h"
 #include "tests/runner/support/passed_on.h"
@@ -21,8 +21,8 @@ TEST_CASE("where a capture fails on one replica none replays, not even what was 
     std::array<std::string, replicas> failures;
     testing::run_ranks(replicas, [&](Communicator& ranks) {
       const auto rank = static_cast<std::size_t>(ranks.rank());
-      CapturedSteps steps(
-          [&]() -> std::unique_ptr<StepGraph> {
+      CudaGraphCache steps(
+          [&]() -> std::unique_ptr<CudaGraph> {
             if (ranks.rank() == broken && counts[rank].captured == 1)
               return std::make_unique<testing::BrokenGraph>(nccl);
             return std::make_unique<testing::FakeGraph>(counts[rank]);
@@ -71,7 +71,7 @@ class CapturedCalls final : public testing::PassedOn {
 
 // Its capture does on the host what a GPU's does: all of the step, up to where it fails. What was computed is
 // undone, since a GPU would not have done it.
-class HostGraph final : public StepGraph {
+class HostGraph final : public CudaGraph {
  public:
   HostGraph(Trainer& trainer, CapturedCalls& calls) : trainer_(trainer), calls_(calls) {}
   void capture(const std::function<void()>& work) override {
@@ -125,7 +125,7 @@ Replicas train_replicas(bool captured, int fails) {
     ranks.replicas = std::move(calls);
     Trainer trainer(run, {.image = shape, .classes = 10}, ranks);
     if (captured) trainer.capture_steps([&] { return std::make_unique<HostGraph>(trainer, watched); });
-    const ImageSplit data = testing::tensors_of(images, at::kFloat, trainer.network().channels_last);
+    const ImageDataset data = testing::tensors_of(images, at::kFloat, trainer.network().channels_last);
     const Sampler sampler(170, 16, rank, 2);
     trainer.train_epoch(data, 1, sampler, [](std::int64_t, const MetricSums&) {});
     const auto place = static_cast<std::size_t>(rank);

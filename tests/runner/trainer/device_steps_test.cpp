@@ -108,8 +108,8 @@ TEST_CASE("a training step asks for the value of no tensor: a device could fall 
     run.optimizer.clip_norm = 0;
     const Connections alone = unconnected();
     Trainer trainer(run, {.image = shape, .classes = 10}, alone);
-    const ImageSplit data(images, channel_statistics(images), trainer.task().target, at::kFloat,
-                          trainer.network().channels_last);
+    const ImageDataset data(images, channel_statistics(images), trainer.task().target, at::kFloat,
+                            trainer.network().channels_last);
     const at::Tensor places = at::arange(16);
     const auto called = testing::operations_of([&] { trainer.step(data, places, data.weight(places)); });
     CHECK(called.contains("aten::index_select"));
@@ -146,7 +146,7 @@ TEST_CASE("texts that are served off the CPU are as long as the longest of all, 
   texts.tokens.offsets = {0, 2, 7, 8};
   texts.tokens.tokens = {4, 5, 1, 2, 3, 4, 5, 9};
   texts.labels = {0, 1, 1};
-  TextSplit split(texts);
+  TextDataset split(texts);
   const at::Tensor places = at::tensor({2, 0}, at::kLong);
   CHECK(split.inputs(places).front().size(1) == 2);
   split.serve(at::kCPU, true);
@@ -173,7 +173,7 @@ TEST_CASE("what is taken from the sums of an epoch stays, and they go on from ze
 TEST_CASE("sums are seen as they were when the device had come to their copy, and no one waits for it") {
   double given = 0, now = 0;
   MetricSums sums(find_task("classification"));
-  SumsOnTheirWay seen(at::kCPU, [&] { return std::make_unique<testing::FakeMark>(given, now); });
+  AsyncMetrics seen(at::kCPU, [&] { return std::make_unique<testing::FakeMark>(given, now); });
   const auto step = [&] {
     given += 1;
     sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
@@ -199,7 +199,7 @@ TEST_CASE("sums are seen as they were when the device had come to their copy, an
 }
 
 TEST_CASE("sums on a CPU are seen at once, without accuracy where there is none") {
-  SumsOnTheirWay seen(at::kCPU, {});
+  AsyncMetrics seen(at::kCPU, {});
   MetricSums sums(find_task("reconstruction"));
   sums.add(at::full({}, 3.0), at::ones({2}), at::zeros({2}), 2);
   const auto now = seen.look(sums);

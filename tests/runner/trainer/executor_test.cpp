@@ -67,7 +67,7 @@ Result train_and_evaluate(const experiments::Run& run,
   run_mesh(mesh, [&](Connections& ranks) {
     if (prepare) prepare(ranks);
     Trainer trainer(run, {small, 10}, ranks, at::kDouble);
-    const ImageSplit data = tensors_of(images, at::kDouble, trainer.network().channels_last);
+    const ImageDataset data = tensors_of(images, at::kDouble, trainer.network().channels_last);
     const Sampler sampler(samples, global_batch, ranks.position.replica, mesh.replicas);
     for (std::size_t step = 0; step < result.losses.size(); ++step) {
       const auto k = static_cast<std::int64_t>(step) % sampler.steps();

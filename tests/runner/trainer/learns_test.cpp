@@ -45,7 +45,7 @@ networks::Network small_network(const Case& c, const models::InputShape& input) 
 }
 
 // The mean loss of each epoch.
-std::vector<double> train(const networks::Network& network, const Task& task, const SplitData& data,
+std::vector<double> train(const networks::Network& network, const Task& task, const Dataset& data,
                           double learning_rate) {
   constexpr std::int64_t batch = 20, epochs = 5;
   std::vector<at::Tensor> parameters;

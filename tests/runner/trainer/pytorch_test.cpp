@@ -102,7 +102,7 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   std::mutex mutex;
   run_mesh({replicas, 1}, [&](const Connections& ranks) {
     Trainer trainer(c.run, {c.shape, 10}, ranks, dtype);
-    const ImageSplit data = tensors_of(images, dtype, trainer.network().channels_last);
+    const ImageDataset data = tensors_of(images, dtype, trainer.network().channels_last);
     const at::Tensor order = at::arange(images.size());
     const Sampler sampler(images.size(), batch, ranks.position.replica, replicas);
     for (std::int64_t k = 0; k < steps; ++k) {

@@ -147,7 +147,7 @@ TEST_CASE("wherever Seq2Seq is cut into stages, what passes there is the same wi
   const auto network =
       networks::build_network(model.name, model.hyperparameters, model.input, 5, at::kDouble);
   const Batch batch =
-      testing::data_of(model, 6, at::kDouble, false)->padded_as_for(at::arange(6))->gather(at::arange(6));
+      testing::data_of(model, 6, at::kDouble, false)->padded_like(at::arange(6))->gather(at::arange(6));
   ForwardContext seen;
   seen.step = 9;
   seen.samples = batch.samples;
@@ -227,7 +227,7 @@ TEST_CASE("replicas replay the same steps, whatever lengths each has") {
 TEST_CASE("a step of sentences that may be replayed asks for no value either, and for no length") {
   const testing::ParityModel model = testing::parity_model("seq2seq");
   const auto network = networks::build_network(model.name, model.hyperparameters, model.input, 1, at::kFloat);
-  const auto data = testing::data_of(model, 20, at::kFloat, false)->padded_as_for(at::arange(12));
+  const auto data = testing::data_of(model, 20, at::kFloat, false)->padded_like(at::arange(12));
   networks::ForwardContext context;
   context.samples = at::arange(12);
   context.step_on_device = at::full({}, 3, at::kLong);

@@ -405,7 +405,7 @@ int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard
   if (choices.no_wait && needs_host(asked.experiment, plan_of(asked, machine, choices, database)))
     host = host_now(asked, yard);
   enter_in_journal(asked, yard, database);
-  orchestrator::Adoption adoption(asked.experiment.machine.launcher);
+  orchestrator::Reattachment adoption(asked.experiment.machine.launcher);
   const auto alive = orchestrator::recover(
       yard, database,
       [](const std::string& text) {

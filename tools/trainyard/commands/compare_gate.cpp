@@ -10,7 +10,7 @@
 namespace trainyard::tools {
 namespace {
 
-using reports::Word;
+using reports::VerdictKind;
 
 const std::array<FailOnWord, 6> all_words{
     {{"deteriorates", FailOn::deteriorates, "a metric is worse, or the question cannot be answered"},
@@ -22,28 +22,28 @@ const std::array<FailOnWord, 6> all_words{
 
 bool is_answer(const GateCase& verdict) {
   switch (verdict.word) {
-    case Word::improves:
-    case Word::no_change:
-    case Word::deteriorates:
+    case VerdictKind::improves:
+    case VerdictKind::no_change:
+    case VerdictKind::deteriorates:
       return true;
-    case Word::inconclusive:
+    case VerdictKind::inconclusive:
       return verdict.tested;
-    case Word::interim:
-    case Word::not_timed:
-    case Word::no_data:
-    case Word::not_comparable:
-    case Word::broken:
+    case VerdictKind::interim:
+    case VerdictKind::not_timed:
+    case VerdictKind::no_data:
+    case VerdictKind::not_comparable:
+    case VerdictKind::broken:
       break;
   }
   return false;
 }
 
-bool is_decided(Word word) {
-  return word == Word::improves || word == Word::no_change || word == Word::deteriorates;
+bool is_decided(VerdictKind word) {
+  return word == VerdictKind::improves || word == VerdictKind::no_change || word == VerdictKind::deteriorates;
 }
 
-bool has_word_of_its_own(Word word) {
-  return word == Word::broken || word == Word::not_comparable;
+bool has_word_of_its_own(VerdictKind word) {
+  return word == VerdictKind::broken || word == VerdictKind::not_comparable;
 }
 
 // The lines of one arm, by verdict, in the order of its metrics.
@@ -90,7 +90,7 @@ void add_failures(std::span<const reports::VerdictRecord> records, const std::st
     if (fails_any(gate_case(record), asked))
       failures.add(shown_word(record), record.phase + " " + record.metric);
   }
-  if (!any && fails_any({Word::no_data, false, true, true}, asked))
+  if (!any && fails_any({VerdictKind::no_data, false, true, true}, asked))
     failures.add("NO DATA", "no run has recorded a metric");
   failures.append_to(lines);
 }
@@ -116,30 +116,30 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
 
 GateCase gate_case(const reports::VerdictRecord& record) {
   // times that do not count are there
-  const bool missing = !record.left_out.empty() && record.verdict != Word::not_timed;
+  const bool missing = !record.left_out.empty() && record.verdict != VerdictKind::not_timed;
   return {record.verdict, record.level.has_value(), record.verified, missing};
 }
 
 bool fails(const GateCase& verdict, FailOn word) {
   switch (word) {
     case FailOn::deteriorates:
-      return verdict.word == Word::deteriorates || !is_answer(verdict);
+      return verdict.word == VerdictKind::deteriorates || !is_answer(verdict);
     case FailOn::broken:
-      return verdict.word == Word::broken;
+      return verdict.word == VerdictKind::broken;
     case FailOn::not_comparable:
-      return verdict.word == Word::not_comparable;
+      return verdict.word == VerdictKind::not_comparable;
     case FailOn::not_verified:
       return !verdict.verified;
     case FailOn::undecided:
       return !is_decided(verdict.word) && !has_word_of_its_own(verdict.word);
     case FailOn::missing:
-      return verdict.left_out || verdict.word == Word::interim || verdict.word == Word::no_data;
+      return verdict.left_out || verdict.word == VerdictKind::interim || verdict.word == VerdictKind::no_data;
   }
   return true;
 }
 
-bool fails_run(Word word) {
-  return word == Word::broken;
+bool fails_run(VerdictKind word) {
+  return word == VerdictKind::broken;
 }
 
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,

@@ -24,7 +24,7 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& words);
 
 // The part of a verdict that the gate looks at.
 struct GateCase {
-  reports::Word word = reports::Word::inconclusive;
+  reports::VerdictKind word = reports::VerdictKind::inconclusive;
   bool tested = true;  // took part in a test; false, for instance, for fewer than 3 pairs
   bool verified = true;
   bool left_out = false;  // a planned pair was left out, for instance because its run failed
@@ -34,7 +34,7 @@ GateCase gate_case(const reports::VerdictRecord& record);
 bool fails(const GateCase& verdict, FailOn word);
 
 // `run` and `resume` exit with 1 if any arm has this verdict.
-bool fails_run(reports::Word word);
+bool fails_run(reports::VerdictKind word);
 
 // One line per arm and verdict that fails: "MLP ddp: BROKEN (train loss, train seconds): …". Empty if the
 // gate passes. An arm without any verdict counts as one whose runs are missing.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "models/datasets/known_files.h"
+#include "models/datasets/published_files.h"
 
 namespace trainyard::tools {
 

@@ -30,9 +30,9 @@ struct DbOptions {
 
 // Nobody may write to a yard while it is checked. Who may write to it locks it; who may only read it looks
 // afterwards whether somebody did.
-class Stillness {
+class QuiescentYard {
  public:
-  explicit Stillness(const orchestrator::Yard& yard) : yard_(yard) {
+  explicit QuiescentYard(const orchestrator::Yard& yard) : yard_(yard) {
     if (orchestrator::may_write(yard)) {
       lock_.emplace(yard, "trainyard db check");
     } else if (orchestrator::in_use(yard)) {
@@ -73,7 +73,7 @@ void print_advice(bool damaged, const db::FileCheck& files, bool reads_only) {
 int check(const DbOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   (void)open_yard(options.yard);
-  const Stillness still(yard);
+  const QuiescentYard still(yard);
   const auto database = open_yard(options.yard);
   const auto damage = db::damage(database);
   const auto files =

@@ -13,7 +13,7 @@
 
 using namespace trainyard;
 using namespace trainyard::tools;
-using reports::Word;
+using reports::VerdictKind;
 
 namespace {
 
@@ -47,19 +47,19 @@ std::vector<std::vector<std::string>> documented_table() {
 
 // The verdicts that the page names.
 std::map<std::string, GateCase> verdicts() {
-  return {{"IMPROVES", {Word::improves}},
-          {"NO CHANGE", {Word::no_change}},
-          {"DETERIORATES", {Word::deteriorates}},
-          {"INCONCLUSIVE, tested", {Word::inconclusive, true}},
-          {"INCONCLUSIVE, fewer than 3 seeds or not tested", {Word::inconclusive, false}},
-          {"INTERIM", {Word::interim, false}},
-          {"NOT TIMED", {Word::not_timed, false}},
-          {"NO DATA", {Word::no_data, false}},
-          {"NOT COMPARABLE", {Word::not_comparable, false}},
-          {"BROKEN", {Word::broken, false}},
-          {"IMPROVES, NOT VERIFIED", {Word::improves, true, false}},
-          {"DETERIORATES, NOT VERIFIED", {Word::deteriorates, true, false}},
-          {"IMPROVES, a planned pair left out", {Word::improves, true, true, true}}};
+  return {{"IMPROVES", {VerdictKind::improves}},
+          {"NO CHANGE", {VerdictKind::no_change}},
+          {"DETERIORATES", {VerdictKind::deteriorates}},
+          {"INCONCLUSIVE, tested", {VerdictKind::inconclusive, true}},
+          {"INCONCLUSIVE, fewer than 3 seeds or not tested", {VerdictKind::inconclusive, false}},
+          {"INTERIM", {VerdictKind::interim, false}},
+          {"NOT TIMED", {VerdictKind::not_timed, false}},
+          {"NO DATA", {VerdictKind::no_data, false}},
+          {"NOT COMPARABLE", {VerdictKind::not_comparable, false}},
+          {"BROKEN", {VerdictKind::broken, false}},
+          {"IMPROVES, NOT VERIFIED", {VerdictKind::improves, true, false}},
+          {"DETERIORATES, NOT VERIFIED", {VerdictKind::deteriorates, true, false}},
+          {"IMPROVES, a planned pair left out", {VerdictKind::improves, true, true, true}}};
 }
 
 std::string code_for(const GateCase& verdict, const std::string& option) {
@@ -68,7 +68,8 @@ std::string code_for(const GateCase& verdict, const std::string& option) {
   return fails(verdict, parse_fail_on({option}).front()) ? "3" : "0";
 }
 
-reports::Verdict verdict_of(const std::string& arm, const std::string& metric, Word word, bool tested) {
+reports::Verdict verdict_of(const std::string& arm, const std::string& metric, VerdictKind word,
+                            bool tested) {
   reports::Verdict verdict;
   verdict.arm = arm;
   verdict.metric = metric;
@@ -111,7 +112,7 @@ TEST_CASE("an arm without any verdict fails the gates that ask for an answer") {
   judged.cell.label = "MLP";
   judged.cell.arms = {{"ddp", {}}, {"mp", {}}};
   judged.comparability.resize(judged.cell.arms.size());
-  judged.verdicts = {verdict_of("ddp", "train-loss", Word::improves, true)};
+  judged.verdicts = {verdict_of("ddp", "train-loss", VerdictKind::improves, true)};
   const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
   for (const FailOn word : {FailOn::deteriorates, FailOn::undecided, FailOn::missing}) {
     const auto failures = gate_failures(comparisons, std::vector{word});
@@ -127,8 +128,8 @@ TEST_CASE("the gate names each arm once per verdict, with the metrics that fail"
   judged.cell.label = "MLP";
   judged.cell.arms = {{"ddp", {}}};
   judged.comparability.resize(judged.cell.arms.size());
-  judged.verdicts = {verdict_of("ddp", "train-loss", Word::broken, false),
-                     verdict_of("ddp", "train-seconds", Word::broken, false)};
+  judged.verdicts = {verdict_of("ddp", "train-loss", VerdictKind::broken, false),
+                     verdict_of("ddp", "train-seconds", VerdictKind::broken, false)};
   const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
   CHECK(gate_failures(comparisons, std::vector{FailOn::deteriorates}) ==
         std::vector<std::string>{"MLP ddp: BROKEN (train loss, train seconds)"});

@@ -1,0 +1,26 @@
+#include "experiments/config/diagnostics.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace trainyard::experiments {
+
+std::vector<Problem> Diagnostics::in_file_order() const {
+  std::vector<Problem> sorted = problems_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.location.line, a.location.column) < std::tie(b.location.line, b.location.column);
+  });
+  return sorted;
+}
+
+void Diagnostics::add_all(const Diagnostics& other) {
+  for (const Problem& problem : other.problems_) add(problem);
+}
+
+void Diagnostics::add(Problem problem) {
+  if (!problem.warning) ++errors_;
+  if (!seen_.insert(to_text(problem)).second) return;
+  problems_.push_back(std::move(problem));
+}
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,230 @@
+#include "experiments/file/read_reference_results.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "base/named_row.h"
+#include "experiments/config/key_lookup.h"
+#include "experiments/config/toml_tree.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+const std::vector<std::string> metrics_by_epoch{"train_accuracy", "validation_accuracy", "train_loss",
+                                                "validation_loss"};
+const std::vector<std::string> metrics_of_all{"train_seconds", "total_validation_seconds"};
+
+std::vector<std::string> arm_keys() {
+  std::vector<std::string> keys = metrics_of_all;
+  for (const std::string& metric : metrics_by_epoch) {
+    keys.push_back(metric);
+    keys.push_back(metric + "_last");
+  }
+  keys.push_back("note");
+  return keys;
+}
+
+bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::optional<double> number_of(const TomlNode& item) {
+  double number = -1;
+  if (const auto* integer = std::get_if<std::int64_t>(&item.content)) number = static_cast<double>(*integer);
+  if (const auto* real = std::get_if<double>(&item.content)) number = *real;
+  return std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+void report_value(const TomlMember& member, const std::string& wanted, Diagnostics& problems) {
+  problems.error(member.value.at, member.name + " must be " + wanted + ", is " + description(member.value));
+}
+
+// [first, last]: of the first epoch and of the last.
+std::vector<PublishedPoint> pair_of(const TomlMember& member, double epochs, Diagnostics& problems) {
+  const TomlNode::List* list = member.value.list();
+  if (list == nullptr || list->size() != 2 || !number_of(list->front()) || !number_of(list->back())) {
+    report_value(member, "[first, last], two numbers >= 0", problems);
+    return {};
+  }
+  return {{1, *number_of(list->front())}, {epochs, *number_of(list->back())}};
+}
+
+// "vgg16" is another network than "vgg11", not a mistyped one.
+bool differ_in_digits(std::string a, std::string b) {
+  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
+  std::erase_if(a, is_digit);
+  std::erase_if(b, is_digit);
+  return a == b;
+}
+
+// The known name that is probably meant; empty where `name` is known, or of the text alone.
+std::string meant_instead(const std::string& name, const std::vector<std::string>& known,
+                          const std::vector<std::string>& of_text) {
+  if (is_one_of(known, name) || is_one_of(of_text, name)) return "";
+  std::string near = nearest_name(name, known);
+  return differ_in_digits(near, name) ? "" : near;
+}
+
+// `models` or `arms` of a source.
+std::vector<std::string> names_of_text(const TomlMember& section, const std::string& list,
+                                       Diagnostics& problems) {
+  std::vector<std::string> names;
+  for (const TomlMember& member : *section.value.table()) {
+    if (member.name != list || member.value.table() != nullptr) continue;
+    if (member.value.list() != nullptr)
+      for (const TomlNode& item : *member.value.list())
+        if (item.text() != nullptr) names.push_back(*item.text());
+    if (names.empty() || names.size() != member.value.list()->size())
+      report_value(member, "a list of names that only the text has", problems);
+  }
+  return names;
+}
+
+void report_mistyped(const TomlMember& member, const std::string& what, const std::string& near,
+                     const std::string& list, const std::string& source, Diagnostics& problems) {
+  problems.error(member.at, "there is no " + what + ' ' + in_quotes(member.name) + "; did you mean " +
+                                in_quotes(near) + "? If only the text has it, say so in [" + source +
+                                "]: " + list + " = [" + in_quotes(member.name) + "]");
+}
+
+struct ModelTable {
+  std::string model;
+  double epochs = 0;  // 0: the file does not say
+};
+
+void read_metric(const TomlMember& member, const ModelTable& table, const std::string& arm,
+                 PublishedSource& source, Diagnostics& problems) {
+  if (member.name == "note") return;
+  if (!is_one_of(arm_keys(), member.name))
+    return report_unknown(member, "an arm of [" + source.name + "." + table.model + "]", arm_keys(),
+                          problems);
+  PublishedSeries series{table.model, arm, member.name, {}};
+  const bool whole = is_one_of(metrics_of_all, member.name);
+  if (!whole && table.epochs < 1) {
+    problems.error(member.at, member.name + " needs `epochs` in [" + source.name + "." + table.model +
+                                  "]: of which epoch is it?");
+    return;
+  }
+  if (is_one_of(metrics_by_epoch, member.name)) {
+    series.points = pair_of(member, table.epochs, problems);
+  } else if (const auto value = number_of(member.value)) {
+    if (!whole) series.metric.resize(series.metric.size() - std::string("_last").size());
+    series.points = {{whole ? 0 : table.epochs, *value}};
+  } else {
+    report_value(member, "a number >= 0", problems);
+  }
+  if (!series.points.empty()) source.series.push_back(std::move(series));
+}
+
+void read_model(const TomlMember& section, const std::vector<std::string>& arms,
+                const std::vector<std::string>& arms_of_text, PublishedSource& source,
+                Diagnostics& problems) {
+  ModelTable table{section.name, 0};
+  for (const TomlMember& member : *section.value.table()) {
+    if (member.name != "epochs") continue;
+    const auto epochs = number_of(member.value);
+    if (!epochs || *epochs < 1) report_value(member, "an integer >= 1", problems);
+    table.epochs = epochs.value_or(0);
+  }
+  for (const TomlMember& member : *section.value.table()) {
+    if (member.name == "epochs") continue;
+    if (member.value.table() == nullptr) {
+      report_value(member, "a table of numbers: what this arm reached", problems);
+      continue;
+    }
+    if (const std::string near = meant_instead(member.name, arms, arms_of_text); !near.empty()) {
+      report_mistyped(member, "strategy", near, "arms", source.name, problems);
+      continue;
+    }
+    for (const TomlMember& metric : *member.value.table())
+      read_metric(metric, table, member.name, source, problems);
+  }
+}
+
+// Has it numbers of an arm? Other tables are for people.
+bool is_like_a_model(const TomlNode::Table& table) {
+  return std::ranges::any_of(table, [](const TomlMember& member) {
+    const TomlNode::Table* arm = member.value.table();
+    return arm != nullptr && std::ranges::any_of(*arm, [](const TomlMember& metric) {
+             return is_one_of(arm_keys(), metric.name);
+           });
+  });
+}
+
+PublishedSource read_source(const TomlMember& section, const PublishedNames& names, Diagnostics& problems) {
+  PublishedSource source{section.name, {}, {}};
+  const std::vector<std::string> models = names_of_text(section, "models", problems);
+  const std::vector<std::string> arms = names_of_text(section, "arms", problems);
+  for (const TomlMember& member : *section.value.table()) {
+    if (member.value.table() == nullptr) continue;
+    if (is_one_of(names.models, member.name)) {
+      read_model(member, names.arms, arms, source, problems);
+    } else if (const std::string near = meant_instead(member.name, names.models, models);
+               !near.empty() && is_like_a_model(*member.value.table())) {
+      report_mistyped(member, "model", near, "models", source.name, problems);
+    }
+    if (member.name != "hardware") continue;
+    for (const TomlMember& arm : *member.value.table())
+      if (arm.value.text() != nullptr) source.hardware[arm.name] = *arm.value.text();
+  }
+  return source;
+}
+
+std::optional<std::string> text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error) ||
+      std::filesystem::file_size(file, error) > max_file_bytes)
+    return std::nullopt;
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return in ? std::optional(text.str()) : std::nullopt;
+}
+
+}  // namespace
+
+PublishedNames catalogue_names() {
+  return {models::model_names(), strategy_names()};
+}
+
+Published published_from_toml(const std::string& text, const std::string& file, const PublishedNames& names,
+                              Diagnostics& problems) {
+  Published published{file, text, {}};
+  try {
+    const TomlNode root = parse_toml(text, file);
+    for (const TomlMember& section : *root.table()) {
+      if (section.value.table() == nullptr) continue;
+      PublishedSource source = read_source(section, names, problems);
+      if (!source.series.empty()) published.sources.push_back(std::move(source));
+    }
+  } catch (const NotToml& error) {
+    problems.error(error.at, error.message);
+    return published;
+  }
+  if (published.sources.empty() && problems.errors() == 0)
+    problems.error({file, 1, 1},
+                   "has no numbers: a table a source, in it a table a model, as in [paper-2025.mlp]");
+  return published;
+}
+
+std::optional<Published> read_published(const std::string& name, const Location& at,
+                                        const std::filesystem::path& folder, const PublishedNames& names,
+                                        Diagnostics& problems) {
+  const std::filesystem::path file = folder / name;
+  const std::optional<std::string> text = text_of(file);
+  if (!text) {
+    problems.error(at, "published names " + in_quotes(name) + ", but " + file.string() +
+                           " is no file of at most " + std::to_string(max_file_bytes) +
+                           " bytes that can be read");
+    return std::nullopt;
+  }
+  Published published = published_from_toml(*text, file.string(), names, problems);
+  published.file = name;
+  return published;
+}
+
+}  // namespace trainyard::experiments

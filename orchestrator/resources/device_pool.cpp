@@ -1,0 +1,63 @@
+#include "orchestrator/resources/device_pool.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace trainyard::orchestrator {
+
+DevicePool::DevicePool(std::size_t devices) : all_(devices) {
+  for (std::size_t place = 0; place < devices; ++place) free_.insert(place);
+}
+
+std::optional<DevicePool::Grant> DevicePool::grant(const std::vector<Request>& waiting) {
+  if (waiting.empty()) return std::nullopt;
+  for (const Request& request : waiting)
+    if (request.devices > all_) throw InternalError("a run that needs more devices than there are");
+  if (waiting.front().devices <= free_.size()) {
+    reservation_.reset();
+    return take(waiting.front(), false);
+  }
+  if (!reservation_ || reservation_->run != waiting.front().run) reserve(waiting.front());
+  const auto open = static_cast<std::size_t>(std::count_if(
+      free_.begin(), free_.end(), [&](std::size_t place) { return !reservation_->devices.contains(place); }));
+  for (auto request = waiting.begin() + 1; request != waiting.end(); ++request)
+    if (request->devices <= open) return take(*request, true);
+  return std::nullopt;
+}
+
+// The devices of as few running runs as will do, oldest first: those end first, as far as one can know.
+void DevicePool::reserve(const Request& first) {
+  reservation_ = Reservation{first.run, {}};
+  std::set<std::size_t>& devices = reservation_->devices;
+  std::size_t will_be_free = free_.size();
+  for (const Lease& lease : leases_) {
+    if (will_be_free >= first.devices) break;
+    will_be_free += lease.devices.size();
+    for (const std::size_t place : lease.devices)
+      if (devices.size() < first.devices) devices.insert(place);
+  }
+  for (const std::size_t place : free_)
+    if (devices.size() < first.devices) devices.insert(place);
+}
+
+DevicePool::Grant DevicePool::take(const Request& request, bool beside_reserved) {
+  Grant grant{request.run, {}};
+  for (const std::size_t place : free_) {
+    if (grant.devices.size() == request.devices) break;
+    if (!beside_reserved || !reservation_->devices.contains(place)) grant.devices.push_back(place);
+  }
+  for (const std::size_t place : grant.devices) free_.erase(place);
+  leases_.push_back({request.run, grant.devices});
+  return grant;
+}
+
+void DevicePool::release(std::size_t run) {
+  const auto lease =
+      std::find_if(leases_.begin(), leases_.end(), [&](const Lease& each) { return each.run == run; });
+  if (lease == leases_.end()) throw InternalError("a run that has no devices gives some back");
+  free_.insert(lease->devices.begin(), lease->devices.end());
+  leases_.erase(lease);
+}
+
+}  // namespace trainyard::orchestrator

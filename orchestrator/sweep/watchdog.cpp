@@ -1,0 +1,87 @@
+#include "orchestrator/sweep/watchdog.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "experiments/protocol/record.h"
+
+namespace trainyard::orchestrator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::uintmax_t size_of(const fs::path& file) {
+  std::error_code missing;
+  const auto size = fs::file_size(file, missing);
+  return missing ? 0 : size;
+}
+
+const char* name_of(experiments::Phase phase) {
+  switch (phase) {
+    case experiments::Phase::setup:
+      return "set-up";
+    case experiments::Phase::probe:
+      return "parity probe";
+    case experiments::Phase::train:
+      return "training";
+    case experiments::Phase::validation:
+      return "validation";
+    case experiments::Phase::test:
+      return "test";
+    case experiments::Phase::done:
+      return "its end";
+  }
+  return "";
+}
+
+std::string place_of(const std::optional<experiments::Progress>& progress) {
+  if (!progress) return "before any progress";
+  const std::string phase = name_of(progress->phase);
+  const std::string step = " step " + std::to_string(progress->step);
+  if (progress->phase == experiments::Phase::probe) return "in the " + phase + "," + step;
+  if (progress->epoch == 0) return "in " + phase;
+  return "in epoch " + std::to_string(progress->epoch) + ", " + phase + step;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(fs::path attempt_folder, int ranks, Clock::time_point now)
+    : folder_(std::move(attempt_folder)), ranks_(static_cast<std::size_t>(ranks)) {
+  for (Rank& rank : ranks_) rank.last_sign = now;
+}
+
+void Watchdog::look(Clock::time_point now) {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    const int number = static_cast<int>(i);
+    if (const auto progress = experiments::read_progress(folder_ / experiments::rank_progress_name(number)))
+      rank.progress = progress;
+    const std::uint64_t stamp = rank.progress ? rank.progress->stamp : 0;
+    const std::uintmax_t bytes = size_of(folder_ / experiments::rank_records_name(number)) +
+                                 size_of(folder_ / experiments::rank_log_name(number));
+    if (stamp != rank.stamp || bytes != rank.bytes) rank.last_sign = now;
+    rank.stamp = stamp;
+    rank.bytes = bytes;
+  }
+}
+
+double Watchdog::silent_seconds(Clock::time_point now) const {
+  Clock::time_point last = Clock::time_point::min();
+  for (const Rank& rank : ranks_) last = std::max(last, rank.last_sign);
+  return std::chrono::duration<double>(now - last).count();
+}
+
+int Watchdog::first_stalled_rank() const {
+  const auto first = std::min_element(ranks_.begin(), ranks_.end(),
+                                      [](const Rank& a, const Rank& b) { return a.last_sign < b.last_sign; });
+  return static_cast<int>(first - ranks_.begin());
+}
+
+std::string Watchdog::text() const {
+  const int first = first_stalled_rank();
+  return "rank " + std::to_string(first) + " stood still first, " +
+         place_of(ranks_[static_cast<std::size_t>(first)].progress);
+}
+
+}  // namespace trainyard::orchestrator

@@ -1,0 +1,81 @@
+#include "runner/gradients/sparse_gradient.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+
+#include <ATen/ATen.h>
+
+namespace trainyard::runner {
+
+namespace {
+
+bool ascend(const at::Tensor& rows) {
+  const auto* row = rows.const_data_ptr<std::int64_t>();
+  return std::adjacent_find(row, row + rows.numel(), std::greater_equal<>()) == row + rows.numel();
+}
+
+// Each byte of `to` once: the rows that are given, and zeros between them.
+void write_rows(const at::Tensor& given, const at::Tensor& to) {
+  const at::Tensor rows = given._indices().contiguous(), values = given._values().contiguous();
+  const auto* row = rows.const_data_ptr<std::int64_t>();
+  const auto* from = static_cast<const std::byte*>(values.const_data_ptr());
+  auto* const begin = static_cast<std::byte*>(to.mutable_data_ptr());
+  const auto bytes = static_cast<std::size_t>(to.stride(0)) * to.element_size();
+  std::byte* at = begin;
+  for (std::int64_t i = 0; i < values.size(0); ++i) {
+    std::byte* const place = begin + static_cast<std::size_t>(row[i]) * bytes;
+    std::memset(at, 0, static_cast<std::size_t>(place - at));
+    std::memcpy(place, from + static_cast<std::size_t>(i) * bytes, bytes);
+    at = place + bytes;
+  }
+  std::memset(at, 0, static_cast<std::size_t>(begin + to.nbytes() - at));
+}
+
+}  // namespace
+
+// Autograd forgets that a gradient was made with each row once, and to sort it again takes longer than to
+// look.
+at::Tensor with_each_row_once(const at::Tensor& gradient) {
+  if (!gradient.is_sparse() || gradient.is_coalesced()) return gradient;
+  return ascend(gradient._indices().contiguous()) ? gradient._coalesced_(true) : gradient.coalesce();
+}
+
+at::Tensor numbers_of(const at::Tensor& gradient) {
+  return gradient.is_sparse() ? gradient._values() : gradient;
+}
+
+std::vector<at::Tensor> numbers_of(const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> numbers;
+  numbers.reserve(gradients.size());
+  for (const at::Tensor& gradient : gradients) numbers.push_back(numbers_of(gradient));
+  return numbers;
+}
+
+at::Tensor whole(const at::Tensor& gradient) {
+  return gradient.is_sparse() ? gradient.to_dense() : gradient;
+}
+
+at::Tensor whole_where_most(const at::Tensor& gradient) {
+  if (!gradient.is_sparse() || 4 * gradient._values().size(0) <= 3 * gradient.size(0)) return gradient;
+  at::Tensor to = at::empty(gradient.sizes(), gradient._values().options());
+  write_whole(gradient, to);
+  return to;
+}
+
+void write_whole(const at::Tensor& gradient, const at::Tensor& to) {
+  if (!gradient.is_sparse()) {
+    to.copy_(gradient);
+    return;
+  }
+  const at::Tensor given = with_each_row_once(gradient);
+  if (to.is_cpu() && to.is_contiguous() && to.scalar_type() == given.scalar_type()) {
+    write_rows(given, to);
+  } else {
+    to.zero_();
+    to.index_copy_(0, given._indices()[0], given._values());
+  }
+}
+
+}  // namespace trainyard::runner

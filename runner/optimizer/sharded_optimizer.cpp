@@ -1,0 +1,94 @@
+#include "runner/optimizer/sharded_optimizer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+namespace trainyard::runner {
+
+namespace {
+
+class ShardedOptimizer final : public Optimizer {
+ public:
+  // `memory` is for all parameters, each at its place of `layout`.
+  ShardedOptimizer(const experiments::Optimizer& settings, const std::vector<at::Tensor>& parameters,
+                   SliceLayout layout, const at::Tensor& memory, Communicator& replicas)
+      : replicas_(replicas),
+        layout_(std::move(layout)),
+        slices_(layout_.slices(replicas.rank(), replicas.size())) {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const at::Tensor value = layout_.in(memory, i);
+      if (replicas.rank() == 0) value.copy_(parameters[i]);
+      at::Tensor(parameters[i]).set_data(value);
+    }
+    own_ = make_optimizer(settings, slices_in(memory), [&](const std::vector<at::Tensor>&) {
+      remembered_.push_back(replicas.allocate_shared(memory.numel(), memory.scalar_type()));
+      return slices_in(remembered_.back());
+    });
+    replicas.barrier();
+  }
+
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
+    if (!gradients.empty()) own_->update(gradients, skip);
+  }
+  void wait_for_others() override { replicas_.barrier(); }
+  void set_learning_rate(double learning_rate) override { own_->set_learning_rate(learning_rate); }
+  void restore_step(std::int64_t steps) override { own_->restore_step(steps); }
+
+  std::vector<std::vector<at::Tensor>> state() const override {
+    const at::NoGradGuard no_grad;
+    std::vector<std::vector<at::Tensor>> moments = own_->state();
+    for (std::size_t k = 0; k < moments.size(); ++k)
+      moments[k] = k < remembered_.size() ? wholes_in(remembered_[k]) : for_each_parameter(moments[k]);
+    return moments;
+  }
+
+ private:
+  std::vector<at::Tensor> slices_in(const at::Tensor& memory) const {
+    std::vector<at::Tensor> own;
+    for (const Shard& slice : slices_) own.push_back(slice.of(layout_.in(memory, slice.parameter)));
+    return own;
+  }
+
+  std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const {
+    std::vector<at::Tensor> wholes;
+    for (std::size_t i = 0; i < layout_.parameters(); ++i) wholes.push_back(layout_.in(memory, i));
+    return wholes;
+  }
+
+  // A number that all slices have together, as often as there are parameters.
+  std::vector<at::Tensor> for_each_parameter(const std::vector<at::Tensor>& of_slices) const {
+    if (of_slices.empty()) return {};
+    return std::vector<at::Tensor>(layout_.parameters(), of_slices.front());
+  }
+
+  Communicator& replicas_;
+  SliceLayout layout_;
+  std::vector<Shard> slices_;           // of this replica
+  std::vector<at::Tensor> remembered_;  // for each row of the state that has numbers for each of a parameter
+  std::unique_ptr<Optimizer> own_;      // of the slices
+};
+
+}  // namespace
+
+bool can_share(const std::vector<at::Tensor>& parameters) {
+  return !parameters.empty() && std::ranges::all_of(parameters, [&](const at::Tensor& parameter) {
+    return parameter.is_cpu() && parameter.is_non_overlapping_and_dense() && parameter.numel() > 0 &&
+           parameter.scalar_type() == parameters.front().scalar_type();
+  });
+}
+
+std::unique_ptr<Optimizer> shared_optimizer(const experiments::Optimizer& settings,
+                                            const std::vector<at::Tensor>& parameters,
+                                            const SliceLayout& layout, Communicator& replicas) {
+  const at::Tensor memory = replicas.allocate_shared(layout.numbers(), parameters.front().scalar_type());
+  if (!memory.defined()) return nullptr;
+  return std::make_unique<ShardedOptimizer>(settings, parameters, layout, memory, replicas);
+}
+
+}  // namespace trainyard::runner

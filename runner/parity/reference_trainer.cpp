@@ -1,0 +1,122 @@
+#include "runner/parity/reference_trainer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "models/catalogue.h"
+#include "runner/data/task.h"
+#include "runner/device/precision.h"
+#include "runner/gradients/clipping.h"
+#include "runner/gradients/sparse_gradient.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+at::Tensor part_of_places(const at::Tensor& places, std::int64_t part, std::int64_t parts) {
+  const Part cut = part_of({0, places.size(0)}, part, parts);
+  return places.slice(0, cut.begin, cut.end);
+}
+
+std::vector<at::Tensor> copies(const std::vector<networks::NamedParameter>& tensors) {
+  std::vector<at::Tensor> copies;
+  copies.reserve(tensors.size());
+  for (const auto& tensor : tensors) copies.push_back(tensor.value.detach().clone());
+  return copies;
+}
+
+void assign(const std::vector<networks::NamedParameter>& tensors, const std::vector<at::Tensor>& values) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < values.size(); ++i) at::Tensor(tensors[i].value).copy_(values[i]);
+}
+
+}  // namespace
+
+ReferenceTrainer::ReferenceTrainer(const experiments::Run& run, const models::InputShape& input,
+                                   std::int64_t replicas, std::int64_t micro_batches, at::ScalarType dtype,
+                                   at::Device device)
+    : run_(run),
+      network_(networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype, {}, device)),
+      replicas_(replicas),
+      micro_batches_(micro_batches),
+      optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}
+
+double ReferenceTrainer::step(const Dataset& data, const at::Tensor& places, std::int64_t weight) {
+  std::vector<Share> shares;
+  for (std::int64_t replica = 0; replica < replicas_; ++replica)
+    shares.push_back({part_of_places(places, replica, replicas_), weight});
+  return step(data, shares);
+}
+
+double ReferenceTrainer::step(const Dataset& data, const std::vector<Share>& shares) {
+  for (const auto& parameter : network_.parameters()) at::Tensor(parameter.value).mutable_grad().reset();
+  const double loss =
+      run_.batch_norm == "sync" ? compute_together(data, shares) : compute_in_turn(data, shares);
+  gradients_.clear();
+  for (const auto& parameter : network_.parameters())
+    gradients_.push_back(with_each_row_once(parameter.value.grad()));
+  if (const double scale = probed_loss_scale(run_.precision); scale != 1)
+    at::_foreach_div_(numbers_of(gradients_), scale);
+  if (run_.optimizer.clip_norm > 0)
+    clip_gradients(gradients_, run_.optimizer.clip_norm, [](double squares) { return squares; });
+  optimizer_->step(gradients_);
+  ++steps_done_;
+  return loss;
+}
+
+double ReferenceTrainer::compute_in_turn(const Dataset& data, const std::vector<Share>& shares) {
+  const std::vector<at::Tensor> before = copies(network_.buffers());
+  std::vector<at::Tensor> of_first;
+  double loss = 0;
+  for (const Share& share : shares) {
+    assign(network_.buffers(), before);
+    for (std::int64_t m = 0; m < micro_batches_; ++m)
+      loss += compute(data, {{part_of_places(share.places, m, micro_batches_), share.divisor}});
+    if (of_first.empty()) of_first = copies(network_.buffers());
+  }
+  assign(network_.buffers(), of_first);
+  return loss;
+}
+
+// With synchronised statistics the m-th micro-batches of all replicas are one batch.
+double ReferenceTrainer::compute_together(const Dataset& data, const std::vector<Share>& shares) {
+  double loss = 0;
+  for (std::int64_t m = 0; m < micro_batches_; ++m) {
+    std::vector<Share> parts;
+    parts.reserve(shares.size());
+    for (const Share& share : shares)
+      parts.push_back({part_of_places(share.places, m, micro_batches_), share.divisor});
+    loss += compute(data, parts);
+  }
+  return loss;
+}
+
+// One forward and backward on all of `micro_batches`; returns the sum of their losses.
+double ReferenceTrainer::compute(const Dataset& data, const std::vector<Share>& micro_batches) {
+  std::vector<at::Tensor> places;
+  places.reserve(micro_batches.size());
+  for (const Share& part : micro_batches) places.push_back(part.places);
+  const at::Tensor all = at::cat(places);
+  if (all.size(0) == 0) return 0;
+  const Batch batch = data.gather(all);
+  const Task& task = find_task(models::find_model(run_.model).task);
+  const networks::ForwardContext context{.training = true,
+                                         .seed = run_.seed,
+                                         .step = steps_done_,
+                                         .samples = batch.samples,
+                                         .sum_over_replicas = {}};
+  const at::Tensor outputs = for_loss(forward_in(run_.precision, network_, batch.inputs, context).front());
+  at::Tensor loss = at::zeros({}, outputs.options());
+  std::int64_t begin = 0;
+  for (const Share& part : micro_batches) {
+    const std::int64_t end = begin + part.places.size(0);
+    if (end > begin)
+      loss = loss + task.loss_sum(outputs.slice(0, begin, end), batch.targets.slice(0, begin, end)) /
+                        static_cast<double>(part.divisor);
+    begin = end;
+  }
+  (loss * probed_loss_scale(run_.precision)).backward();
+  return loss.item<double>();
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,87 @@
+// Training steps that a GPU runs by itself: a whole step (batch, forward, backward, reduction, optimizer) is
+// captured as a graph and replayed with other samples, so the host launches one thing a step instead of
+// hundreds. For small networks that is most of the time. Steps are captured where their shapes come again and
+// nothing in them needs the host; `why_not_captured` decides, nobody asks for it.
+//
+// The first steps of a shape run as they are: they are real steps, in which libraries choose algorithms and
+// allocate. Capturing computes nothing; then the same step is replayed. So the results are those of steps
+// without a graph.
+//
+// Collectives in a graph want all ranks to capture and replay together (NCCL's user guide, «Using NCCL with
+// CUDA graphs»). So what decides is the same on all replicas: the shape of the global batch, not of a part.
+// After each capture the replicas tell one another, through the host, whether it succeeded: where it failed
+// on one of them, all forget theirs, meet anew and make this step and all others as they are. Until then
+// nothing of the capture was done on any, so no replica is ahead of another.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "experiments/run/run.h"
+#include "runner/communicator/communicator.h"
+#include "runner/device/gpu.h"
+#include "runner/device/step_times.h"
+
+namespace trainyard::runner {
+
+// Why steps of `run` are not captured, for people; empty where they are. `transport` as in Connections.
+std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport);
+
+class CudaGraphCache {
+ public:
+  static constexpr int eager_steps = 3;           // of each shape, before it is captured
+  static constexpr std::size_t most_graphs = 32;  // sentences have so many shapes that come often
+
+  // The step on samples that lie at `places` on the device, int64 [batch], and are others in each replay. It
+  // marks its parts, where `marks` are given. What it does on the host is not repeated.
+  using Work = std::function<void(const at::Tensor& places, const std::shared_ptr<PartMarks>& marks)>;
+
+  // `replicas` make each step together; they must outlive it.
+  CudaGraphCache(MakeCudaGraph make, at::Device device, Communicator& replicas);
+
+  struct Step {
+    std::vector<std::int64_t> shape;  // of the batch of all replicas
+    at::Tensor places;                // on the CPU
+    std::int64_t divisor = 1;         // of the summed loss
+    std::int64_t number = 0;
+  };
+  // Makes the step by a replay and returns true; or returns false where the caller is to make it as it is.
+  // `work` may be captured: what is different in each step it reads from the device. Replays are marked in
+  // `timeline`, which may be nullptr. Collective.
+  bool replay(const Step& step, const Work& work, DeviceTimeline* timeline = nullptr);
+  const at::Tensor& step_number() const { return step_number_; }  // int64 [], on the device
+  const at::Tensor& loss_factor() const { return loss_factor_; }  // double [], on the device: 1 / divisor
+
+  // What was captured holds no more: the learning rate or the data is another.
+  void forget();
+
+  const std::string& failure() const { return failure_; }  // of a capture, after which none is tried again
+
+ private:
+  struct Captured {
+    int seen = 0;
+    at::Tensor places;  // where the graph reads them
+    std::shared_ptr<ReplayedMarks> marks;
+    std::unique_ptr<CudaGraph> graph;
+  };
+  bool capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked);
+  // What went wrong; empty where nothing did.
+  std::string try_capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked);
+  std::size_t graphs() const;  // that there are
+
+  MakeCudaGraph make_;
+  at::Device device_;
+  Communicator& replicas_;
+  at::Tensor step_number_;
+  at::Tensor loss_factor_;
+  std::map<std::vector<std::int64_t>, Captured> by_shape_;
+  std::string failure_;
+};
+
+}  // namespace trainyard::runner

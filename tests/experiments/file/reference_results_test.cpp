@@ -1,0 +1,135 @@
+// `published = "….toml"`: numbers of a text, shown beside ours.
+#include <algorithm>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "experiments/file/file.h"
+#include "experiments/file/read_reference_results.h"
+#include "tests/support/scratch_folder.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+using trainyard::tests::ScratchFolder;
+
+namespace {
+
+Published read(const std::string& toml, Diagnostics& problems) {
+  return published_from_toml(toml, "p.toml", catalogue_names(), problems);
+}
+
+std::string problem_of(const std::string& toml) {
+  Diagnostics problems;
+  read(toml, problems);
+  std::string all;
+  for (const Problem& problem : problems.in_file_order()) all += to_text(problem) + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a list is the first and the last epoch, a plain time that of all, _last the last") {
+  Diagnostics problems;
+  const Published published = read(
+      "[paper]\nhardware.ddp = \"two cards\"\nseries = [\"any\"]\n[paper.cnn]\nepochs = 20\n"
+      "single = { train_seconds = 22, train_accuracy = [0.3, 0.4] }\nddp = { train_loss_last = 2.3, note = "
+      "\"x\" }\n"
+      "[paper.summary]\nfree = 1\n",
+      problems);
+  CHECK(problems.errors() == 0);
+  REQUIRE(published.sources.size() == 1);
+  const PublishedSource& source = published.sources.front();
+  CHECK(source.hardware.at("ddp") == "two cards");
+  REQUIRE(source.series.size() == 3);
+  CHECK(source.series[0].metric == "train_seconds");
+  CHECK(source.series[0].points.front().epoch == 0);
+  CHECK(source.series[1].points.back().epoch == 20);
+  CHECK(source.series[1].points.back().value == 0.4);
+  CHECK(source.series[2].metric == "train_loss");
+  CHECK(source.series[2].points.front().epoch == 20);
+}
+
+TEST_CASE("what was read goes through JSON unchanged") {
+  Diagnostics problems;
+  const Published published =
+      read("[p.mlp]\nepochs = 10\nddp = { train_accuracy = [0.7, 0.95] }\n", problems);
+  CHECK(to_json(published_from_json(to_json(published))) == to_json(published));
+}
+
+TEST_CASE("what is wrong with published numbers is said with its place") {
+  CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("p.toml:3:9") !=
+        std::string::npos);
+  CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("train_accuracy") !=
+        std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = { train_loss = [2, 1] }\n").find("needs `epochs`") != std::string::npos);
+  CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_loss = 2 }\n").find("[first, last]") !=
+        std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = { train_seconds = -1 }\n").find("a number >= 0") != std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = 3\n").find("a table of numbers") != std::string::npos);
+  CHECK(problem_of("x = 1\n").find("has no numbers") != std::string::npos);
+  CHECK(problem_of("[p\n").find("p.toml:1") != std::string::npos);
+}
+
+TEST_CASE("a mistyped arm or model of a published file is an error that says which is meant") {
+  const auto numbers = [](const std::string& model, const std::string& arm, const std::string& more = "") {
+    return problem_of("[smith2024]\n" + more + "[smith2024." + model + "]\n" + arm +
+                      " = { train_seconds = 2 }\n[smith2024.cnn]\nsingle = { train_seconds = 1 }\n");
+  };
+  const std::string arm = numbers("mlp", "signle");
+  CHECK_MESSAGE(
+      arm.find("p.toml:3:1: error: there is no strategy \"signle\"; did you mean \"single\"? If only "
+               "the text has it, say so in [smith2024]: arms = [\"signle\"]") != std::string::npos,
+      arm);
+  const std::string model = numbers("mpl", "single");
+  CHECK_MESSAGE(
+      model.find("p.toml:2:12: error: there is no model \"mpl\"; did you mean \"mlp\"?") != std::string::npos,
+      model);
+  CHECK(numbers("mlp", "signle", "arms = [\"signle\"]\n") == "");
+  CHECK(numbers("mpl", "single", "models = [\"mpl\"]\n") == "");
+  CHECK(numbers("mlp", "horovod") == "");         // an arm of the text
+  CHECK(numbers("vgg16", "single") == "");        // another network than vgg11
+  CHECK(numbers("transformer", "single") == "");  // a model of the text
+  CHECK(problem_of("[p.cnn]\nsingle = { train_seconds = 1 }\n[p.mpl]\nnotes = \"for people\"\n") == "");
+  CHECK(numbers("mlp", "single", "arms = [1]\n").find("arms must be a list of names") != std::string::npos);
+}
+
+TEST_CASE("an arm of a published file may have the name of a strategy of the experiment") {
+  const ScratchFolder folder;
+  std::ofstream(folder / "p.toml") << "[p.mlp]\nsingles = { train_seconds = 24 }\n";
+  const std::string start = "name = \"x\"\npublished = \"p.toml\"\n[matrix]\nmodel = [\"mlp\"]\n";
+  const Loaded unknown = load_text(start, folder / "x.toml");
+  CHECK_FALSE(unknown.experiment.has_value());
+  REQUIRE(unknown.problems.size() == 1);
+  CHECK(unknown.problems.front().message.find("did you mean \"single\"?") != std::string::npos);
+  CHECK(load_text(start + "[strategy.singles]\nkind = \"single\"\n", folder / "x.toml").experiment);
+}
+
+TEST_CASE("an experiment names the file relative to its own folder; a missing one is an error at its place") {
+  const ScratchFolder folder;
+  const std::string text = "[p.mlp]\nsingle = { train_seconds = 24 }\n";
+  std::ofstream(folder / "p.toml") << text;
+  const std::string start = "name = \"x\"\npublished = \"";
+  const Loaded found = load_text(start + "p.toml\"\n[matrix]\nmodel = [\"mlp\"]\n", folder / "x.toml");
+  REQUIRE(found.experiment.has_value());
+  REQUIRE(found.experiment->published.has_value());
+  CHECK(found.experiment->published->file == "p.toml");
+  CHECK(found.experiment->published->text == text);
+  const Loaded missing = load_text(start + "q.toml\"\n[matrix]\nmodel = [\"mlp\"]\n", folder / "x.toml");
+  CHECK_FALSE(missing.experiment.has_value());
+  REQUIRE(missing.problems.size() == 1);
+  CHECK(missing.problems.front().location.line == 2);
+}
+
+TEST_CASE("the numbers of the published study are read whole") {
+  const Loaded study = load("experiments/published-study.toml");
+  REQUIRE(study.experiment.has_value());
+  REQUIRE(study.experiment->published.has_value());
+  REQUIRE(study.experiment->published->sources.size() == 1);
+  const auto& series = study.experiment->published->sources.front().series;
+  const auto found = std::ranges::find_if(series, [](const PublishedSeries& one) {
+    return one.model == "cnn" && one.arm == "ddp" && one.metric == "train_loss";
+  });
+  REQUIRE(found != series.end());
+  CHECK(found->points.back().value == 2.3);  // ln 10: it never left chance level
+}

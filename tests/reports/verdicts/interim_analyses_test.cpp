@@ -1,0 +1,188 @@
+// Looks from the journal: which sets of seeds were planned, by which rules, and what a verdict makes of them.
+#include "reports/verdicts/interim_analyses.h"
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "reports/content/content.h"
+#include "reports/report/page.h"
+#include "reports/report/report.h"
+#include "reports/verdicts/verdict.h"
+#include "tests/reports/support/made_results.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+using Final = db::FinalMetrics;
+
+// Ten seeds of one model; the journal has planned none of them yet.
+ReportData unplanned() {
+  ReportData data = invented({.models = {"mlp"}, .seeds = 10});
+  data.history.clear();
+  return data;
+}
+
+// Differences of validation accuracy in points around `mean`, spread by ± `spread`.
+void set_accuracy(ReportData& data, double mean, double spread) {
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [&](int seed) { return 0.9 + (mean + (seed % 2 == 0 ? spread : -spread)) / 100; });
+}
+
+InterimPlan planned(const ReportData& data) {
+  const experiments::Compare& compare = data.plan.compare.front();
+  const std::vector<Cell> cells = make_cells(data, compare);
+  return plan_interim_analyses(data, compare, cells.front(), cells.front().arms.front());
+}
+
+Verdict accuracy_verdict(const ReportData& data) {
+  const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
+  const Verdict* verdict = cells.front().find("ddp", "validation-accuracy");
+  REQUIRE(verdict != nullptr);
+  return *verdict;
+}
+
+bool has_note(const Verdict& verdict, const std::string& text) {
+  for (const std::string& note : verdict.notes)
+    if (note.find(text) != std::string::npos) return true;
+  return false;
+}
+
+TEST_CASE("each larger set of seeds that is planned is a look, the same set again is none") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  plan_again(data, keys_of_seeds(data, 2, 3));  // run --where
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  const InterimPlan plan = planned(data);
+  REQUIRE(plan.looks.size() == 2);
+  CHECK(plan.looks[0] == std::set<std::string>{"0", "1", "2", "3", "4"});
+  CHECK(plan.looks[1].size() == 10);
+}
+
+TEST_CASE("a set of fewer than three seeds cannot be tested and is no look") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 0));
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  CHECK(planned(data).looks.size() == 1);
+}
+
+TEST_CASE("arms that are planned one after the other have one look, when both are there") {
+  ReportData data = unplanned();
+  std::vector<std::string> single;
+  for (const db::RunSummary& run : data.runs)
+    if (run.strategy == "single") single.push_back(run.run_key);
+  plan_again(data, single);
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  CHECK(planned(data).looks.size() == 1);
+}
+
+TEST_CASE("the verdict is that of the first look that decided, a later one that differs stands beside it") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [](int seed) { return 0.9 + (seed < 5 ? 0.02 : -0.0198) + 0.0001 * (seed % 2); });
+  const Verdict verdict = accuracy_verdict(data);
+  CHECK(verdict.word == VerdictKind::improves);
+  CHECK(verdict.n == 5);
+  CHECK(verdict.look == 1);
+  CHECK(verdict.looks == 2);
+  CHECK(verdict.level == doctest::Approx(0.04));
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [](int seed) { return 0.9 + (seed < 5 ? 0.0060 : 0.0005) + 0.00005 * (seed % 2); });
+  const Verdict first = accuracy_verdict(data);
+  CHECK(first.word == VerdictKind::improves);
+  CHECK_FALSE(has_note(first, "look 2"));  // it decides nothing
+}
+
+TEST_CASE("a later look that decides otherwise is printed beside the verdict") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 2));
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+            [](int seed) { return 0.9 + (seed < 3 ? 0.006 : 0.0005) + 0.00002 * (seed % 2); });
+  const Verdict verdict = accuracy_verdict(data);
+  CHECK(verdict.word == VerdictKind::improves);
+  CHECK(verdict.n == 3);
+  CHECK(has_note(verdict, "decided at the first look, n = 3"));
+  const Content content = compose(data);  // each row says so
+  CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
+  CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3 |"));
+  // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
+  CHECK(has_note(verdict, "look 2 (n = 10) says NO CHANGE"));
+}
+
+TEST_CASE("a second look tests at a tenth of α") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 3));
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  set_accuracy(data, 0.05, 0.45);
+  const Verdict verdict = accuracy_verdict(data);
+  CHECK(verdict.look == 2);
+  CHECK(verdict.level == doctest::Approx(0.005));
+  CHECK(verdict.n == 10);
+  CHECK(std::abs(verdict.p.equivalent - 0.007478181955207111) < 1e-9);  // SciPy
+  CHECK(verdict.word == VerdictKind::inconclusive);
+  CHECK(has_note(verdict, "look 1 (n = 4) decided nothing"));
+  CHECK_FALSE(has_note(verdict, "decided at"));
+}
+
+TEST_CASE("with `final` the planned look has all of α and later seeds change nothing") {
+  ReportData data = unplanned();
+  data.plan.compare.front().final_look = true;
+  plan_again(data, keys_of_seeds(data, 0, 3));
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  set_accuracy(data, 0, 0.01);
+  const Verdict verdict = accuracy_verdict(data);
+  CHECK(verdict.n == 4);
+  CHECK(verdict.looks == 1);
+  CHECK(verdict.level == 0.05);
+}
+
+TEST_CASE("while the runs of a new look are missing, the verdict of the one before stands or is INTERIM") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  set_accuracy(data, 0, 0.01);
+  set_status(data, "mlp", "ddp", 8, "running");
+  const Verdict decided = accuracy_verdict(data);
+  CHECK(decided.word == VerdictKind::no_change);
+  CHECK(has_note(decided, "look 2 (n = 9): 1 planned run not finished yet"));
+  set_accuracy(data, 0.5, 0.4);
+  CHECK(accuracy_verdict(data).word == VerdictKind::interim);
+}
+
+TEST_CASE("runs that are given up make what is left a look of its own") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  for (int seed = 5; seed < 10; ++seed)
+    for (const char* arm : {"single", "ddp"}) set_status(data, "mlp", arm, seed, "planned");
+  set_accuracy(data, 0, 0.01);
+  CHECK(accuracy_verdict(data).word == VerdictKind::interim);
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  const Verdict verdict = accuracy_verdict(data);
+  CHECK(verdict.look == 2);
+  CHECK(verdict.n == 5);
+  CHECK(verdict.word == VerdictKind::no_change);
+}
+
+TEST_CASE("margins and α are those of the first plan, a later change is printed") {
+  ReportData data = unplanned();
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  data.plan.compare.front().margins.accuracy_points = 5;
+  data.plan.compare.front().alpha = 0.2;
+  plan_again(data, keys_of_seeds(data, 0, 4));
+  const Verdict verdict = accuracy_verdict(data);
+  CHECK(verdict.margin == 0.5);
+  CHECK(verdict.level == doctest::Approx(0.04));
+  CHECK(has_note(verdict, "margin of accuracy was 0.5 when first planned, now 5"));
+  CHECK(has_note(verdict, "alpha was 0.05 when first planned, now 0.2"));
+}
+
+}  // namespace
+}  // namespace trainyard::reports

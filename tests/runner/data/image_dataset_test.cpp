@@ -1,0 +1,53 @@
+#include "runner/data/image_dataset.h"
+
+#include <cmath>
+
+#include "tests/runner/support/doctest_beside_torch.h"
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+TEST_CASE("images are standardised by mean and deviation of each channel, in either memory order") {
+  // channel 0: pixels 0, 2, 4, 6 (mean 3, variance 5); channel 1: all 9 (deviation 0 leaves 1)
+  const models::Images images{.shape = {2, 1, 2}, .pixels = {0, 2, 9, 9, 4, 6, 9, 9}, .labels = {3, 1}};
+  const auto statistics = channel_statistics(images);
+  CHECK(statistics[0].mean == 3);
+  CHECK(statistics[0].deviation == doctest::Approx(std::sqrt(5.0)));
+  CHECK(statistics[1].mean == 9);
+  CHECK(statistics[1].deviation == 1);
+  for (const bool channels_last : {false, true}) {
+    CAPTURE(channels_last);
+    const ImageDataset data(images, statistics, Target::label, at::kDouble, channels_last);
+    const Batch batch = data.gather(at::tensor({1, 0, 1}, at::kLong));
+    const double s = std::sqrt(5.0);
+    const at::Tensor expected =
+        at::tensor({1 / s, 3 / s, 0., 0., -3 / s, -1 / s, 0., 0., 1 / s, 3 / s, 0., 0.}, at::kDouble)
+            .view({3, 2, 1, 2});
+    CHECK(at::allclose(batch.inputs[0], expected));
+    CHECK(at::equal(batch.targets, at::tensor({1, 3, 1}, at::kLong)));
+    CHECK(batch.inputs[0].is_contiguous(channels_last ? at::MemoryFormat::ChannelsLast
+                                                      : at::MemoryFormat::Contiguous));
+  }
+}
+
+TEST_CASE("images that are their own target are scaled to [0, 1], and each pixel of a channel weighs 1") {
+  const models::Images images{.shape = {2, 1, 2}, .pixels = {0, 51, 255, 9, 4, 6, 9, 9}, .labels = {3, 1}};
+  const DataParts parts =
+      make_parts({images, images, images}, find_task("reconstruction"), at::kDouble, false);
+  const at::Tensor places = at::tensor({0, 0}, at::kLong);
+  const Batch batch = parts.train->gather(places);
+  CHECK(at::allclose(batch.inputs[0][1].flatten(), at::tensor({0., 0.2, 1., 9 / 255.}, at::kDouble)));
+  CHECK(at::equal(batch.targets, batch.inputs[0]));
+  CHECK(batch.targets.is_same(batch.inputs[0]));  // gathered once
+  CHECK(parts.train->shape(places) == std::vector<std::int64_t>{2});
+  CHECK(parts.train->weight(places) == 8);
+}
+
+TEST_CASE("validation and test images are standardised by the training part's statistics") {
+  const models::Images train{.shape = {1, 1, 2}, .pixels = {0, 2, 4, 6}, .labels = {0, 0}};
+  const models::Images test{.shape = {1, 1, 2}, .pixels = {3, 8}, .labels = {0}};
+  const DataParts parts = make_parts({train, test, test}, find_task("classification"), at::kDouble, false);
+  const at::Tensor pixels = parts.test->inputs(at::zeros({1}, at::kLong))[0].flatten();
+  CHECK(at::allclose(pixels, at::tensor({0., 5 / std::sqrt(5.)}, at::kDouble)));
+  CHECK(parts.test->weight(at::zeros({1}, at::kLong)) == 1);
+}

@@ -1,0 +1,120 @@
+#include "runner/data/text_dataset.h"
+
+#include "base/error.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::runner;
+
+at::Tensor places(std::initializer_list<std::int64_t> numbers) {
+  return at::tensor(at::ArrayRef<std::int64_t>(numbers), at::kLong);
+}
+
+at::Tensor table(std::initializer_list<std::int64_t> numbers, std::int64_t rows) {
+  return places(numbers).view({rows, -1});
+}
+
+const models::Texts texts{.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}},
+                          .labels = {1, 0, 1}};
+
+// "5 6 <eos>" is "<bos> 7 <eos>" and "8 <eos>" is "<bos> 9 10 11 <eos>"
+const models::TextPairs pairs{.source = {.tokens = {5, 6, 3, 8, 3}, .offsets = {0, 3, 5}},
+                              .target = {.tokens = {2, 7, 3, 2, 9, 10, 11, 3}, .offsets = {0, 3, 8}}};
+
+}  // namespace
+
+TEST_CASE("a batch of texts is padded to its own longest, in any order and with repetitions") {
+  const TextDataset split(texts);
+  CHECK(split.size() == 3);
+  CHECK(at::equal(split.length_keys(), places({3, 1, 2})));
+  const Batch all = split.gather(places({1, 0, 2, 0}));
+  CHECK(at::equal(all.inputs.at(0), table({8, 0, 0, 5, 6, 7, 9, 10, 0, 5, 6, 7}, 4)));
+  CHECK(at::equal(all.targets, places({0, 1, 1, 1})));
+  CHECK(all.size() == 4);
+  CHECK(at::equal(split.gather(places({1, 2})).inputs.at(0), table({8, 0, 9, 10}, 2)));
+  CHECK(split.weight(places({1, 0, 2, 0})) == 4);
+}
+
+TEST_CASE("an empty part of a batch of texts has no rows and weighs nothing") {
+  const TextDataset split(texts);
+  CHECK(split.gather(places({})).inputs.at(0).size(0) == 0);
+  CHECK(split.weight(places({})) == 0);
+}
+
+TEST_CASE("of a translation the network sees all but the last token and is to say all but the first") {
+  const PairSplit split(pairs);
+  const Batch batch = split.gather(places({0, 1}));
+  CHECK(at::equal(batch.inputs.at(0), table({5, 6, 3, 8, 3, 0}, 2)));
+  CHECK(at::equal(batch.inputs.at(1), table({2, 7, 0, 0, 2, 9, 10, 11}, 2)));
+  CHECK(at::equal(batch.targets, table({7, 3, 0, 0, 9, 10, 11, 3}, 2)));
+}
+
+TEST_CASE("the shape of a batch of texts is that of its inputs, one behind the other") {
+  const TextDataset split(texts);
+  CHECK(split.shape(places({1, 2})) == std::vector<std::int64_t>{2, 2});
+  CHECK(split.shape(places({1, 0, 2, 0})) == std::vector<std::int64_t>{4, 3});
+  CHECK(split.shape(places({})) == std::vector<std::int64_t>{0, 1});
+  CHECK(PairSplit(pairs).shape(places({1, 0})) == std::vector<std::int64_t>{2, 3, 2, 4});
+  CHECK(PairSplit(pairs).shape(places({0})) == std::vector<std::int64_t>{1, 3, 1, 2});
+}
+
+TEST_CASE("a batch of translations weighs its target tokens without <bos> and padding") {
+  const PairSplit split(pairs);
+  CHECK(split.weight(places({0})) == 2);
+  CHECK(split.weight(places({1})) == 4);
+  CHECK(split.weight(places({1, 0, 1})) == 10);
+  CHECK(split.weight(places({1, 0, 1})) == split.targets(places({1, 0, 1})).ne(0).sum().item<std::int64_t>());
+}
+
+TEST_CASE("pairs are ordered by target, then by source upwards and downwards in turn") {
+  // lengths of source and target: 1 4, 2 4, 3 3, 1 3, 2 3
+  const models::TextPairs some{
+      .source = {.tokens = {3, 5, 3, 5, 5, 3, 3, 5, 3}, .offsets = {0, 1, 3, 6, 7, 9}},
+      .target = {.tokens = {2, 5, 5, 3, 2, 5, 5, 3, 2, 5, 3, 2, 5, 3, 2, 5, 3},
+                 .offsets = {0, 4, 8, 11, 14, 17}}};
+  CHECK(at::equal(PairSplit(some).length_keys().argsort(), places({3, 4, 2, 1, 0})));
+}
+
+TEST_CASE("repeated lengths are multiples of four, and never beyond the longest of all data") {
+  std::vector<std::int64_t> lengths;
+  for (const std::int64_t length : {1, 3, 4, 5, 8, 9, 10}) lengths.push_back(repeated_length(length, 10));
+  CHECK(lengths == std::vector<std::int64_t>{4, 4, 4, 8, 8, 10, 10});
+  CHECK(repeated_length(2, 3) == 3);
+}
+
+TEST_CASE(
+    "pairs are padded as other ones would be, rounded up: their shapes repeat, and they weigh the same") {
+  // sources of 1, 5 and 9 tokens; targets of 2, 3 and 7
+  const models::TextPairs some{
+      .source = {.tokens = std::vector<std::int32_t>(15, 6), .offsets = {0, 1, 6, 15}},
+      .target = {.tokens = {2, 3, 2, 8, 3, 2, 9, 8, 7, 6, 5, 3}, .offsets = {0, 2, 5, 12}}};
+  const PairSplit split(some);
+  const auto as_second = split.padded_like(places({1, 0}));
+  CHECK(as_second->shape(places({0})) == std::vector<std::int64_t>{1, 8, 1, 4});
+  CHECK(as_second->shape(places({0, 1})) == std::vector<std::int64_t>{2, 8, 2, 4});
+  CHECK(split.padded_like(places({2}))->shape(places({0})) == std::vector<std::int64_t>{1, 9, 1, 6});
+  CHECK(split.padded_like(places({2}))->padded_like(places({0}))->shape(places({0})) ==
+        std::vector<std::int64_t>{1, 4, 1, 4});
+  const Batch batch = as_second->gather(places({0, 1}));
+  CHECK(at::equal(batch.inputs.at(0), table({6, 0, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6, 6, 0, 0, 0}, 2)));
+  CHECK(at::equal(batch.inputs.at(1), table({2, 0, 0, 0, 2, 8, 0, 0}, 2)));
+  CHECK(at::equal(batch.targets, table({3, 0, 0, 0, 8, 3, 0, 0}, 2)));
+  CHECK(as_second->weight(places({0, 1})) == split.weight(places({0, 1})));
+  CHECK(split.shape(places({0})) == std::vector<std::int64_t>{1, 1, 1, 1});  // as it was
+  CHECK(TextDataset(texts).padded_like(places({0})) == nullptr);
+}
+
+TEST_CASE("texts are not augmented") {
+  CHECK(TextDataset(texts).augmented("none", 1, 1)->size() == 3);
+  CHECK_THROWS_WITH_AS(PairSplit(pairs).augmented("flip", 1, 1), doctest::Contains("is for images"),
+                       UserError);
+}
+
+TEST_CASE("data of another kind than the task's is refused") {
+  const models::Splits splits{texts, texts, texts};
+  CHECK(make_parts(splits, find_task("classification"), at::kFloat, false).test->size() == 3);
+  CHECK_THROWS_WITH_AS(make_parts(splits, find_task("translation"), at::kFloat, false),
+                       doctest::Contains("the data set is not one for translation"), UserError);
+}

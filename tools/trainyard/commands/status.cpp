@@ -1,0 +1,253 @@
+// trainyard status: what this yard holds and how far it is; can be asked while a sweep runs.
+#include "orchestrator/plan/status.h"
+
+#include <chrono>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "db/queries/queries.h"
+#include "experiments/protocol/progress.h"
+#include "experiments/protocol/record.h"
+#include "orchestrator/yard/yard.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/terminal.h"
+#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/commands/commands.h"
+#include "tools/trainyard/commands/time_estimate.h"
+
+namespace trainyard::tools {
+namespace {
+
+struct StatusOptions {
+  std::string experiment;
+  bool all_runs = false;
+  bool watch = false;
+  std::optional<std::filesystem::path> yard;
+};
+
+// `stamp`: nanoseconds of the monotonic clock.
+double seconds_since(std::uint64_t stamp) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now - std::chrono::nanoseconds(stamp)).count();
+}
+
+constexpr const char* states[] = {"planned", "running", "finished", "failed", "interrupted"};
+
+using Runs = std::vector<db::RunSummary>;
+using Counts = std::map<std::string, std::map<std::string, int>>;  // experiment, state
+
+Counts counts_of(const Runs& runs, bool in_latest_plan) {
+  Counts counts;
+  for (const auto& run : runs)
+    if (run.in_latest_plan == in_latest_plan) ++counts[run.experiment][run.status];
+  return counts;
+}
+
+// The runs of each experiment's latest plan.
+TextTable experiments_table(const Runs& runs, const std::vector<std::string>& names) {
+  Counts counts = counts_of(runs, true);
+  TextTable table{
+      .columns = {"experiment", "runs"}, .rows = {}, .right = {false, true, true, true, true, true, true}};
+  table.columns.insert(table.columns.end(), std::begin(states), std::end(states));
+  for (const auto& name : names) {
+    auto& row = table.rows.emplace_back(std::vector<std::string>{name, ""});
+    int total = 0;
+    for (const auto* state : states) {
+      total += counts[name][state];
+      row.push_back(std::to_string(counts[name][state]));
+    }
+    row[1] = std::to_string(total);
+  }
+  return table;
+}
+
+constexpr const char* planned_before = "not among what `trainyard run` was last asked for";
+
+// "sweep: 3 runs more, not among …: 2 finished, 1 planned", a line for each experiment that has such.
+std::string earlier_plans(const Runs& runs, const std::vector<std::string>& names) {
+  const Counts counts = counts_of(runs, false);
+  std::string text;
+  for (const auto& name : names) {
+    const auto found = counts.find(name);
+    if (found == counts.end()) continue;
+    int total = 0;
+    std::vector<std::string> parts;
+    for (const auto* state : states) {
+      const auto count = found->second.find(state);
+      if (count == found->second.end()) continue;
+      total += count->second;
+      parts.push_back(fmt::format("{} {}", count->second, state));
+    }
+    text += fmt::format("{}: {} more, {}: {}\n", name, counted(total, "run"), planned_before,
+                        fmt::join(parts, ", "));
+  }
+  return text;
+}
+
+TextTable runs_table(const Runs& runs) {
+  TextTable table{
+      .columns = {"key", "model", "strategy", "seed", "status", "epochs", "train s", "test %", "updated"},
+      .rows = {},
+      .right = {false, false, false, true, false, true, true, true, false}};
+  for (const auto& run : runs)
+    table.rows.push_back({run.run_key, run.model, run.strategy, std::to_string(run.seed), run.status,
+                          fmt::format("{}/{}", run.epochs_done, run.epochs),
+                          run.epochs_done > 0 ? number_text(run.total_train_seconds, 2) : "",
+                          number_text(100 * run.test_accuracy, 1), run.updated});
+  return table;
+}
+
+// How far each run under way has come, from the progress files of its ranks.
+TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
+                         const TimeEstimate& estimate) {
+  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "left", "silent s", "job"},
+                  .rows = {},
+                  .right = {false, true, true, true, true, true, true, true}};
+  bool any_job = false;
+  for (const auto& run : runs) {
+    if (run.status != "running") continue;
+    const auto attempts = db::attempts_of_run(database, run.run_key);
+    if (attempts.empty()) continue;
+    const int attempt = attempts.back().attempt;
+    const auto rank = static_cast<int>(run.stages) - 1;  // the others know no loss
+    const auto progress = experiments::read_progress(yard.attempt(run.run_key, attempt) /
+                                                     experiments::rank_progress_name(rank));
+    auto& row = table.rows.emplace_back(std::vector<std::string>{
+        fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
+        std::to_string(attempt), "", "", "", "", "", ""});
+    const auto left = estimate.seconds_left.find(run.run_key);
+    if (left != estimate.seconds_left.end()) row[5] = orchestrator::clock_text(left->second);
+    const auto jobs = db::jobs_of_run(database, run.run_key);
+    if (const auto job = jobs.find(attempt); job != jobs.end()) row[7] = job->second;
+    any_job = any_job || !row[7].empty();
+    if (!progress) continue;
+    row[2] = fmt::format("{}/{}", progress->epoch, progress->epochs);
+    row[3] = fmt::format("{}/{}", progress->step, progress->steps);
+    row[4] = number_text(progress->loss, 4);
+    row[6] = number_text(seconds_since(progress->stamp), 0);
+  }
+  if (any_job) return table;
+  table.columns.pop_back();
+  for (auto& row : table.rows) row.pop_back();
+  return table;
+}
+
+// Those of the latest plan, and with `all_runs` the others under a line of their own.
+std::string listed_runs(const std::string& experiment, const Runs& runs, bool all_runs) {
+  Runs listed, others;
+  bool planned = false;
+  for (const auto& run : runs) {
+    planned = planned || run.in_latest_plan;
+    if (!run.in_latest_plan)
+      others.push_back(run);
+    else if (all_runs || run.status != "finished")
+      listed.push_back(run);
+  }
+  std::string text = experiment + ":\n" + aligned(runs_table(listed));
+  if (!planned)
+    text = experiment + ": every run of its plan was removed; `trainyard resume` trains them anew\n";
+  else if (listed.empty())
+    text = experiment + ": every run is finished; --all lists them\n";
+  if (all_runs && !others.empty())
+    text += "\n" + std::string(planned_before) + ":\n" + aligned(runs_table(others));
+  return text;
+}
+
+// How long the sweep still takes; empty if none runs.
+std::string time_left_text(const TimeEstimate& estimate, bool swept) {
+  if (!swept) return "";
+  if (!estimate.sweep_seconds_left) return "time left: not known before one run of each kind is done\n\n";
+  return "time left: about " + orchestrator::duration_text(*estimate.sweep_seconds_left) + "\n\n";
+}
+
+std::string status_text(const StatusOptions& options) {
+  const auto database = open_yard(options.yard);
+  const auto chosen = experiment_named(database, options.experiment);
+  const auto names = db::experiment_names(database);
+  const auto all = db::run_summaries(database);
+  std::string text = aligned(experiments_table(all, names)) + earlier_plans(all, names) + "\n";
+  Runs runs = all;
+  std::erase_if(runs, [&](const auto& run) { return run.experiment != chosen; });
+  const auto yard = orchestrator::yard_from(options.yard);
+  const bool swept = orchestrator::in_use(yard);
+  const TimeEstimate estimate =
+      swept ? time_estimate(database, yard, runs, db::latest_plan(database, chosen).time) : TimeEstimate();
+  const auto progress = progress_table(database, yard, runs, estimate);
+  if (!progress.rows.empty()) {
+    text += aligned(progress) + "\n";
+    if (!swept) text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
+    text += time_left_text(estimate, swept);
+  }
+  return text + listed_runs(chosen, runs, options.all_runs);
+}
+
+int status(const StatusOptions& options) {
+  std::cout << status_text(options);
+  return done;
+}
+
+constexpr auto watch_interval = std::chrono::seconds(2);
+constexpr int look_milliseconds = 100;  // whether the sweep has ended
+
+// Sleeps for an interval; less where a signal comes or the sweep ends.
+void wait_for_change(const std::atomic<int>& stop, const PauseSignal& pause, const orchestrator::Yard& yard) {
+  const auto until = std::chrono::steady_clock::now() + watch_interval;
+  const bool runs = orchestrator::in_use(yard);
+  while (stop == 0 && !pause.came() && std::chrono::steady_clock::now() < until) {
+    ::poll(nullptr, 0, look_milliseconds);
+    if (runs && !orchestrator::in_use(yard)) return;
+  }
+}
+
+// Until the sweep has ended, it is interrupted, or nobody reads any more. What stays in the terminal is how
+// it stood last.
+int watch(const StatusOptions& options) {
+  const auto yard = orchestrator::yard_from(options.yard);
+  const StopSignal signal;
+  PauseSignal pause;
+  wait_for_first_entry(options.yard, [&] { return signal.count() != 0; });
+  WatchScreen screen(STDOUT_FILENO);
+  const std::string hint = screen.is_terminal() ? "\nCtrl-C ends this, not the sweep\n" : "";
+  std::string shown;
+  do {
+    shown = status_text(options);
+    if (!screen.show(shown + hint)) return done;
+    wait_for_change(signal.count(), pause, yard);
+    if (pause.came()) {
+      screen.leave();
+      pause.stop_now();
+    }
+  } while (signal.count() == 0 && orchestrator::in_use(yard));
+  screen.leave();
+  const std::string last = status_text(options);
+  if (screen.is_terminal() || last != shown) std::cout << last << '\n';
+  if (signal.count() != 0) return interrupted;
+  std::cout << "no sweep runs in " << yard.root().string() << '\n';
+  return done;
+}
+
+}  // namespace
+
+void add_status(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "status", "how far the experiments of this yard are, and which runs are not finished");
+  auto options = std::make_shared<StatusOptions>();
+  command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
+  command->add_flag("--all,--runs", options->all_runs,
+                    "list all runs: finished ones too, and those that only earlier plans have");
+  command->add_flag("--watch", options->watch,
+                    "again every 2 s with the time left, until the sweep ends or Ctrl-C");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] {
+    invocation.action = [options] { return options->watch ? watch(*options) : status(*options); };
+  });
+}
+
+}  // namespace trainyard::tools
