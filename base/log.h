@@ -1,6 +1,6 @@
 // The log of a program: one line per event, in a file or on standard error. All programs of trainyard write
-// it; nobody reads it back as evidence. It is best effort: a disk that is full or fails loses lines and
-// nothing else.
+// one. It is not evidence: no command computes anything from it. If the disk is full or fails, lines are lost
+// and nothing else.
 //
 //   2026-11-23T02:12:55.123Z info 4711 launched run=3f9a… attempt=1 label="mlp ddp seed 0"
 //
@@ -30,7 +30,7 @@ std::optional<Level> level_named(std::string_view text);
 // TRAINYARD_LOG says the level of every program; ranks get it by their environment.
 inline constexpr const char* level_variable = "TRAINYARD_LOG";
 
-// Of the variable; info where it is not set or empty. UserError where it is no level.
+// The level that the variable names; info if it is unset or empty. UserError if it names no level.
 Level level_from_environment();
 
 // Sets the variable, for the processes that this one starts.
@@ -54,9 +54,10 @@ using Fields = std::vector<Field>;
 // What follows level and process id in a line.
 std::string text_of(std::string_view event, const Fields& fields);
 
-// A file that this program appends to as long as it lives. At 5 MB `trainyard.log` becomes `trainyard.1.log`
-// and that `trainyard.2.log`; older lines are lost. Children do not inherit it. Where the file cannot be
-// opened, or is a link or no plain file, nothing is logged. Not for several threads to open and close.
+// A file that this program appends to while the object lives. At 5 MB `trainyard.log` becomes
+// `trainyard.1.log` and that `trainyard.2.log`; older lines are lost. Children do not inherit it. Where the
+// file cannot be opened, or is a link or no plain file, nothing is logged. Not for several threads to open
+// and close.
 class File {
  public:
   File(const std::filesystem::path& file, Level level);

@@ -1,9 +1,9 @@
 # trainyard_room(FOLDER [WITHOUT FILE …] [SOURCES FILE …] [PUBLIC …] [PRIVATE …])
 #
-# One static library a room, `trainyard_FOLDER` with _ for /, of all sources in its folder but tests and those named
-# WITHOUT, and of SOURCES. PUBLIC and PRIVATE name rooms by their folders, and libraries. A room can name only rooms that
-# were made before it: those below. Its headers are linked into build/…/rooms/TARGET/FOLDER, and only who links the room gets that
-# folder on its include path: an include against the arrows does not compile.
+# One static library per room: `trainyard_FOLDER`, with _ for /. It has all sources of the folder except tests and those
+# named WITHOUT, and it has SOURCES. PUBLIC and PRIVATE name libraries, and rooms by their folders. A room can name only
+# rooms that were made before it: those below. Its headers are linked into build/…/rooms/TARGET/FOLDER. Only targets that
+# link the room get that folder on their include path, so an include against the arrows does not compile.
 function(trainyard_room folder)
   cmake_parse_arguments(PARSE_ARGV 1 room "" "" "WITHOUT;SOURCES;PUBLIC;PRIVATE")
   list(TRANSFORM room_WITHOUT PREPEND "${CMAKE_SOURCE_DIR}/${folder}/")
@@ -63,14 +63,14 @@ function(trainyard_test_sources variable)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
-# trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`, run by ctest as
-# NAME from the source folder. LINKS names rooms, by their folders, and libraries. Of several at once, those of the highest cost begin first. Cases are named as they end, so
-# that where a program is killed it can be seen in which.
 # Tests that run side by side never wait for each other's sweeps, and their times count all the same.
 function(trainyard_test_surroundings name variable)
   set(${variable} "TRAINYARD_HOST_LOCK=${CMAKE_CURRENT_BINARY_DIR}/${name}.host-lock;TRAINYARD_OTHERS_LIMIT=1000" PARENT_SCOPE)
 endfunction()
 
+# trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`. ctest runs it as
+# NAME from the source folder, those of the highest cost first. LINKS names libraries, and rooms by their folders. Each case
+# is named when it ends: if a program is killed, its log shows in which case.
 function(trainyard_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT;COST" "SOURCES;LINKS")
   if(NOT test_TIMEOUT)
