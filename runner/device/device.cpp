@@ -70,7 +70,7 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
     throw UserError("\"" + name + "\" is no device", "those are cpu:0-1 and the like, cuda:0, cuda:1 …");
   if (!gpu_count)
     throw UserError("this trainyard-runner has no CUDA, and cannot train on " + name,
-                    "train on \"cpu\", or build it with a CUDA build of torch (README, «On GPUs»)");
+                    "train on \"cpu\", or build it with a CUDA build of torch (docs/gpus.md)");
   if (*index >= *gpu_count) throw UserError("there is no GPU " + name, those_there(*gpu_count));
   return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
 }

@@ -7,7 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include "experiments/config/machine_keys.h"
 #include "experiments/file/file.h"
+#include "experiments/run/keys.h"
 #include "tests/experiments/file/loading.h"
 
 using namespace trainyard;
@@ -127,34 +129,47 @@ TEST_CASE("what is marked as stated is what the text states, with its sentence, 
   }
 }
 
-TEST_CASE("what README says is proved of replicas and networks is what the tests check, for those models") {
+TEST_CASE("what the page of strategies says is proved is what the tests check, for those models") {
   struct Proof {
-    std::string claim;  // of README
+    std::string claim;  // a row of docs/strategies.md
     std::string test;
     std::vector<std::string> checks;  // texts of the test
   };
-  std::string readme = text_of_file("README.md");
-  for (auto end = readme.find("\n  "); end != std::string::npos; end = readme.find("\n  "))
-    readme.replace(end, 3, " ");
+  const std::string page = text_of_file("docs/strategies.md");
+  CHECK(page.find("| the same for the other four models | none | not tested | |") != std::string::npos);
   for (const Proof& proof :
-       {Proof{"in float64 the losses are equal to 1e-11 over 20 steps, also with uneven batches",
+       {Proof{"| every strategy trains what one process trains, in float64, also with uneven batches | all "
+              "six | 20 | "
+              "1e-11 of the loss |",
               "tests/runner/parity/parity_test.cpp",
               {"constexpr int steps = 20;", "<= 1e-11 * std::abs(one.losses[step])",
                "constexpr std::int64_t samples = 3 * global_batch + 1;"}},
-        Proof{"Each network is PyTorch's, to 1e-9 over ten steps",
+        Proof{"| each network is the network of PyTorch | all six | 10 | 1e-9 |",
               "tests/models/networks/pytorch_networks_test.cpp",
               {"constexpr std::int64_t steps = 10;", "< 1e-9 * scale"}},
-        Proof{"Two replicas of the MLP and of the CNN train what PyTorch's own DDP trains, to 1e-9 "
-              "over twelve steps. For the other models that is not tested.",
+        Proof{"| two replicas train what PyTorch's own DDP trains | MLP and CNN | 12 | 1e-9 |",
               "tests/runner/trainer/pytorch_test.cpp",
               {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
                "for (const char* model : {\"mlp\", \"cnn\"}) {\n"
                "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}}}) {
     CAPTURE(proof.claim);
-    CHECK(readme.find(proof.claim) != std::string::npos);
+    CHECK(page.find(proof.claim) != std::string::npos);
     const std::string test = text_of_file(proof.test);
     for (const std::string& check : proof.checks) CHECK_MESSAGE(test.find(check) != std::string::npos, check);
   }
+}
+
+TEST_CASE("the page of the experiment file has every key and every section") {
+  const std::string page = text_of_file("docs/experiment-file.md");
+  const auto has_row = [&](const std::string& name) {
+    return page.find("| `" + name + "` |") != std::string::npos;
+  };
+  for (const Key& key : keys()) CHECK_MESSAGE(has_row(key.parameter.name), key.parameter.name);
+  for (const MachineKey& key : machine_keys()) CHECK_MESSAGE(has_row(key.name), key.name);
+  for (const char* section : {"name", "data_seed", "[matrix]", "[[include]]", "[[exclude]]", "[defaults]",
+                              "[model.NAME]", "[strategy.NAME]", "[dataset.NAME]", "[data]", "[compare]",
+                              "[expect.MODEL]", "published", "[machine]"})
+    CHECK_MESSAGE(has_row(section), section);
 }
 
 TEST_CASE("the study for two cores is the parameter study without three and four threads") {
