@@ -7,9 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/config/machine_keys.h"
 #include "experiments/file/file.h"
-#include "experiments/run/keys.h"
 #include "tests/experiments/file/loading.h"
 
 using namespace trainyard;
@@ -157,19 +155,6 @@ TEST_CASE("what the page of strategies says is proved is what the tests check, f
     const std::string test = text_of_file(proof.test);
     for (const std::string& check : proof.checks) CHECK_MESSAGE(test.find(check) != std::string::npos, check);
   }
-}
-
-TEST_CASE("the page of the experiment file has every key and every section") {
-  const std::string page = text_of_file("docs/experiment-file.md");
-  const auto has_row = [&](const std::string& name) {
-    return page.find("| `" + name + "` |") != std::string::npos;
-  };
-  for (const Key& key : keys()) CHECK_MESSAGE(has_row(key.parameter.name), key.parameter.name);
-  for (const MachineKey& key : machine_keys()) CHECK_MESSAGE(has_row(key.name), key.name);
-  for (const char* section : {"name", "data_seed", "[matrix]", "[[include]]", "[[exclude]]", "[defaults]",
-                              "[model.NAME]", "[strategy.NAME]", "[dataset.NAME]", "[data]", "[compare]",
-                              "[expect.MODEL]", "published", "[machine]"})
-    CHECK_MESSAGE(has_row(section), section);
 }
 
 TEST_CASE("the study for two cores is the parameter study without three and four threads") {
