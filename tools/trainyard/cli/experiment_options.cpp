@@ -96,12 +96,13 @@ void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
       ->allow_extra_args(false);
   command
       .add_option("--where", options.selection.where,
-                  "only runs with this value: --where model=mlp; repeat for more names or values")
+                  "only runs with this value: --where model=mlp (can be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command
-      .add_option("--exclude-where", options.selection.exclude_where,
-                  "leave out runs with this value: --exclude-where model=mlp,seed=3 (both); repeat for more")
+      .add_option(
+          "--exclude-where", options.selection.exclude_where,
+          "leave out runs with all of these values: --exclude-where model=mlp,seed=3 (can be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
@@ -117,11 +118,10 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
           "file")
       ->check(CLI::IsMember({"paired", "declared"}))
       ->default_str("paired");
-  command.add_flag(
-      "--reuse", options.reuse,
-      "take the metrics of runs done elsewhere; times are compared only within one host and release");
+  command.add_flag("--reuse", options.reuse,
+                   "keep the metrics of runs from another host or release, without comparing their times");
   command.add_flag("--retrain-times", options.retrain_times,
-                   "train finished runs again if their times do not count and would then");
+                   "train finished runs again if their times do not count but could");
 }
 
 void add_place_options(CLI::App& command, ExperimentOptions& options) {
@@ -357,33 +357,32 @@ bool arms_are_sound(const db::Database& database, const experiments::Experiment&
 void add_sweep_options(CLI::App& command, SweepChoices& choices) {
   add_order_option(command, choices.plan);
   command.add_flag("--failed", choices.failed_only, "only runs that have failed");
-  command.add_option("--max-retries", choices.sweep.max_retries, "how often a run that fails is tried again")
+  command.add_option("--max-retries", choices.sweep.max_retries, "how often a failed run is tried again")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   command
       .add_option("--backoff", choices.sweep.backoff_seconds,
-                  "seconds before the first retry; doubled before each further one")
+                  "seconds before the first retry, doubled before each further one")
       ->check(backoff_range())
       ->capture_default_str();
   command.add_flag("--fail-fast", choices.sweep.fail_fast, "the first failed run ends the sweep");
   command
       .add_option("--max-failures", choices.sweep.max_failures,
-                  "start no further run after so many have failed (0: no limit)")
+                  "start no more runs after this number has failed (0: no limit)")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command.add_flag("--no-wait", choices.no_wait,
                    "if another sweep is measuring times on this host, refuse instead of waiting for it");
-  auto* level =
-      command
-          .add_option_function<std::string>(
-              "--log-level",
-              [&choices](const std::string& word) { choices.log_level = log::level_named(word); },
-              "what trainyard.log in the yard and the logs of the ranks say: " + log::level_words() +
-                  " (default: $TRAINYARD_LOG, else info)")
-          ->check(level_word())
-          ->type_name("LEVEL");
+  auto* level = command
+                    .add_option_function<std::string>(
+                        "--log-level",
+                        [&choices](const std::string& word) { choices.log_level = log::level_named(word); },
+                        "level of trainyard.log and of the logs of the ranks: " + log::level_words() +
+                            " (default: $TRAINYARD_LOG, else info)")
+                    ->check(level_word())
+                    ->type_name("LEVEL");
   command.add_flag("--verbose", choices.verbose, "the same as --log-level debug")->excludes(level);
-  command.add_flag("--no-report", choices.no_report, "leave the report to `trainyard report`");
+  command.add_flag("--no-report", choices.no_report, "do not write the report");
 }
 
 namespace {

@@ -61,8 +61,7 @@ JournalledExperiment journalled_experiment(const db::Database& database, const s
 
 void accept_name(CLI::App& command) {
   command.get_option("FILE")->description(
-      "experiment file (TOML), or the name of an experiment of the yard: as it was last run, except for "
-      "options given here");
+      "experiment file (TOML), or the name of an experiment: its file and options of the last time");
 }
 
 void complete_from_journal(ExperimentOptions& options) {

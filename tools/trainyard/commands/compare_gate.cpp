@@ -16,7 +16,7 @@ const std::array<FailOnWord, 6> all_words{
     {{"deteriorates", FailOn::deteriorates, "a metric is worse, or the question cannot be answered"},
      {"broken", FailOn::broken, "an arm trains something else"},
      {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
-     {"not-verified", FailOn::not_verified, "a foreign arm leaves out terms of the comparison"},
+     {"not-verified", FailOn::not_verified, "a program of your own leaves out terms of the comparison"},
      {"undecided", FailOn::undecided, "no verdict yet: inconclusive, interim, or too few seeds"},
      {"missing", FailOn::missing, "a planned run has no result"}}};
 

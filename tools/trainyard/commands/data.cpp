@@ -31,7 +31,7 @@ struct Options {
   std::optional<std::string> from;
 };
 
-constexpr const char* about_data = "list, get or verify the published files of data sets";
+constexpr const char* about_data = "list, get or verify the files of published data sets";
 
 constexpr const char* data_footer =
     "A data directory holds a folder or an archive for each data set. --data or TRAINYARD_DATA names it, "

@@ -115,7 +115,7 @@ int rebuild(const DbOptions& options) {
 }  // namespace
 
 void add_db(CLI::App& program, Invocation& invocation) {
-  auto* group = program.add_subcommand("db", "check the database, copy it, or make it again from the files");
+  auto* group = program.add_subcommand("db", "check, copy or rebuild the database");
   group->require_subcommand(1);
   auto options = std::make_shared<DbOptions>();
   const auto add = [&](const char* name, const char* about, int (*action)(const DbOptions&)) {
@@ -126,12 +126,12 @@ void add_db(CLI::App& program, Invocation& invocation) {
     });
     return command;
   };
-  add("check", "check the database against the journal and the records; read access to the yard is enough",
+  add("check", "check the database against the journal and the records\n\nRead access to the yard is enough.",
       check);
-  refuse_empty(add("backup", "a consistent copy, also while a sweep runs", backup)
-                   ->add_option("FILE", options->file, "a file that is not there yet")
+  refuse_empty(add("backup", "write a consistent copy, also while a sweep runs", backup)
+                   ->add_option("FILE", options->file, "file to write, which must not exist")
                    ->required());
-  add("rebuild", "make it again from journal and records", rebuild);
+  add("rebuild", "rebuild the database from the journal and the records", rebuild);
 }
 
 // trainyard rm RUN… [--where …]: take runs out of the results. The journal keeps a tombstone, so that a
@@ -209,15 +209,16 @@ int rm(const RmOptions& options) {
 }  // namespace
 
 void add_rm(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("rm", "take runs out of the results; `run` trains them anew");
+  auto* command =
+      program.add_subcommand("rm", "remove runs from the results, so that `run` trains them again");
   auto options = std::make_shared<RmOptions>();
   command->add_option("RUN", options->runs,
                       "keys, unique prefixes of them, `last`, or experiments with all of their runs");
   command
       ->add_option(
           "--where", options->where,
-          "of these only the runs with these values: --where model=mlp,strategy=ddp; without RUN of the "
-          "experiment that was run last")
+          "only runs with these values: --where model=mlp,strategy=ddp (default RUN: the experiment that was "
+          "run last)")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command->add_flag("--files", options->files, "delete their files too");

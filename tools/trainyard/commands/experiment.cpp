@@ -75,7 +75,7 @@ void add_new(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("new", "write a commented experiment file that runs");
   auto options = std::make_shared<NewOptions>();
   refuse_empty(command->add_option("FILE", options->file, "file to write")->capture_default_str());
-  command->add_flag("--force", options->force, "replace the file where it exists");
+  command->add_flag("--force", options->force, "replace the file if it exists");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return write_new(*options); }; });
 }
@@ -111,15 +111,16 @@ int check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "check",
-      "check an experiment file: every line of it, its data and programs, and whether this\n"
-      "machine can; run nothing");
+  auto* command = program.add_subcommand("check",
+                                         "check an experiment file, its data and this machine\n\n"
+                                         "Checks every line, finds the data and the programs, and checks "
+                                         "that this machine can run it. Nothing is "
+                                         "trained.");
   auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);
   command->add_flag("--file-only", options->file_only,
-                    "the file alone: not its data and programs, and not this machine");
+                    "check the file only, not its data, its programs and this machine");
   command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
 }
 
@@ -145,8 +146,8 @@ int plan_experiment(const ExperimentOptions& options) {
 void add_plan(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "plan",
-      "show what `run` would do: runs, keys, devices, what is done, time, and what the "
-      "planned seeds can resolve");
+      "show what `run` would do, and what the planned seeds can resolve\n\n"
+      "Lists the runs with their keys and devices, what is done, and the expected time.");
   auto options = std::make_shared<ExperimentOptions>();
   add_experiment_options(*command, *options);
   add_order_option(*command, options->plan);

@@ -69,14 +69,15 @@ std::vector<std::string> view_names() {
 }  // namespace
 
 void add_export(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "export", "the results of an experiment as CSV or JSON Lines; the columns are those of db/README.md");
+  auto* command = program.add_subcommand("export",
+                                         "export results as CSV or JSON Lines\n\n"
+                                         "db/README.md describes the columns.");
   auto options = std::make_shared<ExportOptions>();
   command->add_option("WHAT", options->what, about_views())
       ->check(CLI::IsMember(view_names()))
       ->capture_default_str();
   command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
-  command->add_option("--format", options->format, "csv, or jsonl: an object a line")
+  command->add_option("--format", options->format, "csv, or jsonl: one object per line")
       ->check(CLI::IsMember({"csv", "jsonl"}))
       ->capture_default_str();
   refuse_empty(command->add_option("--out", options->out, "file to write (default: standard output)")
@@ -143,13 +144,10 @@ int ask(const SqlOptions& options) {
 }  // namespace
 
 void add_sql(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("sql", "ask the database in SQL, read-only; --schema lists its views");
+  auto* command = program.add_subcommand("sql", "answer one SQL statement, without changing the database");
   auto options = std::make_shared<SqlOptions>();
   auto* statement = command->add_option("STATEMENT", options->statement, "one SQL statement");
-  command
-      ->add_flag("--schema", options->schema,
-                 "print the views with their columns, then the tables, and no answer")
+  command->add_flag("--schema", options->schema, "print the views with their columns, then the tables")
       ->excludes(statement);
   command->add_option("--format", options->format, "how to print it")
       ->check(CLI::IsMember({"table", "csv", "json", "markdown"}))

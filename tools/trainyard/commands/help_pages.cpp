@@ -25,9 +25,9 @@ struct VerbHelp {
 
 constexpr const char* write_group = "Write an experiment";
 constexpr const char* train_group = "Train";
-constexpr const char* watch_group = "Look at runs";
+constexpr const char* watch_group = "Watch runs";
 constexpr const char* results_group = "Read results";
-constexpr const char* keep_group = "Look after results";
+constexpr const char* keep_group = "Manage results";
 constexpr const char* part_group = "Subcommands";
 
 // In the order of a user's way.
@@ -36,7 +36,7 @@ constexpr std::array verb_help{
     VerbHelp{"list", write_group,
              "trainyard list models            # names, tasks and data sets\n"
              "trainyard list models seq2seq    # its hyper-parameters and layers\n"
-             "trainyard list keys batch        # what a key means, allows and defaults to"},
+             "trainyard list keys batch        # meaning, allowed values and default"},
     VerbHelp{"data", write_group,
              "trainyard data get multi30k --data ~/data\n"
              "trainyard data verify --data ~/data"},
@@ -54,7 +54,7 @@ constexpr std::array verb_help{
     VerbHelp{"run", train_group,
              "trainyard run first.toml\n"
              "trainyard run first.toml --where model=mlp --max-retries 2\n"
-             "trainyard run first              # the experiment, as its file was last run"},
+             "trainyard run first              # by name: its file of the last time"},
     VerbHelp{"resume", train_group,
              "trainyard resume                 # the experiment that was run last\n"
              "trainyard resume first --failed  # only its failed runs"},
@@ -66,13 +66,18 @@ constexpr std::array verb_help{
              "trainyard show last\n"
              "trainyard show 3f9a              # the run whose key begins like that"},
     VerbHelp{"logs", watch_group,
-             "trainyard logs --follow          # trainyard.log: what the sweep launches, sees and decides\n"
+             "trainyard logs --follow          # trainyard.log, until the sweep ends\n"
              "trainyard logs last --follow\n"
              "trainyard logs 3f9a --rank 1 --attempt 2"},
     VerbHelp{"report", results_group,
              "trainyard report                 # the experiment that was run last\n"
              "trainyard report first --format html,latex,csv --out paper"},
-    VerbHelp{"compare", results_group, ""},  // in its description
+    VerbHelp{"compare", results_group,
+             "trainyard compare                # as the file of the last experiment says\n"
+             "trainyard compare single ddp     # two values of the axis that it compares\n"
+             "trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
+             "trainyard compare 3f9a 77b2      # two runs by the beginnings of their keys\n"
+             "trainyard compare --fail-on deteriorates   # for CI: exit code 3"},
     VerbHelp{"predict", results_group,
              "trainyard predict first          # an experiment of the yard, or its file\n"
              "trainyard predict first.toml --where model=cnn --format csv"},
@@ -178,7 +183,6 @@ void add_examples(CLI::App& verb, const std::string& name) {
   const VerbHelp* help = find_help(name);
   if (help == nullptr) return;
   verb.group(help->group);
-  if (*help->examples == '\0') return;
   std::string footer = verb.get_footer();
   if (!footer.empty()) footer += "\n\n";
   footer += "Examples:";

@@ -1,5 +1,5 @@
-// Help of the program and of its verbs: the list of verbs in groups, one or two lines for each, and the
-// examples below `VERB --help`. Used by main. Lines are at most 80 columns wide.
+// Help pages of the program and of its commands. The list of commands is in groups, with one line per
+// command. Each `VERB --help` ends with examples. Lines are at most 80 columns wide. Used by main.
 #pragma once
 
 namespace CLI {

@@ -205,12 +205,12 @@ void add_list(CLI::App& program, Invocation& invocation) {
     std::string what, name;
   };
   auto* command = program.add_subcommand(
-      "list", "list models, strategies, data sets or keys; with NAME, all about one of them");
+      "list", "list models, strategies, data sets or keys\n\nWith NAME it prints all about one of them.");
   auto options = std::make_shared<Options>();
   command->add_option("WHAT", options->what, "models, strategies, datasets or keys")
       ->required()
       ->check(CLI::IsMember({"models", "strategies", "datasets", "keys"}));
-  command->add_option("NAME", options->name, "one of them");
+  command->add_option("NAME", options->name, "a model, strategy, data set or key");
   command->callback([options, &invocation] {
     invocation.action = [options] { return list(options->what, options->name); };
   });

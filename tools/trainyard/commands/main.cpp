@@ -21,15 +21,13 @@
 namespace trainyard::tools {
 namespace {
 
-constexpr const char* about =
-    "trainyard trains a matrix of models, parallel strategies and seeds. Its statistics\n"
-    "say if distributed training improves, does not change or deteriorates the result.";
+constexpr const char* about = "trainyard trains models under parallel strategies and compares the results.";
 
 constexpr const char* first_steps =
-    "First steps: write a commented experiment file, train it, read ./yard/reports.\n\n"
-    "  trainyard new first.toml\n"
-    "  trainyard run first.toml\n\n"
-    "`trainyard VERB --help` has the options of a verb, and examples.";
+    "First steps:\n"
+    "  trainyard new first.toml    # write a commented experiment file\n"
+    "  trainyard run first.toml    # train it, and write ./yard/reports\n\n"
+    "`trainyard VERB --help` has the options of a command, and examples.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
   for (auto* add :

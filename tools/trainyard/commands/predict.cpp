@@ -200,8 +200,8 @@ constexpr const char* essay =
 }  // namespace
 
 void add_predict(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "predict", "the modelled and the measured time of a step for each arm, by phase");
+  auto* command =
+      program.add_subcommand("predict", "print the modelled and the measured time of a step, by phase");
   command->footer(essay);
   auto options = std::make_shared<PredictOptions>();
   add_experiment_options(*command, options->experiment);

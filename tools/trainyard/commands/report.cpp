@@ -99,7 +99,7 @@ int report(ReportOptions options) {
 
 void add_report(CLI::App& program, Invocation& invocation) {
   auto* command =
-      program.add_subcommand("report", "make the report of an experiment again from the database");
+      program.add_subcommand("report", "write the report of an experiment again from the database");
   auto options = std::make_shared<ReportOptions>();
   auto& selection = options->selection;
   command->add_option("EXPERIMENT", selection.experiments,
@@ -209,14 +209,10 @@ std::vector<std::string> format_names() {
 void add_compare(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "compare",
-      "verdicts on the terminal: of an experiment as its file compares, or of two groups of its runs\n"
-      "  trainyard compare                                 what the file of the latest experiment compares\n"
-      "  trainyard compare single ddp                      two values of the axis that it compares\n"
-      "  trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
-      "  trainyard compare 3f9a 77b2                       two runs by the beginnings of their keys\n"
-      "  trainyard compare --format json --fail-on deteriorates     for CI: exit code 3\n"
-      "An effect is that of the arm against the baseline: in percent for times, losses and perplexities, in\n"
-      "percentage points for accuracies, in dB for PSNR, in units of loss where the loss is small");
+      "print the verdicts of an experiment, or compare two groups of runs\n\n"
+      "Without A and B it compares what the experiment file compares. An effect is the change of the arm "
+      "against the baseline: in percent for times, losses and perplexities, in percentage points for "
+      "accuracies, in dB for PSNR, and in units of loss if the loss is small.");
   auto options = std::make_shared<CompareOptions>();
   command
       ->add_option("A B", options->groups,
@@ -225,7 +221,7 @@ void add_compare(CLI::App& program, Invocation& invocation) {
   command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
   command
       ->add_option("--differs", options->differs,
-                   "a difference that is meant, as in the file: --differs batch")
+                   "a difference that you intend, as in the file: --differs batch")
       ->delimiter(',');
   command->add_option("--format", options->format, "how to print it")
       ->check(CLI::IsMember(format_names()))

@@ -30,7 +30,7 @@ int run(RunOptions options) {
 }  // namespace
 
 void add_run(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("run", "train what is left of an experiment, then make its report");
+  auto* command = program.add_subcommand("run", "train what is left of an experiment, then write its report");
   auto options = std::make_shared<RunOptions>();
   add_experiment_options(*command, *options);
   accept_name(*command);
@@ -74,8 +74,8 @@ int resume(const ResumeOptions& options) {
 }  // namespace
 
 void add_resume(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "resume", "continue an experiment of this yard with the file and options of its last `run`");
+  auto* command =
+      program.add_subcommand("resume", "continue an experiment with the file and options of its last `run`");
   auto options = std::make_shared<ResumeOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   add_sweep_options(*command, options->choices);

@@ -193,8 +193,9 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 void add_show(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "show", "one run: its values, attempts, warnings, metrics and logs, and how to run it by hand");
+  auto* command = program.add_subcommand("show",
+                                         "show one run: values, attempts, warnings, metrics and logs\n\n"
+                                         "The last lines say how to run one rank by hand.");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   add_yard_option(*command, options->yard);
@@ -461,18 +462,19 @@ int logs(const LogsOptions& options) {
 }  // namespace
 
 void add_logs(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "logs", "print what the ranks of a run wrote; without RUN what trainyard itself logged");
+  auto* command =
+      program.add_subcommand("logs",
+                             "print what the ranks of a run wrote, or what trainyard logged\n\n"
+                             "Without RUN it prints trainyard.log: what was launched, seen and decided.");
   auto options = std::make_shared<LogsOptions>();
   command->add_option_function<std::string>(
       "RUN", [options](const std::string& run) { options->run = run; },
-      "key, a unique prefix of it, or `last`; without it trainyard.log of the yard is printed, with what was "
-      "launched, seen and decided");
+      "key, a unique prefix of it, or `last`");
   command->add_option("--rank", options->rank, "only this rank");
-  command->add_option("--attempt", options->attempt, "of this attempt (default: the last)");
+  command->add_option("--attempt", options->attempt, "only this attempt (default: the last)");
   command->add_flag("--follow,-f", options->follow,
-                    "go on until the run ends, also through its retries (with --attempt: until that ends); "
-                    "where the run waits, from its start; without RUN until no sweep runs");
+                    "continue until the run ends, with its retries (with --attempt: until that attempt ends; "
+                    "without RUN: until no sweep runs)");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
 }

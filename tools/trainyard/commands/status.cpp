@@ -236,14 +236,13 @@ int watch(const StatusOptions& options) {
 }  // namespace
 
 void add_status(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "status", "how far the experiments of this yard are, and which runs are not finished");
+  auto* command =
+      program.add_subcommand("status", "show how far experiments are, and which runs are not finished");
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   command->add_flag("--all,--runs", options->all_runs,
-                    "list all runs: finished ones too, and those that only earlier plans have");
-  command->add_flag("--watch", options->watch,
-                    "again every 2 s with the time left, until the sweep ends or Ctrl-C");
+                    "list all runs, also finished ones and those of earlier plans");
+  command->add_flag("--watch", options->watch, "print it every 2 s with the time left, until the sweep ends");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] {
     invocation.action = [options] { return options->watch ? watch(*options) : status(*options); };
