@@ -1,27 +1,23 @@
 #include "base/error.h"
 
+#include <fmt/format.h>
+
 namespace trainyard {
 
 namespace {
 
 std::string message_with(const std::string& message, const std::string& advice, const Location& location) {
-  std::string text = to_text(location);
-  if (!text.empty()) text += ": ";
-  text += message;
-  if (advice.empty()) return text;
-  return text + (advice.starts_with("; ") ? advice : "; " + advice);
+  const std::string place = to_text(location);
+  const bool separated = advice.empty() || advice.starts_with("; ");
+  return fmt::format("{}{}{}{}{}", place, place.empty() ? "" : ": ", message, separated ? "" : "; ", advice);
 }
 
 }  // namespace
 
 std::string to_text(const Location& location) {
-  if (location.file.empty()) return "";
-  std::string text = location.file;
-  if (location.line > 0) {
-    text += ":" + std::to_string(location.line);
-    if (location.column > 0) text += ":" + std::to_string(location.column);
-  }
-  return text;
+  if (location.file.empty() || location.line <= 0) return location.file;
+  if (location.column <= 0) return fmt::format("{}:{}", location.file, location.line);
+  return fmt::format("{}:{}:{}", location.file, location.line, location.column);
 }
 
 UserError::UserError(const std::string& message, const std::string& advice, const Location& location)
@@ -29,7 +25,8 @@ UserError::UserError(const std::string& message, const std::string& advice, cons
 
 std::string to_text(const Problem& problem) {
   const std::string place = to_text(problem.location);
-  return (place.empty() ? "" : place + ": ") + (problem.warning ? "warning: " : "error: ") + problem.message;
+  return fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", problem.warning ? "warning" : "error",
+                     problem.message);
 }
 
 }  // namespace trainyard

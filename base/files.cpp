@@ -14,7 +14,7 @@ namespace trainyard {
 
 namespace {
 
-// Closes on every way out.
+// Owns a file descriptor.
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags)
@@ -44,7 +44,7 @@ void sync(const std::filesystem::path& path, int flags) {
   if (::fsync(descriptor.get()) != 0) throw_file_error(path);
 }
 
-// Whoever waits for space shall have what this took of it.
+// Removes the temporary file if it was not renamed, so that a failed write leaves no disk space taken.
 class Unfinished {
  public:
   explicit Unfinished(const std::filesystem::path& file) : path(file.string() + ".tmp") {}
@@ -53,7 +53,7 @@ class Unfinished {
   }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
-  std::filesystem::path path;  // empty once it has its name
+  std::filesystem::path path;  // empty after the rename
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Small files: written durably, synced, and read whole.
-//
-// Files that are whole or not there, whatever is killed or loses its power meanwhile.
+// Small files: write them durably, sync them, read them whole.
+// A reader sees the whole file or the file before it, even after a crash or a power failure.
 #pragma once
 
 #include <cerrno>
@@ -12,25 +11,23 @@
 
 namespace trainyard {
 
-// Writes `parts`, one after the other, as `file`: under another name first, which is synced and then renamed
-// over what is there. std::system_error with the file's name where that fails; nothing of it stays then.
+// Write `parts`, one after the other, to `file`.
+// - The bytes go to a temporary file, which is synced and then renamed to `file`.
+// - Error: std::system_error with the file's name. The temporary file is removed.
 void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts);
 
 void sync_file(const std::filesystem::path& file);
 void sync_folder(const std::filesystem::path& folder);
 
-// How a call of the system that failed on a file is thrown.
-
+// Throw std::system_error for a system call that failed on `file`.
 [[noreturn]] inline void throw_file_error(const std::filesystem::path& file, int error = errno) {
   throw std::system_error(error, std::generic_category(), file.string());
 }
 
-// A small file, whole.
-
-// "" where it cannot be read.
+// The content of a small file. Empty if it cannot be read.
 std::string whole_file(const std::filesystem::path& file);
 
-// Whoever sees the file sees all of it, also after a crash. std::system_error with its name.
+// `write_durably` with one part.
 void write_whole_file(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace trainyard

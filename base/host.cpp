@@ -21,7 +21,7 @@ std::optional<fs::path> program_path(const std::string& name, const fs::path& fo
   if (name.find('/') != std::string::npos) return there(folder / name);
   const char* path = std::getenv("PATH");
   std::istringstream folders(std::string(path == nullptr ? "/bin:/usr/bin" : path) +
-                             ":");  // the last may be empty
+                             ":");  // getline drops an empty last folder without it
   for (std::string each; std::getline(folders, each, ':');)
     if (auto found = there(folder / each / name)) return found;
   return std::nullopt;

@@ -1,5 +1,6 @@
-// Where a program is that a command names, as execvp finds it. Foreign arms are looked for before anything
-// starts, so that a program that is not there is an error of the file and not of its runs.
+// Find the program that a command names, as execvp does.
+// The programs of an experiment are looked up before any run starts. A missing program is then an error of
+// the experiment file, and not a failed run.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +11,9 @@ namespace trainyard {
 
 bool is_executable(const std::filesystem::path& file);  // a regular file that this process may execute
 
-// For a process that is started in `folder`: a name without a slash is looked for in the folders of PATH
-// (/bin and /usr/bin where it is not set), any other is a place from `folder`. Empty where it is not there.
+// The program `name` for a process that starts in `folder`. Empty if it is not found.
+// - A name without a slash is looked up in the folders of PATH (/bin and /usr/bin if PATH is not set).
+// - A name with a slash is a path relative to `folder`.
 std::optional<std::filesystem::path> program_path(const std::string& name,
                                                   const std::filesystem::path& folder);
 

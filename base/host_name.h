@@ -1,12 +1,13 @@
-// The name of this host, as records, circumstances and messages carry it: the one place that asks the system.
+// The name of this host, as records, the recorded environment and messages show it.
+// No other function asks the system for it.
 #pragma once
 
 #include <string>
 
 namespace trainyard {
 
-// Always UTF-8, on one line and without control characters, whatever bytes the system gives: Linux takes any,
-// a record takes UTF-8 only.
+// One line of UTF-8 without control characters. Linux allows any bytes in a host name; a record must be
+// UTF-8.
 std::string host_name();
 
 }  // namespace trainyard

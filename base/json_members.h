@@ -1,5 +1,6 @@
-// Values out of JSON. What JSON's own conversion leaves undefined, a number that is no integer or does not
-// fit (1e99), is a `json::exception` here, as a member of another type is.
+// Read values from JSON with range checks.
+// A number that is not an integer, or that does not fit into the type (1e99), throws `json::exception`.
+// nlohmann-json's own conversion leaves that case undefined.
 #pragma once
 
 #include <concepts>

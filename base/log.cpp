@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> names{"trace", "debug", "info", "warning", "error", "off"};
 
-// Null until somebody opens a log.
+// Null until a log is opened.
 std::shared_ptr<spdlog::logger>& current() {
   static std::shared_ptr<spdlog::logger> logger;
   return logger;
@@ -46,24 +46,25 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return spdlog::level::off;
 }
 
-// Each line is written at once: who follows the log sees it, and a killed process has left it.
+// Each line is flushed at once, so that it is not lost if the process is killed.
 void open(spdlog::sink_ptr sink, Level level) {
   auto logger = std::make_shared<spdlog::logger>("", std::move(sink));
   logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %l %P %v",
                                                                     spdlog::pattern_time_type::utc, "\n"));
   logger->set_level(spdlog_level(level));
   logger->flush_on(spdlog::level::trace);
-  logger->set_error_handler([](const std::string&) {});  // the line is lost; spdlog would tell the terminal
+  logger->set_error_handler(
+      [](const std::string&) {});  // the line is lost; by default spdlog prints to the terminal
   current() = std::move(logger);
 }
 
-// spdlog opens a file by its name, at first and after each rotation.
+// Refuse to open anything but a regular file, at first and after each rotation.
 spdlog::file_event_handlers careful() {
   spdlog::file_event_handlers handlers;
   handlers.before_open = [](const spdlog::filename_t& file) {
     const auto status = std::filesystem::symlink_status(file);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-      throw spdlog::spdlog_ex(file + " is no plain file");
+      throw spdlog::spdlog_ex(file + " is not a regular file");
   };
   handlers.after_open = [](const spdlog::filename_t&, std::FILE* stream) {
     ::fcntl(::fileno(stream), F_SETFD, FD_CLOEXEC);
@@ -101,8 +102,8 @@ Level level_from_environment() {
   const char* value = std::getenv(level_variable);
   if (value == nullptr || *value == '\0') return Level::info;
   if (const auto level = level_named(value)) return *level;
-  throw UserError(std::string(level_variable) + " must be one of " + level_words() + ", is \"" +
-                  printable_line(value) + "\"");
+  throw UserError(
+      fmt::format("{} must be one of {}, is \"{}\"", level_variable, level_words(), printable_line(value)));
 }
 
 void pass_on(Level level) {
@@ -115,7 +116,7 @@ std::string text_of(std::string_view event, const Fields& fields) {
   std::string text = printable_line(event);
   for (const Field& field : fields) {
     const std::string value = printable_line(field.value);
-    text += " " + field.name + "=" + (is_plain_word(value) ? value : in_quotes(value));
+    text += fmt::format(" {}={}", field.name, is_plain_word(value) ? value : in_quotes(value));
   }
   return text;
 }

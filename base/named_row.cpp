@@ -10,8 +10,8 @@ namespace trainyard {
 
 namespace {
 
-// Optimal string alignment: insert, delete, replace, and swap of two neighbours, each substring edited once.
-// Boytsov, «Indexing methods for approximate dictionary searching», 2011, section 2.2.
+// Optimal string alignment distance. Edits: insert, delete, replace, and swap two neighbours. No substring is
+// edited twice. Boytsov, "Indexing methods for approximate dictionary searching", 2011, section 2.2.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last, last, row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -51,7 +51,7 @@ std::string name_advice(std::string_view name, std::span<const std::string> know
   const std::string nearest = nearest_name(name, known);
   if (!nearest.empty()) return "; did you mean \"" + nearest + "\"?";
   if (known.empty()) return "";
-  return "; known are " + joined(known);
+  return "; choose from " + joined(known);
 }
 
 }  // namespace trainyard

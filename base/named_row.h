@@ -1,5 +1,5 @@
-// The row of a table that has a name: what a user chooses by name (a model, an optimizer, a schedule) stands
-// in a table, and all such tables are asked here.
+// Look up a row of a table by its name, and suggest a name if there is no such row.
+// Models, optimizers, schedules and everything else that a user chooses by name are rows of such tables.
 #pragma once
 
 #include <algorithm>
@@ -14,24 +14,23 @@
 
 namespace trainyard {
 
-// «did you mean …?»: the known name nearest to a mistyped one.
-
-// The name of `known` within edit distance max(1, length / 3) of `name` (Damerau-Levenshtein, optimal string
-// alignment); empty where none is near. Ties go to the earlier name.
+// The known name that is nearest to a mistyped one. Empty if none is near.
+// - Near: the edit distance is at most max(1, length of `name` / 3).
+// - If two names are equally near, the first of them is returned.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
-// «; did you mean "x"?» or, where nothing is near, «; known are a, b, c»: to append to an error.
+// Advice to append to an error: `; did you mean "x"?`, or `; choose from a, b, c` if no name is near.
 std::string name_advice(std::string_view name, std::span<const std::string> known);
 
-// The row of which `name_of`, a member or a function, is `name`; nullptr where there is none.
+// The row with this name; nullptr if there is none. `name_of` is a member or a function of a row.
 template <std::ranges::borrowed_range Rows, typename NameOf>
 const auto* row_or_null(Rows&& rows, NameOf name_of, std::string_view name) {
   const auto found = std::ranges::find(rows, name, name_of);
   return found == std::ranges::end(rows) ? nullptr : &*found;
 }
 
-// Likewise, but where there is none UserError: «there is no `noun` "`name`"» with the nearest name or all
-// names. A row without a name is none that a user would choose, and is not named.
+// The row with this name. UserError if there is none: `there is no NOUN "NAME"`, with `name_advice`.
+// Rows with an empty name are never suggested, because a user cannot choose them.
 template <std::ranges::borrowed_range Rows, typename NameOf>
 const auto& named_row(Rows&& rows, NameOf name_of, const std::string& noun, std::string_view name) {
   if (const auto* row = row_or_null(rows, name_of, name)) return *row;

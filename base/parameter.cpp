@@ -24,7 +24,7 @@ std::string without_exponent_padding(std::string text) {
   return text.substr(0, e) + (negative ? "e-" : "e") + text.substr(digits);
 }
 
-// As people write it: 1, 0.05, 1e-4.
+// Shortest exact form: 1, 0.05, 1e-4.
 std::string number_text(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
@@ -37,7 +37,7 @@ std::string element_text(std::int64_t element) {
   return std::to_string(element);
 }
 
-// As a TOML float, which has a point or an exponent.
+// A TOML float needs a point or an exponent.
 std::string element_text(double element) {
   const std::string text = number_text(element);
   return text.find_first_of(".einf") == std::string::npos ? text + ".0" : text;
@@ -76,7 +76,7 @@ bool is_list(ValueType type) {
   return type == ValueType::integers || type == ValueType::numbers;
 }
 
-// A bound of integers as one: 1000000, not 1e6.
+// The bound of an integer is printed as an integer: 1000000, not 1e6.
 std::string bound_text(const Parameter& parameter, double bound) {
   const bool integers = parameter.type == ValueType::integer || parameter.type == ValueType::integers;
   constexpr double exact = 0x1p53;
@@ -84,7 +84,7 @@ std::string bound_text(const Parameter& parameter, double bound) {
   return std::to_string(static_cast<std::int64_t>(bound));
 }
 
-// " >= 1", " > 0", " in [0, 1)", or nothing.
+// " >= 1", " > 0", " in [0, 1)"; empty if there are no bounds.
 std::string bounds_text(const Parameter& parameter) {
   const auto& low = parameter.minimum;
   const auto& high = parameter.maximum;
@@ -140,7 +140,7 @@ bool list_fits(const Parameter& parameter, const std::vector<Element>& list) {
                      [&](Element element) { return in_bounds(parameter, element); });
 }
 
-// One overload a type that a value can have.
+// Checks a value: one overload per type.
 struct Fits {
   const Parameter& parameter;
 

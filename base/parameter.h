@@ -1,6 +1,6 @@
-// A named, typed, bounded value that an experiment file may set: a model's hyper-parameter or a key of a run.
-// The catalogue and `experiments/keys` are tables of these; checking, `trainyard list` and error texts are
-// all made from the same row.
+// Description of a value that an experiment file may set: name, type, range, default.
+// Each hyper-parameter of a model (`models/catalogue.h`) and each key of a run (`experiments/run/keys.h`) has
+// one. Checks, error messages and `trainyard list` all use it.
 #pragma once
 
 #include <cstddef>
@@ -25,34 +25,36 @@ struct Bound {
 struct Parameter {
   std::string name;
   ValueType type = ValueType::integer;
-  std::optional<Value> fallback;  // used where the file says nothing; empty: see `fallback_text`
-  std::string fallback_text;      // the default in words, where it depends on other keys
-  std::optional<Bound> minimum;   // for numbers, and each element of a list
+  std::optional<Value> fallback;  // the default; empty: see `fallback_text`
+  std::string fallback_text;      // the default in words, if it depends on other keys
+  std::optional<Bound> minimum;   // of a number, or of each element of a list
   std::optional<Bound> maximum;
-  std::optional<std::size_t> minimum_length;  // for lists: how many elements
+  std::optional<std::size_t> minimum_length;  // number of elements of a list
   std::optional<std::size_t> maximum_length;
-  std::vector<std::string> choices;  // for texts: all that is allowed; empty = anything
+  std::vector<std::string> choices;  // allowed texts; empty: any text
   std::string meaning;               // one line, with the unit
 };
 
-// "an integer >= 1", "a number in [0, 1)", "one of \"sgd\", \"adam\"", "a list of integers >= 1",
-// "a list of 2 integers in [1, 64]", "a list of at most 16 integers".
+// The allowed values in words: `an integer >= 1`, `a number in [0, 1)`, `one of "sgd", "adam"`,
+// `a list of integers >= 1`, `a list of 2 integers in [1, 64]`, `a list of at most 16 integers`.
 std::string allowed_text(const Parameter& parameter);
 
 // The default in words: the value, or `fallback_text`.
 std::string default_text(const Parameter& parameter);
 
-// What is wrong with `value` ("must be an integer >= 1, is 0"), or nothing. NaN and infinities are always
-// wrong; an integer is accepted where a number is wanted (see `coerced`).
+// What is wrong with `value`: "must be an integer >= 1, is 0". Empty if it is allowed.
+// - NaN and infinities are never allowed.
+// - An integer is allowed for a number (see `coerced`).
 std::optional<std::string> problem_with(const Parameter& parameter, const Value& value);
 
-// `value` in the parameter's own type: integers become numbers where numbers are wanted. The value must have
-// passed `problem_with` (InternalError otherwise). An empty list has no type of its own: it passes for
-// either.
+// `value` converted to the type of the parameter.
+// - An integer is converted if the parameter is a number, and so are the elements of a list.
+// - An empty list is allowed for both list types, because TOML gives it no type.
+// - InternalError if `problem_with` reports a problem.
 Value coerced(const Parameter& parameter, const Value& value);
 
-// As it would stand in TOML: true, 3, 0.05, "sgd", [250, 100]. Numbers in the shortest form that reads back
-// as a number: "1.0", "0.05", "1e-4".
+// The value as TOML: true, 3, 0.05, "sgd", [250, 100]. A number has the shortest form that TOML reads back as
+// the same float: "1.0", "0.05", "1e-4".
 std::string to_text(const Value& value);
 
 }  // namespace trainyard

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
 #include "base/error.h"
@@ -14,7 +16,7 @@ struct Sha256::State {
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1) {
-    throw InternalError("OpenSSL offers no SHA-256");
+    throw InternalError("OpenSSL has no SHA-256");
   }
 }
 
@@ -22,7 +24,7 @@ Sha256::~Sha256() = default;
 
 void Sha256::update(std::span<const unsigned char> bytes) {
   if (EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()) != 1) {
-    throw InternalError("SHA-256 was already ended");
+    throw InternalError("this SHA-256 is already finished");
   }
 }
 
@@ -34,15 +36,9 @@ std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
   unsigned int size = 0;
   if (EVP_DigestFinal_ex(state_->context.get(), digest.data(), &size) != 1 || size != digest.size()) {
-    throw InternalError("SHA-256 was already ended");
+    throw InternalError("this SHA-256 is already finished");
   }
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) {
-    text += digits[byte >> 4U];
-    text += digits[byte & 15U];
-  }
-  return text;
+  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 std::string sha256_hex(std::string_view bytes) {

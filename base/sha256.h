@@ -1,4 +1,4 @@
-// SHA-256 of bytes and of streams of bytes, for run keys and data fingerprints. Thin over OpenSSL.
+// SHA-256 of strings and streams, for run keys and data fingerprints. A thin wrapper around OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
   void update(std::string_view bytes);
   void update(std::span<const unsigned char> bytes);
-  std::string hex();  // 64 lower-case digits; ends the stream
+  std::string hex();  // 64 lower-case digits; no update() after it
 
  private:
   struct State;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdio>
 
 #include <utf8proc.h>
@@ -11,13 +10,7 @@ namespace trainyard {
 
 namespace {
 
-// One character, or a byte that begins none.
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 1;
-  bool valid = true;
-};
-
+// The bytes of a character, by its first byte. 0 if no character begins with that byte.
 std::size_t length_of(unsigned char first) {
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first <= 0xDF) return 2;
@@ -25,21 +18,10 @@ std::size_t length_of(unsigned char first) {
   return first >= 0xF0 && first <= 0xF4 ? 4 : 0;
 }
 
-// Of UTF-8 as RFC 3629 has it: no longer form than needed, no surrogates, nothing above U+10FFFF.
-Character first_of(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < 0x80) return {first, 1, true};
-  utf8proc_int32_t code = 0;
-  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                      static_cast<utf8proc_ssize_t>(text.size()), &code);
-  if (bytes < 1) return {first, 1, false};
-  return {static_cast<std::uint32_t>(code), static_cast<std::size_t>(bytes), true};
-}
-
 struct Range {
   std::uint32_t first, last;
 };
-// Controls, the ends of lines that are no newline, and what turns the direction of writing.
+// Control characters, line and paragraph separators, and marks that change the direction of writing.
 constexpr std::array<Range, 5> hidden{
     {{0x00, 0x1F}, {0x7F, 0x9F}, {0x2028, 0x2029}, {0x202A, 0x202E}, {0x2066, 0x2069}}};
 
@@ -48,7 +30,7 @@ bool is_hidden(std::uint32_t code) {
                      [&](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
-// What is not printed as it is takes a column at least: no text is so long and counts for nothing.
+// A character that is escaped counts as one column: a long text of such characters never counts as empty.
 std::size_t columns_of(const Character& character) {
   if (!character.valid || is_hidden(character.code)) return 1;
   if (character.bytes == 1) return 1;
@@ -61,11 +43,12 @@ std::string escaped(const Character& character) {
   return text.data();
 }
 
-bool needs_no_look(char c) {
+bool is_plain(char c) {
   return (c >= ' ' && c <= '~') || c == '\n' || c == '\t';
 }
 
-// "\033[", digits and semicolons, "m" at the begin of `text`: how many bytes; 0: none.
+// The bytes of a colour at the beginning of `text`: "\033[", digits and semicolons, "m". 0 if there is no
+// colour.
 std::size_t colour_at(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
   const auto end = text.find_first_not_of("0123456789;", 2);
@@ -81,11 +64,11 @@ std::string printed(std::string_view text, bool as_log) {
     text.remove_prefix(kept);
     if (kept > 0) continue;
     const auto begin = text.begin();
-    const auto plain = std::find_if_not(begin, text.end(), needs_no_look);
+    const auto plain = std::find_if_not(begin, text.end(), is_plain);
     result.append(begin, plain);
     text.remove_prefix(static_cast<std::size_t>(plain - begin));
     if (text.empty() || plain != begin) continue;
-    const Character character = first_of(text);
+    const Character character = first_character(text);
     const bool stays = character.valid && !is_hidden(character.code);
     result += stays ? std::string(text.substr(0, character.bytes)) : escaped(character);
     text.remove_prefix(character.bytes);
@@ -94,6 +77,14 @@ std::string printed(std::string_view text, bool as_log) {
 }
 
 }  // namespace
+
+Character decoded_character(std::string_view text) {
+  utf8proc_int32_t code = 0;
+  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                      static_cast<utf8proc_ssize_t>(text.size()), &code);
+  if (bytes < 1) return {static_cast<unsigned char>(text.front()), 1, false};
+  return {static_cast<std::uint32_t>(code), static_cast<std::size_t>(bytes), true};
+}
 
 std::string printable(std::string_view text) {
   return printed(text, false);
@@ -105,14 +96,7 @@ std::string printable_log(std::string_view text) {
 
 std::string printable_line(std::string_view text) {
   std::string result;
-  for (const char c : printable(text)) {
-    if (c == '\n')
-      result += "\\n";
-    else if (c == '\t')
-      result += "\\t";
-    else
-      result += c;
-  }
+  for (const char c : printable(text)) result += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);
   return result;
 }
 
@@ -120,7 +104,7 @@ std::size_t columns(std::string_view text) {
   std::size_t count = 0;
   while (!text.empty()) {
     const std::size_t colour = colour_at(text);
-    const Character character = first_of(text);
+    const Character character = first_character(text);
     if (colour == 0) count += columns_of(character);
     text.remove_prefix(colour > 0 ? colour : character.bytes);
   }
@@ -131,10 +115,10 @@ std::string shortened(std::string_view text, std::size_t width) {
   if (columns(text) <= width) return std::string(text);
   if (width == 0) return "";
   std::size_t end = 0;
-  Character next = first_of(text);
+  Character next = first_character(text);
   for (std::size_t used = columns_of(next); used < width; used += columns_of(next)) {
     end += next.bytes;
-    next = first_of(text.substr(end));
+    next = first_character(text.substr(end));
   }
   return std::string(text.substr(0, end)) + "…";
 }
@@ -153,13 +137,17 @@ std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const Character character = first_of(text);
-    if (!character.valid) return false;
-    text.remove_prefix(character.bytes);
+std::optional<std::size_t> first_not_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = first_character(text.substr(at));
+    if (!character.valid) return at;
+    at += character.bytes;
   }
-  return true;
+  return std::nullopt;
+}
+
+bool is_utf8(std::string_view text) {
+  return !first_not_utf8(text);
 }
 
 std::size_t incomplete_end(std::string_view text) {

@@ -1,58 +1,74 @@
-// Text for people: escaped for a terminal, its width there, counts and lists in words, and words of a shell
-// command.
+// Text for people: escaping for a terminal, width in columns, counts and lists in words, quoting for a shell.
 //
-// Text of others (names, errors, what a program printed) as a terminal may have it: nothing in it moves the
-// cursor, changes colours, or turns the direction of writing; and how many columns it takes there.
+// Names, errors and program output can contain anything. After escaping, nothing in them can move the cursor,
+// change colours or change the direction of writing.
 #pragma once
 
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace trainyard {
 
-// Control characters stand as in JSON, \u001b, and bytes that are no UTF-8 as \xff. A newline and a tab stay.
+// Control characters are escaped as in JSON (\u001b), bytes that are not UTF-8 as \xff. Newlines and tabs
+// stay.
 std::string printable(std::string_view text);
 
-// And on one line: a newline stands as \n, a tab as \t.
+// `printable` on one line: a newline becomes \n, a tab becomes \t.
 std::string printable_line(std::string_view text);
 
-// As `printable`, with what a program's progress bar needs: a return to the line's begin, and colours
-// ("\033[1;31m").
+// `printable` for the log of a program. Carriage returns and colours ("\033[1;31m") stay, because progress
+// bars need them.
 std::string printable_log(std::string_view text);
 
-// Columns of one line on a terminal: two for a wide character (日, 😀), none for a combining one and for
-// colours
-// ("\033[1;31m"), one for a byte that is no UTF-8.
+// Columns that one line takes on a terminal.
+// - Two for a wide character (日, 😀), none for a combining character.
+// - None for a colour ("\033[1;31m"), one for a byte that is not UTF-8.
 std::size_t columns(std::string_view text);
 
-// At most `width` columns of a line without colours; where something is cut off its last one is an ellipsis.
-// No character is cut apart, nor from the combining ones that follow it.
+// The first `width` columns of a line without colours. If something is cut off, the last column is an
+// ellipsis. A character is never separated from the combining characters after it.
 std::string shortened(std::string_view text, std::size_t width);
 
-// With spaces up to `width` columns, after the text or before it.
+// The text with spaces after it (`padded`) or before it (`padded_left`), up to `width` columns.
 std::string padded(const std::string& text, std::size_t width);
 std::string padded_left(const std::string& text, std::size_t width);
 
-// What is said of an error in one line: LibTorch puts a stack trace below its own.
+// The first line. LibTorch's error messages have a stack trace below it.
 std::string first_line(std::string_view text);
 
+struct Character {
+  std::uint32_t code = 0;  // of the byte, if it is not valid
+  std::size_t bytes = 1;
+  bool valid = true;  // UTF-8 as RFC 3629 has it: shortest form, no surrogates, at most U+10FFFF
+};
+
+// The first character of `text`, which must not be empty.
+Character decoded_character(std::string_view text);
+inline Character first_character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  return first < 0x80 ? Character{first} : decoded_character(text);  // ASCII without a call: texts are long
+}
+
+// The index of the first byte that is not UTF-8. Empty if all of `text` is UTF-8.
+std::optional<std::size_t> first_not_utf8(std::string_view text);
 bool is_utf8(std::string_view text);
 
-// How many bytes at the end of `text` are the beginning of a character whose other bytes may still come.
+// The number of bytes at the end of `text` that are an incomplete character.
 std::size_t incomplete_end(std::string_view text);
 
-// "1 core", "2 cores": how many there are of what a message speaks of.
-
+// "1 core", "2 cores".
 template <std::integral Count>
 std::string counted(Count count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// "two", "twelve"; larger numbers in digits.
+// "no" to "twelve". Larger numbers are in digits.
 template <std::integral Count>
 std::string in_words(Count count) {
   constexpr std::array words{"no",    "one",   "two",  "three", "four",   "five",  "six",
@@ -67,9 +83,8 @@ std::string counted_in_words(Count count, const std::string& noun) {
   return in_words(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-// Names one behind the other, as errors list them.
-
-// "a, b, c": of each row what `text_of`, a member or a function, says; the row itself where none is given.
+// "a, b, c". `text_of`, a member or a function, gives the text of a row. By default the row itself is the
+// text.
 template <typename Rows, typename Text = std::identity>
 std::string joined(const Rows& rows, const Text& text_of = {}, std::string_view between = ", ") {
   std::string text;
@@ -82,8 +97,7 @@ std::string joined(const Rows& rows, const Text& text_of = {}, std::string_view 
   return text;
 }
 
-// A path or a value as one word of a shell's command, whatever is in it; plain words stay as they are.
-
+// A text as one word of a shell command. Plain words need no quotes and stay as they are.
 inline std::string shell_quoted(const std::string& text) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";

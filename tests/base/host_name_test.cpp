@@ -1,4 +1,4 @@
-// The host's name, on hosts that are named in ways that a record could not hold.
+// The host name, also if it has bytes that a record must not contain.
 #include "base/host_name.h"
 
 #include <filesystem>
@@ -17,7 +17,7 @@ using namespace trainyard;
 
 constexpr int not_allowed = 77;
 
-// What a process of its own finds whose host has that name: 0 is `expected`, 1 is anything else.
+// Give the host this name in a child process. 0: host_name() is `expected` there, 1: it is not.
 int found_under(std::string_view name, std::string_view expected) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -29,7 +29,7 @@ int found_under(std::string_view name, std::string_view expected) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_CASE("a host's name is text on one line, whatever bytes the host is named with") {
+TEST_CASE("a host name is one line of UTF-8, whatever bytes the system returns") {
   struct Named {
     std::string_view bytes, text;
   };
@@ -38,7 +38,7 @@ TEST_CASE("a host's name is text on one line, whatever bytes the host is named w
     CAPTURE(each.text);
     const int result = found_under(each.bytes, each.text);
     if (result == not_allowed) {
-      MESSAGE("only where a host may be named");
+      MESSAGE("only on a host that this process may rename");
       return;
     }
     CHECK(result == 0);
@@ -49,8 +49,7 @@ bool is_source(const std::filesystem::path& file) {
   return file.extension() == ".cpp" || file.extension() == ".h";
 }
 
-TEST_CASE(
-    "one function asks the system for the host's name, so that no copy of it lacks what the other mends") {
+TEST_CASE("exactly one function asks the system for the host name") {
   const std::filesystem::path root = TRAINYARD_SOURCE_DIR;
   int askers = 0;
   for (const char* folder :

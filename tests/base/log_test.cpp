@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// TRAINYARD_LOG as one test wants it.
+// Sets TRAINYARD_LOG for one test.
 class LevelVariable {
  public:
   explicit LevelVariable(const char* value) { ::setenv(log::level_variable, value, 1); }
@@ -39,8 +39,7 @@ TEST_CASE("a log level is one of six words") {
 }
 
 TEST_CASE(
-    "TRAINYARD_LOG says the level, info where it is empty, and a wrong word is told with all that are "
-    "allowed") {
+    "TRAINYARD_LOG sets the level, its default is info, and the error for a wrong word lists all levels") {
   CHECK(log::level_from_environment() == log::Level::info);
   CHECK((LevelVariable(""), log::level_from_environment()) == log::Level::info);
   CHECK((LevelVariable("trace"), log::level_from_environment()) == log::Level::trace);
@@ -50,7 +49,7 @@ TEST_CASE(
                        UserError);
 }
 
-TEST_CASE("an event is one line whatever its texts hold") {
+TEST_CASE("an event is one line, whatever its fields contain") {
   CHECK(
       log::text_of("launched", {{"run", "3f9a"}, {"attempt", 2}, {"seconds", 0.25}, {"label", "mlp ddp"}}) ==
       "launched run=3f9a attempt=2 seconds=0.25 label=\"mlp ddp\"");
@@ -58,7 +57,7 @@ TEST_CASE("an event is one line whatever its texts hold") {
         "failed cause=\"a \\\"b\\\"\\nc\\u001b[2J\\xff\" log=\"\" why=\"x=1\"");
 }
 
-TEST_CASE("a line has UTC, level and process id, and lines below the level are left out") {
+TEST_CASE("a line has UTC, level and process id, and lines below the level are not written") {
   const ScratchFolder folder;
   const fs::path file = folder / "trainyard.log";
   {
@@ -85,14 +84,14 @@ TEST_CASE("a line has UTC, level and process id, and lines below the level are l
   CHECK(log::level_of_line(second) == log::Level::warning);
 }
 
-TEST_CASE("lines of other programs are none of the log") {
+TEST_CASE("a line of another program has no level") {
   for (const char* line :
        {"", "error: no luck", "2026-11-23T02:12:55.123Z", "2026-11-23T02:12:55.123Z loud 1 x",
         "2026-11-23 02:12:55,123 info 1 x", "2026-11-23T02:12:55.123Z info epoch 1"})
     CHECK_MESSAGE(!log::level_of_line(line), line);
 }
 
-TEST_CASE("a log goes on after what is there, and three files hold the last of it") {
+TEST_CASE("a log is appended to, and three files hold the newest lines") {
   const ScratchFolder folder;
   const fs::path file = folder / "trainyard.log";
   write_text(file, "before\n");
@@ -110,7 +109,7 @@ TEST_CASE("a log goes on after what is there, and three files hold the last of i
   CHECK_FALSE(fs::exists(folder / "trainyard.3.log"));
 }
 
-TEST_CASE("a log that is a link, no plain file or nowhere is left alone, and a full disk only loses lines") {
+TEST_CASE("a log that is not a regular file is never opened, and on a full disk only lines are lost") {
   const ScratchFolder folder;
   write_text(folder / "outside", "precious");
   fs::create_symlink(folder / "outside", folder / "link.log");

@@ -6,7 +6,7 @@ namespace {
 const std::vector<std::string> keys{"epochs", "batch", "learning_rate", "momentum", "seed"};
 }
 
-TEST_CASE("each kind of slip finds its name: a missing, added, wrong or swapped letter") {
+TEST_CASE("a name with a missing, added, wrong or swapped letter is found") {
   CHECK(nearest_name("epoch", keys) == "epochs");
   CHECK(nearest_name("epochss", keys) == "epochs");
   CHECK(nearest_name("batsh", keys) == "batch");
@@ -15,7 +15,7 @@ TEST_CASE("each kind of slip finds its name: a missing, added, wrong or swapped 
   CHECK(nearest_name("momentum", keys) == "momentum");
 }
 
-TEST_CASE("a name is near within a third of its length, at least one edit") {
+TEST_CASE("a name is near if the edits are at most a third of its length, or one edit") {
   CHECK(nearest_name("abcdefgh", std::vector<std::string>{"abcdefxy"}) ==
         "abcdefxy");                                                              // 2 edits of 8 letters
   CHECK(nearest_name("abcdefgh", std::vector<std::string>{"abcdexyz"}).empty());  // 3 edits
@@ -25,17 +25,17 @@ TEST_CASE("a name is near within a third of its length, at least one edit") {
   CHECK(nearest_name("epochs", {}).empty());
 }
 
-TEST_CASE("the nearest wins, and of equally near ones the first") {
+TEST_CASE("the nearest name is found, and the first of equally near names") {
   CHECK(nearest_name("abcdef", std::vector<std::string>{"abcdxy", "abcdex"}) == "abcdex");
   CHECK(nearest_name("cat", std::vector<std::string>{"car", "bat", "can"}) == "car");
 }
 
-TEST_CASE("optimal string alignment edits no letter twice: CA to ABC takes 3, not 2") {
+TEST_CASE("a letter is edited only once: CA to ABC takes 3 edits, not 2") {
   CHECK(nearest_name("CA4567", std::vector<std::string>{"ABC4567"}).empty());
 }
 
-TEST_CASE("advice names the nearest, else all that is known") {
+TEST_CASE("the advice is the nearest name, or all known names if none is near") {
   CHECK(name_advice("epoch", keys) == "; did you mean \"epochs\"?");
-  CHECK(name_advice("zzz", keys) == "; known are epochs, batch, learning_rate, momentum, seed");
+  CHECK(name_advice("zzz", keys) == "; choose from epochs, batch, learning_rate, momentum, seed");
   CHECK(name_advice("zzz", {}).empty());
 }

@@ -30,7 +30,7 @@ Value text(const char* characters) {
 
 }  // namespace
 
-TEST_CASE("a value is written as it would stand in TOML") {
+TEST_CASE("a value is printed as TOML") {
   CHECK(to_text(true) == "true");
   CHECK(to_text(integer(-3)) == "-3");
   CHECK(to_text(0.05) == "0.05");
@@ -45,7 +45,7 @@ TEST_CASE("a value is written as it would stand in TOML") {
   CHECK(to_text(std::vector<double>{}) == "[]");
 }
 
-TEST_CASE("any double reads back as the same double") {
+TEST_CASE("every double that is printed reads back as the same double") {
   for (const double number : {1.0 / 3, 5e-324, std::numeric_limits<double>::max(), 123456789012345678.0,
                               -1e22, std::nextafter(1.0, 2.0), 4503599627370496.5}) {
     const std::string written = to_text(number);
@@ -55,7 +55,7 @@ TEST_CASE("any double reads back as the same double") {
   }
 }
 
-TEST_CASE("what is allowed is said in words") {
+TEST_CASE("the allowed values are described in words") {
   CHECK(allowed_text(made(ValueType::boolean)) == "true or false");
   CHECK(allowed_text(made(ValueType::integer, Bound{1})) == "an integer >= 1");
   CHECK(allowed_text(made(ValueType::number, Bound{0, false})) == "a number > 0");
@@ -75,7 +75,7 @@ TEST_CASE("what is allowed is said in words") {
   CHECK(allowed_text(choice) == "one of \"sgd\", \"adam\"");
 }
 
-TEST_CASE("bounds hold at their very edge, included or not") {
+TEST_CASE("a bound is exact, whether it is included or not") {
   const Parameter half_open = made(ValueType::number, Bound{0}, Bound{1, false});
   CHECK_FALSE(problem_with(half_open, 0.0));
   CHECK_FALSE(problem_with(half_open, integer(0)));
@@ -90,7 +90,7 @@ TEST_CASE("bounds hold at their very edge, included or not") {
   CHECK(problem_with(large, integer(9007199254740993)));
 }
 
-TEST_CASE("NaN and infinities are wrong whatever the bounds") {
+TEST_CASE("NaN and infinities are never allowed") {
   for (const double number : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
     CHECK(problem_with(made(ValueType::number), number));
     CHECK(problem_with(made(ValueType::numbers), std::vector<double>{1, number}));
@@ -98,7 +98,7 @@ TEST_CASE("NaN and infinities are wrong whatever the bounds") {
   CHECK(problem_with(made(ValueType::number), std::nan("")) == "must be a number, is nan");
 }
 
-TEST_CASE("a value of another type is wrong, but an integer does for a number") {
+TEST_CASE("a value of another type is wrong, except an integer for a number") {
   CHECK(problem_with(made(ValueType::integer), 3.0) == "must be an integer, is 3.0");
   CHECK(problem_with(made(ValueType::integer), true) == "must be an integer, is true");
   CHECK(problem_with(made(ValueType::boolean), integer(1)));
@@ -113,7 +113,7 @@ TEST_CASE("a value of another type is wrong, but an integer does for a number") 
   CHECK_THROWS_AS(coerced(made(ValueType::integer), 3.5), trainyard::InternalError);
 }
 
-TEST_CASE("a list is checked element by element and by its length; an empty one has no type") {
+TEST_CASE("a list is checked by its length and by each element, and an empty list has no type") {
   Parameter list = made(ValueType::integers, Bound{1}, Bound{64});
   list.minimum_length = list.maximum_length = 2;
   CHECK_FALSE(problem_with(list, std::vector<std::int64_t>{1, 64}));
@@ -136,7 +136,7 @@ TEST_CASE("a text must be one of the choices") {
   CHECK(problem_with(choice, text("Adam")) == "must be one of \"sgd\", \"adam\", is \"Adam\"");
 }
 
-TEST_CASE("the default is a value, or words where it depends") {
+TEST_CASE("the default is a value, or words if it depends on other keys") {
   Parameter parameter = made(ValueType::number);
   parameter.fallback_text = "0.05, adam 0.001";
   CHECK(default_text(parameter) == "0.05, adam 0.001");

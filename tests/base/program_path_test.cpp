@@ -16,7 +16,7 @@ void write_program(const fs::path& file) {
   fs::permissions(file, fs::perms::owner_all);
 }
 
-// PATH as it was when the value goes.
+// Sets PATH and restores it at the end.
 class Path {
  public:
   explicit Path(const std::string& folders) { ::setenv("PATH", folders.c_str(), 1); }
@@ -30,7 +30,7 @@ class Path {
 
 }  // namespace
 
-TEST_CASE("a name without a slash is looked for in the folders of PATH, in their order") {
+TEST_CASE("a name without a slash is looked up in the folders of PATH, in their order") {
   const ScratchFolder folder;
   for (const char* name : {"first", "second"}) fs::create_directory(folder / name);
   write_program(folder / "second" / "train");
@@ -41,7 +41,7 @@ TEST_CASE("a name without a slash is looked for in the folders of PATH, in their
   CHECK_FALSE(program_path("no-such-program", "/"));
 }
 
-TEST_CASE("an empty or relative folder of PATH is one of the folder where the program starts") {
+TEST_CASE("an empty or relative folder of PATH is relative to the folder in which the program starts") {
   const ScratchFolder folder;
   fs::create_directory(folder / "bin");
   write_program(folder / "train");
@@ -54,7 +54,7 @@ TEST_CASE("an empty or relative folder of PATH is one of the folder where the pr
   CHECK(program_path("train", folder.path()));
 }
 
-TEST_CASE("a name with a slash is a place from the folder; a folder or a file without rights is no program") {
+TEST_CASE("a name with a slash is a path from the folder, and only an executable file is a program") {
   const ScratchFolder folder;
   write_program(folder / "train");
   std::ofstream(folder / "notes") << "text\n";

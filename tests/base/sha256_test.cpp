@@ -5,7 +5,7 @@
 using trainyard::Sha256;
 using trainyard::sha256_hex;
 
-TEST_CASE("the published examples of FIPS 180 hash as published") {
+TEST_CASE("the examples of FIPS 180 have the published hashes") {
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
@@ -14,7 +14,7 @@ TEST_CASE("the published examples of FIPS 180 hash as published") {
         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST_CASE("a stream hashes as its bytes in one piece") {
+TEST_CASE("a stream has the same hash as its bytes in one piece") {
   Sha256 hash;
   for (int i = 0; i < 1000; ++i) hash.update(std::string(1000, 'a'));
   CHECK(hash.hex() == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");

@@ -12,7 +12,7 @@ using namespace trainyard;
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
-TEST_CASE("every row is complete: its defaults are allowed and its data sets exist") {
+TEST_CASE("every model is described, its defaults are allowed, and its data sets exist") {
   std::set<std::string> names;
   for (const Model& model : catalogue()) {
     CAPTURE(model.name);
@@ -37,12 +37,12 @@ TEST_CASE("every row is complete: its defaults are allowed and its data sets exi
         std::vector<std::string>{"vgg11", "nbow", "seq2seq", "conv-autoencoder", "cnn", "mlp"});
 }
 
-TEST_CASE("a mistyped model is answered with the nearest name, another with all names") {
+TEST_CASE("the error for an unknown model suggests the nearest name, or lists all models if none is near") {
   CHECK(user_error_of([] { find_model("mpl"); }) == "there is no model \"mpl\"; did you mean \"mlp\"?");
   CHECK(user_error_of([] { find_model("resnet50"); }) ==
-        "there is no model \"resnet50\"; known are vgg11, nbow, seq2seq, conv-autoencoder, cnn, mlp");
+        "there is no model \"resnet50\"; choose from vgg11, nbow, seq2seq, conv-autoencoder, cnn, mlp");
 }
 
-TEST_CASE("a missing hyper-parameter is our own error") {
+TEST_CASE("a missing hyper-parameter is an internal error") {
   CHECK_THROWS_AS(find_model("mlp").layers({}, {{1, 28, 28}, 10}), trainyard::InternalError);
 }

@@ -89,7 +89,7 @@ TEST_CASE("matrices that cannot be expanded") {
       {name + "[defaults]\nepochs = 1",
        "f.toml:1:1: error: the experiment has no runs; [matrix] lists alternatives, as in model = [\"mlp\"]"},
       {start + "strategy = [\"fsdp\"]",
-       "f.toml:4:13: error: there is no strategy \"fsdp\"; known are single, ddp, mp, pipeline, mp-ddp, "
+       "f.toml:4:13: error: there is no strategy \"fsdp\"; choose from single, ddp, mp, pipeline, mp-ddp, "
        "independent"},
       {start + "seed = 3", "f.toml:4:8: error: seed must be a list of alternatives or { count = n }, is 3"},
       {start + "seed = { count = 0 }", "f.toml:4:18: error: count must be an integer in [1, 100000], is 0"},
@@ -220,11 +220,11 @@ TEST_CASE("comparisons, machines and data") {
       {compare("margins = { loss = { absolute = -1 } }"),
        "f.toml:6:33: error: absolute must be a number >= 0, is -1"},
       {compare("margins = { accuracy = 1 }"),
-       "f.toml:6:13: error: \"accuracy\" is not a key of margins; known are time, loss, accuracy_points"},
+       "f.toml:6:13: error: \"accuracy\" is not a key of margins; choose from time, loss, accuracy_points"},
       {compare("alpha = 0"), "f.toml:6:9: error: alpha must be a number in (0, 0.5], is 0"},
       {compare("final = \"yes\""), "f.toml:6:9: error: final must be true or false, is \"yes\""},
       {compare("base = \"single\""),
-       "f.toml:6:1: error: \"base\" is not a key of [compare]; known are axis, baseline, pair, margins, "
+       "f.toml:6:1: error: \"base\" is not a key of [compare]; choose from axis, baseline, pair, margins, "
        "alpha, final, "
        "differs"},
       {start + "[machine]\ndevices = 0",

@@ -107,7 +107,7 @@ TEST_CASE("ranks tell one another their GPUs, and talk as these allow") {
   CHECK_THROWS_WITH_AS(transport_of_two("nccl", {"", ""}), doctest::Contains("ranks train on CPU cores"),
                        UserError);
   CHECK_THROWS_WITH_AS(transport_of_two("nickel", {"", ""}),
-                       doctest::Contains("no communicator \"nickel\"; known are auto, gloo, nccl"),
+                       doctest::Contains("no communicator \"nickel\"; choose from auto, gloo, nccl"),
                        UserError);
 }
 
