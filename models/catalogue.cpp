@@ -6,7 +6,7 @@
 
 namespace trainyard::models {
 
-// Each in the folder of its name.
+// Each function is in the folder with its name.
 Model vgg11();
 Model nbow();
 Model seq2seq();
@@ -15,8 +15,8 @@ Model cnn();
 Model mlp();
 
 double counted_cost(const Layer& layer) {
-  constexpr double operations_a_byte = 4;
-  return layer.forward_flops + operations_a_byte * layer.forward_bytes;
+  constexpr double operations_per_byte = 4;
+  return layer.forward_flops + operations_per_byte * layer.forward_bytes;
 }
 
 std::span<const Model> catalogue() {

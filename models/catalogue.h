@@ -1,9 +1,12 @@
-// What can be trained: one row a model, with its hyper-parameters, task, metrics, and its layers as data.
-// `experiments` checks files against it, `trainyard list models` prints it, stages are cut by its counted
-// cost, and `models/networks` builds each layer from it. No LibTorch.
+// Catalogue of models: one row per model with task, metrics, hyper-parameters and layers. No LibTorch.
+// - `experiments` checks experiment files against the catalogue and balances stages by the cost of the
+//   layers.
+// - `models/networks` builds the layers. `trainyard list models` prints the catalogue.
 //
-// A model is a folder: `models/<name>/<name>.cpp` chains its layers and is its row, `<name>.py` is the same
-// in PyTorch, which a test holds it against, `<name>_test.cpp` its test.
+// A model is a folder:
+// - `models/NAME/NAME.cpp`: its layers and its row of the catalogue.
+// - `models/NAME/NAME.py`: the same model in PyTorch. A test compares both.
+// - `models/NAME/NAME_test.cpp`: its test.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +22,22 @@
 
 namespace trainyard::models {
 
-using Hyperparameters = std::map<std::string, Value>;  // by name, complete: every parameter of the row
+using Hyperparameters = std::map<std::string, Value>;  // by name; every parameter of the model has a value
 
-// One layer of the chain; a stage of a pipeline is a run of consecutive layers.
+// One layer of a model. A pipeline stage is a sequence of consecutive layers.
 struct Layer {
-  std::string path;  // "0", "1", …: the name that parameters and random streams carry
+  std::string path;  // "0", "1", …: part of the names of parameters and random streams
   std::string kind;  // "linear", "conv2d", …: see `Chain`
-  std::map<std::string, std::int64_t> sizes;  // what the kind needs: {"inputs", 784}, {"outputs", 250}
-  double dropout = 0;                         // probability, of kind "dropout"
-  std::int64_t parameters = 0;                // count of trainable numbers
-  double forward_flops = 0;                   // counted multiply-adds × 2 for one typical sample
-  double forward_bytes = 0;                   // moved for one typical sample, of layers that only look up
+  std::map<std::string, std::int64_t> sizes;  // the sizes of this kind: {"inputs", 784}, {"outputs", 250}
+  double dropout = 0;                         // probability; for kind "dropout" only
+  std::int64_t parameters = 0;                // number of trainable values
+  double forward_flops = 0;                   // multiply-adds × 2 for one typical sample
+  double forward_bytes = 0;                   // bytes moved for one typical sample; for embeddings only
 };
 
-// By what stages are balanced: operations, and for bytes as many as a processor does in the time in which it
-// moves a byte. That is the ridge point of Williams, Waterman, Patterson, «Roofline», CACM 52(4), 2009,
-// section 3: 4 of a CPU with four cores, in whole operations.
+// Estimated cost of a layer, by which stages are balanced: its operations, plus 4 operations per byte moved.
+// 4 is the ridge point of a CPU with four cores, rounded: the operations that take as long as moving one byte
+// (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, section 3).
 double counted_cost(const Layer& layer);
 
 struct Model {
@@ -42,15 +45,15 @@ struct Model {
   std::string title;                  // "MLP"
   std::string task;                   // "classification", "reconstruction", "translation"
   std::vector<std::string> metrics;   // names in the records: "loss", "correct"
-  std::vector<std::string> datasets;  // what it can be trained on, the default first
+  std::vector<std::string> datasets;  // the data sets that it can be trained on, the default first
   std::vector<Parameter> hyperparameters;
   std::string about;  // one line
-  // UserError where the input is none for this model: images too small for its poolings.
+  // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<std::vector<Layer>(const Hyperparameters&, const InputShape&)> layers;
 };
 
 std::span<const Model> catalogue();
 std::vector<std::string> model_names();
-const Model& find_model(std::string_view name);  // UserError «did you mean …»
+const Model& find_model(std::string_view name);  // UserError if there is no such model
 
 }  // namespace trainyard::models

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace trainyard::models {
@@ -12,10 +14,11 @@ std::int64_t convolved(std::int64_t length, const Kernel& kernel) {
   return (length + 2 * kernel.padding - kernel.size) / kernel.stride + 1;
 }
 
-// What a transposed convolution adds at the far edge to give `wanted` from `length`.
+// The padding at the far edge with which a transposed convolution turns `length` into `wanted`.
 std::int64_t output_padding(std::int64_t length, std::int64_t wanted, const Kernel& kernel) {
   const std::int64_t rest = wanted - ((length - 1) * kernel.stride - 2 * kernel.padding + kernel.size);
-  if (rest < 0 || rest >= kernel.stride) throw InternalError("no transposed convolution gives that size");
+  if (rest < 0 || rest >= kernel.stride)
+    throw InternalError("no transposed convolution has this output size");
   return rest;
 }
 
@@ -85,8 +88,8 @@ Chain& Chain::batch_normalisation() {
 
 Chain& Chain::max_pool() {
   if (shape_.height < 2 || shape_.width < 2) {
-    throw UserError("images of " + std::to_string(input_.image.height) + "×" +
-                        std::to_string(input_.image.width) + " are too small for the model's 2×2 poolings",
+    throw UserError(fmt::format("images of {}×{} are too small for the 2×2 pooling layers of the model",
+                                input_.image.height, input_.image.width),
                     "use larger images or another model");
   }
   shape_.height /= 2;
@@ -96,7 +99,7 @@ Chain& Chain::max_pool() {
 
 Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs,
                         std::int64_t moved) {
-  if (vocabulary < 1) throw InternalError("a model of texts is given data without a vocabulary");
+  if (vocabulary < 1) throw InternalError("a model of texts needs data with a vocabulary");
   shape_ = {.channels = outputs, .height = 1, .width = 1};
   add(kind, {{"vocabulary", vocabulary}, {"outputs", outputs}}, vocabulary * outputs);
   layers_.back().forward_bytes = static_cast<double>(moved * outputs) * sizeof(float);
@@ -140,7 +143,7 @@ template <class T>
 const T& value(const Hyperparameters& values, const std::string& name, const char* type) {
   const auto found = values.find(name);
   if (found == values.end() || !std::holds_alternative<T>(found->second)) {
-    throw InternalError("hyper-parameter " + name + " is not " + type);
+    throw InternalError(fmt::format("hyper-parameter {} is not {}", name, type));
   }
   return std::get<T>(found->second);
 }

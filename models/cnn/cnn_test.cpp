@@ -5,7 +5,7 @@
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
-TEST_CASE("the CNN's layers, parameters and work are those of PyTorch for grey and colour images") {
+TEST_CASE("the CNN has the layers, parameters and operations of PyTorch's for grey and colour images") {
   const auto grey = layers_of("cnn", grey28);
   CHECK(kinds(grey) ==
         "0:conv2d 1:relu 2:max_pool2d 3:conv2d 4:relu 5:max_pool2d 6:flatten 7:linear 8:relu 9:linear");
@@ -16,7 +16,7 @@ TEST_CASE("the CNN's layers, parameters and work are those of PyTorch for grey a
   CHECK(totals(color).forward_flops == 3770880);
 }
 
-TEST_CASE("hyper-parameters shape the CNN's chain") {
+TEST_CASE("hyper-parameters change the CNN's layers") {
   const auto small =
       layers_of("cnn", {{1, 28, 28}, 7},
                 {{"channels", std::vector<std::int64_t>{2, 3}}, {"hidden", std::vector<std::int64_t>{5}}});

@@ -5,7 +5,8 @@
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
-TEST_CASE("the autoencoder's layers, parameters and work are those of PyTorch for grey and colour images") {
+TEST_CASE(
+    "the autoencoder has the layers, parameters and operations of PyTorch's for grey and colour images") {
   const auto grey = layers_of("conv-autoencoder", grey28);
   CHECK(kinds(grey) ==
         "0:conv2d 1:relu 2:conv2d 3:relu 4:conv2d 5:relu 6:conv_transpose2d 7:relu 8:conv_transpose2d 9:relu "

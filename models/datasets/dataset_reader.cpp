@@ -1,8 +1,10 @@
-// Reading, fingerprinting and generating: the second half of datasets.h.
+// Implementation of `facts`, `fingerprint`, `read` and `accepted_names` (datasets.h).
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -20,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads one file, or two that belong together, to its end: appends to images, its bytes to the hash.
+// Reads one file, or an IDX pair of files. Appends to the images and adds the bytes to the hash.
 using Reader = std::function<std::int64_t(Images*, Sha256*)>;
 
-// What a folder holds of a data set, in the order in which it is read.
+// Readers for the files of a data set, in the order in which they are read.
 struct Readers {
   std::vector<Reader> train;
   std::vector<Reader> test;
@@ -41,7 +43,8 @@ Readers idx_readers(const Dataset& dataset, const fs::path& folder) {
 }
 
 Reader cifar10_reader(const fs::path& path) {
-  if (!fs::exists(path)) throw UserError(path.string() + " is missing");
+  if (!fs::exists(path))
+    throw UserError(fmt::format("{} is missing", path.string()), "download the data set again");
   return [path](Images* images, Sha256* hash) { return read_cifar10_file(path, images, hash); };
 }
 
@@ -54,8 +57,9 @@ Readers cifar10_readers(const fs::path& folder) {
 }
 
 [[noreturn]] void fail_empty(const Dataset& dataset, const fs::path& folder) {
-  throw UserError("no file of " + dataset.name + " is in \"" + folder.string() + "\"; looked for " +
-                  joined(dataset.files) + (dataset.format == DataFormat::idx ? ", plain or .gz" : ""));
+  throw UserError(fmt::format("\"{}\" has no file of {}", folder.string(), dataset.name),
+                  fmt::format("its files are {}{}", joined(dataset.files),
+                              dataset.format == DataFormat::idx ? ", plain or .gz" : ""));
 }
 
 Readers readers_of(const Dataset& dataset, const fs::path& folder) {
@@ -78,7 +82,7 @@ std::int64_t read_part(const std::string& name, const std::vector<Reader>& reade
   return all;
 }
 
-// Both parts, either of which may be null (then it is checked, counted and hashed only).
+// Read both parts. If `train` or `test` is null, its part is only checked, counted and hashed.
 DataFacts read_parts(const Dataset& dataset, const fs::path& folder, Images* train, Images* test) {
   const Readers readers = readers_of(dataset, folder);
   Sha256 hash;

@@ -60,7 +60,7 @@ std::array<Dataset, 10> all_datasets() {
         .folders = {"aclImdb", "aclImdb_v1.tar.gz", "aclImdb.tar.gz", "aclImdb_subset.tar.gz", "imdb"},
         .files = {"train/pos", "train/neg", "test/pos", "test/neg"},
         .stand_in = "synthetic-reviews",
-        .about = "50,000 film reviews, good or bad; folder aclImdb or its .tar.gz, which is not unpacked",
+        .about = "50,000 film reviews, good or bad; folder aclImdb, or its .tar.gz without unpacking",
         .format = DataFormat::imdb},
        {.name = "multi30k",
         .title = "Multi30k",
@@ -72,7 +72,7 @@ std::array<Dataset, 10> all_datasets() {
         .folders = {"multi30k", "multi30k/data/task1/raw"},
         .files = {"train.de", "train.en", "val.de", "val.en", "test_2016_flickr.de", "test_2016_flickr.en"},
         .stand_in = "synthetic-phrases",
-        .about = "31,014 descriptions of pictures, German and English; a sentence a line, plain or .gz",
+        .about = "31,014 descriptions of pictures, German and English; one sentence per line, plain or .gz",
         .format = DataFormat::multi30k},
        {.name = "folder",
         .title = "Own images",
@@ -81,7 +81,8 @@ std::array<Dataset, 10> all_datasets() {
         .folders = {},
         .files = {"CLASS/*.png", "CLASS/*.jpg", "train-images.npy", "train-labels.npy"},
         .stand_in = "",
-        .about = "a folder a class of PNG and JPEG (perhaps below train, validation, test), or arrays *.npy",
+        .about =
+            "one folder per class with PNG or JPEG (also below train, validation, test), or arrays *.npy",
         .format = DataFormat::image_folder},
        {.name = "synthetic-digits",
         .title = "Synthetic digits",
@@ -126,7 +127,7 @@ std::array<Dataset, 10> all_datasets() {
         .format = DataFormat::texts}}};
 }
 
-// Does `directory` end with a folder name of another data set? MNIST in "FashionMNIST/raw" is a mix-up.
+// Whether `directory` ends with a folder name of another data set: "FashionMNIST/raw" is not MNIST.
 bool belongs_to_another(const Dataset& dataset, const std::filesystem::path& directory) {
   const auto ends_with = [&](const std::filesystem::path& folder) {
     const auto size = std::distance(folder.begin(), folder.end());
@@ -140,7 +141,7 @@ bool belongs_to_another(const Dataset& dataset, const std::filesystem::path& dir
   return false;
 }
 
-// Is `place` a folder with a file of the data set, or an archive of it?
+// Whether `place` is a folder with a file of the data set, or its archive.
 bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
   std::error_code ignored;
   if (dataset.format == DataFormat::imdb && is_archive_name(place))
@@ -177,7 +178,7 @@ std::string_view kind_name(DataKind kind) {
     case DataKind::text_pairs:
       return "text pairs";
   }
-  throw InternalError("a kind of data without a name");
+  throw InternalError("this kind of data has no name");
 }
 
 InputShape input_shape(const Dataset& dataset) {

@@ -7,7 +7,7 @@ namespace trainyard::models {
 
 namespace {
 
-constexpr int pieces = 4;  // straight lines between two points of a smooth stroke
+constexpr int pieces = 4;  // straight lines per segment of a smooth stroke
 
 std::array<std::vector<Glyph>, 10> all_glyphs() {
   constexpr bool line = false;

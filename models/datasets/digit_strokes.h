@@ -1,5 +1,5 @@
-// The digits 0 – 9 as pen strokes in the unit square (x to the right, y down): what `synthetic_digits` bends
-// and draws. Some digits are written in more than one way.
+// The digits 0 – 9 as pen strokes in the unit square, for `synthetic_digits.h`. x points right, y points
+// down.
 #pragma once
 
 #include <span>
@@ -13,17 +13,17 @@ struct Point {
 };
 
 struct Stroke {
-  bool smooth = false;  // a curve through the points; otherwise straight lines between them
+  bool smooth = false;  // a curve through the points; otherwise straight lines
   std::vector<Point> points;
 };
 
 using Glyph = std::vector<Stroke>;
 
-// The ways to write `digit`, at least one.
+// The ways to write `digit`. Each digit has at least one.
 std::span<const Glyph> glyphs_of(int digit);
 
-// `stroke` as points to be joined by straight lines: a smooth one becomes a Catmull-Rom spline, closed where
-// its last point is its first.
+// The points of `stroke` to be joined by straight lines. A smooth stroke becomes a Catmull-Rom spline, which
+// is closed if its last point equals its first.
 std::vector<Point> flattened(const Stroke& stroke);
 
 }  // namespace trainyard::models

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <memory>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
 #include "base/error.h"
@@ -102,7 +104,7 @@ class Md5 {
  public:
   Md5() {
     if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_md5(), nullptr) != 1)
-      throw InternalError("OpenSSL offers no MD5");
+      throw InternalError("OpenSSL has no MD5");
   }
   void update(std::span<const std::uint8_t> bytes) {
     EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
@@ -111,20 +113,14 @@ class Md5 {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned int size = 0;
     EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) {
-      text += digits[digest.at(i) >> 4U];
-      text += digits[digest.at(i) & 15U];
-    }
-    return text;
+    return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
   }
 
  private:
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
 };
 
-// `next` fills a piece and returns how much; less than a piece at the end.
+// `next` fills a piece and returns the number of bytes, which is less than a piece at the end only.
 template <typename Next>
 Digests digests_of(const Next& next) {
   Sha256 sha256;
@@ -156,7 +152,7 @@ const KnownDataset* find_known_dataset(const std::string& dataset) {
 
 Digests digests_of_file(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw UserError(file.string() + ": cannot be read");
+  if (!stream) throw UserError(fmt::format("{}: cannot be read", file.string()));
   return digests_of([&](std::vector<std::uint8_t>& piece) {
     stream.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
     return static_cast<std::size_t>(stream.gcount());

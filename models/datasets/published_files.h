@@ -1,6 +1,6 @@
-// The published files of the data sets: where they are got, and what they are known by. `trainyard data`
-// lists, gets and verifies them. Digests are those that the publisher or PyTorch's and TensorFlow's loaders
-// state; of Multi30k, those of the files in its repository. Without LibTorch, network or user's messages.
+// Published files of the data sets: URLs, sizes and digests, for `trainyard data`.
+// Digests are from the publisher, or from the loaders of PyTorch and TensorFlow. For Multi30k they are the
+// digests of the files in its repository.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,37 @@ namespace trainyard::models {
 
 struct KnownFile {
   std::string name;         // "train-images-idx3-ubyte.gz"
-  std::uint64_t bytes = 0;  // as it is published
-  std::string sha256;       // of the same; empty where only MD5 is known
-  std::string md5;          // of the same; empty where SHA-256 is
-  std::string content_md5;  // of what a .gz unpacks to: known packers differ; may be empty
+  std::uint64_t bytes = 0;  // of the published file
+  std::string sha256;       // of the published file; empty if only its MD5 is known
+  std::string md5;          // of the published file; empty if its SHA-256 is known
+  std::string
+      content_md5;  // of the unpacked content of a .gz, which several packers may have made; may be empty
 };
 
-// `files` are got from address/name into `folder` of the data directory ("" is the directory itself).
+// Each file is downloaded from address/name to `folder` in the data directory ("" is the data directory
+// itself).
 struct KnownDataset {
   std::string dataset;  // "mnist"
   std::string address;
   std::string folder;
   std::vector<KnownFile> files;
-  std::string unpacked;            // an archive only: the folder it holds, which is kept in its place
-  std::vector<KnownFile> members;  // of that folder
+  std::string unpacked;  // for an archive: the folder in it, which replaces the archive after unpacking
+  std::vector<KnownFile> members;  // the files in that folder
 };
 
 std::span<const KnownDataset> known_datasets();
-const KnownDataset* find_known_dataset(const std::string& dataset);  // null: nothing is published for it
+const KnownDataset* find_known_dataset(const std::string& dataset);  // null if no files are published
 
 struct Digests {
   std::uint64_t bytes = 0;
   std::string sha256;
   std::string md5;
 };
-Digests digests_of_file(const std::filesystem::path& file);     // of the file as it is
-Digests digests_of_content(const std::filesystem::path& file);  // unpacked, where it is gzip
+Digests digests_of_file(const std::filesystem::path& file);     // of the file
+Digests digests_of_content(const std::filesystem::path& file);  // of the unpacked content, if it is gzip
 
-bool fits(const KnownFile& known, const Digests& file);  // what is known of bytes and digests is so
-// The digest that decides, for people: "SHA-256 440f…", "MD5 8d4f…".
+bool fits(const KnownFile& known, const Digests& file);  // size and all known digests are equal
+// The digest for messages: "SHA-256 440f…", "MD5 8d4f…".
 std::string digest_text(const KnownFile& known);
 
 }  // namespace trainyard::models

@@ -10,8 +10,8 @@
 #include "models/datasets/digit_strokes.h"
 #include "models/samples/random.h"
 
-// Only + − × ÷ and square root, which IEEE 754 rounds in one way, and no fused multiply-add (see
-// CMakeLists.txt): the same pixels on every machine.
+// The pixels are the same on every machine. Therefore this file uses only + − × ÷ and square root, whose
+// rounding IEEE 754 defines, and is compiled without fused multiply-add (see CMakeLists.txt).
 
 namespace trainyard::models {
 
@@ -23,7 +23,7 @@ float between(SplitMix64& random, double low, double high) {
   return static_cast<float>(random.between(low, high));
 }
 
-// How a digit stands on the image; lengths in pixels.
+// Size, position and shape of a digit in the image, in pixels.
 struct Pose {
   float width, height, slant, cosine, sine, x, y, pen;
 };
@@ -33,7 +33,7 @@ Pose random_pose(SplitMix64& random, float side) {
   pose.height = side * between(random, 0.5, 0.75);
   pose.width = pose.height * between(random, 0.5, 0.85);
   pose.slant = between(random, -0.35, 0.35);
-  const float tangent = between(random, -0.13, 0.13);  // of half the angle: ±15°
+  const float tangent = between(random, -0.13, 0.13);  // of half the rotation angle: ±15°
   pose.cosine = (1 - tangent * tangent) / (1 + tangent * tangent);
   pose.sine = 2 * tangent / (1 + tangent * tangent);
   pose.x = side / 2 + side * between(random, -0.11, 0.11);
@@ -48,13 +48,13 @@ Point placed(const Pose& pose, const Point& point) {
   return {pose.x + pose.cosine * x - pose.sine * y, pose.y + pose.sine * x + pose.cosine * y};
 }
 
-// How much of each pixel is covered, 0 – 1, by row.
+// How much of each pixel a digit covers, 0 – 1, row by row.
 class Ink {
  public:
   explicit Ink(std::int64_t side)
       : side_(static_cast<int>(side)), covered_(static_cast<std::size_t>(side * side)) {}
 
-  // A line of half-width `pen` with round ends, its edge one pixel soft.
+  // Draw a line of half-width `pen` with round ends. Its edge is blurred over one pixel.
   void draw(const Point& from, const Point& to, float pen) {
     const float reach = pen + 0.5F;
     const int left = first(std::min(from.x, to.x) - reach);
@@ -65,7 +65,7 @@ class Ink {
     for (int y = first(std::min(from.y, to.y) - reach); y < bottom; ++y) {
       const float down = static_cast<float>(y) + 0.5F - from.y;
       float* row = &covered_[static_cast<std::size_t>(y * side_)];
-      for (int x = left; x < right; ++x) {  // without a branch: several pixels at once
+      for (int x = left; x < right; ++x) {  // no branch, so that the loop is vectorised
         const float across = static_cast<float>(x) + 0.5F - from.x;
         const float dot = across * along.x + down * along.y;
         const float t = length2 > 0 ? std::clamp(dot / length2, 0.0F, 1.0F) : 0.0F;
@@ -109,7 +109,8 @@ int sum_of_bytes(std::uint32_t bits) {
   return static_cast<int>((pairs & 0xFFFFU) + (pairs >> 16U));
 }
 
-// Nearly normal with mean 0 and standard deviation 1: four bytes summed; one draw gives two.
+// Approximately normal values with mean 0 and standard deviation 1: sums of four random bytes. One draw has
+// eight.
 std::vector<float> noise(SplitMix64& random, std::size_t count) {
   std::vector<std::uint32_t> bits(count + count % 2);
   for (std::size_t i = 0; i < bits.size(); i += 2) {
@@ -137,7 +138,7 @@ void draw_grey(SplitMix64& random, const Ink& ink, std::uint8_t* pixels) {
     pixels[i] = as_pixel(paper + contrast * covered[i] + grain * grains[i]);
 }
 
-// A patchwork of `cells`² random values, blended linearly between their centres.
+// A grid of `cells`² random values, interpolated linearly.
 class Texture {
  public:
   Texture(SplitMix64& random, float middle, float spread, int side)
@@ -169,7 +170,7 @@ class Texture {
   static constexpr int cells = 5;
   int side_;
   float scale_;
-  std::vector<float> lines_;  // through the centres of the cells, by row
+  std::vector<float> lines_;  // the grid interpolated along x, row by row
 };
 
 void draw_color(SplitMix64& random, const Ink& ink, int side, std::uint8_t* pixels) {
@@ -206,7 +207,7 @@ std::uint8_t synthetic_label(std::uint64_t seed, SyntheticPart part, std::int64_
 
 Images draw_digits(const ImageShape& shape, std::uint64_t seed, SyntheticPart part, std::int64_t count) {
   if (shape.height != shape.width || (shape.channels != 1 && shape.channels != 3)) {
-    throw InternalError("synthetic digits are square, with 1 or 3 channels");
+    throw InternalError("synthetic digits must be square and have 1 or 3 channels");
   }
   const auto size = static_cast<std::size_t>(shape.pixels());
   Images images{.shape = shape,

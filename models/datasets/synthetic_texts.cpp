@@ -9,7 +9,8 @@ namespace trainyard::models {
 
 namespace {
 
-constexpr std::uint64_t purpose = 0x7068726173657300;  // sets these numbers apart from other data's
+constexpr std::uint64_t purpose =
+    0x7068726173657300;  // so that other generated data has other random numbers
 
 enum class Gender { masculine, feminine, neuter };
 using enum Gender;
@@ -138,7 +139,7 @@ const Row& one_of(SplitMix64& random, std::span<const Row> rows) {
 
 enum class Case { nominative, accusative };
 
-// Article and ending of the adjective behind it.
+// The article, and the ending of the adjective after it.
 Phrase agreement(Gender gender, Case grammatical_case, bool definite) {
   const bool accusative = grammatical_case == Case::accusative;
   if (gender == masculine && accusative) return {definite ? "den" : "einen", "en"};
@@ -147,7 +148,7 @@ Phrase agreement(Gender gender, Case grammatical_case, bool definite) {
   return {definite ? "das" : "ein", definite ? "e" : "es"};
 }
 
-// «den kleinen Hund», "the small dog": article, perhaps an adjective, noun.
+// "den kleinen Hund", "the small dog": an article, sometimes an adjective, and a noun.
 Pair noun_phrase(SplitMix64& random, std::span<const Noun> nouns, Case grammatical_case) {
   const Noun& noun = one_of(random, nouns);
   const bool definite = random.below(3) != 0;
@@ -165,14 +166,14 @@ Pair noun_phrase(SplitMix64& random, std::span<const Noun> nouns, Case grammatic
   return pair;
 }
 
-// With a blank before it, or nothing.
+// A phrase with a space before it, or an empty text.
 Pair perhaps(SplitMix64& random, std::span<const Phrase> phrases) {
   if (random.below(2) == 0) return {};
   const Phrase& phrase = one_of(random, phrases);
   return {.german = std::string(" ") + phrase.german, .english = std::string(" ") + phrase.english};
 }
 
-// Subject, verb, object, and perhaps time and place, still without an order.
+// Subject, verb, object, and optionally time and place. The sentence form orders them.
 struct Clause {
   Pair subject, object, time, place;
   Verb verb;
@@ -214,7 +215,7 @@ Pair question(const Clause& c) {
               c.place.english + "?"};
 }
 
-// Where the clause has a place: it comes first, and subject and verb change places.
+// If the clause has a place, it is first, and the subject follows the verb.
 Pair place_first(const Clause& c) {
   if (c.place.german.empty()) return plain(c);
   return {c.place.german.substr(1) + " " + c.verb.german + " " + c.subject.german + c.time.german + " " +
@@ -253,7 +254,7 @@ RawTexts phrases(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     SplitMix64 random(mixed_seed({seed, purpose, part, index}));
     Pair pair = sentence(random);
-    for (std::string* text : {&pair.german, &pair.english})  // each begins with an ASCII letter
+    for (std::string* text : {&pair.german, &pair.english})  // each begins with a lower-case ASCII letter
       text->front() = static_cast<char>(text->front() - ('a' - 'A'));
     texts.source.push_back(std::move(pair.german));
     texts.target.push_back(std::move(pair.english));
@@ -272,7 +273,8 @@ namespace {
 
 using Words = std::span<const char* const>;
 
-constexpr std::uint64_t review_purpose = 0x7265766965777300;  // sets these numbers apart from other data's
+constexpr std::uint64_t review_purpose =
+    0x7265766965777300;  // so that other generated data has other random numbers
 
 constexpr std::array review_subjects{"plot",   "acting",        "music",     "dialogue",  "camera work",
                                      "ending", "story",         "cast",      "script",    "pace",
@@ -345,7 +347,7 @@ RawTexts reviews(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
   RawTexts texts;
   for (std::uint64_t index = 0; index < count; ++index) {
     const std::uint64_t own = mixed_seed({seed, review_purpose, part, index});
-    // of each two neighbours one is positive
+    // exactly one review of each pair is positive
     const std::uint64_t pair = mixed_seed({seed, review_purpose + 1, part, index / 2});
     const bool positive = (pair + index) % 2 == 1;
     texts.source.push_back(review(own, positive));

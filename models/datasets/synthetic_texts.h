@@ -1,6 +1,6 @@
-// Texts made in the process, so that a machine without any download has something to learn words from: the
-// data sets `synthetic-reviews` (which of two opinions a review holds) and `synthetic-phrases` (German
-// sentences of a small grammar and their English). Each sample is a pure function of (seed, part, index).
+// Generated texts, for training without a download: the data sets `synthetic-reviews` (positive or negative)
+// and `synthetic-phrases` (German sentences of a small grammar, and their English translations). Each sample
+// is a pure function of (seed, part, index).
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,19 @@
 
 namespace trainyard::models {
 
-// Changes with every change of the texts: it stands in the fingerprint.
+// Part of the fingerprint. Increase it if texts change.
 inline constexpr int synthetic_texts_version = 1;
 
-// 2,000 train, 500 validation, 500 test; as many of each label, 0 negative, 1 positive. One to four sentences
-// of a review hold an opinion, most of them that of its label, some by "not" and the opposite word; the
-// others are about neither.
+// 2,000 reviews in train, 500 in validation, 500 in test; half of each part has label 0 (negative), half 1
+// (positive).
+// - One to four sentences of a review are an opinion. Most of them agree with the label.
+// - Some opinions are "not" and the opposite word. All other sentences are neutral.
 Parts<RawTexts> synthetic_reviews(std::uint64_t seed);
 
-// 2,000 train, 250 validation, 250 test. Articles and adjectives agree in gender and case; verbs stand where
-// German puts them: second, last in a clause with «weil», first in a question, in two parts with an
-// auxiliary.
+// 2,000 sentences in train, 250 in validation, 250 in test.
+// - Articles and adjectives agree with the noun in gender and case.
+// - The position of the verb is German: second, last in a clause with "weil", first in a question, and in two
+//   parts with an auxiliary verb.
 Parts<RawTexts> synthetic_phrases(std::uint64_t seed);
 
 }  // namespace trainyard::models

@@ -26,10 +26,10 @@ struct Source {
   std::string fingerprint;
 };
 
-// What the vocabularies are made of, and the lengths found on the way.
+// The words of the vocabularies, and the mean lengths of the texts.
 struct Words {
   std::vector<std::string> source;
-  std::vector<std::string> target;  // of translations
+  std::vector<std::string> target;  // empty if there are no translations
   std::int64_t source_length = 0;   // mean tokens, rounded up
   std::int64_t target_length = 0;
 };
@@ -48,7 +48,7 @@ Source load(const Dataset& dataset, const fs::path& folder, std::uint64_t seed) 
   return {.parts = std::move(parts), .fingerprint = hash.hex()};
 }
 
-// The words of one side of the training part; `extra` special tokens belong to each text.
+// The words of the texts of one side of the training part. Each text also has `extra` special tokens.
 std::vector<std::string> words_of(const std::vector<std::string>& texts, const DataChoice& choice,
                                   std::int64_t extra, std::int64_t& mean_length) {
   TokenCounts counts;
@@ -79,7 +79,7 @@ std::string exact(double number) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
 }
 
-// All that the words depend on.
+// A name that depends on everything that the words depend on.
 std::string cache_name(const std::string& fingerprint, const DataChoice& choice) {
   std::string what = fingerprint + " longest " + std::to_string(longest_text) + " seed " +
                      std::to_string(choice.split_seed) + " split";
@@ -98,7 +98,7 @@ std::string to_lines(const Words& words) {
   return text;
 }
 
-// No token holds white space.
+// Reads what `to_lines` wrote. Tokens contain no white space.
 Words from_lines(const std::string& text) {
   std::istringstream lines(text);
   std::size_t sources = 0;
@@ -151,7 +151,7 @@ DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataCh
                      const ContentCache& cache) {
   Source found = load(source, folder, choice.split_seed);
   DataChoice named = choice;
-  named.source = source.name;  // for error texts
+  named.source = source.name;  // for messages
   const PartSizes sizes = sizes_of(found.parts);
   const RawTexts train = divided(named, std::move(found.parts)).train;
   const Words words = words_of_training(train, found.fingerprint, choice, cache);
@@ -182,8 +182,6 @@ Splits read_texts(const DataChoice& choice, const ContentCache& cache) {
       .train = samples(parts.train), .validation = samples(parts.validation), .test = samples(parts.test)};
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr std::size_t digest_line = 65;  // 64 digits and a newline
@@ -193,7 +191,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// A new file in `folder` that no other process has; false where it cannot be written whole.
+// Write `content` to a new file. mkstemp completes `name`. False if the file cannot be written completely.
 bool write_new(std::string& name, std::string_view content) {
   const int file = mkstemp(name.data());
   if (file < 0) return false;
@@ -226,7 +224,7 @@ void ContentCache::put(const std::string& name, std::string_view content) const 
   std::string text = sha256_hex(content) + '\n';
   text += content;
   if (write_new(part, text)) fs::rename(part, folder_ / name, ignored);
-  fs::remove(part, ignored);  // what was renamed is gone already
+  fs::remove(part, ignored);  // does nothing after the rename
 }
 
 ContentCache user_cache() {

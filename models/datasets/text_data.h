@@ -1,6 +1,5 @@
-// From texts to numbers: splits them, makes the vocabularies of the training part, and puts numbers for
-// tokens. The vocabularies are kept in the user's cache (`ContentCache`) under the fingerprint of the data
-// and what the choice says, so the second process to ask does not count words again.
+// Turn texts into token numbers: split the data, build the vocabularies of the training part, number the
+// tokens. Vocabularies are stored in the user's cache, so that other processes need not count words again.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +12,11 @@
 
 namespace trainyard::models {
 
-// What was worked out from data, kept for the next process under a name that says what went in, so an entry
-// is never stale. Nothing depends on it: an entry that cannot be read, or is not what was written, is not
-// there, and one that cannot be written is not kept. Processes may write the same entry at once: each writes
-// a file of its own and renames it.
-
+// Cache of computed data in a folder.
+// - The name of an entry must depend on everything that it was computed from, so that it is never out of
+//   date.
+// - An entry that is damaged or cannot be read counts as missing. Failed writes are ignored.
+// - Several processes may write the same entry: each writes a temporary file and renames it.
 class ContentCache {
  public:
   explicit ContentCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -25,16 +24,16 @@ class ContentCache {
   void put(const std::string& name, std::string_view content) const;
 
  private:
-  std::filesystem::path folder_;  // empty: nothing is kept
+  std::filesystem::path folder_;  // empty: nothing is stored
 };
 
-// $XDG_CACHE_HOME/trainyard, else ~/.cache/trainyard; without both, one that keeps nothing.
+// The cache in $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard. Without both variables it stores nothing.
 ContentCache user_cache();
 
-// A text is cut after so many tokens of its own; <bos> and <eos> are not counted.
+// The largest number of tokens of a text; further tokens are ignored. <bos> and <eos> are not counted.
 inline constexpr std::size_t longest_text = 400;
 
-// `facts` and `read` of datasets.h for a row that is not of images. A text without a token is one <unk>.
+// `facts` and `read` (datasets.h) for data sets of texts. A text without tokens becomes one <unk>.
 DataFacts text_facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice,
                      const ContentCache& cache);
 Splits read_texts(const DataChoice& choice, const ContentCache& cache);

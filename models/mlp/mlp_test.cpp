@@ -5,7 +5,7 @@
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
-TEST_CASE("the MLP's layers, parameters and work are those of PyTorch") {
+TEST_CASE("the MLP has the layers, parameters and operations of PyTorch's") {
   const auto layers = layers_of("mlp", grey28);
   CHECK(kinds(layers) == "0:flatten 1:linear 2:relu 3:linear 4:relu 5:linear");
   CHECK(totals(layers).parameters == 222360);

@@ -1,5 +1,5 @@
-// Neural bag of words: Iyyer et al., «Deep unordered composition rivals syntactic methods for text
-// classification», ACL 2015, section 2.1.
+// Neural bag of words: Iyyer et al., "Deep unordered composition rivals syntactic methods for text
+// classification", ACL 2015, section 2.1.
 #include "models/chain.h"
 
 namespace trainyard::models {
@@ -18,8 +18,8 @@ Model nbow() {
           .task = "classification",
           .metrics = {"loss", "correct"},
           .datasets = {"imdb", "synthetic-reviews"},
-          .hyperparameters = {size_parameter("embedding", 300, "numbers that stand for a word"),
-                              dropout_parameter(0, "of the mean of the words")},
+          .hyperparameters = {size_parameter("embedding", 300, "size of the embedding of a word"),
+                              dropout_parameter(0, "probability; applied to the mean of the words")},
           .about = "the mean of the embeddings of a text's words, then one linear layer",
           .layers = layers};
 }

@@ -9,11 +9,11 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "models/samples/tokenizer.h"
 
 namespace trainyard::models {
 
@@ -24,7 +24,7 @@ constexpr std::uint64_t piece_bytes = 1U << 20U;
 
 }  // namespace
 
-// zlib reads a file that is not gzip as it is.
+// zlib also reads files that are not compressed.
 struct DataFile::Stream {
   std::unique_ptr<gzFile_s, decltype(&gzclose_r)> file{nullptr, &gzclose_r};
 };
@@ -32,7 +32,8 @@ struct DataFile::Stream {
 DataFile::DataFile(const std::filesystem::path& path, Sha256* hash, std::string advice)
     : path_(path), hash_(hash), advice_(std::move(advice)), stream_(std::make_unique<Stream>()) {
   stream_->file.reset(gzopen(path.c_str(), "rb"));
-  if (!stream_->file) throw UserError(path.string() + ": cannot be opened: " + std::strerror(errno));
+  if (!stream_->file)
+    throw UserError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
   gzbuffer(stream_->file.get(), buffer_bytes);
 }
 
@@ -50,9 +51,10 @@ std::size_t DataFile::read(std::span<std::uint8_t> bytes) {
     }
     int error = Z_OK;
     const char* text = gzerror(stream_->file.get(), &error);
-    if (error == Z_ERRNO) throw UserError(path_.string() + ": cannot be read: " + std::strerror(errno));
-    if (error == Z_BUF_ERROR) fail(offset_, "the gzip stream is cut off here");
-    if (error != Z_OK) fail(offset_, std::string("the gzip stream is corrupt: ") + text);
+    if (error == Z_ERRNO)
+      throw UserError(fmt::format("{}: cannot be read: {}", path_.string(), std::strerror(errno)));
+    if (error == Z_BUF_ERROR) fail(offset_, "the gzip stream is truncated here");
+    if (error != Z_OK) fail(offset_, fmt::format("the gzip stream is damaged: {}", text));
     break;
   }
   if (hash_ != nullptr) hash_->update(std::span<const unsigned char>(bytes.first(filled)));
@@ -66,8 +68,7 @@ void DataFile::read_exactly(std::uint64_t count, const std::string& whole, const
     const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - offset_));
     const std::size_t got = read(part);
     if (got < part.size()) {
-      const std::uint64_t missing = end - offset_;
-      fail(offset_, "the file ends here, " + counted(missing, "byte") + " short of " + whole);
+      fail(offset_, fmt::format("the file ends here, {} short of {}", counted(end - offset_, "byte"), whole));
     }
     use(part);
   }
@@ -79,8 +80,8 @@ void DataFile::expect_end(const std::string& whole) {
 }
 
 void DataFile::fail(std::uint64_t byte, const std::string& what) const {
-  const std::string unpacked = gzdirect(stream_->file.get()) == 0 ? " (unpacked)" : "";
-  throw UserError(path_.string() + ": byte " + std::to_string(byte) + unpacked + ": " + what, advice_);
+  const char* unpacked = gzdirect(stream_->file.get()) == 0 ? " (unpacked)" : "";
+  throw UserError(fmt::format("{}: byte {}{}: {}", path_.string(), byte, unpacked, what), advice_);
 }
 
 std::string read_text_file(const std::filesystem::path& path) {
@@ -98,7 +99,7 @@ std::string read_text_file(const std::filesystem::path& path) {
 struct Archive::State {
   explicit State(const std::filesystem::path& path) : file(path) {}
 
-  // Through DataFile, so that a stream that is cut off or whose checksum is wrong is found and named there.
+  // Reads by DataFile, which reports a truncated stream and a wrong checksum.
   static la_ssize_t read(archive* /*reader*/, void* client, const void** bytes) {
     auto& state = *static_cast<State*>(client);
     *bytes = state.piece.data();
@@ -110,13 +111,13 @@ struct Archive::State {
     }
   }
 
-  // InternalError, UserError of the file, or where the archive itself is wrong.
+  // Throw for a failed call of libarchive: the error of DataFile, or a UserError about the archive.
   void check(int result) const {
     if (result == ARCHIVE_OK || result == ARCHIVE_WARN || result == ARCHIVE_EOF) return;
     if (error) std::rethrow_exception(error);
     const char* text = archive_error_string(reader.get());
-    file.fail(file.offset(), std::string("the archive is cut off or damaged before here: ") +
-                                 (text == nullptr ? "no reason given" : text));
+    file.fail(file.offset(), fmt::format("the archive is truncated or damaged before this byte: {}",
+                                         text == nullptr ? "libarchive gives no reason" : text));
   }
 
   DataFile file;
@@ -129,7 +130,7 @@ struct Archive::State {
 Archive::Archive(const std::filesystem::path& path) : state_(std::make_unique<State>(path)) {
   archive* reader = state_->reader.get();
   if (reader == nullptr || archive_read_support_format_tar(reader) != ARCHIVE_OK)
-    throw InternalError("libarchive reads no tar");
+    throw InternalError("libarchive cannot read tar archives");
   state_->check(archive_read_open(reader, state_.get(), nullptr, &State::read, nullptr));
 }
 
@@ -143,7 +144,7 @@ std::optional<std::string> Archive::next() {
     const char* name = archive_entry_pathname(state_->entry);
     if (archive_entry_filetype(state_->entry) == AE_IFREG && name != nullptr) return name;
   }
-  while (state_->file.read(state_->piece) > 0) {  // to the checksum at the end
+  while (state_->file.read(state_->piece) > 0) {  // read to the end, so that zlib verifies the checksum
   }
   return std::nullopt;
 }
@@ -151,7 +152,7 @@ std::optional<std::string> Archive::next() {
 std::string Archive::content() {
   std::string text;
   std::array<char, 65536> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  for (;;) {                      // in pieces: a false size in a header costs no memory
+  for (;;) {                      // in pieces: a wrong size in a header costs no memory
     const la_ssize_t got = archive_read_data(state_->reader.get(), piece.data(), piece.size());
     state_->check(got < 0 ? static_cast<int>(got) : ARCHIVE_OK);
     if (got <= 0) return text;

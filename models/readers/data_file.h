@@ -1,9 +1,4 @@
-// Files of a data set: one file read from front to back, a text file read whole, and the entries of a tar
-// archive.
-//
-// One file of a data set, plain or gzip, read once from front to back. All that is read can be hashed on the
-// way, so that reading and fingerprinting check and see the same bytes. Errors name file and byte; bytes
-// count in the unpacked content.
+// Read the files of a data set: binary files, text files, tar archives. All may be compressed with gzip.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +13,32 @@
 
 namespace trainyard::models {
 
+// A file that is read once, from front to back.
+// - All bytes that are read can be hashed at the same time.
+// - Errors: UserError with the file and the byte. Bytes are counted in the unpacked content.
 class DataFile {
  public:
-  // `hash` may be null; it must outlive the reading. `advice` is what to do about a damaged file. UserError
-  // where it cannot be opened.
+  // - `hash` may be null. It must outlive this object.
+  // - `advice`: what to do about a damaged file.
+  // UserError if the file cannot be opened.
   explicit DataFile(const std::filesystem::path& path, Sha256* hash = nullptr,
-                    std::string advice = "get the file again from its source");
+                    std::string advice = "download the file again");
   ~DataFile();
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Fills `bytes`, or as much as there is before the end; how many were read. UserError where the gzip stream
-  // is cut off or corrupt.
+  // Fill `bytes`, up to the end of the file. Returns how many bytes were read.
+  // UserError if the gzip stream is truncated or damaged.
   std::size_t read(std::span<std::uint8_t> bytes);
 
-  // Exactly `count` bytes in pieces of at most 1 MiB, so that a false size in a header costs no memory.
-  // UserError «the file ends here» where there are fewer; `whole` says what they belong to.
+  // Read exactly `count` bytes, in pieces of at most 1 MiB: a wrong size in a header costs no memory.
+  // UserError if there are fewer. `whole` names what the bytes belong to.
   using Piece = std::function<void(std::span<const std::uint8_t>)>;
   void read_exactly(std::uint64_t count, const std::string& whole, const Piece& use);
 
-  void expect_end(const std::string& whole);  // UserError where any byte is left
+  void expect_end(const std::string& whole);  // UserError if any byte is left
   std::uint64_t offset() const { return offset_; }
-  [[noreturn]] void fail(std::uint64_t byte, const std::string& what) const;  // UserError with the advice
+  [[noreturn]] void fail(std::uint64_t byte, const std::string& what) const;  // UserError with `advice`
 
  private:
   struct Stream;
@@ -50,25 +49,22 @@ class DataFile {
   std::uint64_t offset_ = 0;
 };
 
-// A text file whole, plain or gzip, checked to be UTF-8.
-
-// UserError names file and byte where it cannot be read or is not UTF-8.
+// The content of a text file. UserError if it cannot be read or is not UTF-8.
 std::string read_text_file(const std::filesystem::path& path);
 
-// A tar archive, plain or gzip, read once from front to back without unpacking it to disk (libarchive).
-
+// A tar archive that is read once, from front to back, without unpacking it to disk.
 class Archive {
  public:
-  // UserError where the file cannot be opened.
+  // UserError if the file cannot be opened.
   explicit Archive(const std::filesystem::path& path);
   ~Archive();
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // The name of the next regular file; nothing after the last. UserError names file and byte where the
-  // archive is cut off or damaged, also behind its last file.
+  // The name of the next regular file; empty after the last.
+  // UserError if the archive is truncated or damaged, even after its last file.
   std::optional<std::string> next();
-  std::string content();  // of that file; at most once each
+  std::string content();  // of the file that `next` returned; call it at most once per file
 
  private:
   struct State;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <png.h>
 #include <turbojpeg.h>
 
@@ -16,21 +17,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t largest_side = 32768;  // a false header costs no memory beyond that
+constexpr std::int64_t largest_side = 32768;
 
 [[noreturn]] void fail(const fs::path& file, const std::string& what) {
-  throw UserError(file.string() + ": " + what, "replace the picture or take it out of the folder");
+  throw UserError(fmt::format("{}: {}", file.string(), what),
+                  "replace the picture or remove it from the folder");
 }
 
-// A PNG has at most eight pixels a byte, which deflate packs by 1032 at most (zlib's technical notes); of a
-// JPEG 64 pixels take a bit or more. So a false header costs little memory.
-constexpr std::int64_t most_pixels_a_byte = std::int64_t{8} * 1032;
+// Limit for the size in a header, so that a wrong header costs little memory. A PNG has at most eight pixels
+// per byte, and deflate compresses at most 1032 to 1 (zlib's technical notes). A JPEG has at most 64 pixels
+// per bit.
+constexpr std::int64_t most_pixels_per_byte = std::int64_t{8} * 1032;
 
 void check_size(std::int64_t height, std::int64_t width, std::size_t bytes, const fs::path& file) {
   if (height < 1 || width < 1 || height > largest_side || width > largest_side ||
-      height * width > std::min<std::int64_t>(1 << 28, most_pixels_a_byte * static_cast<std::int64_t>(bytes)))
-    fail(file,
-         "its size " + std::to_string(width) + "x" + std::to_string(height) + " is not one of a picture");
+      height * width >
+          std::min<std::int64_t>(1 << 28, most_pixels_per_byte * static_cast<std::int64_t>(bytes)))
+    fail(file, fmt::format("its header has the wrong size {}x{}", width, height));
 }
 
 Picture decode_png(std::span<const std::uint8_t> bytes, const fs::path& file) {
@@ -38,7 +41,7 @@ Picture decode_png(std::span<const std::uint8_t> bytes, const fs::path& file) {
   image.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, decltype(&png_image_free)> freed(&image, &png_image_free);
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0)
-    fail(file, std::string("the PNG is damaged: ") + image.message);
+    fail(file, fmt::format("the PNG is damaged: {}", image.message));
   check_size(image.height, image.width, bytes.size(), file);
   image.format = PNG_FORMAT_RGB;
   Picture picture{.height = image.height, .width = image.width, .pixels = {}};
@@ -46,16 +49,16 @@ Picture decode_png(std::span<const std::uint8_t> bytes, const fs::path& file) {
   const png_color black{0, 0, 0};
   if (png_image_finish_read(&image, &black, picture.pixels.data(), 0, nullptr) == 0 ||
       PNG_IMAGE_FAILED(image))
-    fail(file, std::string("the PNG is damaged: ") + image.message);
+    fail(file, fmt::format("the PNG is damaged: {}", image.message));
   return picture;
 }
 
 Picture decode_jpeg(std::span<const std::uint8_t> bytes, const fs::path& file) {
   const std::unique_ptr<void, decltype(&tjDestroy)> decoder(tjInitDecompress(), &tjDestroy);
-  if (!decoder) throw InternalError("TurboJPEG does not start");
+  if (!decoder) throw InternalError("TurboJPEG cannot be initialised");
   const auto size = static_cast<unsigned long>(bytes.size());
   const auto check = [&](int result) {
-    if (result != 0) fail(file, std::string("the JPEG is damaged: ") + tjGetErrorStr2(decoder.get()));
+    if (result != 0) fail(file, fmt::format("the JPEG is damaged: {}", tjGetErrorStr2(decoder.get())));
   };
   int width = 0;
   int height = 0;
@@ -70,13 +73,14 @@ Picture decode_jpeg(std::span<const std::uint8_t> bytes, const fs::path& file) {
   return picture;
 }
 
-// One output pixel along an axis: input pixels from `first` on, with weights that add up to 1.
+// The weights of one output pixel along an axis. They belong to the input pixels from `first` on, and add up
+// to 1.
 struct Tap {
   std::int64_t first = 0;
   std::vector<double> weights;
 };
 
-// The `size` middle ones of `scaled` outputs over `length` inputs.
+// Scale `length` pixels to `scaled`, and return the weights of the `size` pixels in the middle.
 std::vector<Tap> taps(std::int64_t length, std::int64_t scaled, std::int64_t size) {
   const double step = static_cast<double>(length) / static_cast<double>(scaled);
   const double reach = std::max(step, 1.0);
@@ -97,7 +101,7 @@ std::vector<Tap> taps(std::int64_t length, std::int64_t scaled, std::int64_t siz
   return all;
 }
 
-// [y, x of the output, channel]: the rows that are needed scaled along x.
+// The picture scaled along x only: [y of the picture, x of the output, channel].
 std::vector<double> scaled_rows(const Picture& picture, const std::vector<Tap>& across) {
   const auto width = static_cast<std::size_t>(picture.width);
   std::vector<double> rows;

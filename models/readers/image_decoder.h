@@ -1,4 +1,4 @@
-// One PNG or JPEG as pixels, and the square of fixed size that is made of it.
+// Decode a PNG or JPEG, and scale it to a square.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,18 @@ namespace trainyard::models {
 struct Picture {
   std::int64_t height = 0;
   std::int64_t width = 0;
-  std::vector<std::uint8_t> pixels;  // [y, x, channel], red green blue
+  std::vector<std::uint8_t> pixels;  // [y, x, channel]: red, green, blue
 };
 
-// By what the bytes begin with, not by the name. Grey becomes RGB, a palette its colors; what is transparent
-// lies on black. UserError names `file` where the bytes are neither PNG nor JPEG, or are damaged.
+// Decode a picture. The first bytes decide the format, not the name of the file.
+// - Grey and palette images become RGB. Transparent pixels are drawn on black.
+// - UserError with the name of the file if the bytes are neither PNG nor JPEG, or are damaged.
 Picture decode_picture(std::span<const std::uint8_t> bytes, const std::filesystem::path& file);
 
-// Scaled so that the shorter side has `size` pixels, and of the longer side the middle: [channel, y, x].
-// Linear interpolation; a larger picture is averaged with triangle weights as wide as the step, which is what
-// Pillow's BILINEAR and PyTorch's interpolate(antialias=True) do.
+// The picture scaled so that its shorter side has `size` pixels, then cropped to its middle: [channel, y, x].
+// - A smaller picture is interpolated linearly.
+// - A larger picture is averaged with triangle weights, as in Pillow's BILINEAR and PyTorch's
+//   interpolate(antialias=True).
 std::vector<std::uint8_t> middle_square(const Picture& picture, std::int64_t size);
 
 }  // namespace trainyard::models

@@ -11,6 +11,9 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "models/readers/data_file.h"
@@ -24,7 +27,7 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-constexpr std::size_t most_classes = 256;  // a label is a byte
+constexpr std::size_t most_classes = 256;  // a label is one byte
 
 bool is_picture_name(const std::string& name) {
   std::string ending = fs::path(name).extension().string();
@@ -33,8 +36,8 @@ bool is_picture_name(const std::string& name) {
   return !name.starts_with('.') && (ending == ".png" || ending == ".jpg" || ending == ".jpeg");
 }
 
-// Names of what is in `folder` and `fits`, sorted; none where there is no such folder. UserError where it
-// cannot be read: a class that is not seen would be one class less.
+// The sorted names of the entries of `folder` for which `fits` is true. Empty if there is no such folder.
+// UserError if the folder cannot be read: otherwise a class could be missed.
 template <typename Fits>
 Names names_in(const fs::path& folder, const Fits& fits) {
   Names names;
@@ -42,7 +45,7 @@ Names names_in(const fs::path& folder, const Fits& fits) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
     if (fits(entry)) names.push_back(entry.path().filename().string());
-  if (error) throw UserError(folder.string() + ": cannot be read: " + error.message());
+  if (error) throw UserError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -53,7 +56,7 @@ Names pictures_in(const fs::path& folder) {
   });
 }
 
-// Hidden ones are what other programs leave: .git, .ipynb_checkpoints.
+// Hidden folders belong to other programs: .git, .ipynb_checkpoints.
 Names folders_in(const fs::path& folder) {
   return names_in(folder, [](const fs::directory_entry& entry) {
     return entry.is_directory() && !entry.path().filename().string().starts_with('.');
@@ -66,28 +69,28 @@ Names classes_in(const fs::path& folder) {
   return names;
 }
 
-// A class that a copy or a script left empty would change what is learnt without a word.
+// If the copy of a class is missing, the model must not silently be trained without that class.
 void refuse_empty_classes(const fs::path& folder) {
   Names names = folders_in(folder);
   std::erase_if(names, [&](const std::string& name) { return !pictures_in(folder / name).empty(); });
   if (names.empty()) return;
-  throw UserError(folder.string() + ": no PNG or JPEG file is in the folder of the class " +
-                      joined(names, [](const std::string& name) { return '"' + name + '"'; }),
-                  "put its pictures there, or remove the folder");
+  throw UserError(fmt::format("{}: these class folders have no PNG or JPEG file: \"{}\"", folder.string(),
+                              fmt::join(names, "\", \"")),
+                  "add their pictures, or remove the folders");
 }
 
 std::vector<std::uint8_t> bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw UserError(path.string() + ": cannot be read");
+  if (!file) throw UserError(fmt::format("{}: cannot be read", path.string()));
   return bytes;
 }
 
 std::uint8_t label_of(const std::string& name, const Names& classes, const fs::path& folder) {
   const auto found = std::find(classes.begin(), classes.end(), name);
   if (found == classes.end())
-    throw UserError((folder / name).string() + ": the training part has no class \"" + name + "\"",
-                    "name the classes of all parts alike");
+    throw UserError(fmt::format("{}: the training part has no class \"{}\"", (folder / name).string(), name),
+                    "use the same class names in all parts");
   return static_cast<std::uint8_t>(found - classes.begin());
 }
 
@@ -114,8 +117,8 @@ FolderImages read_picture_folders(const fs::path& folder, std::int64_t size, Sha
   const fs::path train = parted ? folder / "train" : folder;
   const Names classes = classes_in(train);
   if (classes.size() > most_classes)
-    throw UserError(train.string() + " has " + std::to_string(classes.size()) +
-                    " classes, at most 256 are possible");
+    throw UserError(fmt::format("{} has {} classes, but at most {} are possible", train.string(),
+                                classes.size(), most_classes));
   hash.update("pictures " + std::to_string(size) + '\n');
   const auto part = [&](const char* name, const fs::path& from) {
     hash.update(std::string("part ") + name + '\n');
@@ -130,19 +133,20 @@ FolderImages read_picture_folders(const fs::path& folder, std::int64_t size, Sha
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return "[" + joined(shape, [](std::int64_t length) { return std::to_string(length); }) + "]";
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 std::string shape_text(const ImageShape& shape) {
   return shape_text(std::vector{shape.channels, shape.height, shape.width});
 }
 
-// Of [N, H, W], [N, H, W, C] or [N, C, H, W]; UserError where it is none of them.
+// The order of the dimensions of an array of images.
 struct Layout {
   ImageShape shape;
   bool channels_last = false;
 };
 
+// UserError if the shape is not [N, H, W], [N, H, W, C] or [N, C, H, W].
 Layout layout_of(const std::vector<std::int64_t>& shape, const fs::path& file) {
   const auto channels = [](std::int64_t count) { return count == 1 || count == 3; };
   if (shape.size() == 3) return {.shape = {.channels = 1, .height = shape[1], .width = shape[2]}};
@@ -150,8 +154,8 @@ Layout layout_of(const std::vector<std::int64_t>& shape, const fs::path& file) {
     return {.shape = {.channels = shape[3], .height = shape[1], .width = shape[2]}, .channels_last = true};
   if (shape.size() == 4 && channels(shape[1]))
     return {.shape = {.channels = shape[1], .height = shape[2], .width = shape[3]}};
-  throw UserError(file.string() + ": the array's shape is " + shape_text(shape) +
-                  ", and must be [N, H, W], [N, H, W, C] or [N, C, H, W] with C 1 or 3");
+  throw UserError(fmt::format("{}: the array has shape {}", file.string(), shape_text(shape)),
+                  "use [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3");
 }
 
 // [N, H, W, C] to [N, C, H, W].
@@ -172,14 +176,16 @@ Images read_array_part(const fs::path& folder, const std::string& part, Sha256& 
   const fs::path labels_file = folder / (part + "-labels.npy");
   if (!fs::exists(images_file) && !fs::exists(labels_file)) return {};
   for (const fs::path& file : {images_file, labels_file})
-    if (!fs::exists(file)) throw UserError(file.string() + " is missing");
+    if (!fs::exists(file))
+      throw UserError(fmt::format("{} is missing", file.string()), "save images and labels");
   hash.update("part " + part + '\n');
   ByteArray images = read_npy(images_file, &hash);
   ByteArray labels = read_npy(labels_file, &hash);
   const Layout layout = layout_of(images.shape, images_file);
   if (labels.shape != std::vector<std::int64_t>{images.shape[0]})
-    throw UserError(labels_file.string() + ": the array's shape is " + shape_text(labels.shape) +
-                    ", and must be [" + std::to_string(images.shape[0]) + "]: a label for each image");
+    throw UserError(fmt::format("{}: the array has shape {}, but there are {}", labels_file.string(),
+                                shape_text(labels.shape), counted(images.shape[0], "image")),
+                    "save one label per image");
   if (layout.channels_last) images.bytes = channels_first(images.bytes, layout.shape);
   return {.shape = layout.shape, .pixels = std::move(images.bytes), .labels = std::move(labels.bytes)};
 }
@@ -195,10 +201,12 @@ FolderImages read_arrays(const fs::path& folder, Sha256& hash) {
   for (const Images* part : {&parts.validation, &parts.test}) {
     if (part->size() == 0) continue;
     if (!(part->shape == parts.train.shape))
-      throw UserError(folder.string() + ": the images of the parts have different shapes: those of train " +
-                      shape_text(parts.train.shape) + ", others " + shape_text(part->shape));
+      throw UserError(fmt::format("{}: images of train have shape {}, images of another part {}",
+                                  folder.string(), shape_text(parts.train.shape), shape_text(part->shape)),
+                      "save images of the same shape");
     if (*std::max_element(part->labels.begin(), part->labels.end()) >= found.classes)
-      throw UserError(folder.string() + ": validation or test has a label that the training part has not");
+      throw UserError(
+          fmt::format("{}: validation or test has a label that is not in train", folder.string()));
   }
   return found;
 }
@@ -216,9 +224,8 @@ bool holds_images(const fs::path& folder) {
 FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, Sha256& hash) {
   if (!holds_images(folder))
     throw UserError(
-        "no images are in \"" + folder.string() + "\"",
-        "it should hold a folder a class with PNG or JPEG files, perhaps below train, validation and "
-        "test, or train-images.npy and train-labels.npy");
+        fmt::format("\"{}\" has no images", folder.string()),
+        "add one folder per class with PNG or JPEG files, or train-images.npy and train-labels.npy");
   return holds_arrays(folder) ? read_arrays(folder, hash) : read_picture_folders(folder, image_size, hash);
 }
 
@@ -232,7 +239,7 @@ std::string read_bytes(DataFile& file, std::uint64_t count, const std::string& w
   return text;
 }
 
-// The header is a literal of a Python dictionary.
+// The header, which is the text of a Python dictionary.
 std::string read_header(DataFile& file) {
   const std::string start = read_bytes(file, 8, "its header");
   if (!start.starts_with("\x93NUMPY")) file.fail(0, "this is not a NumPy array (.npy)");
@@ -240,7 +247,7 @@ std::string read_header(DataFile& file) {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < size.size(); ++i)
     count |= static_cast<std::uint64_t>(static_cast<unsigned char>(size[i])) << (8 * i);
-  if (count > 65536) file.fail(8, "the header is " + std::to_string(count) + " bytes long");
+  if (count > 65536) file.fail(8, fmt::format("the header has {} bytes, at most 65536 are allowed", count));
   return read_bytes(file, count, "its header");
 }
 
@@ -251,7 +258,7 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// What stands behind «'name' :» in the header; nothing where it has no such key.
+// The text after `'name':` in the header. Empty if the header has no such key.
 std::optional<std::string_view> value_of(std::string_view header, std::string_view name) {
   for (std::size_t at = header.find(name); at != std::string_view::npos; at = header.find(name, at + 1)) {
     const std::string_view rest = without_blanks(header.substr(at + name.size()));
@@ -260,7 +267,7 @@ std::optional<std::string_view> value_of(std::string_view header, std::string_vi
   return std::nullopt;
 }
 
-// "u1" of '|u1'; a type of several fields as it stands.
+// The type in the header: "u1" for '|u1'.
 std::string type_in(std::string_view header, const DataFile& file) {
   const auto type = value_of(header, "'descr'");
   if (!type) file.fail(10, "the header has no type");
@@ -277,7 +284,7 @@ std::vector<std::int64_t> shape_in(std::string_view header, const DataFile& file
     file.fail(10, "the header has no shape");
   const std::string_view inside = value->substr(1, value->find(')') - 1);
   const auto impossible = [&] {
-    file.fail(10, "the header has an impossible shape (" + std::string(inside.substr(0, 60)) + ")");
+    file.fail(10, fmt::format("the header has an impossible shape ({})", inside.substr(0, 60)));
   };
   std::vector<std::int64_t> shape;
   double elements = 1;
@@ -296,14 +303,15 @@ std::vector<std::int64_t> shape_in(std::string_view header, const DataFile& file
   return shape;
 }
 
-// What is an array, and not one that can be used.
+// UserError for an array that NumPy can read, but this reader cannot.
 void refuse_others(std::string_view header, const DataFile& file, const std::string& name) {
   if (const std::string type = type_in(header, file); type != "u1")
-    throw UserError(name + ": the array is of " + type + ", and must be of uint8 (u1)",
-                    "convert it with .astype('uint8') before numpy.save; images from 0 to 1 times 255 first");
+    throw UserError(
+        fmt::format("{}: the array has type {}, and must be uint8 (u1)", name, type),
+        "convert it with .astype('uint8') before numpy.save; scale images from 0 … 1 to 0 … 255 first");
   if (value_of(header, "'fortran_order'").value_or("").starts_with("True"))
-    throw UserError(name + ": the array is in Fortran's order",
-                    "save numpy.ascontiguousarray of it with numpy.save");
+    throw UserError(fmt::format("{}: the array is in Fortran order", name),
+                    "save numpy.ascontiguousarray(array) with numpy.save");
 }
 
 }  // namespace
@@ -315,8 +323,8 @@ ByteArray read_npy(const std::filesystem::path& path, Sha256* hash) {
   ByteArray array{.shape = shape_in(header, file), .bytes = {}};
   std::uint64_t count = 1;
   for (const std::int64_t size : array.shape) count *= static_cast<std::uint64_t>(size);
-  if (count == 0) throw UserError(path.string() + ": the array is empty");
-  const std::string whole = std::to_string(count) + (count == 1 ? " element" : " elements");
+  if (count == 0) throw UserError(fmt::format("{}: the array is empty", path.string()));
+  const std::string whole = counted(count, "element");
   file.read_exactly(count, whole, [&](std::span<const std::uint8_t> bytes) {
     array.bytes.insert(array.bytes.end(), bytes.begin(), bytes.end());
   });

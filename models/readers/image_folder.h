@@ -1,15 +1,18 @@
-// The user's own images, as pictures in folders or as NumPy arrays.
+// Read the user's own images (data set "folder"): picture files, or NumPy arrays.
 //
-// The user's own images (data set "folder"), in one of two layouts.
+// Pictures:
+// - The folder has one subfolder per class with PNG or JPEG files. The classes in the order of their names
+//   have the labels 0, 1, ….
+// - Hidden folders are ignored. Any other folder without pictures is an error: it may be a copy that stopped.
+// - The classes may be in subfolders `train`, `validation` and `test`. `validation` and `test` are optional;
+//   a missing part is split off `train`.
+// - Every picture becomes RGB with image_size × image_size pixels (`image_decoder.h`).
 //
-// Pictures: a folder a class, PNG or JPEG in it; labels are the classes in the order of their names. Hidden
-// folders are none; another without pictures is an error, as a copy may have stopped before it. With
-// folders `train`, and perhaps `validation` and `test`, the classes are in those; the parts that are not
-// there are cut from `train`. Every picture becomes RGB, image_size × image_size (`image_decoder.h`).
-//
-// Arrays: `train-images.npy` and `train-labels.npy`, perhaps also `validation-…` and `test-…`, all uint8.
-// Images [N, H, W], [N, H, W, C] or [N, C, H, W] with C 1 or 3 (where both fit, C is last); labels [N] from 0
-// on. They are taken as they are; image_size has no meaning.
+// Arrays:
+// - `train-images.npy` and `train-labels.npy`, optionally `validation-…` and `test-…`, all uint8.
+// - Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3. If both fit, C is last.
+// - Labels are [N] and begin with 0.
+// - Images keep their size; image_size is ignored.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +29,20 @@ struct FolderImages {
   std::int64_t classes = 0;
 };
 
-// Names and content of all files that are used go to `hash`. UserError names the file (and byte) that is
-// wrong, a class that `train` does not have, or says that there are no images.
+// Read all images. The names and the content of all files are added to `hash`.
+// UserError if there are no images, if a file is damaged, or if a class is not in `train`.
 FolderImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size, Sha256& hash);
 
-bool holds_images(const std::filesystem::path& folder);  // one of the layouts; looks at names only
+bool holds_images(const std::filesystem::path& folder);  // checks file names only
 
-// Arrays as NumPy's `save` writes them (numpy.lib.format, versions 1 to 3), of bytes only.
-
+// A uint8 array as NumPy's `save` writes it (numpy.lib.format, versions 1 to 3).
 struct ByteArray {
   std::vector<std::int64_t> shape;
-  std::vector<std::uint8_t> bytes;  // in the order of C
+  std::vector<std::uint8_t> bytes;  // in C order
 };
 
-// UserError names the file, and the byte where it is damaged: no .npy, cut off, going on after its end; not
-// uint8, in Fortran's order, empty.
+// UserError if the file is not an .npy, is truncated or too long, or if the array is empty, not uint8, or in
+// Fortran order. The message names the file, and the byte if the file is damaged.
 ByteArray read_npy(const std::filesystem::path& path, Sha256* hash);
 
 }  // namespace trainyard::models

@@ -1,8 +1,8 @@
 #include "models/readers/image_readers.h"
 
-#include <array>
-#include <cstdio>
 #include <span>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -31,14 +31,9 @@ std::optional<fs::path> first_existing(const fs::path& folder, const std::vector
 
 [[noreturn]] void fail_missing(const fs::path& folder, const std::vector<std::string>& names,
                                const fs::path& other) {
-  throw UserError(names[0] + " is missing beside " + other.string() + ": " + folder.string() +
-                  " holds none of " + joined(names));
-}
-
-std::string hexadecimal(std::uint32_t number) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "0x%08x", number);
-  return text.data();
+  throw UserError(
+      fmt::format("{}: {} is missing, but {} is there", folder.string(), names[0], other.filename().string()),
+      "add one of " + joined(names));
 }
 
 std::uint32_t read_number(DataFile& file) {
@@ -49,15 +44,14 @@ std::uint32_t read_number(DataFile& file) {
   return number;
 }
 
-// The magic number and the count after it.
+// Check the magic number and return the count after it.
 std::uint32_t read_count(DataFile& file, std::uint32_t magic, const std::string& what) {
   const std::uint32_t found = read_number(file);
-  if (found != magic) {
-    file.fail(
-        0, "the magic number is " + hexadecimal(found) + ", that of " + what + " is " + hexadecimal(magic));
-  }
+  if (found != magic)
+    file.fail(0,
+              fmt::format("the magic number is {:#010x}, but a file of {} has {:#010x}", found, what, magic));
   const std::uint32_t count = read_number(file);
-  if (count == 0) file.fail(4, "there are 0 " + what);
+  if (count == 0) file.fail(4, fmt::format("the file has 0 {}", what));
   return count;
 }
 
@@ -66,10 +60,10 @@ std::uint32_t read_images(DataFile& file, const ImageShape& shape, Images* into)
   const std::uint32_t height = read_number(file);
   const std::uint32_t width = read_number(file);
   if (height != shape.height || width != shape.width) {
-    file.fail(8, "images are " + std::to_string(height) + "x" + std::to_string(width) + ", should be " +
-                     std::to_string(shape.height) + "x" + std::to_string(shape.width));
+    file.fail(8,
+              fmt::format("images are {}x{}, but should be {}x{}", height, width, shape.height, shape.width));
   }
-  const std::string whole = std::to_string(count) + " images";
+  const std::string whole = fmt::format("{} images", count);
   file.read_exactly(static_cast<std::uint64_t>(count) * height * width, whole,
                     [&](std::span<const std::uint8_t> bytes) {
                       if (into != nullptr)
@@ -83,15 +77,15 @@ void read_labels(DataFile& file, const IdxPart& part, std::uint32_t images, std:
                  Images* into) {
   const std::uint32_t count = read_count(file, labels_magic, "labels");
   if (count != images) {
-    file.fail(4, std::to_string(count) + " labels, but " + part.images.string() + " holds " +
-                     std::to_string(images) + " images");
+    file.fail(
+        4, fmt::format("the file has {} labels, but {} has {} images", count, part.images.string(), images));
   }
-  const std::string whole = std::to_string(count) + " labels";
+  const std::string whole = fmt::format("{} labels", count);
   file.read_exactly(count, whole, [&](std::span<const std::uint8_t> bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (bytes[i] < classes) continue;
       file.fail(file.offset() - bytes.size() + i,
-                "label " + std::to_string(bytes[i]) + ", should be 0 to " + std::to_string(classes - 1));
+                fmt::format("the label is {}, but should be 0 to {}", bytes[i], classes - 1));
     }
     if (into != nullptr) into->labels.insert(into->labels.end(), bytes.begin(), bytes.end());
   });
@@ -154,7 +148,8 @@ std::int64_t read_cifar10_file(const std::filesystem::path& path, Images* images
     }
     for (std::size_t at = 0; at < got; at += record_bytes, ++count) {
       const auto record = std::span(buffer).subspan(at, record_bytes);
-      if (record[0] > 9) file.fail(start + at, "label " + std::to_string(record[0]) + ", should be 0 to 9");
+      if (record[0] > 9)
+        file.fail(start + at, fmt::format("the label is {}, but should be 0 to 9", record[0]));
       if (images == nullptr) continue;
       images->labels.push_back(record[0]);
       images->pixels.insert(images->pixels.end(), record.begin() + 1, record.end());

@@ -1,7 +1,7 @@
 // Readers of two image formats: IDX (MNIST, Fashion-MNIST) and the binary format of CIFAR-10.
 //
-// The IDX format of MNIST and Fashion-MNIST (yann.lecun.com/exdb/mnist): a file of images and one of labels a
-// part, numbers big endian, plain or gzip.
+// IDX (yann.lecun.com/exdb/mnist): per part one file of images and one of labels, plain or gzip. Numbers are
+// big endian.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,37 @@
 
 namespace trainyard::models {
 
-// A part of the data set in a folder: prefix "train" or "t10k".
+// The two files of a part.
 struct IdxPart {
   std::filesystem::path images;
   std::filesystem::path labels;
 };
 
-// The names under which the images or labels of a part may stand, the preferred first.
+// The possible file names of the images or labels of a part, the preferred name first. `prefix` is "train" or
+// "t10k".
 std::vector<std::string> idx_images_names(const std::string& prefix);
 std::vector<std::string> idx_labels_names(const std::string& prefix);
 
-// The part's files; nothing where neither is there. UserError where one is there without the other.
+// The files of a part. Empty if neither file exists; UserError if only one exists.
 std::optional<IdxPart> find_idx_part(const std::filesystem::path& folder, const std::string& prefix);
 
-// Reads and checks a whole part; appends it to `images`, whose shape it must have, and its bytes to `hash`;
-// either may be null. Returns the count of samples. UserError names file and byte: wrong magic number or size
-// of images, a file that ends early or goes on, a label >= `classes`, counts that differ.
+// Read and check a part. Returns the number of samples.
+// - The samples are appended to `images`, and the bytes are added to `hash`. Either may be null.
+// - UserError with file and byte: wrong magic number, wrong size of images, truncated or too long file, label
+//   >= `classes`, different numbers of images and labels.
 std::int64_t read_idx_part(const IdxPart& part, const ImageShape& shape, std::int64_t classes, Images* images,
                            Sha256* hash);
 
-// The binary format of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html): records of one label byte and 3072
-// pixel bytes, red, green and blue plane after another, each by row. Files may be shorter than the original.
+// The binary format of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html). A record has one label byte and 3072
+// pixel bytes: the red, the green and the blue plane, row by row. Files may have fewer records than the
+// published ones.
 
 std::vector<std::string> cifar10_train_names();  // "data_batch_1.bin" … "data_batch_5.bin"
 std::string cifar10_test_name();                 // "test_batch.bin"
 
-// Reads and checks a file; appends it to `images` and its bytes to `hash`; either may be null. Returns the
-// count of samples. UserError names file and byte: no record, a record that is cut off, a label above 9.
+// Read and check a file. Returns the number of samples.
+// - The samples are appended to `images`, and the bytes are added to `hash`. Either may be null.
+// - UserError with file and byte: empty file, truncated record, label above 9.
 std::int64_t read_cifar10_file(const std::filesystem::path& path, Images* images, Sha256* hash);
 
 }  // namespace trainyard::models

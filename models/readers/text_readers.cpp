@@ -4,9 +4,11 @@
 #include <array>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "models/readers/data_file.h"
-#include "models/samples/tokenizer.h"
 
 namespace trainyard::models {
 
@@ -34,7 +36,7 @@ bool is_review_name(const std::string& name) {
   return name.ends_with(".txt") && !name.starts_with('.');
 }
 
-// What the entry «…/train/pos/0_9.txt» is, still without its text; nothing for the archive's other files.
+// The review of the archive entry `…/train/pos/0_9.txt`, without its text. Empty for any other entry.
 std::optional<Review> review_of(const std::string& entry) {
   const fs::path path(entry);
   const std::string name = path.filename().string();
@@ -55,9 +57,8 @@ std::vector<Review> reviews_of_archive(const fs::path& file) {
     if (!review) continue;
     review->text = archive.content();
     if (const auto byte = first_not_utf8(review->text))
-      throw UserError(
-          file.string() + ": " + *entry + ": byte " + std::to_string(*byte) + ": this is not UTF-8",
-          "get the file again from its source");
+      throw UserError(fmt::format("{}: {}: byte {}: this is not UTF-8", file.string(), *entry, *byte),
+                      "download the file again");
     reviews.push_back(std::move(*review));
   }
   return reviews;
@@ -94,9 +95,8 @@ bool is_archive_name(const fs::path& file) {
 Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
   std::vector<Review> reviews = fs::is_directory(folder_or_archive) ? reviews_of_folder(folder_or_archive)
                                                                     : reviews_of_archive(folder_or_archive);
-  const auto place = [](const Review& review) { return std::tie(review.test, review.label, review.name); };
-  std::sort(reviews.begin(), reviews.end(),
-            [&](const Review& a, const Review& b) { return place(b) > place(a); });
+  std::ranges::sort(reviews, {},
+                    [](const Review& review) { return std::tie(review.test, review.label, review.name); });
   Parts<RawTexts> parts;
   std::array<std::int64_t, 4> counts{};
   for (Review& review : reviews) {
@@ -108,23 +108,22 @@ Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
   }
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts.at(i) == 0)
-      throw UserError(folder_or_archive.string() + ": no review *.txt is in " + review_folders.at(i),
-                      "get aclImdb whole from its source");
+      throw UserError(
+          fmt::format("{}: {} has no review (*.txt)", folder_or_archive.string(), review_folders.at(i)),
+          "download the data set again");
   return parts;
 }
 
 namespace {
 
-namespace fs = std::filesystem;
-
 fs::path file_of(const fs::path& folder, const std::string& name) {
   for (const char* packed : {"", ".gz"})
     if (fs::is_regular_file(folder / (name + packed))) return folder / (name + packed);
-  throw UserError((folder / name).string() + " is missing, and so is " + name + ".gz",
-                  "get Multi30k whole from its source");
+  throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name),
+                  "download the data set again");
 }
 
-// Without the ends of lines, "\n" or "\r\n".
+// The lines without their ends, "\n" or "\r\n".
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t start = 0; start < text.size();) {
@@ -151,10 +150,11 @@ RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash
                 .target = read_lines(target, name + ".en", hash),
                 .labels = {}};
   if (part.source.size() != part.target.size())
-    throw UserError(source.string() + " has " + std::to_string(part.source.size()) + " lines, but " +
-                        target.string() + " has " + std::to_string(part.target.size()),
-                    "get both again from their source");
-  if (part.size() == 0) throw UserError(source.string() + " is empty", "get it again from its source");
+    throw UserError(fmt::format("{} has {} lines, but {} has {}", source.string(), part.source.size(),
+                                target.string(), part.target.size()),
+                    "download both files again");
+  if (part.size() == 0)
+    throw UserError(fmt::format("{} is empty", source.string()), "download the file again");
   return part;
 }
 

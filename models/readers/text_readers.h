@@ -1,6 +1,4 @@
-// Readers of two text data sets: the Large Movie Review data set and Multi30k.
-//
-// The Large Movie Review data set.
+// Readers of two text data sets: the Large Movie Review data set (IMDb) and Multi30k.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +9,21 @@
 
 namespace trainyard::models {
 
-// The Large Movie Review data set (Maas et al., «Learning word vectors for sentiment analysis», ACL 2011):
-// a folder that holds {train,test}/{pos,neg}/*.txt, or an archive .tar, .tar.gz or .tgz of it, which is read
-// as it is, not unpacked. Reviews come in the order of part, label (0 negative, 1 positive) and name; their
-// names and texts go to `hash`. UserError names file (and entry) and byte: an archive that is cut off, a text
-// that is not UTF-8; and says where no review of a part is.
+// Read the Large Movie Review data set: Maas et al., "Learning word vectors for sentiment analysis", ACL
+// 2011.
+// - It is a folder with {train,test}/{pos,neg}/*.txt, or an archive of it (.tar, .tar.gz, .tgz). Archives are
+//   not unpacked.
+// - Reviews are ordered by part, label (0 negative, 1 positive) and name. Names and texts are added to
+//   `hash`.
+// - UserError: a truncated archive, a text that is not UTF-8, a part without reviews.
 Parts<RawTexts> read_imdb(const std::filesystem::path& folder_or_archive, Sha256& hash);
 bool is_archive_name(const std::filesystem::path& file);
 
-// Multi30k, German to English.
-
-// Multi30k, task 1, German to English (Elliott et al., «Multi30K: multilingual English-German image
-// descriptions», 2016): train, val and test_2016_flickr, each .de and .en, plain or .gz, a sentence a line.
-// UserError names file and byte as above, and says where a file is missing or has not as many lines as its
-// partner.
+// Read Multi30k, task 1, German to English: Elliott et al., "Multi30K: multilingual English-German image
+// descriptions", 2016.
+// - The files are train, val and test_2016_flickr, each with .de and .en, plain or .gz. Each line is one
+//   sentence.
+// - UserError: a missing file, a text that is not UTF-8, different numbers of lines in .de and .en.
 Parts<RawTexts> read_multi30k(const std::filesystem::path& folder, Sha256& hash);
 
 }  // namespace trainyard::models

@@ -23,7 +23,7 @@ double SplitMix64::between(double low, double high) {
 }
 
 std::uint64_t SplitMix64::below(std::uint64_t end) {
-  const std::uint64_t unfair = (0 - end) % end;  // 2^64 mod end: so many draws are thrown away
+  const std::uint64_t unfair = (0 - end) % end;  // 2^64 mod end: draws below it are rejected
   std::uint64_t drawn = next();
   while (drawn < unfair) drawn = next();
   return drawn % end;

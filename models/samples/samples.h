@@ -1,7 +1,5 @@
-// Samples as plain arrays, texts before they are tokens, and what a data set looks like.
-//
-// What a part of a data set is once it is read: plain arrays, one alternative a kind of data. No LibTorch:
-// `runner` turns them into tensors.
+// Samples of a data set as plain arrays, and their statistics for the report.
+// There is one type per kind of data. `runner` converts the arrays to tensors; this file needs no LibTorch.
 #pragma once
 
 #include <array>
@@ -21,17 +19,18 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-// What a model is built for. A member is 0 where the data has no such thing, or where only the data tells.
+// The input that a model is built for. A member is 0 if it does not apply, or is not known before data is
+// read.
 struct InputShape {
   ImageShape image;                                   // {0, 0, 0} for texts
-  std::int64_t classes = 0;                           // of labelled samples
-  std::int64_t vocabulary = 0;                        // tokens of a text, or of the source of a pair
-  std::int64_t target_vocabulary = 0;                 // tokens of the target of a pair
-  std::int64_t source_length = 0, target_length = 0;  // typical tokens a sample, for counted cost only
+  std::int64_t classes = 0;                           // 0 if samples have no labels
+  std::int64_t vocabulary = 0;                        // number of tokens of texts, or of the source of pairs
+  std::int64_t target_vocabulary = 0;                 // number of tokens of the target of pairs
+  std::int64_t source_length = 0, target_length = 0;  // typical tokens per sample, for cost estimates only
   bool operator==(const InputShape&) const = default;
 };
 
-// Labelled images as the files hold them.
+// Labelled images, with the pixels of the files.
 struct Images {
   ImageShape shape;
   std::vector<std::uint8_t> pixels;  // [sample, channel, height, width], 0 – 255
@@ -39,7 +38,7 @@ struct Images {
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-// Sequences of tokens of different lengths, one behind the other; each has at least one token.
+// Token sequences of different lengths, concatenated. Each has at least one token.
 struct Sequences {
   std::vector<std::int32_t> tokens;
   std::vector<std::int64_t> offsets{0};  // [sequence + 1]: sequence i is tokens[offsets[i], offsets[i + 1])
@@ -50,15 +49,15 @@ struct Sequences {
 
 // Labelled texts.
 struct Texts {
-  Sequences tokens;                  // no <bos>, no <eos>
+  Sequences tokens;                  // without <bos> and <eos>
   std::vector<std::uint8_t> labels;  // [sample], 0 … classes − 1
   std::int64_t size() const { return tokens.size(); }
 };
 
 // Texts and their translations.
 struct TextPairs {
-  Sequences source;  // … <eos>
-  Sequences target;  // <bos> … <eos>
+  Sequences source;  // each ends with <eos>
+  Sequences target;  // each begins with <bos> and ends with <eos>
   std::int64_t size() const { return source.size(); }
 };
 
@@ -73,37 +72,35 @@ Texts selected(const Texts& texts, const std::vector<std::int64_t>& indices);
 TextPairs selected(const TextPairs& pairs, const std::vector<std::int64_t>& indices);
 Samples selected(const Samples& samples, const std::vector<std::int64_t>& indices);
 
-// All of one kind.
+// The parts of a run. All have the same alternative.
 struct Splits {
   Samples train;
   Samples validation;
   Samples test;
 };
 
-// Texts as their source has them, checked to be UTF-8, before they are tokens.
-
+// Texts before they are split into tokens. All are UTF-8.
 struct RawTexts {
   std::vector<std::string> source;   // [sample]
-  std::vector<std::string> target;   // [sample], of translations
-  std::vector<std::uint8_t> labels;  // [sample], of classification
+  std::vector<std::string> target;   // [sample]; empty if there are no translations
+  std::vector<std::uint8_t> labels;  // [sample]; empty if there are no labels
   std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
 };
 
 RawTexts selected(const RawTexts& texts, const std::vector<std::int64_t>& indices);
 
-// What a data set looks like: samples by class, and how often each brightness occurs in each colour channel.
-// For the pictures of a report; computed once a data set, from the arrays that a run reads.
-
+// Histogram of the brightness of one colour channel.
 struct ChannelCounts {
-  std::string name;                  // "red", "green", "blue"; "grey" of one channel
-  std::vector<std::int64_t> counts;  // [64]: pixels of value 4i … 4i + 3
+  std::string name;                  // "red", "green", "blue"; "grey" if there is only one
+  std::vector<std::int64_t> counts;  // [64]: number of pixels with values 4i … 4i + 3
 };
 inline constexpr int brightness_bins = 64;
 
+// Statistics of a data set for the figures of a report.
 struct DataProfile {
-  std::array<std::vector<std::int64_t>, 3>
-      classes;                          // samples by class of train, validation, test; empty: no classes
-  std::vector<ChannelCounts> channels;  // of the training part; empty: no images
+  // Number of samples of each class, for train, validation and test. Empty if samples have no classes.
+  std::array<std::vector<std::int64_t>, 3> classes;
+  std::vector<ChannelCounts> channels;  // of the training part; empty if samples are not images
 };
 
 DataProfile profile_of(const Splits& splits);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "models/samples/random.h"
 
@@ -19,16 +21,32 @@ void check(const std::array<double, 3>& fractions) {
   }
 }
 
-}  // namespace
-
+// The number of samples to train on.
 std::int64_t train_size(std::int64_t samples, const std::array<double, 3>& fractions) {
   check(fractions);
   const std::int64_t train =
       std::min<std::int64_t>(std::llround(static_cast<double>(samples) * fractions[0]), samples);
   if (train == 0)
-    throw UserError("of " + std::to_string(samples) + " samples the split leaves 0 to train on");
+    throw UserError(fmt::format("the split leaves 0 of {} samples to train on", samples),
+                    "increase the first number of data_split");
   return train;
 }
+
+// The fractions of train and `part`, in the same proportion. The third part is 0.
+std::array<double, 3> only_train_and(std::size_t part, const char* name,
+                                     const std::array<double, 3>& fractions) {
+  check(fractions);
+  const double rest = fractions[0] + fractions[part];
+  if (rest == 0)
+    throw UserError(
+        fmt::format("the split leaves nothing to train on: its fractions of train and {} are 0", name),
+        "increase the first number of data_split");
+  std::array<double, 3> result{fractions[0] / rest, 0, 0};
+  result.at(part) = fractions[part] / rest;
+  return result;
+}
+
+}  // namespace
 
 SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fractions, std::uint64_t seed) {
   const std::int64_t train = train_size(samples, fractions);
@@ -43,26 +61,10 @@ SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fr
           .test = {order.begin() + validation_end, order.end()}};
 }
 
-std::array<double, 3> without_test(const std::array<double, 3>& fractions) {
-  check(fractions);
-  const double rest = fractions[0] + fractions[1];
-  if (rest == 0)
-    throw UserError("the split leaves nothing to train on: its fractions of train and validation are 0");
-  return {fractions[0] / rest, fractions[1] / rest, 0};
-}
-
-std::array<double, 3> without_validation(const std::array<double, 3>& fractions) {
-  check(fractions);
-  const double rest = fractions[0] + fractions[2];
-  if (rest == 0)
-    throw UserError("the split leaves nothing to train on: its fractions of train and test are 0");
-  return {fractions[0] / rest, 0, fractions[2] / rest};
-}
-
 std::array<double, 3> fractions_of(const DataChoice& choice, bool own_validation, bool own_test) {
   if (own_test && own_validation) return {1, 0, 0};
-  if (own_test) return without_test(choice.split);
-  if (own_validation) return without_validation(choice.split);
+  if (own_test) return only_train_and(1, "validation", choice.split);
+  if (own_validation) return only_train_and(2, "test", choice.split);
   return choice.split;
 }
 
@@ -75,17 +77,17 @@ std::int64_t training_samples(const DataChoice& choice, PartSizes sizes) {
 std::int64_t train_count(const DataChoice& choice, std::int64_t available) {
   const std::int64_t wanted = choice.train_samples.value_or(available);
   if (wanted >= 1 && wanted <= available) return wanted;
-  throw UserError("train_samples is " + std::to_string(wanted) + ", but the training part of " +
-                  choice.source + " has " + std::to_string(available) + " samples");
+  throw UserError(fmt::format("train_samples is {}, but the training part of {} has {} samples", wanted,
+                              choice.source, available));
 }
 
 void check_fingerprint(const DataChoice& choice, const std::string& found) {
   if (choice.fingerprint.empty() || choice.fingerprint == found) return;
-  const std::string where = choice.folder.empty() ? "" : " in " + choice.folder.string();
-  throw UserError("the data of " + choice.source + where +
-                      " is not what the run was planned with: its fingerprint is " + found.substr(0, 12) +
-                      ", was " + choice.fingerprint.substr(0, 12),
-                  "plan the run again");
+  const std::string place = choice.folder.empty() ? "" : " in " + choice.folder.string();
+  throw UserError(
+      fmt::format("the data of {}{} has changed since the run was planned: its fingerprint is {}, and was {}",
+                  choice.source, place, found.substr(0, 12), choice.fingerprint.substr(0, 12)),
+      "plan the run again");
 }
 
 }  // namespace trainyard::models

@@ -1,8 +1,9 @@
-// Which data a run reads, and how it becomes the training, validation and test part.
+// The data of a run, and its split into training, validation and test part.
 //
-// Which sample belongs to which part: a pure function of count, fractions and seed. Contiguous runs of one
-// seeded permutation, so that each sample is in exactly one part and a smaller `train_samples` takes a
-// subset.
+// The split is a pure function of count, fractions and seed. A seeded permutation is cut into contiguous
+// parts:
+// - Each sample is in exactly one part.
+// - A smaller `train_samples` selects a subset of the same training part.
 #pragma once
 
 #include <array>
@@ -24,48 +25,35 @@ struct SplitIndices {
   std::vector<std::int64_t> test;
 };
 
-// Fractions {train, validation, test}, each in [0, 1], that add up to 1; the borders between the parts are
-// rounded to the nearest sample. UserError where that leaves nothing to train on.
+// Split `samples` samples by the fractions {train, validation, test}.
+// - Each fraction is in [0, 1], and they add up to 1. The borders are rounded to the nearest sample.
+// - UserError if the fractions are wrong, or if the training part is empty.
 SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fractions, std::uint64_t seed);
 
-// How many of `samples` are to train on. UserErrors as above.
-std::int64_t train_size(std::int64_t samples, const std::array<double, 3>& fractions);
-
-// For a data set with its own test part: {train, validation} in the same proportion, no test.
-std::array<double, 3> without_test(const std::array<double, 3>& fractions);
-
-// For a data set with its own validation part: {train, no validation, test} in the same proportion.
-std::array<double, 3> without_validation(const std::array<double, 3>& fractions);
-
-// Which data a run reads and how it is divided: plain values, without the table of data sets.
-
-// What one run reads, resolved. A value: it stands in `run.json`, and all but `folder` in the run key.
+// The data of one run. It is part of `run.json`.
 struct DataChoice {
-  std::string dataset;           // what the file asked for: "mnist"
-  std::string source;            // what is read: "mnist", or its stand-in "synthetic-digits"
-  std::filesystem::path folder;  // empty for generated data
-  std::string fingerprint;       // SHA-256 of the unpacked content, or of the generator's recipe
-  std::uint64_t split_seed = 0;  // `data_seed` of the file
-  std::array<double, 3> split{
-      0.8, 0.1, 0.1};  // train, validation, test: for a data set in one part; of one with
-                       // its own test part, validation is split[1]/(split[0]+split[1]) of the rest
-  std::optional<std::int64_t> train_samples;  // a cap on the training part
-  std::int64_t vocabulary_min_frequency = 2;  // texts: a rarer word of the training part is <unk>
-  std::int64_t vocabulary_max_size = 20000;   // texts: tokens of a vocabulary at most, special ones included
-  std::int64_t image_size = 32;               // "folder": height and width of what is read
-  InputShape input;                           // resolved with the fingerprint; not in the run key
+  std::string dataset;           // the data set in the experiment file: "mnist"
+  std::string source;            // the data set that is read: "mnist", or its substitute "synthetic-digits"
+  std::filesystem::path folder;  // empty for generated data; not in the run key
+  std::string fingerprint;       // SHA-256 of the unpacked files, or of the generator's recipe
+  std::uint64_t split_seed = 0;  // `data_seed` of the experiment file
+  // Train, validation, test. If a data set has a part of its own, `fractions_of` adjusts them.
+  std::array<double, 3> split{0.8, 0.1, 0.1};
+  std::optional<std::int64_t> train_samples;  // size of the training part, if it is limited
+  std::int64_t vocabulary_min_frequency = 2;  // texts: words that are rarer in the training part are <unk>
+  std::int64_t vocabulary_max_size = 20000;   // texts: largest vocabulary, special tokens included
+  std::int64_t image_size = 32;               // "folder": height and width to which images are scaled
+  InputShape input;                           // computed together with the fingerprint; not in the run key
   bool operator==(const DataChoice&) const = default;
 };
 
-// Samples that the source has of each part, before anything is split.
+// Number of samples in each part of a data set, before the split.
 struct PartSizes {
   std::int64_t train = 0, validation = 0, test = 0;
 };
 
-// The parts of a data set as its source has them, and how they become the parts of a run: the same for images
-// and texts.
-
-// T has `size()` and `selected(const T&, indices)`. A part that the source does not have is empty.
+// The parts of a data set, or of a run. A part that a data set does not have is empty.
+// T has `size()` and a function `selected(const T&, indices)`.
 template <typename T>
 struct Parts {
   T train;
@@ -73,17 +61,19 @@ struct Parts {
   T test;
 };
 
-// The choice's fractions where the source has parts of its own, which stay whole.
+// The fractions by which the training part of a data set is split.
+// A part that the data set already has gets 0. The other fractions keep their proportion and add up to 1.
+// UserError if they are all 0.
 std::array<double, 3> fractions_of(const DataChoice& choice, bool own_validation, bool own_test);
 
-// How many of `available` samples to train on. UserError where `train_samples` is more.
+// The number of samples to train on, out of `available`. UserError if `train_samples` is larger.
 std::int64_t train_count(const DataChoice& choice, std::int64_t available);
 
-// UserError where `found` is not what the choice was resolved with.
+// UserError if `found` differs from the fingerprint of the choice. An empty fingerprint is not compared.
 void check_fingerprint(const DataChoice& choice, const std::string& found);
 
-// How many samples a run would train on: what `read` makes of these parts. UserError where the split leaves
-// none, or `train_samples` is more than there is.
+// The number of samples that a run trains on if the data set has parts of these sizes.
+// UserError if the training part is empty, or smaller than `train_samples`.
 std::int64_t training_samples(const DataChoice& choice, PartSizes sizes);
 
 template <typename T>
@@ -91,8 +81,10 @@ PartSizes sizes_of(const Parts<T>& parts) {
   return {.train = parts.train.size(), .validation = parts.validation.size(), .test = parts.test.size()};
 }
 
-// A validation part and a test part of the source are kept whole; what it lacks is cut from the training part
-// (or from the test part, where that is all there is) as the choice says; then the training part is capped.
+// Turn the parts of a data set into the parts of a run.
+// - If the data set has no training part, its test part is used as one.
+// - A validation or test part of the data set stays whole. A missing one is split off the training part.
+// - Then the training part is limited to `train_samples`.
 template <typename T>
 Parts<T> divided(const DataChoice& choice, Parts<T> parts) {
   if (parts.train.size() == 0) std::swap(parts.train, parts.test);

@@ -4,9 +4,11 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace trainyard::models {
 
@@ -14,23 +16,8 @@ namespace {
 
 enum class Class { word, space, other };
 
-struct Character {
-  utf8proc_int32_t code = 0;
-  std::size_t bytes = 1;  // 0 where the text is not UTF-8
-};
-
-Character character_at(std::string_view text, std::size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  if (first < 0x80) return {first, 1};
-  Character found;
-  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at),
-                                      static_cast<utf8proc_ssize_t>(text.size() - at), &found.code);
-  found.bytes = bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
-  return found;
-}
-
-Class class_by_category(utf8proc_int32_t code) {
-  switch (utf8proc_category(code)) {
+Class class_by_category(std::uint32_t code) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -54,27 +41,27 @@ Class class_by_category(utf8proc_int32_t code) {
   }
 }
 
-Class class_of(utf8proc_int32_t code) {
+Class class_of(std::uint32_t code) {
   static const auto ascii = [] {
     std::array<Class, 128> classes{};
-    for (std::size_t i = 0; i < classes.size(); ++i)
-      classes[i] = class_by_category(static_cast<utf8proc_int32_t>(i));
+    for (std::uint32_t i = 0; i < classes.size(); ++i) classes[i] = class_by_category(i);
     return classes;
   }();
-  return code < 128 ? ascii[static_cast<std::size_t>(code)] : class_by_category(code);
+  return code < 128 ? ascii[code] : class_by_category(code);
 }
 
-void append_lower(std::string& token, utf8proc_int32_t code) {
+void append_lower(std::string& token, std::uint32_t code) {
   if (code < 128) {
     token += static_cast<char>(code >= 'A' && code <= 'Z' ? code + ('a' - 'A') : code);
     return;
   }
   std::array<utf8proc_uint8_t, 4> bytes{};
-  const auto count = utf8proc_encode_char(utf8proc_tolower(code), bytes.data());
+  const auto lower = utf8proc_tolower(static_cast<utf8proc_int32_t>(code));
+  const auto count = utf8proc_encode_char(lower, bytes.data());
   token.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
 }
 
-// The length of "<br>", "<br/>" or "<br />" at the beginning of `text`, 0 where there is none.
+// The length of "<br>", "<br/>" or "<br />" at the beginning of `text`; 0 if there is none.
 std::size_t line_break(std::string_view text) {
   for (const std::string_view tag : {"<br />", "<br/>", "<br>"})
     if (text.starts_with(tag)) return tag.size();
@@ -83,25 +70,16 @@ std::size_t line_break(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::size_t> first_not_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t bytes = character_at(text, at).bytes;
-    if (bytes == 0) return at;
-    at += bytes;
-  }
-  return std::nullopt;
-}
-
 void for_each_token(std::string_view text, const UseToken& use) {
   std::string word;
   const auto end_word = [&] {
-    const bool go_on = word.empty() || use(word);
+    const bool wants_more = word.empty() || use(word);
     word.clear();
-    return go_on;
+    return wants_more;
   };
   for (std::size_t at = 0; at < text.size();) {
-    const Character character = character_at(text, at);
-    if (character.bytes == 0) throw InternalError("a text is not UTF-8");
+    const Character character = first_character(text.substr(at));
+    if (!character.valid) throw InternalError("the text to split into tokens is not UTF-8");
     const Class kind = class_of(character.code);
     std::size_t bytes = character.bytes;
     if (kind == Class::word) {
@@ -118,15 +96,6 @@ void for_each_token(std::string_view text, const UseToken& use) {
     at += bytes;
   }
   end_word();
-}
-
-std::vector<std::string> tokens_of(std::string_view text) {
-  std::vector<std::string> tokens;
-  for_each_token(text, [&](std::string_view token) {
-    tokens.emplace_back(token);
-    return true;
-  });
-  return tokens;
 }
 
 void count_token(TokenCounts& counts, std::string_view token) {
@@ -151,7 +120,8 @@ std::int32_t Vocabulary::number(std::string_view token) const {
 
 std::string_view Vocabulary::text(std::int32_t number) const {
   static constexpr std::array<std::string_view, special_tokens> special{"<pad>", "<unk>", "<bos>", "<eos>"};
-  if (number < 0 || number >= size()) throw InternalError("no token has number " + std::to_string(number));
+  if (number < 0 || number >= size())
+    throw InternalError(fmt::format("token {} is not in the vocabulary", number));
   const auto at = static_cast<std::size_t>(number);
   return at < special.size() ? special[at] : std::string_view(words_[at - special.size()]);
 }

@@ -1,6 +1,6 @@
-// Sutskever, Vinyals, Le, «Sequence to sequence learning with neural networks», NIPS 2014; dropout between
-// layers and on embeddings as in Zaremba, Sutskever, Vinyals, «Recurrent neural network regularization»,
-// 2014.
+// Sequence to sequence: Sutskever, Vinyals, Le, "Sequence to sequence learning with neural networks", NIPS
+// 2014. Dropout on embeddings and between layers: Zaremba, Sutskever, Vinyals, "Recurrent neural network
+// regularization", 2014.
 #include "models/chain.h"
 
 namespace trainyard::models {
@@ -18,7 +18,8 @@ static std::vector<Layer> layers(const Hyperparameters& values, const InputShape
 }
 
 static Parameter depth_parameter() {
-  Parameter parameter = size_parameter("layers", 2, "LSTM layers of the encoder, and of the decoder");
+  Parameter parameter =
+      size_parameter("layers", 2, "number of LSTM layers, each of the encoder and of the decoder");
   parameter.maximum = Bound{8};
   return parameter;
 }
@@ -29,9 +30,10 @@ Model seq2seq() {
           .task = "translation",
           .metrics = {"loss", "correct", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "bleu_length"},
           .datasets = {"multi30k", "synthetic-phrases"},
-          .hyperparameters = {size_parameter("embedding", 256, "numbers that stand for a token"),
+          .hyperparameters = {size_parameter("embedding", 256, "size of the embedding of a token"),
                               size_parameter("hidden", 512, "outputs of each LSTM layer"), depth_parameter(),
-                              dropout_parameter(0.5, "of embeddings and between LSTM layers")},
+                              dropout_parameter(
+                                  0.5, "probability; applied to embeddings and between LSTM layers")},
           .about = "an LSTM encoder whose last states start an LSTM decoder; teacher forcing",
           .layers = layers};
 }

@@ -1,4 +1,4 @@
-"""Seq2Seq in PyTorch. Modules are named by their place in trainyard's chain of layers."""
+"""Seq2Seq in PyTorch. A module has the number of the layer in trainyard."""
 import torch
 from torch import nn
 
@@ -10,8 +10,8 @@ def encode_packed(lstm, x, lengths):
 
 
 def encode_unpacked(lstm, x, lengths):
-    """The same without a look at lengths, which a CUDA graph cannot have: each sentence is moved to the end of its row,
-    and on the padding before it one more input closes the input gate, so that the state stays 0."""
+    """encode_packed without lengths on the host, for CUDA graphs. Each sentence is moved to the end of its row. On the
+    padding before it one more input closes the input gate, so that the state stays 0."""
     (batch, length, inputs), hidden = x.shape, lstm.hidden_size
     time, lengths = torch.arange(length, device=x.device), lengths[:, None]
     places = (time + lengths) % length
@@ -20,7 +20,7 @@ def encode_unpacked(lstm, x, lengths):
     closing[:hidden, 0] = -1e4
     weights = [torch.cat([lstm.weight_ih_l0, closing], 1), lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0]
     flat = torch.cat([weight.flatten() for weight in weights]).split([weight.numel() for weight in weights])
-    weights = [part.view(weight.shape) for part, weight in zip(flat, weights)]  # in one piece, as cuDNN wants them
+    weights = [part.view(weight.shape) for part, weight in zip(flat, weights)]  # in one piece of memory, as cuDNN requires
     x = torch.cat([x.gather(1, places[..., None].expand_as(x)), padding], 2)
     zeros = x.new_zeros(1, batch, hidden)
     y, h, c = torch._VF.lstm(x, (zeros, zeros), weights, True, 1, 0.0, lstm.training, False, True)
@@ -51,7 +51,7 @@ class Seq2Seq(nn.Module):
         chain = list(self.children())
         lengths = source.ne(0).sum(1)
         if self.encode is encode_packed:
-            lengths = lengths.cpu()  # where packing wants them
+            lengths = lengths.cpu()  # packing requires lengths on the CPU
         x, states = chain[0](source), []
         for i in range(self.depth):
             x, state = self.encode(chain[2 + 2 * i], chain[1 + 2 * i](x), lengths)
@@ -68,5 +68,5 @@ def build(values, shape):
 
 
 def without_lengths(network):
-    """Has `network` encode without the host seeing lengths."""
+    """Let `network` encode without lengths on the host."""
     network.encode = encode_unpacked

@@ -5,7 +5,7 @@
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
-TEST_CASE("Seq2Seq's layers, parameters and work are those of PyTorch") {
+TEST_CASE("Seq2Seq has the layers, parameters and operations of PyTorch's") {
   const InputShape input{.image = {},
                          .classes = 0,
                          .vocabulary = 8000,

@@ -1,11 +1,11 @@
-// VGG, configuration A with batch normalisation. Simonyan, Zisserman, «Very deep convolutional networks for
-// large-scale image recognition», ICLR 2015, table 1; Ioffe, Szegedy, «Batch normalization», ICML 2015.
+// VGG, configuration A with batch normalisation: Simonyan, Zisserman, "Very deep convolutional networks for
+// large-scale image recognition", ICLR 2015, table 1. Ioffe, Szegedy, "Batch normalization", ICML 2015.
 #include "models/chain.h"
 
 namespace trainyard::models {
 
-// Convolutions before each of the five poolings: their channels, in units of the first's. Normalisation has a
-// bias of its own, so they have none.
+// The convolutions before each of the five pooling layers: their channels, as a multiple of the first one's.
+// They have no bias, because batch normalisation has one.
 static const std::vector<std::vector<std::int64_t>> blocks{{1}, {2}, {4, 4}, {8, 8}, {8, 8}};
 
 static void add_head(Chain& chain, const Hyperparameters& values) {
@@ -36,14 +36,13 @@ Model vgg11() {
       .task = "classification",
       .metrics = {"loss", "correct"},
       .datasets = {"cifar10", "synthetic-color-digits", "folder"},
-      .hyperparameters = {size_parameter(
-                              "width", 64,
-                              "channels of the first convolution; the others have 2 to 8 times as many"),
-                          choice_parameter("head", {"compact", "paper"},
-                                           "compact: one linear layer; paper: two hidden layers before it"),
-                          size_parameter("head_width", 4096,
-                                         "outputs of each hidden layer of the head of the paper"),
-                          dropout_parameter(0.5, "after each hidden layer of the head of the paper")},
+      .hyperparameters =
+          {size_parameter("width", 64,
+                          "channels of the first convolution; the others have 2 to 8 times as many"),
+           choice_parameter("head", {"compact", "paper"},
+                            "compact: one linear layer; paper: two hidden layers before it"),
+           size_parameter("head_width", 4096, "outputs of each hidden layer of the head \"paper\""),
+           dropout_parameter(0.5, "probability; applied after each hidden layer of the head \"paper\"")},
       .about = "configuration A: eight 3x3 convolutions with batch normalisation, images of 32x32 or more",
       .layers = layers};
 }

@@ -6,7 +6,7 @@
 using namespace trainyard::models;
 using namespace trainyard::tests;
 
-TEST_CASE("VGG11's layers, parameters and work are those of PyTorch, with either head") {
+TEST_CASE("VGG11 has the layers, parameters and operations of PyTorch's with either head") {
   const auto compact = layers_of("vgg11", color32);
   CHECK(kinds(compact).starts_with("0:conv2d 1:batch_norm2d 2:relu 3:max_pool2d 4:conv2d"));
   CHECK(kinds(compact).ends_with("28:max_pool2d 29:flatten 30:linear"));
@@ -19,9 +19,10 @@ TEST_CASE("VGG11's layers, parameters and work are those of PyTorch, with either
   CHECK(paper[32].dropout == 0.5);
 }
 
-TEST_CASE("VGG11 halves an image five times, so one of 28×28 is an error that says so") {
-  CHECK_THROWS_WITH_AS(layers_of("vgg11", grey28),
-                       "images of 28×28 are too small for the model's 2×2 poolings; use larger images or "
-                       "another model",
-                       trainyard::UserError);
+TEST_CASE("VGG11 halves an image five times, so an image of 28×28 is an error") {
+  CHECK_THROWS_WITH_AS(
+      layers_of("vgg11", grey28),
+      "images of 28×28 are too small for the 2×2 pooling layers of the model; use larger images "
+      "or another model",
+      trainyard::UserError);
 }

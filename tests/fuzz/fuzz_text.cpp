@@ -1,18 +1,19 @@
-// Any bytes as a text file, plain or gzip: UTF-8 that can be cut into tokens, or one line that says what is
-// wrong.
+// Any bytes as a text file, plain or gzip. The result is a text that can be split into tokens, or a
+// UserError.
 #include "base/error.h"
+#include "base/text.h"
 #include "models/readers/data_file.h"
-#include "models/samples/tokenizer.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/support/tokens.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;
   const fuzz::MemoryFile file({bytes, size});
   try {
     const std::string text = models::read_text_file(file.path());
-    if (models::first_not_utf8(text)) std::abort();
-    for (const std::string& token : models::tokens_of(text))
-      if (token.empty() || models::first_not_utf8(token)) std::abort();
+    if (first_not_utf8(text)) std::abort();
+    for (const std::string& token : tests::tokens_of(text))
+      if (token.empty() || first_not_utf8(token)) std::abort();
   } catch (const UserError&) {
   }
   return 0;

@@ -1,4 +1,4 @@
-// Chains of layers as tests of models look at them. Their expected counts are those of PyTorch 2.13:
+// Layers of a model and their totals, for the tests of models. Expected counts are from PyTorch 2.13:
 // sum(p.numel() for p in model.parameters()), and torch.utils.flop_counter for one sample.
 #pragma once
 
@@ -15,7 +15,7 @@ struct Totals {
 };
 
 models::Hyperparameters defaults(const models::Model& model);
-// The chain of a model with its defaults, `changed` put over them.
+// The layers of a model with its default hyper-parameters, except those in `changed`.
 std::vector<models::Layer> layers_of(const std::string& model, const models::InputShape& input,
                                      const models::Hyperparameters& changed = {});
 Totals totals(const std::vector<models::Layer>& layers);

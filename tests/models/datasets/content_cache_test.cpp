@@ -20,7 +20,7 @@ std::ptrdiff_t files_in(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), {});
 }
 
-// `action` in a process of its own; whether it returned true.
+// Run `action` in a child process; it exits with 0 if `action` returns true.
 pid_t in_child(const std::function<bool()>& action) {
   const pid_t child = fork();
   if (child == 0) _exit(action() ? 0 : 1);
@@ -34,7 +34,7 @@ bool succeeded(pid_t child) {
 
 }  // namespace
 
-TEST_CASE("what is put can be got, in this process and the next") {
+TEST_CASE("an entry of the cache can be read in this process and in the next") {
   const DataFolder folder;
   const ContentCache cache(folder.path() / "a" / "b");
   CHECK_FALSE(cache.get("x"));
@@ -45,7 +45,7 @@ TEST_CASE("what is put can be got, in this process and the next") {
   CHECK(files_in(folder.path() / "a" / "b") == 1);
 }
 
-TEST_CASE("an entry that was cut off or changed is not there, and can be put again") {
+TEST_CASE("a truncated or changed entry counts as missing, and can be written again") {
   const DataFolder folder;
   const ContentCache cache(folder.path());
   cache.put("x", "some content");
@@ -57,7 +57,7 @@ TEST_CASE("an entry that was cut off or changed is not there, and can be put aga
   CHECK(cache.get("x") == "some content");
 }
 
-TEST_CASE("a folder that cannot be written keeps nothing and harms nothing") {
+TEST_CASE("a cache in a folder that cannot be written stays empty, without an error") {
   const DataFolder folder;
   folder.write("file", "not a folder");
   const ContentCache cache(folder.path() / "file" / "below");
@@ -68,7 +68,7 @@ TEST_CASE("a folder that cannot be written keeps nothing and harms nothing") {
   CHECK_FALSE(none.get("x"));
 }
 
-TEST_CASE("processes that put and get one entry at once never see part of it") {
+TEST_CASE("processes that write and read an entry at the same time never see a part of it") {
   const DataFolder folder;
   const ContentCache cache(folder.path());
   const std::string content(300'000, 'w');
@@ -86,7 +86,7 @@ TEST_CASE("processes that put and get one entry at once never see part of it") {
   CHECK(files_in(folder.path()) == 1);
 }
 
-TEST_CASE("the user's cache is below XDG_CACHE_HOME") {
+TEST_CASE("the cache of the user is in XDG_CACHE_HOME") {
   const char* before = std::getenv("XDG_CACHE_HOME");
   const std::string kept = before == nullptr ? "" : before;
   const DataFolder folder;

@@ -40,7 +40,7 @@ std::string fingerprint_of(const std::string& source, const DataFolder& folder) 
   return fingerprint(find_dataset(source), folder.path(), 0);
 }
 
-// All sample numbers of all parts, sorted.
+// The sorted sample numbers of all parts.
 std::vector<int> all_numbers(const ImageSplits& splits) {
   std::vector<int> numbers;
   for (const Images* part : {&splits.train, &splits.validation, &splits.test}) {
@@ -67,12 +67,13 @@ bool labels_fit(const Images& images) {
 
 }  // namespace
 
-TEST_CASE("every row is complete, and its stand-in is generated data of the same kind, shape and classes") {
+TEST_CASE(
+    "every data set is described, and its substitute is generated data of the same kind, shape and classes") {
   for (const Dataset& dataset : datasets()) {
     CAPTURE(dataset.name);
     CHECK_FALSE(dataset.title.empty());
     CHECK_FALSE(dataset.about.empty());
-    if (dataset.name == "folder") continue;  // nothing can stand for images that nobody knows
+    if (dataset.name == "folder") continue;  // the user's own images have no substitute
     const Dataset& stand_in = find_dataset(dataset.stand_in);
     CHECK(stand_in.generated());
     CHECK(stand_in.kind == dataset.kind);
@@ -86,12 +87,12 @@ TEST_CASE("every row is complete, and its stand-in is generated data of the same
                                                     "synthetic-reviews", "synthetic-phrases"});
 }
 
-TEST_CASE("a mistyped data set is answered with the nearest name") {
+TEST_CASE("the error for a mistyped data set suggests the nearest name") {
   CHECK(user_error_of([] { find_dataset("mnits"); }) ==
         "there is no data set \"mnits\"; did you mean \"mnist\"?");
 }
 
-TEST_CASE("a data set is found in each of its folders, and in the directory itself") {
+TEST_CASE("a data set is found in each of its folders, and in the data directory itself") {
   const Dataset& mnist = find_dataset("mnist");
   for (const std::string name : {"mnist/", "MNIST/raw/", "MNIST/", ""}) {
     CAPTURE(name);
@@ -105,7 +106,7 @@ TEST_CASE("a data set is found in each of its folders, and in the directory itse
   CHECK_FALSE(find_folder(mnist, "/no/such/directory"));
 }
 
-TEST_CASE("reviews are found as a folder or an archive, by name or where they are") {
+TEST_CASE("reviews are found as a folder or an archive, by their usual name or by their path") {
   const Dataset& imdb = find_dataset("imdb");
   const DataFolder folder;
   CHECK_FALSE(find_folder(imdb, folder.path()));
@@ -119,7 +120,7 @@ TEST_CASE("reviews are found as a folder or an archive, by name or where they ar
   CHECK_FALSE(find_folder(find_dataset("mnist"), archive));
 }
 
-TEST_CASE("before any data is read, a vocabulary is as large as it may be") {
+TEST_CASE("before data is read, a vocabulary has its largest size") {
   CHECK(input_shape(find_dataset("mnist")) == InputShape{.image = {1, 28, 28}, .classes = 10});
   const InputShape imdb = input_shape(find_dataset("imdb"));
   CHECK(imdb.vocabulary == 20000);
@@ -132,7 +133,7 @@ TEST_CASE("before any data is read, a vocabulary is as large as it may be") {
   CHECK(pairs.target_length > 0);
 }
 
-TEST_CASE("MNIST is not taken for Fashion-MNIST because its files have the same names") {
+TEST_CASE("MNIST is not mistaken for Fashion-MNIST, although its files have the same names") {
   const DataFolder folder;
   folder.write("MNIST/raw/t10k-labels-idx1-ubyte", idx_labels(1));
   const Dataset& fashion = find_dataset("fashion-mnist");
@@ -145,7 +146,7 @@ TEST_CASE("MNIST is not taken for Fashion-MNIST because its files have the same 
 }
 
 TEST_CASE(
-    "a fingerprint is of the content: plain or gzip, spelling and place do not matter, each byte does") {
+    "a fingerprint depends on every byte of the content, and not on compression, file names or folder") {
   const DataFolder plain;
   write_idx(plain, "t10k", 20, "");
   const std::string expected = fingerprint_of("mnist", plain);
@@ -161,19 +162,19 @@ TEST_CASE(
   other.back() = 0;
   plain.write("t10k-images-idx3-ubyte", other);
   CHECK(fingerprint_of("mnist", plain) != expected);
-  const DataFolder train;  // the same samples as another part
+  const DataFolder train;  // the same samples in another part
   write_idx(train, "train", 20, "");
   CHECK(fingerprint_of("mnist", train) != expected);
 }
 
-TEST_CASE("of generated data the fingerprint is name and seed") {
+TEST_CASE("the fingerprint of generated data depends on name and seed") {
   const Dataset& digits = find_dataset("synthetic-digits");
   CHECK(fingerprint(digits, "", 1) == fingerprint(digits, "", 1));
   CHECK(fingerprint(digits, "", 1) != fingerprint(digits, "", 2));
   CHECK(fingerprint(digits, "", 1) != fingerprint(find_dataset("synthetic-color-digits"), "", 1));
 }
 
-TEST_CASE("data in one part is divided so that each sample is in exactly one part, with its label") {
+TEST_CASE("a data set without parts is split: each sample is in exactly one part, with its label") {
   for (const std::string part : {"t10k", "train"}) {
     const DataFolder folder;
     write_idx(folder, part, 1000, ".gz");
@@ -191,7 +192,7 @@ TEST_CASE("data in one part is divided so that each sample is in exactly one par
   }
 }
 
-TEST_CASE("a test part of its own is kept whole, and validation is cut from the rest") {
+TEST_CASE("the test part of a data set stays whole, and validation is split off the rest") {
   const DataFolder folder;
   write_idx(folder, "train", 900, "");
   write_idx(folder, "t10k", 100, "");
@@ -217,7 +218,7 @@ TEST_CASE("CIFAR-10 is read from five batches and a test batch") {
   CHECK(contains(user_error_of([&] { read(choice); }), "data_batch_3.bin is missing"));
 }
 
-TEST_CASE("train_samples takes a subset of the training part and touches no other") {
+TEST_CASE("train_samples selects a subset of the training part and changes no other part") {
   const DataFolder folder;
   write_idx(folder, "t10k", 200, "");
   DataChoice choice = choice_of("mnist", folder.path());
@@ -232,7 +233,7 @@ TEST_CASE("train_samples takes a subset of the training part and touches no othe
   CHECK(read_images(choice).train.size() == 160);
 }
 
-TEST_CASE("more train_samples than there are is an error that says how many there are") {
+TEST_CASE("the error for a too large train_samples says how many samples there are") {
   const DataFolder folder;
   write_idx(folder, "t10k", 200, "");
   DataChoice choice = choice_of("mnist", folder.path());
@@ -246,7 +247,7 @@ TEST_CASE("more train_samples than there are is an error that says how many ther
   CHECK(contains(user_error_of([&] { read(choice); }), "synthetic-digits has 4000 samples"));
 }
 
-TEST_CASE("generated data has its native parts, cut by train_samples, and depends on the seed") {
+TEST_CASE("generated data has three parts, is limited by train_samples, and depends on the seed") {
   DataChoice choice = choice_of("synthetic-digits", "");
   choice.train_samples = 30;
   const ImageSplits splits = read_images(choice);
@@ -257,17 +258,17 @@ TEST_CASE("generated data has its native parts, cut by train_samples, and depend
   CHECK(read_images(choice).test.pixels != splits.test.pixels);
 }
 
-TEST_CASE("nothing where data should be is an error that says where and what was looked for") {
+TEST_CASE("the error for missing data says where and for which files it looked") {
   const DataFolder folder;
-  const std::string where = "is in \"" + folder.path().string() + "\"; looked for ";
-  CHECK(contains(user_error_of([&] { fingerprint_of("mnist", folder); }), "no file of mnist " + where));
+  CHECK(contains(user_error_of([&] { fingerprint_of("mnist", folder); }),
+                 "\"" + folder.path().string() + "\" has no file of mnist; its files are "));
   CHECK(contains(user_error_of([&] { read(choice_of("mnist", folder.path() / "none")); }),
                  "t10k-images-idx3-ubyte"));
   CHECK(contains(user_error_of([&] { read(choice_of("cifar10", folder.path())); }),
                  "data_batch_1.bin is missing"));
 }
 
-TEST_CASE("fingerprint finds what is wrong in a file before any run is started") {
+TEST_CASE("fingerprint finds a damaged file before any run is started") {
   const DataFolder folder;
   write_idx(folder, "t10k", 20, "");
   folder.write("t10k-images-idx3-ubyte", idx_images(20).substr(0, 5000));
@@ -275,12 +276,13 @@ TEST_CASE("fingerprint finds what is wrong in a file before any run is started")
                  "t10k-images-idx3-ubyte: byte 5000: the file ends here"));
 }
 
-TEST_CASE("data that changed after the run was planned is an error, not another result under the same key") {
+TEST_CASE(
+    "data that has changed since the run was planned is an error, and not another result with the same key") {
   const DataFolder folder;
   write_idx(folder, "t10k", 20, "");
   DataChoice choice = choice_of("mnist", folder.path());
   choice.fingerprint = fingerprint_of("mnist", folder);
   CHECK(read_images(choice).train.size() == 16);
   write_idx(folder, "t10k", 30, "");
-  CHECK(contains(user_error_of([&] { read(choice); }), "is not what the run was planned with"));
+  CHECK(contains(user_error_of([&] { read(choice); }), "has changed since the run was planned"));
 }

@@ -1,4 +1,4 @@
-// The files that people download, where they are present: TRAINYARD_DATA, else ../shared/data beside the
+// The published files of the data sets, if they are in TRAINYARD_DATA or in ../shared/data beside the
 // sources.
 #include <algorithm>
 #include <cstdlib>
@@ -39,12 +39,12 @@ std::vector<int> histogram(const ImageSplits& splits) {
 
 }  // namespace
 
-TEST_CASE("the test set of MNIST has its published labels") {
+TEST_CASE("the test set of MNIST has the published labels") {
   const auto choice = real_choice("mnist");
   if (!choice) return;
   const ImageSplits splits = read_images(*choice);
   if (splits.train.size() + splits.validation.size() + splits.test.size() != 10'000) {
-    MESSAGE("skipped: here is more than the test set of MNIST");
+    MESSAGE("skipped: the folder has more than the test set of MNIST");
     return;
   }
   CHECK(splits.train.size() == 8000);
@@ -58,7 +58,7 @@ TEST_CASE("the test set of MNIST has its published labels") {
         doctest::Approx(0.1325).epsilon(0.001));  // the known mean of the test images
 }
 
-TEST_CASE("CIFAR-10's batches hold as many images of each class") {
+TEST_CASE("CIFAR-10 has the same number of images in each class") {
   const auto choice = real_choice("cifar10");
   if (!choice) return;
   const ImageSplits splits = read_images(*choice);
@@ -66,11 +66,12 @@ TEST_CASE("CIFAR-10's batches hold as many images of each class") {
   CHECK(counts == std::vector<int>(10, counts[0]));
 }
 
-TEST_CASE("the reviews are as many, with the words and the vocabulary that Python counts") {
+TEST_CASE("the IMDb reviews have the words and the vocabulary that Python counts") {
   auto choice = real_choice("imdb");
   if (!choice) return;
   if (choice->folder.filename() != "aclImdb_subset.tar.gz") {
-    MESSAGE("skipped: the words were counted in aclImdb_subset.tar.gz, here is " << choice->folder.string());
+    MESSAGE("skipped: the words were counted in aclImdb_subset.tar.gz, and not in "
+            << choice->folder.string());
     return;
   }
   choice->split = {1, 0, 0};
@@ -88,7 +89,7 @@ TEST_CASE("the reviews are as many, with the words and the vocabulary that Pytho
   CHECK(facts(imdb, choice->folder, *choice).input.vocabulary == 9749);
 }
 
-TEST_CASE("the German and English sentences have the words and the vocabulary that Python counts") {
+TEST_CASE("the sentences of Multi30k have the words and the vocabulary that Python counts") {
   auto choice = real_choice("multi30k");
   if (!choice) return;
   const DataFacts found = facts(find_dataset("multi30k"), choice->folder, *choice);

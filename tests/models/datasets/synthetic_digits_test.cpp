@@ -25,7 +25,7 @@ std::string_view image(const Images& images, std::int64_t index) {
 
 }  // namespace
 
-TEST_CASE("an image is a pure function of seed, part and index: a longer data set begins with the shorter") {
+TEST_CASE("an image depends only on seed, part and index, so a longer data set begins with a shorter one") {
   for (const ImageShape& shape : {grey, color}) {
     const Images few = draw_digits(shape, 7, SyntheticPart::train, 25);
     const Images more = draw_digits(shape, 7, SyntheticPart::train, 60);
@@ -36,7 +36,7 @@ TEST_CASE("an image is a pure function of seed, part and index: a longer data se
   }
 }
 
-TEST_CASE("another seed and another part give other images, and no image comes twice") {
+TEST_CASE("another seed or part gives other images, and no image occurs twice") {
   std::set<std::string> seen;
   for (const std::uint64_t seed : {0, 1}) {
     for (const SyntheticPart part : {SyntheticPart::train, SyntheticPart::validation, SyntheticPart::test}) {
@@ -47,7 +47,7 @@ TEST_CASE("another seed and another part give other images, and no image comes t
   CHECK(seen.size() == 600);
 }
 
-TEST_CASE("each ten samples hold every digit once, in an order that changes") {
+TEST_CASE("every ten samples have each digit once, in changing order") {
   std::set<std::string> orders;
   for (std::int64_t ten = 0; ten < 50; ++ten) {
     std::string order;
@@ -63,7 +63,7 @@ TEST_CASE("each ten samples hold every digit once, in an order that changes") {
         synthetic_label(0, SyntheticPart::test, 11));
 }
 
-TEST_CASE("the digit shines over its ground in every grey image and leaves the border mostly free") {
+TEST_CASE("in every grey image the digit is bright, and most of the image is dark") {
   const Images images = draw_digits(grey, 0, SyntheticPart::validation, 500);
   for (std::int64_t i = 0; i < images.size(); ++i) {
     CAPTURE(i);
@@ -75,10 +75,9 @@ TEST_CASE("the digit shines over its ground in every grey image and leaves the b
   }
 }
 
-// Expected hashes are of this program's own output: they are here so that nobody changes the pixels and
-// leaves synthetic_digits_version, which stands in run keys, as it was; and so that every machine draws the
-// same.
-TEST_CASE("the drawing has not changed since version 1") {
+// The expected hashes are from this program itself. They show that every machine draws the same pixels. If
+// pixels change, synthetic_digits_version must change, because run keys depend on it.
+TEST_CASE("the digits have not changed since version 1") {
   const auto drawn = [](const ImageShape& shape) {
     const Images images = draw_digits(shape, 0, SyntheticPart::train, 200);
     Sha256 hash;
@@ -92,7 +91,7 @@ TEST_CASE("the drawing has not changed since version 1") {
 }
 
 TEST_CASE(
-    "a curve goes through its points, a closed one without a corner at its end, and a line is left alone") {
+    "a curve goes through its points, a closed curve has no corner at its end, and a line is unchanged") {
   const Stroke line{false, {{0, 0}, {1, 0}, {1, 1}}};
   CHECK(flattened(line).size() == 3);
   const Stroke ring{true, {{0.5F, 0}, {1, 0.5F}, {0.5F, 1}, {0, 0.5F}, {0.5F, 0}}};
@@ -103,12 +102,12 @@ TEST_CASE(
     CHECK(points[i * pieces].x == ring.points[i].x);
     CHECK(points[i * pieces].y == ring.points[i].y);
   }
-  const std::size_t last = points.size() - 1;  // a ring that is symmetric about x = 0.5 stays so at its seam
+  const std::size_t last = points.size() - 1;  // a ring is symmetric about x = 0.5, also at its end
   CHECK(points[1].x - 0.5F == doctest::Approx(0.5F - points[last - 1].x));
   CHECK(points[1].y == doctest::Approx(points[last - 1].y));
 }
 
-TEST_CASE("every digit can be written, within the unit square") {
+TEST_CASE("every digit has a glyph, within the unit square") {
   for (int digit = 0; digit < 10; ++digit) {
     CAPTURE(digit);
     REQUIRE_FALSE(glyphs_of(digit).empty());

@@ -7,12 +7,14 @@
 #include <doctest/doctest.h>
 
 #include "models/samples/tokenizer.h"
+#include "tests/support/tokens.h"
 
 using namespace trainyard::models;
+using trainyard::tests::tokens_of;
 
 namespace {
 
-// The words of `tokens` by naive Bayes with add-one smoothing: the textbook's first classifier of texts.
+// The accuracy of naive Bayes with add-one smoothing, the textbook classifier of texts.
 double naive_bayes_accuracy(const RawTexts& train, const RawTexts& test) {
   std::map<std::string, std::array<double, 2>> counts;
   std::array<double, 2> totals{};
@@ -43,7 +45,7 @@ std::set<std::string> vocabulary(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-TEST_CASE("synthetic texts are a pure function of the seed") {
+TEST_CASE("synthetic texts depend only on the seed") {
   CHECK(synthetic_reviews(3).test.source == synthetic_reviews(3).test.source);
   CHECK(synthetic_reviews(3).test.source != synthetic_reviews(4).test.source);
   CHECK(synthetic_reviews(3).test.source != synthetic_reviews(3).validation.source);
@@ -51,7 +53,7 @@ TEST_CASE("synthetic texts are a pure function of the seed") {
   CHECK(synthetic_phrases(3).train.target != synthetic_phrases(4).train.target);
 }
 
-TEST_CASE("synthetic reviews are balanced, of many lengths, and hold what a text can be told by") {
+TEST_CASE("synthetic reviews are balanced, have many lengths, and can be classified by their words") {
   const Parts<RawTexts> parts = synthetic_reviews(0);
   CHECK(parts.train.size() == 2000);
   CHECK(parts.validation.size() == 500);
@@ -65,10 +67,10 @@ TEST_CASE("synthetic reviews are balanced, of many lengths, and hold what a text
   CHECK(lengths.size() > 50);
   const double accuracy = naive_bayes_accuracy(parts.train, parts.test);
   CHECK(accuracy > 0.8);
-  CHECK(accuracy < 0.98);  // negations need more than counted words
+  CHECK(accuracy < 0.98);  // negations cannot be recognised by counting words
 }
 
-TEST_CASE("synthetic phrases have some hundred words, and the test part needs no others") {
+TEST_CASE("synthetic phrases have some hundred words, and the test part has no others") {
   const Parts<RawTexts> parts = synthetic_phrases(0);
   CHECK(parts.train.size() == 2000);
   CHECK(parts.validation.size() == 250);
@@ -83,7 +85,7 @@ TEST_CASE("synthetic phrases have some hundred words, and the test part needs no
   for (const std::string& word : vocabulary(parts.test.target)) CHECK(english.contains(word));
 }
 
-TEST_CASE("the words of a synthetic phrase are translated, and the verb moves") {
+TEST_CASE("in a synthetic phrase the words are translated, and the verb moves") {
   const Parts<RawTexts> parts = synthetic_phrases(0);
   int because = 0;
   int apart = 0;

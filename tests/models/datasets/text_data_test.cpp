@@ -42,12 +42,12 @@ const ContentCache no_cache("");
 
 }  // namespace
 
-TEST_CASE("texts become numbers of the training part's vocabulary") {
+TEST_CASE("texts become token numbers of the vocabulary of the training part") {
   const DataFolder folder;
   const DataChoice choice = all_of("imdb", write_reviews(folder, "Film good"));
   const Splits splits = read_texts(choice, no_cache);
   const auto& train = std::get<Texts>(splits.train);
-  // bad 2, film 2, good 1: 4, 5, 6
+  // counts: bad 2, film 2, good 1; numbers: 4, 5, 6
   CHECK(train.size() == 2);
   const std::int64_t negative = train.labels[0] == 0 ? 0 : 1;
   CHECK(numbers(train.tokens, negative) == Numbers{4, 4, 5});
@@ -61,7 +61,7 @@ TEST_CASE("texts become numbers of the training part's vocabulary") {
   CHECK(input == InputShape{.image = {0, 0, 0}, .classes = 2, .vocabulary = 7, .source_length = 3});
 }
 
-TEST_CASE("a review is cut after 400 tokens, and words behind the cut are not in the vocabulary") {
+TEST_CASE("a review is truncated to 400 tokens, and later words are not in the vocabulary") {
   const DataFolder folder;
   std::string positive;
   for (int i = 0; i < 400; ++i) positive += "word ";
@@ -72,7 +72,7 @@ TEST_CASE("a review is cut after 400 tokens, and words behind the cut are not in
   CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 7);
 }
 
-TEST_CASE("of a pair the source ends with <eos>, the target stands between <bos> and <eos>") {
+TEST_CASE("the source of a pair ends with <eos>, and the target is between <bos> and <eos>") {
   const DataFolder folder;
   for (const std::string part : {"train", "val", "test_2016_flickr"}) {
     folder.write(part + ".de", part == "val" ? "Ein Hund läuft.\n" : "Ein Hund.\n");
@@ -92,7 +92,7 @@ TEST_CASE("of a pair the source ends with <eos>, the target stands between <bos>
   CHECK(input.target_length == 4);  // without <bos>
 }
 
-TEST_CASE("the vocabulary does not hang on validation and test") {
+TEST_CASE("the vocabulary does not depend on validation and test") {
   const DataFolder folder;
   std::vector<TarEntry> entries{{"test/neg/0.txt", "neverseen neverseen"}, {"test/pos/0.txt", "neverseen"}};
   for (int i = 0; i < 50; ++i)
@@ -106,13 +106,13 @@ TEST_CASE("the vocabulary does not hang on validation and test") {
   const Splits splits = read_texts(choice, no_cache);
   for (const std::int32_t token : std::get<Texts>(splits.validation).tokens.tokens)
     CHECK(token == unknown_token);
-  choice.train_samples = 30;  // what is not trained on is not known
+  choice.train_samples = 30;  // only words that are trained on
   CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 34);
   choice.vocabulary_max_size = 10;
   CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 10);
 }
 
-TEST_CASE("with a cache the second reading is the same, and another choice has another entry") {
+TEST_CASE("with a cache the result is the same, and another choice has another entry") {
   const DataFolder folder;
   const DataFolder kept;
   const ContentCache cache(kept.path());
@@ -129,7 +129,7 @@ TEST_CASE("with a cache the second reading is the same, and another choice has a
   CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 2);
 }
 
-TEST_CASE("two processes that build one vocabulary at once both get it") {
+TEST_CASE("two processes that build the same vocabulary at the same time both succeed") {
   const DataFolder folder;
   std::string words;
   for (int i = 0; i < 20000; ++i)
@@ -158,12 +158,12 @@ TEST_CASE("two processes that build one vocabulary at once both get it") {
   }
 }
 
-TEST_CASE("texts that changed after the run was planned are an error") {
+TEST_CASE("texts that have changed since the run was planned are an error") {
   const DataFolder folder;
   DataChoice choice = all_of("imdb", write_reviews(folder, "good"));
   choice.fingerprint = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).fingerprint;
   CHECK(sample_count(read_texts(choice, no_cache).train) == 2);
   write_reviews(folder, "great");
-  CHECK(user_error_of([&] { read_texts(choice, no_cache); }).find("is not what the run was planned with") !=
+  CHECK(user_error_of([&] { read_texts(choice, no_cache); }).find("has changed since the run was planned") !=
         std::string::npos);
 }

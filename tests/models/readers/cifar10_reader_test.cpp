@@ -17,7 +17,7 @@ std::string error_of(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a file of any number of records is read as written") {
+TEST_CASE("a file with any number of records is read correctly") {
   for (const int count : {1, 255, 256, 257, 512}) {
     const DataFolder folder;
     const auto file = folder.write("test_batch.bin", cifar10_records(7, count));
@@ -32,7 +32,7 @@ TEST_CASE("a file of any number of records is read as written") {
   }
 }
 
-TEST_CASE("a record that is cut off is an error that names file and byte") {
+TEST_CASE("a truncated record is an error that names file and byte") {
   const std::string bytes = cifar10_records(0, 3);
   for (const std::size_t cut : {1, 2, 3072, 3074, 6145, 6147, 9218}) {
     CAPTURE(cut);
@@ -43,13 +43,13 @@ TEST_CASE("a record that is cut off is an error that names file and byte") {
   CHECK(contains(error_of(""), "test_batch.bin: byte 0: the file is empty"));
 }
 
-TEST_CASE("a label above 9 is an error at its byte, also beyond the first buffer") {
+TEST_CASE("a label above 9 is an error that names its byte, even beyond the first buffer") {
   std::string bytes = cifar10_records(0, 300);
   bytes[3073 * 290] = 10;
-  CHECK(contains(error_of(bytes), "byte 891170: label 10, should be 0 to 9"));
+  CHECK(contains(error_of(bytes), "byte 891170: the label is 10, but should be 0 to 9"));
 }
 
-TEST_CASE("the files are those of the published archive") {
+TEST_CASE("the file names are those of the published archive") {
   CHECK(cifar10_train_names().size() == 5);
   CHECK(cifar10_train_names().front() == "data_batch_1.bin");
   CHECK(cifar10_train_names().back() == "data_batch_5.bin");

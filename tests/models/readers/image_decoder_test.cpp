@@ -18,7 +18,7 @@ Bytes first_bytes(const Bytes& bytes, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("a square is what PyTorch's interpolate with antialias makes, cut to its middle") {
+TEST_CASE("a picture is scaled as by PyTorch's interpolate with antialias, then cropped to its middle") {
   // expected: F.interpolate(x.double(), size, mode="bilinear", antialias=True), rounded, PyTorch 2.13
   CHECK(middle_square(pattern(10, 16), 4) ==
         Bytes{53,  89,  125, 160, 72,  109, 147, 184, 92,  132, 172, 209, 111, 152, 195, 199,
@@ -29,7 +29,7 @@ TEST_CASE("a square is what PyTorch's interpolate with antialias makes, cut to i
               19, 25, 32, 39, 46, 52, 22, 29, 36, 43, 50, 56, 24, 31, 38, 45, 52, 58});
 }
 
-TEST_CASE("a square of the right size stays as it is, channel by channel") {
+TEST_CASE("a square of the right size is unchanged in each channel") {
   const Picture picture = pattern(9, 9);
   const Bytes square = middle_square(picture, 9);
   for (std::size_t i = 0; i < 81; ++i)
@@ -37,7 +37,7 @@ TEST_CASE("a square of the right size stays as it is, channel by channel") {
       CHECK(square[channel * 81 + i] == picture.pixels[i * 3 + channel]);
 }
 
-TEST_CASE("a PNG comes back exactly, a JPEG nearly") {
+TEST_CASE("a PNG is decoded exactly, a JPEG nearly") {
   const Picture picture = pattern(10, 16);
   const Picture png = decode_picture(png_of(picture), "a.png");
   CHECK(png.height == 10);
@@ -50,7 +50,7 @@ TEST_CASE("a PNG comes back exactly, a JPEG nearly") {
   for (const std::uint8_t value : jpeg.pixels) CHECK(std::abs(value - 200) <= 1);
 }
 
-TEST_CASE("what is damaged or no picture is an error with its name") {
+TEST_CASE("the error for a damaged picture, or a file of another kind, names the file") {
   const Bytes png = png_of(pattern(30, 30));
   const Bytes jpeg = jpeg_of(pattern(30, 30));
   const auto error = [](const Bytes& bytes) {
@@ -59,7 +59,7 @@ TEST_CASE("what is damaged or no picture is an error with its name") {
   CHECK(error(first_bytes(png, png.size() / 2)).starts_with("dir/x.png: the PNG is damaged: "));
   CHECK(error(first_bytes(jpeg, jpeg.size() / 2)).starts_with("dir/x.png: the JPEG is damaged: "));
   CHECK(error({1, 2, 3}) ==
-        "dir/x.png: byte 0: this is neither a PNG nor a JPEG; replace the picture or take it out of the "
-        "folder");
+        "dir/x.png: byte 0: this is neither a PNG nor a JPEG; replace the picture or remove it from "
+        "the folder");
   CHECK_FALSE(error({}).empty());
 }

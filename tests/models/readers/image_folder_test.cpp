@@ -23,7 +23,7 @@ Picture flat(std::uint8_t value) {
   return {.height = 6, .width = 8, .pixels = Bytes(6 * 8 * 3, value)};
 }
 
-// As numpy.save writes uint8 (numpy.lib.format, version 1.0: header padded to a multiple of 64).
+// A file as numpy.save writes it (numpy.lib.format, version 1.0): the header is padded to a multiple of 64.
 std::string npy(const std::string& shape, const Bytes& bytes, const std::string& type = "|u1") {
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   header += std::string(128 - 10 - header.size() - 1, ' ') + '\n';
@@ -49,7 +49,7 @@ DataChoice choice_of(const DataFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("a folder a class: labels are the classes in the order of their names") {
+TEST_CASE("there is one folder per class, and labels are in the order of the class names") {
   const DataFolder folder;
   folder.write("dogs/b.png", as_text(png_of(flat(20))));
   folder.write("cats/z.JPG", as_text(jpeg_of(flat(40))));
@@ -67,7 +67,7 @@ TEST_CASE("a folder a class: labels are the classes in the order of their names"
   CHECK(found.parts.test.size() == 0);
 }
 
-TEST_CASE("own parts are used, and what is not there is cut from train") {
+TEST_CASE("the parts of the folder are used, and a missing part is split off train") {
   const DataFolder folder;
   for (int i = 0; i < 10; ++i)
     for (const std::string name : {"a", "b"})
@@ -87,7 +87,8 @@ TEST_CASE("own parts are used, and what is not there is cut from train") {
   CHECK(contains(error_of(folder), "the training part has no class \"c\""));
 }
 
-TEST_CASE("facts of a folder: its classes and shape, and a fingerprint of content and size") {
+TEST_CASE(
+    "classes and shape are read from the folder, and the fingerprint depends on content and image size") {
   const DataFolder folder;
   folder.write("a/1.png", as_text(png_of(flat(1))));
   folder.write("b/1.png", as_text(png_of(flat(2))));
@@ -107,7 +108,7 @@ TEST_CASE("facts of a folder: its classes and shape, and a fingerprint of conten
   CHECK_FALSE(find_folder(dataset, folder.path() / "a"));
 }
 
-TEST_CASE("arrays are taken with channels last or first, or without channels") {
+TEST_CASE("an array of images has channels last, channels first, or no channels") {
   const Bytes numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const DataFolder folder;
   folder.write("train-labels.npy", npy("2,", {0, 2}));
@@ -124,14 +125,14 @@ TEST_CASE("arrays are taken with channels last or first, or without channels") {
   CHECK(read_folder(folder).parts.train.shape == ImageShape{1, 2, 3});
 }
 
-TEST_CASE("what is wrong with an array names the file and says what to do") {
+TEST_CASE("the error for a wrong array names the file and what to do") {
   const Bytes numbers(12, 1);
   const DataFolder folder;
   folder.write("train-labels.npy", npy("2,", {0, 1}));
   CHECK(contains(error_of(folder), "train-images.npy is missing"));
   folder.write("train-images.npy", npy("2, 2, 3", numbers, "<f4"));
   CHECK(contains(error_of(folder),
-                 "train-images.npy: the array is of f4, and must be of uint8 (u1); convert it with .astype"));
+                 "train-images.npy: the array has type f4, and must be uint8 (u1); convert it with .astype"));
   folder.write("train-images.npy", npy("2, 2, 3", Bytes(11, 1)));
   CHECK(contains(
       error_of(folder),
@@ -140,17 +141,17 @@ TEST_CASE("what is wrong with an array names the file and says what to do") {
   CHECK(contains(error_of(folder), "more bytes follow 12 elements; write it again with numpy.save"));
   folder.write("train-images.npy", npy("3, 2, 2", numbers));
   CHECK(
-      contains(error_of(folder), "train-labels.npy: the array's shape is [2], and must be [3]: a label for"));
+      contains(error_of(folder), "train-labels.npy: the array has shape [2], but there are 3 images; save"));
   folder.write("train-labels.npy", npy("3, 1", {0, 1, 2}));
-  CHECK(contains(error_of(folder), "train-labels.npy: the array's shape is [3, 1], and must be [3]"));
+  CHECK(contains(error_of(folder), "train-labels.npy: the array has shape [3, 1], but there are 3 images"));
   folder.write("train-labels.npy", npy("3,", {0, 1, 2}));
   folder.write("validation-images.npy", npy("3, 4, 1", numbers));
   folder.write("validation-labels.npy", npy("3,", {0, 1, 2}));
-  CHECK(contains(error_of(folder), "those of train [1, 2, 2], others [1, 4, 1]"));
+  CHECK(contains(error_of(folder), "images of train have shape [1, 2, 2], images of another part [1, 4, 1]"));
   folder.write("train-images.npy", npy("2, 6", numbers));
-  CHECK(contains(error_of(folder), "the array's shape is [2, 6], and must be [N, H, W]"));
+  CHECK(contains(error_of(folder), "the array has shape [2, 6]; use [N, H, W]"));
   folder.write("train-images.npy", npy("", {1}));
-  CHECK(contains(error_of(folder), "the array's shape is [], and must be [N, H, W]"));
+  CHECK(contains(error_of(folder), "the array has shape []; use [N, H, W]"));
   folder.write("train-images.npy", npy("0, 2, 2", {}));
   CHECK(contains(error_of(folder), "train-images.npy: the array is empty"));
   folder.write("train-images.npy", npy("99999999999999, 2", numbers));
@@ -159,14 +160,14 @@ TEST_CASE("what is wrong with an array names the file and says what to do") {
   fortran.replace(fortran.find("False, "), 7, "True,  ");
   folder.write("train-images.npy", fortran);
   const std::string said = error_of(folder);
-  CHECK(contains(said, "in Fortran's order; save numpy.ascontiguousarray of it"));
-  CHECK_FALSE(contains(said, "again"));  // the file is as it was written: another copy is no better
+  CHECK(contains(said, "in Fortran order; save numpy.ascontiguousarray(array)"));
+  CHECK_FALSE(contains(said, "again"));  // the file is not damaged: another copy of it would not help
   folder.write("train-images.npy", "PNG");
   CHECK(contains(error_of(folder), "train-images.npy: byte 3: the file ends here"));
 }
 
-// torchvision's ImageFolder raises FileNotFoundError for them too.
-TEST_CASE("a class without a picture is an error that names its folder") {
+// torchvision's ImageFolder raises FileNotFoundError, too.
+TEST_CASE("a class without pictures is an error that names the class") {
   const DataFolder folder;
   for (const std::string part : {"", "/train", "/test"}) {
     const fs::path place = folder.path().string() + part;
@@ -174,14 +175,14 @@ TEST_CASE("a class without a picture is an error that names its folder") {
     CHECK(read_folder(folder).classes == 1);
     for (const char* name : {"dogs", "mice"}) fs::create_directory(place / name);
     std::ofstream(place / "dogs" / "notes.txt") << "no picture";
-    CHECK(contains(
-        error_of(folder),
-        place.string() + ": no PNG or JPEG file is in the folder of the class \"dogs\", \"mice\"; put"));
+    CHECK(
+        contains(error_of(folder),
+                 place.string() + ": these class folders have no PNG or JPEG file: \"dogs\", \"mice\"; add"));
     for (const char* name : {"dogs", "mice"}) fs::remove_all(place / name);
   }
 }
 
-TEST_CASE("a class that cannot be read is an error, not a class less") {
+TEST_CASE("a class that cannot be read is an error, and is never left out") {
   const DataFolder folder;
   folder.write("cats/a.png", as_text(png_of(flat(10))));
   folder.write("dogs/b.png", as_text(png_of(flat(20))));
@@ -196,9 +197,10 @@ TEST_CASE("a class that cannot be read is an error, not a class less") {
   CHECK(read_folder(folder).classes == 2);
 }
 
-TEST_CASE("a folder without images is an error that says what should be in it") {
+TEST_CASE("a folder without images is an error that says what to add") {
   const DataFolder folder;
-  CHECK(contains(error_of(folder), "no images are in \"" + folder.path().string() + "\"; it should hold"));
+  CHECK(contains(error_of(folder),
+                 "\"" + folder.path().string() + "\" has no images; add one folder per class"));
   folder.write("cats/a.png", "damaged");
   CHECK(contains(error_of(folder), "cats/a.png: byte 0: this is neither a PNG nor a JPEG"));
 }

@@ -1,4 +1,4 @@
-// Small pictures for tests, as pixels and as files.
+// Small pictures for tests: pixels, and the bytes of PNG and JPEG files.
 #pragma once
 
 #include <cstdint>

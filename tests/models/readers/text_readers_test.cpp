@@ -15,7 +15,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Not in the order in which they are read.
+// In another order than the one in which they are read.
 const std::vector<TarEntry> reviews{{"aclImdb/README", "about"},
                                     {"aclImdb/test/pos/7_8.txt", "test good"},
                                     {"aclImdb/train/pos/1_10.txt", "good ä"},
@@ -47,7 +47,7 @@ void write_multi30k(const DataFolder& folder, const std::string& ending) {
 
 }  // namespace
 
-TEST_CASE("reviews come by part, label and name, and other files of the archive are left alone") {
+TEST_CASE("reviews are ordered by part, label and name, and other files of the archive are ignored") {
   const DataFolder folder;
   Sha256 hash;
   const Parts<RawTexts> parts = read_imdb(folder.write("aclImdb.tar.gz", tar(reviews)), hash);
@@ -58,7 +58,7 @@ TEST_CASE("reviews come by part, label and name, and other files of the archive 
   CHECK(parts.validation.size() == 0);
 }
 
-TEST_CASE("folder, .tar and .tar.gz of the same reviews are the same data; a changed review is not") {
+TEST_CASE("a folder, a .tar and a .tar.gz of the same reviews have the same fingerprint") {
   const DataFolder folder;
   for (const TarEntry& entry : reviews) folder.write(entry.name, entry.bytes);
   const std::string expected = fingerprint_of_imdb(folder.path() / "aclImdb");
@@ -68,22 +68,24 @@ TEST_CASE("folder, .tar and .tar.gz of the same reviews are the same data; a cha
   CHECK(fingerprint_of_imdb(folder.path() / "aclImdb") != expected);
 }
 
-TEST_CASE("an archive that is cut in the middle is named with the byte where it ends") {
+TEST_CASE("the error for a truncated archive names the archive and the byte at which it ends") {
   const DataFolder folder;
   const std::string whole = gzipped(tar(reviews));
   const fs::path file = folder.path() / "aclImdb.tar.gz";
-  for (const std::size_t size : {whole.size() / 2, whole.size() - 4}) {  // in the content, in the checksum
+  for (const std::size_t size :
+       {whole.size() / 2, whole.size() - 4}) {  // within the content, within the checksum
     folder.write("part", whole.substr(0, size));
     fs::rename(folder.path() / "part", file);
     const std::string error = error_of_imdb(file);
     CHECK(error.starts_with(file.string() + ": byte "));
-    CHECK(contains(error, " (unpacked): the gzip stream is cut off here"));
+    CHECK(contains(error, " (unpacked): the gzip stream is truncated here"));
   }
   const fs::path plain = folder.write("aclImdb.tar", tar(reviews).substr(0, 512 * 3 + 5));
-  CHECK(error_of_imdb(plain).starts_with(plain.string() + ": byte 1541: the archive is cut off or damaged"));
+  CHECK(
+      error_of_imdb(plain).starts_with(plain.string() + ": byte 1541: the archive is truncated or damaged"));
 }
 
-TEST_CASE("a damaged byte in an archive is found") {
+TEST_CASE("a damaged byte in an archive is an error") {
   const DataFolder folder;
   std::string bytes = gzipped(tar(reviews));
   bytes[bytes.size() - 6] = static_cast<char>(bytes[bytes.size() - 6] ^ 1);  // in the checksum
@@ -92,31 +94,29 @@ TEST_CASE("a damaged byte in an archive is found") {
   CHECK(contains(error_of_imdb(folder.path() / "a.tar.gz"), "a.tar.gz: byte "));
 }
 
-TEST_CASE("a review that is not UTF-8 is named with its byte, in a folder and in an archive") {
+TEST_CASE("the error for a review that is not UTF-8 names the review and the byte") {
   std::vector<TarEntry> latin1 = reviews;
   latin1.push_back({"aclImdb/train/neg/8_1.txt", "Gr\xf6\xdf"});
   const DataFolder folder;
   for (const TarEntry& entry : latin1) folder.write(entry.name, entry.bytes);
   const fs::path archive = folder.write("a.tar.gz", tar(latin1));
   CHECK(error_of_imdb(archive) ==
-        archive.string() +
-            ": aclImdb/train/neg/8_1.txt: byte 2: this is not UTF-8; get the file again "
-            "from its source");
+        archive.string() + ": aclImdb/train/neg/8_1.txt: byte 2: this is not UTF-8; download the file again");
   CHECK(error_of_imdb(folder.path() / "aclImdb") ==
         (folder.path() / "aclImdb/train/neg/8_1.txt").string() +
-            ": byte 2: this is not UTF-8; get the file again from its source");
+            ": byte 2: this is not UTF-8; download the file again");
 }
 
-TEST_CASE("reviews of which a part is missing are an error that names it") {
+TEST_CASE("reviews without one of the parts are an error that names the part") {
   const DataFolder folder;
   std::vector<TarEntry> some = reviews;
   some.pop_back();
   const fs::path archive = folder.write("a.tar.gz", tar(some));
-  CHECK(contains(error_of_imdb(archive), "a.tar.gz: no review *.txt is in test/neg"));
-  CHECK(contains(error_of_imdb(folder.path()), "no review *.txt is in train/neg"));
+  CHECK(contains(error_of_imdb(archive), "a.tar.gz: test/neg has no review (*.txt)"));
+  CHECK(contains(error_of_imdb(folder.path()), ": train/neg has no review (*.txt)"));
 }
 
-TEST_CASE("Multi30k is read plain or gzip, with its own validation part") {
+TEST_CASE("Multi30k is read plain or gzip, and has a validation part") {
   const DataFolder plain;
   const DataFolder packed;
   write_multi30k(plain, "");
@@ -132,7 +132,7 @@ TEST_CASE("Multi30k is read plain or gzip, with its own validation part") {
   CHECK(first.hex() == second.hex());
 }
 
-TEST_CASE("what is wrong with Multi30k names the file") {
+TEST_CASE("the error for a wrong file of Multi30k names the file") {
   const DataFolder folder;
   write_multi30k(folder, "");
   const auto error = [&] {

@@ -4,9 +4,9 @@
 
 using namespace trainyard::models;
 
-TEST_CASE("classes are counted by part, brightness by channel") {
+TEST_CASE("classes are counted per part, brightness per channel") {
   Splits splits;
-  // two images of three channels, 1 × 2 pixels: red, green, blue planes one behind the other
+  // two images of three channels and 1 × 2 pixels: the red, the green, then the blue plane
   splits.train = Images{{3, 1, 2}, {0, 3, 4, 255, 128, 128, 0, 0, 7, 8, 252, 251}, {1, 1}};
   splits.validation = Images{{3, 1, 2}, std::vector<std::uint8_t>(6, 0), {0}};
   splits.test = Images{{3, 1, 2}, {}, {}};
@@ -25,7 +25,7 @@ TEST_CASE("classes are counted by part, brightness by channel") {
   CHECK(profile.channels[2].counts[62] == 1);  // 251
 }
 
-TEST_CASE("texts have classes and no channels, translations neither") {
+TEST_CASE("texts have classes but no channels, and translations have neither") {
   Splits texts;
   Texts some;
   const std::int32_t token = 5;

@@ -11,7 +11,7 @@ using trainyard::models::mixed_seed;
 using trainyard::models::permutation;
 using trainyard::models::SplitMix64;
 
-TEST_CASE("SplitMix64 gives the published numbers of seed 1234567") {
+TEST_CASE("SplitMix64 returns the published numbers for seed 1234567") {
   SplitMix64 random(1234567);  // rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
   for (const std::uint64_t expected : {6457827717110365317U, 3203168211198807973U, 9817491932198370423U,
                                        4593380528125082431U, 16408922859458223821U}) {
@@ -19,7 +19,7 @@ TEST_CASE("SplitMix64 gives the published numbers of seed 1234567") {
   }
 }
 
-TEST_CASE("numbers stay in their range and fill it evenly") {
+TEST_CASE("random numbers are within their range and evenly distributed") {
   SplitMix64 random(1);
   std::array<int, 10> counts{};
   for (int i = 0; i < 100'000; ++i) {
@@ -34,7 +34,7 @@ TEST_CASE("numbers stay in their range and fill it evenly") {
   CHECK(chi_square < 27.88);  // 9 degrees of freedom, 0.1 %
 }
 
-TEST_CASE("a permutation holds each number once and depends on its seed only") {
+TEST_CASE("a permutation has each number once and depends only on its seed") {
   for (const std::int64_t size : {0, 1, 2, 3, 1000}) {
     std::vector<std::int64_t> order = permutation(size, 5);
     CHECK(order == permutation(size, 5));
@@ -46,7 +46,7 @@ TEST_CASE("a permutation holds each number once and depends on its seed only") {
   }
 }
 
-TEST_CASE("all orders of three are equally likely") {
+TEST_CASE("all orders of three numbers are equally likely") {
   std::map<std::vector<std::int64_t>, int> counts;
   for (std::uint64_t seed = 0; seed < 60'000; ++seed) ++counts[permutation(3, mixed_seed({seed}))];
   REQUIRE(counts.size() == 6);
@@ -55,7 +55,7 @@ TEST_CASE("all orders of three are equally likely") {
   CHECK(chi_square < 20.52);  // 5 degrees of freedom, 0.1 %
 }
 
-TEST_CASE("mixed seeds tell order and length of their parts apart") {
+TEST_CASE("a mixed seed depends on the order and the number of its parts") {
   CHECK(mixed_seed({1, 2}) != mixed_seed({2, 1}));
   CHECK(mixed_seed({0}) != mixed_seed({0, 0}));
 }

@@ -23,7 +23,7 @@ std::vector<int> times_used(const SplitIndices& split, std::int64_t samples) {
 
 }  // namespace
 
-TEST_CASE("ten thousand samples are divided 8000, 1000, 1000") {
+TEST_CASE("ten thousand samples are split into 8000, 1000 and 1000") {
   const SplitIndices split = split_indices(10'000, {0.8, 0.1, 0.1}, 0);
   CHECK(split.train.size() == 8000);
   CHECK(split.validation.size() == 1000);
@@ -31,8 +31,8 @@ TEST_CASE("ten thousand samples are divided 8000, 1000, 1000") {
 }
 
 TEST_CASE(
-    "whatever count, fractions and seed: each sample is in exactly one part, each part within one of its "
-    "share") {
+    "for any count, fractions and seed each sample is in exactly one part, and each part has its size to "
+    "within one sample") {
   SplitMix64 random(3);
   for (int round = 0; round < 300; ++round) {
     const auto samples = static_cast<std::int64_t>(10 + random.below(500));
@@ -53,7 +53,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a part with fraction 0 is empty however the fractions are rounded") {
+TEST_CASE("a part with fraction 0 is empty, even if the other fractions are rounded") {
   for (std::int64_t samples = 2; samples < 200; ++samples) {
     const double third = 1.0 / 3;
     CHECK(split_indices(samples, {third + third, 1 - third - third, 0}, 1).test.empty());
@@ -61,17 +61,24 @@ TEST_CASE("a part with fraction 0 is empty however the fractions are rounded") {
   }
 }
 
-TEST_CASE("a data set with its own test part divides the rest in the same proportion") {
-  const auto fractions = without_test({0.8, 0.1, 0.1});
+TEST_CASE("if a data set has a part of its own, the rest is split in the same proportion") {
+  const DataChoice choice;  // 0.8, 0.1, 0.1
+  const auto fractions = fractions_of(choice, false, true);
   CHECK(fractions[0] == doctest::Approx(8.0 / 9));
   CHECK(fractions[1] == doctest::Approx(1.0 / 9));
+  const auto own_validation = fractions_of(choice, true, false);
+  CHECK(own_validation[0] == doctest::Approx(8.0 / 9));
+  CHECK(own_validation[1] == 0);
+  CHECK(own_validation[2] == doctest::Approx(1.0 / 9));
+  CHECK(fractions_of(choice, false, false) == choice.split);
+  CHECK(fractions_of(choice, true, true) == std::array<double, 3>{1, 0, 0});
   const SplitIndices split = split_indices(60'000, fractions, 0);
   CHECK(split.train.size() == 53'333);
   CHECK(split.validation.size() == 6'667);
   CHECK(split.test.empty());
 }
 
-TEST_CASE("fractions that are no division, and one that leaves nothing to train on, are errors") {
+TEST_CASE("fractions that do not add up to 1, and fractions that leave nothing to train on, are errors") {
   for (const auto& wrong : {std::array{0.8, 0.1, 0.2}, std::array{1.1, -0.1, 0.0},
                             std::array{std::numeric_limits<double>::quiet_NaN(), 0.5, 0.5}}) {
     CHECK(user_error_of([&] { split_indices(10, wrong, 0); }) ==
@@ -79,11 +86,15 @@ TEST_CASE("fractions that are no division, and one that leaves nothing to train 
   }
   CHECK(user_error_of([] {
           split_indices(10, {0.01, 0.49, 0.5}, 0);
-        }) == "of 10 samples the split leaves 0 to train on");
-  CHECK(user_error_of([] { without_test({0, 0, 1}); }).find("nothing to train on") != std::string::npos);
+        }) == "the split leaves 0 of 10 samples to train on; increase the first number of data_split");
+  DataChoice choice;
+  choice.split = {0, 0, 1};
+  CHECK(user_error_of([&] { fractions_of(choice, false, true); }) ==
+        "the split leaves nothing to train on: its fractions of train and validation are 0; increase the "
+        "first number of data_split");
 }
 
-TEST_CASE("selected samples come in the order asked for") {
+TEST_CASE("samples are selected in the order of the indices") {
   const Images images{.shape = {1, 1, 2}, .pixels = {0, 1, 10, 11, 20, 21}, .labels = {5, 6, 7}};
   const Images some = selected(images, {2, 0});
   CHECK(some.pixels == std::vector<std::uint8_t>{20, 21, 0, 1});

@@ -2,8 +2,10 @@
 
 #include "base/error.h"
 #include "models/samples/tokenizer.h"
+#include "tests/support/tokens.h"
 
 using namespace trainyard::models;
+using trainyard::tests::tokens_of;
 
 namespace {
 
@@ -17,20 +19,20 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the most frequent words come first, equally frequent ones by their bytes") {
+TEST_CASE("the most frequent word is first, and equally frequent words are in the order of their bytes") {
   const TokenCounts counts = counts_of("b b b a a ö ö z z once");
   CHECK(frequent_words(counts, 1, 100) == Words{"b", "a", "z", "ö", "once"});
   CHECK(frequent_words(counts, 2, 100) == Words{"b", "a", "z", "ö"});
   CHECK(frequent_words(counts, 4, 100).empty());
 }
 
-TEST_CASE("the largest size counts the special tokens") {
+TEST_CASE("the maximum size of a vocabulary includes the special tokens") {
   const TokenCounts counts = counts_of("b b b a a z");
   CHECK(frequent_words(counts, 1, 6) == Words{"b", "a"});
   CHECK(frequent_words(counts, 1, 4).empty());
 }
 
-TEST_CASE("four special tokens have fixed numbers, and a word that is not known is <unk>") {
+TEST_CASE("four special tokens have fixed numbers, and an unknown word is <unk>") {
   const Vocabulary vocabulary({"der", "hund"});
   CHECK(vocabulary.size() == 6);
   CHECK(vocabulary.text(pad_token) == "<pad>");
