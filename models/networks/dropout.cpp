@@ -14,7 +14,7 @@ namespace trainyard::networks {
 
 namespace {
 
-// SplitMix64's numbers give two places each: the low 32 bits, then the high.
+// Each number of SplitMix64 decides two values: first its low 32 bits, then its high 32 bits.
 template <class Number>
 void fill(Number* factors, std::int64_t count, std::uint64_t seed, std::uint32_t threshold, Number kept) {
   models::SplitMix64 numbers(seed);
@@ -45,7 +45,7 @@ at::Tensor factors_of(const at::Tensor& like, const at::Tensor& samples, const D
   return factors;
 }
 
-// SplitMix64 in int64, which wraps around like uint64; what is shifted in from the left is no sign.
+// Logical right shift of int64. Together with wrap-around it computes SplitMix64 as with uint64.
 at::Tensor shifted(const at::Tensor& bits, int right) {
   return bits.bitwise_right_shift(right).bitwise_and_((std::int64_t{1} << (64 - right)) - 1);
 }
@@ -62,7 +62,7 @@ at::Tensor mixed(const at::Tensor& state) {
   return twice.bitwise_xor(shifted(twice, 31));
 }
 
-// models::mixed_seed of (seed, step, sample), for each sample.
+// models::mixed_seed({seed, step, sample}) for each sample.
 at::Tensor seeds_of(const at::Tensor& samples, const DropoutStream& stream) {
   const auto gamma = wrapped(models::SplitMix64::gamma);
   if (!stream.step_on_device.defined()) {
@@ -75,7 +75,7 @@ at::Tensor seeds_of(const at::Tensor& samples, const DropoutStream& stream) {
 
 void check(const at::Tensor& like, const at::Tensor& samples) {
   if (samples.defined() && samples.numel() == like.size(0)) return;
-  throw InternalError("dropout is not told the number of each sample");
+  throw InternalError("dropout needs the number of each sample");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Dropout that does not depend on how a batch is divided: what is dropped is a pure function of the stream
-// (seed and layer path), the step, the sample's number and the place in the sample. Two replicas, or four
-// micro-batches, drop what one batch would; so does a batch that is padded to another length.
+// Dropout whose random numbers do not depend on the split of the batch.
+// Each value is dropped or not as a pure function of the stream (seed and layer path), the step, the number
+// of the sample, and the position in the sample. Replicas, micro-batches and padding therefore do not change
+// the result.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,20 @@
 
 namespace trainyard::networks {
 
-// What a step's dropout is drawn from.
+// The random stream of a layer in one step.
 struct DropoutStream {
-  std::uint64_t seed = 0;          // of seed and layer path
-  std::int64_t step = 0;           // of the training
-  double probability = 0;          // to be dropped, below 1; in steps of 2^-32
-  at::Tensor step_on_device = {};  // int64 []: in place of `step` where it is defined
+  std::uint64_t seed = 0;          // made from seed and layer path
+  std::int64_t step = 0;           // training step
+  double probability = 0;          // to drop a value; below 1, in multiples of 2^-32
+  at::Tensor step_on_device = {};  // int64 []: replaces `step` if it is defined
 };
 
-// [batch, …] like `like`: 0 where dropped, else 1 / (1 − probability). `samples` int64 [batch] holds the
-// number of each sample. Of [batch, length, features], a place is (position, feature) whatever the length.
+// The factors for `like` [batch, …]: 0 for a dropped value, otherwise 1 / (1 − probability).
+// - `samples` int64 [batch]: the number of each sample in its data set.
+// - For [batch, length, features] the factors do not depend on the length.
 at::Tensor dropout_factors(const at::Tensor& like, const at::Tensor& samples, const DropoutStream& stream);
 
-// The same numbers by operations on whole tensors, on the device of `like`: how it is done off the CPU.
+// The same factors by tensor operations on the device of `like`. Used on GPUs and in CUDA graphs.
 at::Tensor dropout_factors_by_tensors(const at::Tensor& like, const at::Tensor& samples,
                                       const DropoutStream& stream);
 

@@ -15,31 +15,32 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// The rows that occur, ascending, and of each row of the matrix its place among them; −1 where it does not
-// occur.
-struct Taken {
-  at::Tensor rows;  // int64 [1, taken]
-  std::vector<std::int32_t> places;
+// The rows of a matrix that occur in a list of rows.
+struct UsedRows {
+  at::Tensor rows;                      // int64 [1, used], ascending
+  std::vector<std::int32_t> positions;  // by row of the matrix: its index in `rows`; −1 if it is not used
 };
 
-Taken taken_of(const at::Tensor& rows, std::int64_t of) {
-  Taken taken{{}, std::vector<std::int32_t>(static_cast<std::size_t>(of), -1)};
+UsedRows used_rows(const at::Tensor& rows, std::int64_t of) {
+  UsedRows used{{}, std::vector<std::int32_t>(static_cast<std::size_t>(of), -1)};
   const auto* row = rows.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < rows.size(0); ++i) taken.places[static_cast<std::size_t>(row[i])] = 0;
+  for (std::int64_t i = 0; i < rows.size(0); ++i) used.positions[static_cast<std::size_t>(row[i])] = 0;
   std::int32_t count = 0;
-  for (std::int32_t& place : taken.places)
-    if (place == 0) place = count++;
-  taken.rows = at::empty({1, count}, at::kLong);
-  auto* listed = taken.rows.mutable_data_ptr<std::int64_t>();
+  for (std::int32_t& position : used.positions)
+    if (position == 0) position = count++;
+  used.rows = at::empty({1, count}, at::kLong);
+  auto* listed = used.rows.mutable_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < of; ++i)
-    if (const auto place = taken.places[static_cast<std::size_t>(i)]; place >= 0) listed[place] = i;
-  return taken;
+    if (const auto position = used.positions[static_cast<std::size_t>(i)]; position >= 0)
+      listed[position] = i;
+  return used;
 }
 
-// Adds to each row that a text took the gradient of the text's mean / its number of words.
+// For each word of a text, add the gradient of the text's mean, divided by its number of words, to the word's
+// row.
 template <class Number>
 void add_gradients(at::Tensor& values, const at::Tensor& of_means, const at::Tensor& rows,
-                   const at::Tensor& starts, const std::vector<std::int32_t>& places) {
+                   const at::Tensor& starts, const std::vector<std::int32_t>& positions) {
   const std::int64_t texts = starts.size(0), words = rows.size(0), columns = values.size(1);
   const auto* row = rows.const_data_ptr<std::int64_t>();
   const auto* start = starts.const_data_ptr<std::int64_t>();
@@ -48,19 +49,19 @@ void add_gradients(at::Tensor& values, const at::Tensor& of_means, const at::Ten
     if (begin == end) continue;
     const at::Tensor share = of_means[text].div(static_cast<double>(end - begin));
     for (std::int64_t i = begin; i < end; ++i)
-      add_to(values.mutable_data_ptr<Number>() + places[static_cast<std::size_t>(row[i])] * columns,
+      add_to(values.mutable_data_ptr<Number>() + positions[static_cast<std::size_t>(row[i])] * columns,
              share.const_data_ptr<Number>(), columns);
   }
 }
 
 at::Tensor sparse_gradient(const at::Tensor& of_means, const at::Tensor& rows, const at::Tensor& starts,
                            std::int64_t of_rows) {
-  const Taken taken = taken_of(rows, of_rows);
-  at::Tensor values = at::zeros({taken.rows.size(1), of_means.size(1)}, of_means.options());
+  const UsedRows used = used_rows(rows, of_rows);
+  at::Tensor values = at::zeros({used.rows.size(1), of_means.size(1)}, of_means.options());
   AT_DISPATCH_FLOATING_TYPES(of_means.scalar_type(), "mean_of_rows", [&] {
-    add_gradients<scalar_t>(values, of_means.contiguous(), rows, starts, taken.places);
+    add_gradients<scalar_t>(values, of_means.contiguous(), rows, starts, used.positions);
   });
-  const at::Tensor gradient = at::_sparse_coo_tensor_unsafe(taken.rows, values, {of_rows, of_means.size(1)},
+  const at::Tensor gradient = at::_sparse_coo_tensor_unsafe(used.rows, values, {of_rows, of_means.size(1)},
                                                             values.options().layout(at::kSparse));
   return gradient._coalesced_(true);
 }
@@ -91,9 +92,7 @@ at::Tensor mean_of_rows(const at::Tensor& matrix, const at::Tensor& rows, const 
 
 namespace {
 
-namespace autograd = torch::autograd;
-
-// With more, the plain operator was as fast or faster.
+// With more outputs, the plain operator was as fast or faster.
 constexpr std::int64_t few_outputs = 4;
 
 std::int64_t output_size(std::int64_t size, std::int64_t kernel, const TransposedConvolution& how, int side) {
@@ -111,7 +110,7 @@ at::Tensor by_matrix_product(const at::Tensor& images, const at::Tensor& weight,
   return sum.add_(bias.view({-1, 1, 1})).contiguous(images.suggest_memory_format());
 }
 
-// The gradients are the plain operator's.
+// The backward pass uses the plain operator.
 class ToFewOutputs : public autograd::Function<ToFewOutputs> {
  public:
   static at::Tensor forward(autograd::AutogradContext* context, const at::Tensor& images,

@@ -1,6 +1,4 @@
-// Two operations with gradients of their own: the mean of rows of a matrix, and a transposed convolution.
-//
-// The mean of some rows of a matrix: what an embedding makes of a text.
+// Two operations with their own gradients: the mean of rows of a matrix, and a transposed convolution.
 #pragma once
 
 #include <array>
@@ -10,23 +8,24 @@
 
 namespace trainyard::networks {
 
-// [texts, columns]: of each text the mean of its rows of `matrix` [rows, columns]. `rows` int64 [words] are
-// the rows of all texts, one text behind the other, `starts` int64 [texts] where each begins; a text without
-// words has zeros. All on the CPU. The gradient of `matrix` is sparse and coalesced: it holds only the rows
-// that were taken, so that neither making nor reading it costs more where the matrix has more rows.
+// The mean of the embeddings of each text: [texts, columns]. All tensors are on the CPU.
+// - `matrix` [rows, columns].
+// - `rows` int64 [words]: the rows of the words of all texts, text after text.
+// - `starts` int64 [texts]: the index in `rows` at which each text begins. A text without words has mean 0.
+// - The gradient of `matrix` is sparse and coalesced: it has only the used rows.
 at::Tensor mean_of_rows(const at::Tensor& matrix, const at::Tensor& rows, const at::Tensor& starts);
 
-// The convolution that goes from few pixels to many, as an autoencoder's last layers do.
-
+// Parameters of a transposed convolution.
 struct TransposedConvolution {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   std::array<std::int64_t, 2> output_padding{};  // height, width
 };
 
-// `at::conv_transpose2d` of images [batch, inputs, height, width] with `weight` [inputs, outputs, kernel,
-// kernel] and `bias` [outputs]. To few outputs a CPU is faster by one matrix product, whose columns are added
-// where they belong: of 16 channels to one picture of 28 × 28 in a sixth of the time.
+// `at::conv_transpose2d`, faster on a CPU if there are few output channels.
+// - `images` [batch, inputs, height, width], `weight` [inputs, outputs, kernel, kernel], `bias` [outputs].
+// - With at most four outputs a CPU computes one matrix product and adds up its columns. From 16 channels to
+//   one image of 28 × 28 that takes a sixth of the time.
 at::Tensor transposed_convolution(const at::Tensor& images, const at::Tensor& weight, const at::Tensor& bias,
                                   const TransposedConvolution& how);
 

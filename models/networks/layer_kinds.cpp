@@ -21,7 +21,7 @@ Layer flatten(const models::Layer& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return x.flatten(1); })};
 }
 
-// Overwrites its input where nobody else reads that. Never a leaf, which autograd forbids.
+// Overwrites its input if no other layer reads it. Autograd does not allow that for a leaf.
 Layer relu(const models::Layer& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, on_first([](at::Tensor x) {
             return has_single_reader(x) && !x.is_leaf() ? at::relu_(x) : at::relu(x);
@@ -47,8 +47,8 @@ Layer linear(const models::Layer& row, const Initialisation& start) {
 
 namespace {
 
-// A layer with its weight and, where the row has one, its bias, as first and second parameter. `sizes` are
-// the weight's.
+// A layer with its weight as first parameter and its bias, if it has one, as second. `sizes` is the shape of
+// the weight.
 Layer convolution(const models::Layer& row, const Initialisation& start, at::IntArrayRef sizes) {
   InitialWeights weights(row.path, start);
   Layer layer{row.path, row.kind, {}, {}, {}};
@@ -75,8 +75,8 @@ Layer conv2d(const models::Layer& row, const Initialisation& start) {
   return layer;
 }
 
-// PyTorch's fan_in of a transposed convolution is the product of all sizes but the first, too, although that
-// is not the number of inputs.
+// PyTorch computes fan_in of a transposed convolution as the product of all sizes but the first, too,
+// although that is not its number of inputs.
 Layer conv_transpose2d(const models::Layer& row, const Initialisation& start) {
   const std::int64_t kernel = row.sizes.at("kernel");
   Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
@@ -93,18 +93,17 @@ Layer max_pool2d(const models::Layer& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
 }
 
-// Batch normalisation: Ioffe, Szegedy, «Batch normalization», ICML 2015, algorithm 1, with PyTorch's momentum
-// and running variance (n − 1).
-
+// Batch normalisation: Ioffe, Szegedy, "Batch normalization", ICML 2015, algorithm 1, with the momentum and
+// the running variance (n − 1) of PyTorch.
 namespace {
 
 constexpr double momentum = 0.1;
 constexpr double epsilon = 1e-5;
 
 struct Normalisation {
-  at::Tensor weight, bias, mean, variance;  // [channel]; the last two running
+  at::Tensor weight, bias, mean, variance;  // [channel]; mean and variance are the running statistics
 
-  // Statistics of the input alone, or those kept by training.
+  // In training, with the statistics of the input; otherwise with the running statistics.
   at::Tensor local(const at::Tensor& x, bool training) const {
     return at::batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon, true);
   }
@@ -115,7 +114,8 @@ struct Normalisation {
     at::Tensor(variance).lerp_((batch_variance * (count / (count - 1))).to(variance.dtype()), momentum);
   }
 
-  // Statistics of all replicas: Σx, Σx² and the count, summed in float64. An empty input takes part.
+  // With the statistics of all replicas: the sums of x, x² and 1, in float64. A replica without samples adds
+  // 0.
   at::Tensor synchronised(const at::Tensor& x, const ForwardContext& context) const {
     const std::int64_t channels = x.size(1);
     const auto sum = [](const at::Tensor& values) { return values.sum({0, 2, 3}, false, at::kDouble); };
@@ -158,7 +158,7 @@ Layer batch_norm2d(const models::Layer& row, const Initialisation& start) {
 
 namespace {
 
-// Normal, as PyTorch's; the row of padding is zero and stays so, because it gets no gradient.
+// Normal, as in PyTorch. The row of padding is 0 and stays 0, because its gradient is always 0.
 NamedParameter embedding_weight(const models::Layer& row, const Initialisation& start) {
   NamedParameter weight =
       InitialWeights(row.path, start).normal("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")});
@@ -166,7 +166,7 @@ NamedParameter embedding_weight(const models::Layer& row, const Initialisation& 
   return weight;
 }
 
-// Padding is left out before the look-up, which is faster than passing over it there.
+// Removing the padding before the look-up is faster than ignoring it there.
 at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
   const at::Tensor words = tokens.ne(models::pad_token);
   const at::Tensor lengths = words.sum(1);
@@ -180,7 +180,7 @@ at::Tensor look_up(const at::Tensor& weight, const at::Tensor& tokens) {
 
 }  // namespace
 
-at::Tensor mean_without_looking(const at::Tensor& weight, const at::Tensor& tokens) {
+at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens) {
   constexpr std::int64_t mean = 1;
   const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
   return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
@@ -191,7 +191,7 @@ at::Tensor mean_without_looking(const at::Tensor& weight, const at::Tensor& toke
 Layer mean_embedding(const models::Layer& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
   return {row.path, row.kind, {weight}, {}, on_first([w = weight.value](const at::Tensor& tokens) {
-            return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_looking(w, tokens);
+            return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_sync(w, tokens);
           })};
 }
 
@@ -211,9 +211,8 @@ Layer target_embedding(const models::Layer& row, const Initialisation& start) {
           })};
 }
 
-// LSTM layers with PyTorch's parameters and gate order (input, forget, cell, output): Hochreiter,
-// Schmidhuber, «Long short-term memory», 1997, with forget gates.
-
+// LSTM layers with the parameters and the gate order (input, forget, cell, output) of PyTorch: Hochreiter,
+// Schmidhuber, "Long short-term memory", 1997, with forget gates.
 namespace {
 
 std::vector<NamedParameter> lstm_weights(const models::Layer& row, const Initialisation& start) {
@@ -228,7 +227,7 @@ std::vector<NamedParameter> lstm_weights(const models::Layer& row, const Initial
   return all;
 }
 
-// oneDNN computes LSTM layers in bfloat16 only with AVX-512 on x86; without it, it throws.
+// On x86, oneDNN needs AVX-512 for LSTM layers in bfloat16, and throws without it.
 bool has_bfloat16_layers() {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
@@ -238,8 +237,8 @@ bool has_bfloat16_layers() {
 #endif
 }
 
-// On a CPU LibTorch has LSTM layers in float32, and on some in bfloat16. Under autocast to a precision that
-// the CPU has no layers in, they stay float32.
+// Keeps LSTM layers in float32 if autocast asks for a precision that LibTorch does not support on this CPU.
+// float32 is always supported, bfloat16 on some CPUs, float16 never.
 class SupportedOn {
  public:
   explicit SupportedOn(const at::Tensor& x)
@@ -255,15 +254,15 @@ class SupportedOn {
 };
 
 struct Encoded {
-  at::Tensor outputs;  // [batch, length, outputs], 0 after a sentence's end; undefined where not wanted
-  at::Tensor h, c;     // [batch, outputs] after a sentence's last token
+  at::Tensor outputs;  // [batch, length, outputs], 0 after the end of a sentence; undefined if not needed
+  at::Tensor h, c;     // [batch, outputs]: the state after the last token of each sentence
 };
 
-// σ(−10⁴) is 0 in every format that a layer computes in, and so is the derivative there.
+// σ(−10⁴) and its derivative are 0 in every precision.
 constexpr double closed = -1e4;
 
-// Weights of inputs that are not there: the first closes the input gate, the others are 0 and only there so
-// that rows of numbers stay aligned. [4 · outputs, such inputs]
+// Weights of additional inputs: [4 · outputs, additional inputs]. The first input closes the input gate. The
+// others are 0 and align the rows in memory.
 at::Tensor closing_weight(const models::Layer& row, const Initialisation& start) {
   constexpr std::int64_t aligned = 8;
   const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
@@ -272,7 +271,7 @@ at::Tensor closing_weight(const models::Layer& row, const Initialisation& start)
   return weight;
 }
 
-// `weights` with more inputs, all of them in one piece of memory, as cuDNN wants them.
+// `weights` with the weights of additional inputs. All are in one piece of memory, as cuDNN requires.
 std::vector<at::Tensor> widened(const std::vector<at::Tensor>& weights, const at::Tensor& more) {
   const at::Tensor wide = at::cat({weights[0], more}, 1);
   const auto parts =
@@ -281,19 +280,19 @@ std::vector<at::Tensor> widened(const std::vector<at::Tensor>& weights, const at
   return {parts[0].view(wide.sizes()), parts[1].view(weights[1].sizes()), parts[2], parts[3]};
 }
 
-// Without a look at how long sentences are, which on a GPU only the device knows: each is moved to the end of
-// its row, so that its last token is the last of all. On the padding before it the input gate is closed, so
-// the state stays exactly as it starts, 0 (c = f · 0 + 0 · g, h = o · tanh 0), and no gate has a gradient
-// (each has a factor i, c or tanh c): the numbers are those of packed sentences. `wide` weights have inputs
-// for the padding too.
-Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
-                               const std::vector<at::Tensor>& wide, bool outputs_wanted) {
+// Encode sentences without reading their lengths on the host, which would need a host–device sync.
+// - Each sentence is moved to the end of its row, so that its last token is the last of the row.
+// - On the padding before it the input gate is closed. The state stays exactly 0 (c = f · 0 + 0 · g, h = o ·
+//   tanh 0), and no gate has a gradient, because each has a factor i, c or tanh c.
+// - The results are those of packed sentences. `wide` are weights with the additional inputs.
+Encoded encode_without_sync(const at::Tensor& x, const at::Tensor& lengths,
+                            const std::vector<at::Tensor>& wide, bool outputs_wanted) {
   const std::int64_t batch = x.size(0), length = x.size(1), outputs = wide[1].size(1);
   const std::int64_t more = wide[0].size(1) - x.size(2);
   const at::Tensor sentences = at::arange(batch, lengths.options()),
                    times = at::arange(length, lengths.options());
   const at::Tensor tokens = lengths.clamp_min(1);
-  // by time and sentence: where what is computed then lies in `x`, and whether it is padding
+  // per time and sentence: the index of the token in `x`, and whether it is padding
   const at::Tensor from =
       times.unsqueeze(1).add(tokens).remainder_(length).add_(sentences * length);  // [length, batch]
   const at::Tensor padding = times.unsqueeze(1).lt(length - tokens).unsqueeze(2).to(x.scalar_type());
@@ -312,8 +311,8 @@ Encoded encode_without_looking(const at::Tensor& x, const at::Tensor& lengths,
   return encoded;
 }
 
-// Sentences of like lengths by themselves, so that little is computed of padding, in groups that are large
-// enough for products to be fast.
+// Encode sentences in groups of similar length, so that little padding is computed. The groups are large
+// enough for fast matrix products.
 Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
                          const std::vector<at::Tensor>& wide, bool outputs_wanted) {
   constexpr std::int64_t largest_group = 32;
@@ -325,8 +324,8 @@ Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
     const std::int64_t end = std::min(begin + largest_group, x.size(0));
     const auto longest = sorted[end - 1].item<std::int64_t>();
     const Encoded group =
-        encode_without_looking(x.index_select(0, order.slice(0, begin, end)).slice(1, 0, longest),
-                               sorted.slice(0, begin, end), wide, outputs_wanted);
+        encode_without_sync(x.index_select(0, order.slice(0, begin, end)).slice(1, 0, longest),
+                            sorted.slice(0, begin, end), wide, outputs_wanted);
     h.push_back(group.h);
     c.push_back(group.c);
     if (outputs_wanted) outputs.push_back(at::constant_pad_nd(group.outputs, {0, 0, 0, x.size(1) - longest}));
@@ -338,7 +337,7 @@ Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
   return {outputs_wanted ? in_order(outputs) : at::Tensor(), in_order(h), in_order(c)};
 }
 
-// cuDNN copies weights that do not lie in one piece, in every step.
+// If weights are not in one piece of memory, cuDNN copies them in every step.
 void lay_out_for_cudnn(const models::Layer& row, const std::vector<at::Tensor>& weights) {
   if (!at::cudnn_is_acceptable(weights.front())) return;
   constexpr std::int64_t lstm = 2, weights_of_layer = 4;  // cudnnRNNMode_t: CUDNN_LSTM
@@ -355,9 +354,9 @@ Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
   auto forward = [weights = values_of(parameters), closing = closing_weight(row, start),
                   last = row.sizes.at("last") != 0](const Activations& inputs,
                                                     const ForwardContext& context) {
-    // a step that is replayed may not look, whatever the device
-    const bool looks = inputs.at(0).is_cpu() && !context.step_on_device.defined();
-    const Encoded encoded = (looks ? encode_in_groups : encode_without_looking)(
+    // a replayed step must not sync, on any device
+    const bool may_sync = inputs.at(0).is_cpu() && !context.step_on_device.defined();
+    const Encoded encoded = (may_sync ? encode_in_groups : encode_without_sync)(
         inputs.at(0), inputs.at(1), widened(weights, closing), !last);
     Activations outputs(inputs.begin() + (last ? 2 : 0), inputs.end());
     if (!last) outputs.front() = encoded.outputs;

@@ -1,5 +1,5 @@
-// The kinds of layers, each made from its row of the catalogue; `make_layer` chooses among them by name.
-// Shapes and what they do stand in `models/chain.h`.
+// One function per kind of layer, which builds the layer from its row of the catalogue.
+// `make_layer` (network.h) selects the function by name. `models/chain.h` documents shapes and meaning.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,8 @@
 
 namespace trainyard::networks {
 
-// A function of the first activation alone, which it may take by value; the others pass.
+// A layer that applies `function` to the first activation and passes on the others. `function` may take its
+// argument by value.
 template <class Function>
 auto on_first(Function function) {
   return [function = std::move(function)](Activations activations, const ForwardContext&) {
@@ -27,17 +28,18 @@ Layer conv2d(const models::Layer& row, const Initialisation& start);
 Layer conv_transpose2d(const models::Layer& row, const Initialisation& start);
 Layer max_pool2d(const models::Layer& row, const Initialisation& start);
 
-// Local statistics, unless the context sums over replicas.
+// Batch normalisation. The statistics are those of the input, or of all replicas if the context sums over
+// replicas.
 Layer batch_norm2d(const models::Layer& row, const Initialisation& start);
 
-// see dropout.h
+// See dropout.h.
 Layer dropout(const models::Layer& row, const Initialisation& start);
 
 // Layers for texts.
-// The mean over the words of each text, int64 [batch, length], of their rows of `weight`, without a look at
-// how many words there are: on the CPU leaving padding out first is faster, a GPU would have to wait for that
-// number.
-at::Tensor mean_without_looking(const at::Tensor& weight, const at::Tensor& tokens);
+
+// The mean of the embeddings of each text, without a host–device sync for the number of words.
+// `tokens` int64 [batch, length]. Used on GPUs; on a CPU it is faster to remove the padding first.
+at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens);
 Layer mean_embedding(const models::Layer& row, const Initialisation& start);
 Layer source_embedding(const models::Layer& row, const Initialisation& start);
 Layer target_embedding(const models::Layer& row, const Initialisation& start);

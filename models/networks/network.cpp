@@ -68,7 +68,7 @@ void load_values(const Network& network, const std::vector<NamedParameter>& valu
     const auto from = std::find_if(values.begin(), values.end(),
                                    [&](const NamedParameter& value) { return value.name == to.name; });
     if (from == values.end() || from->value.sizes() != to.value.sizes()) {
-      throw InternalError("there are no values of that shape for " + to.name);
+      throw InternalError("there is no value of the right shape for " + to.name);
     }
     at::Tensor(to.value).copy_(from->value);
   }
@@ -80,7 +80,7 @@ Network build_network(std::string_view model, const models::Hyperparameters& hyp
   const std::vector<models::Layer> rows = models::find_model(model).layers(hyperparameters, input);
   const LayerRange range = stage.value_or(LayerRange{0, rows.size()});
   if (range.first >= range.last || range.last > rows.size()) {
-    throw InternalError("no stage is layers " + std::to_string(range.first) + " to " +
+    throw InternalError("a stage cannot be layers " + std::to_string(range.first) + " to " +
                         std::to_string(range.last) + " of " + std::to_string(rows.size()));
   }
   Network network;

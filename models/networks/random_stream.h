@@ -1,7 +1,6 @@
-// Random streams as pure functions: the same purpose, seed and detail give the same numbers in every process,
-// under every mesh and in every order of construction. Anyone can make them again, also from Python: the
-// stream is `torch.Generator().manual_seed(n)`, n being the first 8 hexadecimal digits of
-// SHA-256("purpose/seed/detail").
+// Random streams that depend only on purpose, seed and detail: initial weights, dropout, order of samples, ….
+// Python can reproduce a stream: `torch.Generator().manual_seed(n)`, where n is the first 8 hexadecimal
+// digits of SHA-256("purpose/seed/detail").
 #pragma once
 
 #include <cstdint>
@@ -15,25 +14,22 @@
 
 namespace trainyard::networks {
 
-// What the stream of "weights/7/3.conv" and the like starts from; below 2^32, which is what the generator
-// takes in.
+// The seed of the stream "purpose/seed/detail". It is below 2^32, because the generator uses only 32 bits.
 std::uint64_t stream_seed(std::string_view purpose, std::uint64_t seed, std::string_view detail);
 
-// A generator of its own on the CPU, at the start of that stream.
+// A new CPU generator at the beginning of the stream.
 at::Generator random_stream(std::string_view purpose, std::uint64_t seed, std::string_view detail);
 
-// The first values of parameters: PyTorch's own distributions, drawn from the stream "weights/seed/path" of
-// the layer. Drawn in float64 whatever the type, in the order of the calls, so that all types start from the
-// same numbers.
-
+// Initial values of the parameters of a layer, drawn from the stream "weights/seed/path".
+// They are drawn in float64, in the order of the calls, so that all types begin with the same values.
 class InitialWeights {
  public:
   InitialWeights(std::string path, const Initialisation& start);
 
-  // Uniform in ±bound. Channels last is the order that CPU convolutions are fastest in.
+  // Uniform in ±bound. CPU convolutions are fastest with the format "channels last".
   NamedParameter uniform(const std::string& role, at::IntArrayRef sizes, double bound,
                          at::MemoryFormat format = at::MemoryFormat::Contiguous);
-  // From the normal distribution of mean 0 and deviation 1.
+  // Normal with mean 0 and standard deviation 1.
   NamedParameter normal(const std::string& role, at::IntArrayRef sizes);
   NamedParameter constant(const std::string& role, at::IntArrayRef sizes, double value) const;
 
@@ -45,8 +41,8 @@ class InitialWeights {
   at::Generator stream_;
 };
 
-// 1/√fan_in, the bound of linear and convolutional layers (kaiming_uniform with a = √5), also of their
-// biases; fan_in is the product of all sizes of the weight but the first.
+// 1/√fan_in: PyTorch's bound for the weights and biases of linear and convolutional layers (kaiming_uniform
+// with a = √5). fan_in is the product of all sizes of the weight but the first.
 double fan_in_bound(at::IntArrayRef weight_sizes);
 
 }  // namespace trainyard::networks

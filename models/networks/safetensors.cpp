@@ -36,11 +36,11 @@ constexpr std::array types{NumberType{"F64", at::kDouble}, NumberType{"F32", at:
 std::string_view name_of(at::ScalarType type) {
   const auto found =
       std::find_if(types.begin(), types.end(), [&](const NumberType& row) { return row.type == type; });
-  if (found == types.end()) throw InternalError("safetensors has no such type of numbers");
+  if (found == types.end()) throw InternalError("safetensors cannot store this type");
   return found->name;
 }
 
-// The header, padded so that values start at a multiple of 8 bytes.
+// The header, padded so that the values begin at a multiple of 8 bytes.
 std::string header_of(const std::vector<NamedParameter>& tensors) {
   ordered_json header = ordered_json::object();
   std::size_t offset = 0;
@@ -72,7 +72,7 @@ void write_all(std::ofstream& out, const std::vector<NamedParameter>& tensors) {
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
-    if (!in_) throw UserError("cannot read " + file.string(), "give a safetensors file");
+    if (!in_) throw UserError(file.string() + ": cannot be opened", "name a safetensors file");
     size_ = std::filesystem::file_size(file);
   }
 
@@ -87,7 +87,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(file_.string() + " is no complete safetensors file: " + what, "write it again");
+    throw UserError(file_.string() + " is not a complete safetensors file: " + what, "write it again");
   }
 
   ordered_json read_header() {
@@ -99,7 +99,7 @@ class Reader {
     in_.read(text.data(), static_cast<std::streamsize>(length));
     values_ = sizeof length + length;
     ordered_json header = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!header.is_object()) fail("its header is no JSON object");
+    if (!header.is_object()) fail("its header is not a JSON object");
     return header;
   }
 
@@ -123,14 +123,14 @@ class Reader {
 
   at::ScalarType type_named(const std::string& name) const {
     const NumberType* type = row_or_null(types, &NumberType::name, name);
-    if (type == nullptr) fail("numbers of type " + name + " are not known here");
+    if (type == nullptr) fail("type " + name + " is not supported");
     return type->type;
   }
 
   std::filesystem::path file_;
   std::ifstream in_;
   std::uint64_t size_ = 0;
-  std::uint64_t values_ = 0;  // where they begin
+  std::uint64_t values_ = 0;  // offset of the values
 };
 
 }  // namespace
@@ -144,7 +144,7 @@ void write_safetensors(const std::filesystem::path& file, const std::vector<Name
   if (out) std::filesystem::rename(unfinished, file, error);
   if (out && !error) return;
   std::filesystem::remove(unfinished, error);
-  throw UserError("cannot write " + file.string(), "check the folder and the space that is left");
+  throw UserError(file.string() + ": cannot be written", "check the folder and the free disk space");
 }
 
 std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file) {

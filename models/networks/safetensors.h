@@ -1,6 +1,6 @@
-// Tensors in a file that other programs read: the safetensors format
-// (https://github.com/huggingface/safetensors). 8 bytes with the length of the header (little endian), the
-// header in JSON (name → dtype, shape, data_offsets), then the values, row by row, without gaps.
+// Read and write tensors in the safetensors format (https://github.com/huggingface/safetensors).
+// A file has 8 bytes with the length of the header (little endian), the header in JSON (name → dtype, shape,
+// data_offsets), and the values in row-major order without gaps.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 namespace trainyard::networks {
 
-// Writes all of `tensors`, whatever their memory order and device, or nothing: the file appears under its
-// name when it is complete. UserError where the folder cannot be written to.
+// Write tensors with any memory order, from any device. The file gets its name only when it is complete.
+// UserError if it cannot be written.
 void write_safetensors(const std::filesystem::path& file, const std::vector<NamedParameter>& tensors);
 
-// In the order of the file. UserError names the file and what is wrong with it.
+// Read all tensors, in the order of the file. UserError if the file is damaged.
 std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file);
 
 }  // namespace trainyard::networks

@@ -6,10 +6,10 @@ namespace trainyard::networks {
 
 namespace {
 
-// Some cache lines at a time: a row is left where they hold what is looked for.
+// The numbers that are compared before the loop can end early: some cache lines.
 constexpr std::int64_t at_once = 256;
 
-// Compiled into each of the functions below, for the processor that it is for.
+// Inlined, so that it is compiled for the processor of each function below.
 template <class Number, class Condition>
 [[gnu::always_inline]] inline bool any_of(const Number* numbers, std::int64_t count, Condition condition) {
   for (std::int64_t begin = 0; begin < count; begin += at_once) {

@@ -1,5 +1,5 @@
-// Loops over numbers in memory that are compiled for several generations of processors; the one that fits is
-// taken when the program starts. The same results on all: no fused multiply-add.
+// Vectorised loops, compiled for several generations of processors. The right one is selected at program
+// start. The results are the same on every processor, because there is no fused multiply-add.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace trainyard::networks {
 
-// to[i] += from[i]; the two do not overlap.
+// to[i] += from[i]. The arrays must not overlap.
 void add_to(float* to, const float* from, std::int64_t count);
 void add_to(double* to, const double* from, std::int64_t count);
 
-// Whether the first of the largest of `count` numbers is at `place`; none of them is NaN.
+// Whether the largest of `count` numbers is at index `place`. If several are equal, the first counts. No
+// number may be NaN.
 bool is_first_largest(const float* numbers, std::int64_t count, std::int64_t place);
 bool is_first_largest(const double* numbers, std::int64_t count, std::int64_t place);
 

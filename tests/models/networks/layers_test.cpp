@@ -1,4 +1,4 @@
-// Single layers: their first weights, dropout, batch normalisation, text.
+// Single layers: initial weights, dropout, batch normalisation, layers for texts.
 #include <cmath>
 
 #include <torch/csrc/autograd/variable.h>
@@ -33,7 +33,7 @@ double largest(const at::Tensor& values) {
   return values.abs().max().item<double>();
 }
 
-// The variance of a uniform number in ±b is b²/3, its standard error over n numbers b² · √(4/45/n).
+// The variance of a uniform number in ±b is b²/3. Its standard error over n numbers is b² · √(4/45/n).
 void check_uniform(const NamedParameter& parameter, double bound) {
   CAPTURE(parameter.name);
   const at::Tensor values = parameter.value.detach();
@@ -59,8 +59,7 @@ at::Tensor run(const Layer& layer, const at::Tensor& x, const ForwardContext& co
 
 }  // namespace
 
-TEST_CASE(
-    "linear layers and convolutions start uniform in ±1/√fan_in, LSTMs in ±1/√outputs, as PyTorch's do") {
+TEST_CASE("initial weights are uniform as in PyTorch: in ±1/√fan_in, those of an LSTM in ±1/√outputs") {
   const auto check = [](const Chain& chain, double fan_in, std::size_t parameters) {
     const Layer layer = last_of(chain);
     REQUIRE(layer.parameters.size() == parameters);
@@ -69,19 +68,21 @@ TEST_CASE(
   check(Chain(images).flatten().linear(250), 16 * 6 * 5, 2);
   check(Chain(images).convolution(32), 16 * 9, 2);
   check(Chain(images).convolution(32, {.bias = false}), 16 * 9, 1);
-  // PyTorch takes the second size of a transposed convolution's weight, which is that of its outputs
+  // for a transposed convolution PyTorch uses the second size of the weight, which is its outputs
   check(Chain(images).transposed_convolution(32, {.size = 3, .stride = 2, .padding = 1}, 11, 9), 32 * 9, 2);
   check(Chain(texts).source_embedding(20).encoder_lstm(30, true), 30, 4);
 }
 
-TEST_CASE("embeddings start normal, the row of padding zero; normalisation starts at 1 and 0") {
+TEST_CASE(
+    "initial embeddings are normal with a zero row for padding, and normalisation begins with 1 and 0") {
   const at::Tensor weight = last_of(Chain(texts).mean_embedding(300)).parameters[0].value.detach();
   CHECK(largest(weight[0]) == 0);
   const at::Tensor words = weight.slice(0, 1);
   const auto n = static_cast<double>(words.numel());
   CHECK(std::abs(words.mean().item<double>()) < 5 / std::sqrt(n));
   CHECK(std::abs(words.square().mean().item<double>() - 1) < 5 * std::sqrt(2 / n));
-  CHECK(std::abs(words.pow(4).mean().item<double>() - 3) < 5 * std::sqrt(96 / n));  // the normal's kurtosis
+  CHECK(std::abs(words.pow(4).mean().item<double>() - 3) <
+        5 * std::sqrt(96 / n));  // kurtosis of the normal distribution
   const Layer normalisation = last_of(Chain(images).batch_normalisation());
   CHECK(at::equal(normalisation.parameters[0].value, at::ones({16}, at::kDouble)));
   CHECK(at::equal(normalisation.parameters[1].value, at::zeros({16}, at::kDouble)));
@@ -89,7 +90,7 @@ TEST_CASE("embeddings start normal, the row of padding zero; normalisation start
   CHECK(at::equal(normalisation.buffers[1].value, at::ones({16}, at::kDouble)));
 }
 
-TEST_CASE("dropout drops its share of numbers and keeps the mean") {
+TEST_CASE("dropout drops its share of the values and keeps the mean") {
   const at::Tensor like = at::empty({200, 501}, at::kDouble);
   for (const double p : {0.1, 0.5, 0.9}) {
     CAPTURE(p);
@@ -98,7 +99,7 @@ TEST_CASE("dropout drops its share of numbers and keeps the mean") {
     const double dropped = factors.eq(0).sum().item<double>() / n;
     CHECK(std::abs(dropped - p) < 5 * std::sqrt(p * (1 - p) / n));
     CHECK(factors.max().item<double>() == doctest::Approx(1 / (1 - p)));
-    // neighbours in a sample, and samples, are not related: p² of the pairs are dropped together
+    // neighbours in a sample, and in a batch, are independent: p² of the pairs are dropped together
     const at::Tensor zeros = factors.eq(0).to(at::kDouble);
     const double error = 5 * std::sqrt(1 / n);
     CHECK(std::abs((zeros.slice(1, 1) * zeros.slice(1, 0, 500)).mean().item<double>() - p * p) < error);
@@ -107,7 +108,7 @@ TEST_CASE("dropout drops its share of numbers and keeps the mean") {
 }
 
 TEST_CASE(
-    "dropout depends on seed, step, sample and path, not on how a batch is divided, ordered or padded") {
+    "dropout depends on seed, step, sample and path, and not on the split, order or padding of a batch") {
   const Layer layer = last_of(Chain(texts).dropout(0.5));
   const at::Tensor samples = at::tensor({4, 9, 2, 7, 30, 31}, at::kLong);
   const at::Tensor x = at::rand({6, 5, 3}, at::kDouble) + 1;
@@ -132,10 +133,10 @@ TEST_CASE(
   ForwardContext evaluation = training(2, samples);
   evaluation.training = false;
   CHECK(at::equal(run(layer, x, evaluation), x));
-  CHECK_THROWS_AS(run(layer, x), InternalError);  // no one said which samples these are
+  CHECK_THROWS_AS(run(layer, x), InternalError);  // the numbers of the samples are missing
 }
 
-TEST_CASE("batch normalisation makes mean 0 and variance 1, and remembers both with PyTorch's momentum") {
+TEST_CASE("batch normalisation gives mean 0 and variance 1, and updates running statistics as PyTorch does") {
   const Layer layer = last_of(Chain(images).batch_normalisation());
   const at::Tensor x = at::rand({4, 16, 6, 5}, at::kDouble) * 3 + 2;
   const at::Tensor y = run(layer, x);
@@ -154,8 +155,10 @@ TEST_CASE("batch normalisation makes mean 0 and variance 1, and remembers both w
   CHECK(at::allclose(layer.buffers[0].value, mean * 0.1));
 }
 
-TEST_CASE("synchronised over parts, one of them empty, batch normalisation is that of the whole batch") {
-  // The parts' forwards run one after the other, so the sums of all are made first, by the same arithmetic.
+TEST_CASE(
+    "batch normalisation that is synchronised over parts is that of the whole batch, even with an empty "
+    "part") {
+  // The parts run one after the other. A first pass collects their sums, with the same arithmetic.
   const at::Tensor x = at::rand({6, 16, 6, 5}, at::kDouble) * 3 + 2;
   const at::Tensor target = at::rand({6, 16, 6, 5}, at::kDouble);
   const Layer whole = last_of(Chain(images).batch_normalisation());
@@ -170,7 +173,7 @@ TEST_CASE("synchronised over parts, one of them empty, batch normalisation is th
   ForwardContext gather;
   gather.sum_over_replicas = [&](const at::Tensor& sums) {
     own.push_back(sums);
-    return sums + 1;  // of no use: only the argument is looked at
+    return sums + 1;  // the result is not used
   };
   const Layer listener = last_of(Chain(images).batch_normalisation());
   for (const auto& [begin, end] : ranges) run(listener, parts_x.slice(0, begin, end), gather);
@@ -196,8 +199,7 @@ TEST_CASE("synchronised over parts, one of them empty, batch normalisation is th
   }
 }
 
-TEST_CASE(
-    "the mean of a text's words passes over padding, which gets no gradient; no words are the zero vector") {
+TEST_CASE("the mean of the words ignores padding, which has no gradient, and is 0 for a text without words") {
   const Layer layer = last_of(Chain(texts).mean_embedding(3));
   const at::Tensor weight = layer.parameters[0].value;
   const at::Tensor tokens = at::tensor({5, 9, 0, 0, 0, 0, 0, 0, 7, 7, 8, 0}, at::kLong).view({3, 4});
@@ -211,7 +213,7 @@ TEST_CASE(
   CHECK(at::allclose(gradient[7], at::full({3}, 2.0 / 3, at::kDouble)));
 }
 
-TEST_CASE("a transposed convolution to few outputs is the plain operator's, with its gradients") {
+TEST_CASE("a transposed convolution with few outputs has the results and gradients of the plain operator") {
   for (const std::int64_t outputs : {1, 3, 5}) {
     CAPTURE(outputs);
     const TransposedConvolution how{2, 1, {1, 0}};
@@ -236,7 +238,7 @@ TEST_CASE("a transposed convolution to few outputs is the plain operator's, with
   }
 }
 
-TEST_CASE("the gradient of a mean of rows is embedding_bag's, and holds only the rows that were taken") {
+TEST_CASE("the gradient of a mean of rows is that of embedding_bag, but has only the used rows") {
   const at::Tensor rows = at::tensor({4, 1, 4, 4, 8, 0, 1}, at::kLong);
   const at::Tensor starts = at::tensor({0, 3, 3, 5}, at::kLong);  // the second text is empty
   const at::Tensor weights = at::arange(4 * 5, at::kDouble).sin().view({4, 5});
@@ -247,13 +249,13 @@ TEST_CASE("the gradient of a mean of rows is embedding_bag's, and holds only the
   CHECK(at::equal(ours.grad()._indices().flatten(), at::tensor({0, 1, 4, 8}, at::kLong)));
   CHECK(largest(ours.grad().to_dense() - theirs.grad()) < 1e-14);
 
-  SUBCASE("also where two micro-batches add theirs") {
+  SUBCASE("even if two micro-batches add their gradients") {
     (mean_of_rows(ours, rows, starts) * weights).sum().backward();
     CHECK(largest(ours.grad().to_dense() - 2 * theirs.grad()) < 1e-14);
   }
 }
 
-TEST_CASE("an encoder's states are those after each sentence's last word, however far it is padded") {
+TEST_CASE("the states of an encoder are those after the last word of each sentence, with any padding") {
   const Chain chain = Chain(texts).source_embedding(4).encoder_lstm(6, false).encoder_lstm(6, true);
   std::vector<Layer> layers;
   for (const models::Layer& row : chain.layers()) layers.push_back(make_layer(row, {3, at::kDouble}));

@@ -19,10 +19,10 @@ models::Hyperparameters defaults_of(const models::Model& model) {
   return values;
 }
 
-// With vocabularies that are quick to initialise.
+// The input with small vocabularies, which are initialised quickly.
 models::InputShape small_input(models::InputShape input) {
   for (std::int64_t* size : {&input.vocabulary, &input.target_vocabulary}) *size = *size > 0 ? 50 : 0;
-  if (input.classes == 0) input.classes = 3;  // of images of one's own, only the data tells
+  if (input.classes == 0) input.classes = 3;  // unknown before the user's own images are read
   return input;
 }
 
@@ -44,7 +44,7 @@ std::vector<std::int64_t> output_sizes(const models::Model& model, const models:
 
 }  // namespace
 
-TEST_CASE("each row of the catalogue has a network with its parameter counts and its output's shape") {
+TEST_CASE("each model of the catalogue has a network with its number of parameters and output shape") {
   for (const models::Model& model : models::catalogue()) {
     CAPTURE(model.name);
     for (const std::string& name : model.datasets) {
@@ -68,20 +68,20 @@ TEST_CASE("each row of the catalogue has a network with its parameter counts and
   }
 }
 
-TEST_CASE("the mlp of the study has 784-250-100-10 units: 222,360 parameters") {
+TEST_CASE("the MLP of the study has 784-250-100-10 units and 222,360 parameters") {
   const auto& mlp = models::find_model("mlp");
   CHECK(build_network("mlp", defaults_of(mlp), {{1, 28, 28}, 10}, 0).parameter_count() ==
         785 * 250 + 251 * 100 + 101 * 10);
 }
 
-TEST_CASE("parameters are named by the path of their layer") {
+TEST_CASE("the name of a parameter begins with the path of its layer") {
   const Network network = build_network("mlp", {{"hidden", std::vector<std::int64_t>{5}}}, {{1, 2, 2}, 3}, 0);
   std::vector<std::string> names;
   for (const auto& parameter : network.parameters()) names.push_back(parameter.name);
   CHECK(names == std::vector<std::string>{"1.weight", "1.bias", "3.weight", "3.bias"});
 }
 
-TEST_CASE("initial weights depend on seed and layer path alone, not on the type or the rest of the network") {
+TEST_CASE("initial weights depend only on seed and layer path, and not on the type or on other layers") {
   const auto weight = [](std::vector<std::int64_t> hidden, std::uint64_t seed, at::ScalarType dtype) {
     const Network network =
         build_network("mlp", {{"hidden", std::move(hidden)}}, {{1, 4, 4}, 10}, seed, dtype);
@@ -98,17 +98,17 @@ TEST_CASE("initial weights depend on seed and layer path alone, not on the type 
   CHECK(starts.size() == 80);
 }
 
-TEST_CASE("the start of a stream is the SHA-256 of its name") {
+TEST_CASE("the seed of a stream is from the SHA-256 of its name") {
   // printf 'weights/7/1' | sha256sum
   CHECK(stream_seed("weights", 7, "1") == 0x349eefed);
 }
 
-TEST_CASE("the network of an unknown model is an error that names the nearest") {
+TEST_CASE("an unknown model is an error with the nearest name") {
   CHECK_THROWS_WITH_AS(build_network("mlpp", {}, {{1, 4, 4}, 10}, 0),
                        doctest::Contains("there is no model \"mlpp\"; did you mean \"mlp\"?"), UserError);
 }
 
-TEST_CASE("a stage has its own layers only, with the weights that the whole network has there") {
+TEST_CASE("a stage has only its own layers, with the weights that they have in the whole network") {
   const models::InputShape input{{1, 9, 8}, 10};
   const auto& cnn = models::find_model("cnn");
   const Network whole = build_network("cnn", defaults_of(cnn), input, 5);

@@ -1,7 +1,11 @@
-"""pytorch_networks.py FOLDER: trains the twins (models/NAME/NAME.py) of the cases of FOLDER/cases.json in float64, from
-FOLDER/<case>.weights.safetensors on the batches of FOLDER/<case>.batches.safetensors. Writes to FOLDER/<case>.result.safetensors:
-losses of the steps, `output` of the first batch in evaluation after them, all parameters and buffers, and the work
-that PyTorch counts of each layer in one forward pass of the first batch, by path, as `flops.<path>`."""
+"""pytorch_networks.py FOLDER: train the PyTorch models (models/NAME/NAME.py) of the cases in FOLDER/cases.json, in float64.
+
+Reads the initial weights from FOLDER/CASE.weights.safetensors and the batches from FOLDER/CASE.batches.safetensors.
+Writes FOLDER/CASE.result.safetensors:
+  losses       of all steps
+  output       of the first batch after training, in evaluation
+  flops.PATH   operations that PyTorch counts for the layer PATH in one forward pass of the first batch
+and all parameters and buffers."""
 import importlib
 import json
 import pathlib
@@ -42,7 +46,7 @@ def loss_of(task, output, target):
     return functional.cross_entropy(output, target)
 
 
-def counted_work(network, inputs):
+def counted_operations(network, inputs):
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():
         network(*inputs)
@@ -60,7 +64,7 @@ def train(folder, case):
     assert not unexpected and all(key.endswith("num_batches_tracked") for key in missing), (missing, unexpected)
     batches = read_safetensors(folder / f"{case['name']}.batches.safetensors")
     inputs = [batches[f"input.{i}"] for i in range(case["inputs"])]
-    result = counted_work(network.eval(), [x[0] for x in inputs])
+    result = counted_operations(network.eval(), [x[0] for x in inputs])
     network.train()
     optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"])
     losses = []
@@ -73,7 +77,7 @@ def train(folder, case):
     result["losses"] = torch.stack(losses)
     with torch.no_grad():
         result["output"] = network.eval()(*[x[0] for x in inputs])
-        if hasattr(module, "without_lengths"):  # how bench/pytorch_arm.py has it in a CUDA graph
+        if hasattr(module, "without_lengths"):  # as bench/pytorch_arm.py uses it in a CUDA graph
             module.without_lengths(network)
             torch.testing.assert_close(network(*[x[0] for x in inputs]), result["output"], rtol=0, atol=1e-12)
     result |= {name: value for name, value in network.state_dict().items() if not name.endswith("num_batches_tracked")}

@@ -1,5 +1,5 @@
-// Each network against its twin in PyTorch (models/<name>/<name>.py), where a Python with torch is at hand:
-// from the same weights, on the same batches, in float64.
+// Each network compared with the same model in PyTorch (models/NAME/NAME.py), if there is a Python with
+// torch. Both train from the same weights, on the same batches, in float64.
 #include <cstdlib>
 #include <fstream>
 
@@ -25,7 +25,7 @@ constexpr std::int64_t batch = 6;
 struct Case {
   std::string name;
   std::string model;
-  models::Hyperparameters changes;  // from the defaults
+  models::Hyperparameters changes;  // in place of the defaults
   models::InputShape input;
   double learning_rate = 0.1;
 };
@@ -73,13 +73,13 @@ models::Hyperparameters hyperparameters(const Case& c) {
   return values;
 }
 
-// All steps' inputs and targets: [step, batch, …].
+// The inputs and targets of all steps: [step, batch, …].
 struct Batches {
   Activations inputs;
   at::Tensor target;
 };
 
-// Texts of other lengths than the longest in all steps but the first, which is for counted work.
+// Texts of different lengths. In the first step all have the full length, because its operations are counted.
 at::Tensor random_tokens(std::int64_t vocabulary, std::int64_t length, std::int64_t seed) {
   at::manual_seed(static_cast<std::uint64_t>(seed));
   at::Tensor tokens = at::randint(4, vocabulary, {steps, batch, length}, at::kLong);
@@ -120,13 +120,6 @@ at::Tensor loss_of(const std::string& task, const at::Tensor& output, const at::
                                 at::Reduction::Mean, translation ? 0 : -100);
 }
 
-std::vector<NamedParameter> state_of(const Network& network) {
-  std::vector<NamedParameter> state = network.parameters();
-  const auto buffers = network.buffers();
-  state.insert(state.end(), buffers.begin(), buffers.end());
-  return state;
-}
-
 std::vector<NamedParameter> train(const Case& c, const Network& network) {
   const Batches batches = batches_of(c);
   std::vector<at::Tensor> losses;
@@ -146,7 +139,7 @@ std::vector<NamedParameter> train(const Case& c, const Network& network) {
   evaluation.training = false;
   std::vector<NamedParameter> results{{"losses", at::stack(losses)},
                                       {"output", network.forward(at_step(batches, 0), evaluation).front()}};
-  const auto state = state_of(network);
+  const auto state = network.state();
   results.insert(results.end(), state.begin(), state.end());
   return results;
 }
@@ -178,8 +171,8 @@ Network network_of(const Case& c) {
   return build_network(c.model, hyperparameters(c), c.input, 3, at::kDouble);
 }
 
-// Runs the twins of all cases in one Python.
-void run_twins(const std::filesystem::path& folder) {
+// Train the models of all cases in PyTorch, in one Python process.
+void run_pytorch(const std::filesystem::path& folder) {
   nlohmann::json descriptions = nlohmann::json::array();
   for (const Case& c : cases()) {
     descriptions.push_back(describe(c));
@@ -189,7 +182,7 @@ void run_twins(const std::filesystem::path& folder) {
       tensors.push_back({"input." + std::to_string(i), batches.inputs[i]});
     }
     write_safetensors(folder / (c.name + ".batches.safetensors"), tensors);
-    write_safetensors(folder / (c.name + ".weights.safetensors"), state_of(network_of(c)));
+    write_safetensors(folder / (c.name + ".weights.safetensors"), network_of(c).state());
   }
   std::ofstream(folder / "cases.json") << descriptions;
   const std::string command =
@@ -215,7 +208,7 @@ void check_trained(const Case& c, const std::vector<NamedParameter>& expected) {
   }
 }
 
-void check_work(const Case& c, const std::vector<NamedParameter>& expected) {
+void check_operations(const Case& c, const std::vector<NamedParameter>& expected) {
   for (const models::Layer& row : models::find_model(c.model).layers(hyperparameters(c), c.input)) {
     CAPTURE(row.path);
     CHECK(named(expected, "flops." + row.path).item<double>() == row.forward_flops * batch);
@@ -224,19 +217,18 @@ void check_work(const Case& c, const std::vector<NamedParameter>& expected) {
 
 }  // namespace
 
-TEST_CASE(
-    "each network trains as its twin in PyTorch does, from the same weights; its counted work is PyTorch's") {
+TEST_CASE("each network trains as in PyTorch from the same weights, and PyTorch counts the same operations") {
   if (std::string(TRAINYARD_TORCH_PYTHON).empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
     return;
   }
   const ScratchFolder folder;
-  run_twins(folder.path());
+  run_pytorch(folder.path());
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     const auto expected = read_safetensors(folder.path() / (c.name + ".result.safetensors"));
     check_trained(c, expected);
-    check_work(c, expected);
+    check_operations(c, expected);
     const at::Tensor losses = named(expected, "losses");
     CHECK(losses[steps - 1].item<double>() != losses[0].item<double>());
   }

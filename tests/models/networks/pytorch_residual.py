@@ -1,6 +1,7 @@
-"""pytorch_residual.py FOLDER: the residual network of skip_connections_test.cpp in PyTorch, trained in float64 from
-FOLDER/weights.safetensors on FOLDER/batches.safetensors. Writes the losses of the steps and the parameters after them to
-FOLDER/result.safetensors."""
+"""pytorch_residual.py FOLDER: train the residual network of skip_connections_test.cpp in PyTorch, in float64.
+
+Reads the initial weights from FOLDER/weights.safetensors and the batches from FOLDER/batches.safetensors. Writes the losses
+of all steps and the trained parameters to FOLDER/result.safetensors."""
 import pathlib
 import sys
 

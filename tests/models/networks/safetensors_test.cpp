@@ -1,4 +1,4 @@
-// That Python reads and writes the same is tested with the networks, in pytorch_networks_test.cpp.
+// The format of our own files. pytorch_networks_test.cpp tests that Python can read and write them, too.
 #include "models/networks/safetensors.h"
 
 #include <filesystem>
@@ -16,7 +16,7 @@ using trainyard::tests::read_text;
 using trainyard::tests::ScratchFolder;
 using trainyard::tests::write_text;
 
-// A file with this header and `values` bytes of zeros.
+// A file with this header and `values` zero bytes.
 std::string with_header(const std::string& header, std::size_t values) {
   std::string bytes(8, '\0');
   bytes[0] = static_cast<char>(header.size());
@@ -25,7 +25,7 @@ std::string with_header(const std::string& header, std::size_t values) {
 
 }  // namespace
 
-TEST_CASE("tensors of any type and memory order come back as they were, in their order") {
+TEST_CASE("tensors of any type and memory order are read back unchanged and in their order") {
   const ScratchFolder folder;
   const auto file = folder.path() / "weights.safetensors";
   const std::vector<NamedParameter> tensors{
@@ -45,7 +45,7 @@ TEST_CASE("tensors of any type and memory order come back as they were, in their
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("a file has its header's length in 8 bytes, the header padded to 8, then the values") {
+TEST_CASE("a file has the length of its header in 8 bytes, the header padded to 8 bytes, and the values") {
   const ScratchFolder folder;
   const auto file = folder.path() / "one.safetensors";
   write_safetensors(file, {{"a", at::tensor({1.0F, -2.0F})}});
@@ -55,21 +55,21 @@ TEST_CASE("a file has its header's length in 8 bytes, the header padded to 8, th
                                std::string("\0\0\x80\x3f\0\0\0\xc0", 8));
 }
 
-TEST_CASE("what is no complete file is an error that names it, and nothing is read beyond its end") {
+TEST_CASE("the error for an incomplete file names it, and nothing is read beyond its end") {
   const ScratchFolder folder;
   const auto file = folder.path() / "cut.safetensors";
   const std::string entry = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   const std::vector<std::pair<std::string, const char*>> cases{
       {"abc", "it ends in its first 8 bytes"},
       {with_header(entry, 8).substr(0, 30), "it ends in its header"},
-      {with_header("[1, 2]", 0), "its header is no JSON object"},
+      {with_header("[1, 2]", 0), "its header is not a JSON object"},
       {with_header(entry, 7), "the values of a are not where its header says"},
       {with_header(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 12), "the values of a"},
       {with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "the values of a"},
       {with_header(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8),
        "the shape of a is wrong"},
       {with_header(R"({"a":{"dtype":"F8","shape":[8],"data_offsets":[0,8]}})", 8),
-       "of type F8 are not known"},
+       "type F8 is not supported"},
       {with_header(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8), "entry of a is wrong"}};
   for (const auto& each : cases) {
     CAPTURE(each.second);
@@ -80,7 +80,7 @@ TEST_CASE("what is no complete file is an error that names it, and nothing is re
   CHECK_THROWS_AS(read_safetensors(folder.path() / "none"), UserError);
 }
 
-TEST_CASE("a file that cannot be written leaves nothing behind, and what was there as it was") {
+TEST_CASE("a file that cannot be written leaves no temporary file, and an existing entry unchanged") {
   const ScratchFolder folder;
   CHECK_THROWS_AS(write_safetensors(folder.path() / "none" / "a", {{"a", at::ones({2})}}), UserError);
   std::filesystem::create_directory(folder.path() / "taken");

@@ -1,6 +1,6 @@
-// Values that two layers read, as skip connections make them: whatever a model is chained from, no layer
-// overwrites what another one still reads. Each network is held against the same one without an operator in
-// place, bit for bit, and one against PyTorch, if a Python with torch is at hand.
+// Skip connections: no layer overwrites a value that another layer still reads.
+// Each network is compared bit by bit with the same network without in-place operators. One network is also
+// compared with PyTorch, if there is a Python with torch.
 #include <cstdlib>
 #include <functional>
 #include <utility>
@@ -42,7 +42,7 @@ Layer linear(const std::string& path) {
   return make_layer(row, {3, at::kDouble});
 }
 
-// The catalogue's, or one that never overwrites anything.
+// The relu of the catalogue, or one that never overwrites its input.
 Layer relu(bool may_overwrite) {
   if (may_overwrite) return chained(Chain(numbers).relu());
   return custom("relu", [](const Activations& inputs, const ForwardContext&) {
@@ -58,7 +58,7 @@ Layer keep() {  // {x} → {x, x}
   });
 }
 
-Layer keep_a_view() {  // {x} → {x, the same numbers in another shape}
+Layer keep_a_view() {  // {x} → {x, a view of x}
   return custom("keep", [](const Activations& inputs, const ForwardContext&) {
     return Activations{inputs.front(), inputs.front().view({-1})};
   });
@@ -70,7 +70,7 @@ Layer add() {  // {x, kept} → {x + kept}
   });
 }
 
-// One layer that holds others, and reads its input after them.
+// A layer that contains others, and reads its input after them.
 Layer residual(const Layer& first, const Layer& second) {
   Layer layer = custom("residual", [first, second](const Activations& inputs, const ForwardContext& context) {
     const Activations inside = second.forward(first.forward(inputs, context), context);
@@ -120,32 +120,32 @@ void check_equal_without_overwriting(const Build& build) {
 
 }  // namespace
 
-TEST_CASE("a skip connection trains the bits of the same network without an operator in place") {
+TEST_CASE("a network with a skip connection trains exactly as without in-place operators") {
   check_equal_without_overwriting([](bool may_overwrite) {
     return Network{
         {linear("0"), keep(), relu(may_overwrite), linear("1"), add(), relu(may_overwrite), linear("2")}};
   });
 }
 
-TEST_CASE("a skip connection that keeps a view of the value does, too") {
+TEST_CASE("so does a network whose skip connection keeps a view of the value") {
   check_equal_without_overwriting([](bool may_overwrite) {
     return Network{{linear("0"), keep_a_view(), relu(may_overwrite), linear("1"), add(), linear("2")}};
   });
 }
 
-TEST_CASE("a layer that holds others and reads its input after them does, too") {
+TEST_CASE("so does a network with a layer that contains others and reads its input after them") {
   check_equal_without_overwriting([](bool may_overwrite) {
     return Network{{linear("0"), residual(relu(may_overwrite), linear("1")), linear("2")}};
   });
 }
 
-TEST_CASE("a layer whose backward pass needs its output keeps it before a relu") {
+TEST_CASE("a relu does not overwrite the output of a layer whose backward pass needs it") {
   check_equal_without_overwriting([](bool may_overwrite) {
     return Network{{linear("0"), sigmoid(), relu(may_overwrite), linear("1")}};
   });
 }
 
-TEST_CASE("a layer whose backward pass needs its input keeps it beside a relu that reads the same") {
+TEST_CASE("a relu does not overwrite the input of another layer whose backward pass needs it") {
   check_equal_without_overwriting([](bool may_overwrite) {
     const Layer side = linear("1");
     Layer both = custom("both", [side](const Activations& inputs, const ForwardContext& context) {
@@ -156,7 +156,7 @@ TEST_CASE("a layer whose backward pass needs its input keeps it beside a relu th
   });
 }
 
-TEST_CASE("a network leaves the values alone that it is given, also if they pass on a gradient") {
+TEST_CASE("a network does not overwrite its inputs, even if they have a gradient") {
   const Network network{{relu(true), linear("0")}};
   const at::Tensor leaf = at::full({1, width}, -1, at::kDouble).requires_grad_();
   const at::Tensor given = leaf * 1;
@@ -166,7 +166,8 @@ TEST_CASE("a network leaves the values alone that it is given, also if they pass
   CHECK(leaf.grad().eq(0).all().item<bool>());
 }
 
-TEST_CASE("each relu of today's models still overwrites its input in training: nobody else reads that") {
+TEST_CASE(
+    "each relu of the catalogue's models overwrites its input in training, because no other layer reads it") {
   int seen = 0;
   for (const auto dtype : {at::kFloat, at::kDouble}) {
     for (const char* name : {"mlp", "cnn", "vgg11", "conv-autoencoder"}) {
@@ -193,8 +194,8 @@ TEST_CASE("each relu of today's models still overwrites its input in training: n
   CHECK(seen >= 2 * (2 + 3 + 8 + 4));
 }
 
-// tests/models/networks/pytorch_residual.py has the same network.
-TEST_CASE("a small residual network of convolutions trains as it does in PyTorch") {
+// pytorch_residual.py beside this file has the same network.
+TEST_CASE("a small residual network of convolutions trains as in PyTorch") {
   if (std::string(TRAINYARD_TORCH_PYTHON).empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
     return;

@@ -47,7 +47,7 @@ TEST_CASE(
   at::Tensor weight = at::randn({10, 6}, at::kDouble);
   weight[0].zero_();
   weight.requires_grad_();
-  const at::Tensor means = networks::mean_without_looking(weight, tokens);
+  const at::Tensor means = networks::mean_without_sync(weight, tokens);
   const at::Tensor words = tokens.ne(0).to(at::kDouble).unsqueeze(2);
   at::Tensor same = weight.detach().clone().requires_grad_();
   const at::Tensor expected = (at::embedding(same, tokens) * words).sum(1) / words.sum(1);
