@@ -1,6 +1,7 @@
 #include "experiments/design/contract.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "experiments/run/keys.h"
 #include "models/catalogue.h"
 
 namespace trainyard::experiments {
@@ -16,40 +18,36 @@ namespace {
 
 using Values = std::map<std::string, Value>;
 
+// Terms that are not those of one key.
+std::vector<ContractTerm> further_terms() {
+  return {{"data_fingerprint", {"dataset", "data_fingerprint"}, "data fingerprint"},
+          {"vocabulary", {}, "vocabulary"},
+          {"global_batch", {"global_batch"}, "global batch (samples a step)"},
+          {"device", {"device"}, "kind of device"},
+          {"initial_weights", {"initial_weights"}, "initial weights"},
+          {"batches",
+           {"batches", "sampler", "batch", "global_batch", "train_samples", "dataset", "data_split"},
+           "data order"},
+          {"versions", {"versions"}, "versions"},
+          {"samples",
+           {"samples", "sampler", "train_samples", "dataset", "data_split"},
+           "samples seen in an epoch"},
+          {"machine", {"machine"}, "machine", true}};
+}
+
+std::vector<ContractTerm> make_terms() {
+  std::vector<ContractTerm> terms = further_terms();
+  for (const Key& key : keys())
+    if (!key.term.empty()) terms.push_back({key.parameter.name, {key.parameter.name}, key.term});
+  for (const Key& key : keys())
+    if (const auto whole = std::ranges::find(terms, key.part_of, &ContractTerm::name); whole != terms.end())
+      whole->declared_by.push_back(key.parameter.name);
+  return terms;
+}
+
 const std::vector<ContractTerm>& terms_table() {
-  static const std::vector<ContractTerm> rows{
-      {"dataset", {"dataset"}, "data"},
-      {"data_fingerprint", {"dataset", "data_fingerprint"}, "data fingerprint"},
-      {"data_split", {"data_split"}, "data split"},
-      {"train_samples", {"train_samples"}, "training samples"},
-      {"vocabulary", {"vocabulary_min_frequency", "vocabulary_max_size"}, "vocabulary"},
-      {"augmentation", {"augmentation"}, "augmentation"},
-      {"epochs", {"epochs"}, "epochs"},
-      {"global_batch", {"global_batch", "batch"}, "global batch (samples a step)"},
-      {"sampler", {"sampler"}, "sampler"},
-      {"optimizer", {"optimizer", "momentum"}, "optimizer"},
-      {"learning_rate", {"learning_rate", "learning_rate_scaling"}, "learning rate"},
-      {"learning_rate_schedule",
-       {"learning_rate_schedule", "learning_rate_step_epochs", "learning_rate_factor"},
-       "learning rate schedule"},
-      {"weight_decay", {"weight_decay"}, "weight decay"},
-      {"clip_norm", {"clip_norm"}, "gradient clipping"},
-      {"precision", {"precision"}, "precision"},
-      {"batch_norm", {"batch_norm"}, "batch normalisation"},
-      {"threads", {"threads"}, "threads per rank", false},
-      {"device", {"device"}, "kind of device", false},
-      {"initial_weights", {"initial_weights"}, "initial weights", false},
-      {"batches",
-       {"batches", "sampler", "batch", "global_batch", "train_samples", "dataset", "data_split"},
-       "data order",
-       false},
-      {"versions", {"versions"}, "versions", false},
-      {"samples",
-       {"samples", "sampler", "train_samples", "dataset", "data_split"},
-       "samples seen in an epoch",
-       false},
-      {"machine", {"machine"}, "machine", false, true}};
-  return rows;
+  static const std::vector<ContractTerm> terms = make_terms();
+  return terms;
 }
 
 std::string value_text(const Values& values, const std::string& name) {
@@ -187,6 +185,33 @@ std::string text_of(const nlohmann::json& stated) {
   return stated.is_number_float() ? trainyard::to_text(stated.get<double>()) : stated.dump();
 }
 
+// What the keys of the table state: a value by itself, or the parts of a text in their order.
+StatedTerms stated_by_keys(const Values& values) {
+  StatedTerms terms;
+  for (const Key& key : keys()) {
+    const std::string& name = key.parameter.name;
+    if (!key.term.empty()) terms[name] = value_text(values, name);
+    if (!key.part_of.empty()) append_value(terms[key.part_of], values, name);
+  }
+  return terms;
+}
+
+// What the layers compute in, and what they average over: only known of a model of the catalogue.
+void state_model(const models::Model& model, const Values& values, StatedTerms& terms) {
+  for (const Parameter& parameter : model.hyperparameters)
+    if (const std::string value = value_text(values, parameter.name); !value.empty())
+      terms[parameter.name] = value;
+  if (terms["batch_norm"] != "local" && !averages_batches(model, values)) terms["batch_norm"] = "local";
+  if (terms["precision"].empty()) terms["precision"] = "float32";
+}
+
+// Of a model that only the file knows: what is no value of every run is a parameter of it.
+void state_own_model(const Values& values, StatedTerms& terms) {
+  for (const char* name : {"batch_norm", "precision"}) terms.erase(name);
+  for (const auto& [name, value] : values)
+    if (!is_run_value(name)) terms[name] = plain_text(value);
+}
+
 }  // namespace
 
 std::span<const ContractTerm> contract_terms() {
@@ -194,34 +219,16 @@ std::span<const ContractTerm> contract_terms() {
 }
 
 StatedTerms stated_by(const Values& values) {
-  StatedTerms terms;
-  for (const char* same_name : {"dataset", "data_split", "train_samples", "augmentation", "epochs",
-                                "global_batch", "sampler", "weight_decay", "clip_norm"})
-    if (const std::string value = value_text(values, same_name); !value.empty()) terms[same_name] = value;
-  if (terms.contains("dataset") && !terms.contains("train_samples")) terms["train_samples"] = "all";
-  append_value(terms["vocabulary"], values, "vocabulary_min_frequency");
-  append_value(terms["vocabulary"], values, "vocabulary_max_size");
-  terms["optimizer"] = value_text(values, "optimizer");
-  append_value(terms["optimizer"], values, "momentum");
+  StatedTerms terms = stated_by_keys(values);
+  terms.erase("threads");  // known after the launch
+  if (!terms["dataset"].empty() && terms["train_samples"].empty()) terms["train_samples"] = "all";
+  terms["global_batch"] = value_text(values, "global_batch");
   terms["learning_rate"] = learning_rate(values);
-  terms["learning_rate_schedule"] = value_text(values, "learning_rate_schedule");
-  append_value(terms["learning_rate_schedule"], values, "learning_rate_step_epochs");
-  append_value(terms["learning_rate_schedule"], values, "learning_rate_factor");
-  if (const models::Model* model = model_of(values)) {
-    terms["model"] = model->name;
-    for (const Parameter& parameter : model->hyperparameters)
-      if (const std::string value = value_text(values, parameter.name); !value.empty())
-        terms[parameter.name] = value;
-    terms["batch_norm"] = value_text(values, "batch_norm");
-    if (terms["batch_norm"] != "local" && !averages_batches(*model, values)) terms["batch_norm"] = "local";
-    const std::string precision = value_text(values, "precision");
-    terms["precision"] = precision.empty() ? "float32" : precision;
-  }
-  if (model_of(values) == nullptr) {
-    terms["model"] = value_text(values, "model");
-    for (const auto& [name, value] : values)
-      if (!is_run_value(name)) terms[name] = plain_text(value);
-  }
+  terms["model"] = value_text(values, "model");
+  if (const models::Model* model = model_of(values))
+    state_model(*model, values, terms);
+  else
+    state_own_model(values, terms);
   std::erase_if(terms, [](const auto& term) { return term.second.empty(); });
   return terms;
 }
@@ -262,13 +269,13 @@ std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoc
 }
 
 std::vector<std::string> not_stated(const StatedTerms& terms) {
-  static const std::set<std::string> asked{"data_fingerprint", "epochs",          "global_batch",
-                                           "optimizer",        "learning_rate",   "learning_rate_schedule",
-                                           "precision",        "batch_norm",      "threads",
-                                           "device",           "initial_weights", "batches"};
+  static constexpr std::array asked{"data_fingerprint", "epochs",          "global_batch",
+                                    "optimizer",        "learning_rate",   "learning_rate_schedule",
+                                    "precision",        "batch_norm",      "threads",
+                                    "device",           "initial_weights", "batches"};
   std::vector<std::string> missing;
-  for (const ContractTerm& term : terms_table())
-    if (asked.contains(term.name) && !terms.contains(term.name)) missing.push_back(term.title);
+  for (const char* name : asked)
+    if (!terms.contains(name)) missing.push_back(term_named(name).title);
   return missing;
 }
 

@@ -23,12 +23,12 @@ namespace trainyard::experiments {
 // What one run states of each term, by the term's name; a term that is missing is not stated.
 using StatedTerms = std::map<std::string, std::string>;
 
-// A row of the contract. Hyper-parameters of the model are terms too, by their own names.
+// A row of the contract: what a key states (its row in experiments/run/keys.cpp says so), or what only
+// records know. Hyper-parameters of the model are terms too, by their own names.
 struct ContractTerm {
   std::string name;                      // "global_batch": also the member in a foreign `start` record
   std::vector<std::string> declared_by;  // names in `differs`, or the axis, that allow a difference
   std::string title;                     // "global batch"
-  bool before_launch = true;             // known from the resolved run
   bool only_times = false;               // a difference spoils times, not accuracies and losses
 };
 std::span<const ContractTerm> contract_terms();

@@ -26,26 +26,15 @@ models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Dia
 }
 
 // A model of the user's own has no data set that it usually takes: without one in the file it is empty.
-models::DataChoice resolve_choice(const RunSettings& settings, std::uint64_t data_seed,
-                                  Diagnostics& problems) {
-  models::DataChoice data;
+void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problems) {
+  if (settings.find("dataset") != nullptr) return;
   const auto& usual = settings.model().datasets;
-  const Setting* dataset = settings.find("dataset");
-  if (dataset == nullptr && usual.empty())
+  if (!usual.empty()) run.data.dataset = usual.front();
+  if (usual.empty())
     problems.error(settings.place("dataset"),
                    "model " + in_quotes(settings.model().name) +
                        " has no data set, as in dataset = \"my-captions\" of [model." +
                        settings.model().name + "] or [defaults]");
-  if (dataset != nullptr) data.dataset = std::get<std::string>(dataset->value);
-  if (dataset == nullptr && !usual.empty()) data.dataset = usual.front();
-  data.split_seed = data_seed;
-  const auto split = std::get<std::vector<double>>(settings.value("data_split"));
-  std::copy_n(split.begin(), data.split.size(), data.split.begin());
-  data.train_samples = settings.optional_integer("train_samples");
-  data.image_size = settings.integer("image_size");
-  data.vocabulary_min_frequency = settings.integer("vocabulary_min_frequency");
-  data.vocabulary_max_size = settings.integer("vocabulary_max_size");
-  return data;
 }
 
 Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
@@ -55,34 +44,41 @@ Declaration declaration_of(const RunSettings& settings, const std::string& datas
   return declared;
 }
 
-Optimizer resolve_optimizer(const RunSettings& settings) {
-  Optimizer optimizer;
-  optimizer.kind = settings.text("optimizer");
+// Defaults that depend on other keys; what the optimizer or its schedule has no use for is put back.
+void resolve_optimizer(const RunSettings& settings, Run& run) {
+  Optimizer& optimizer = run.optimizer;
   const bool sgd = optimizer.kind == "sgd";
-  const Setting* rate = settings.find("learning_rate");
-  optimizer.learning_rate = rate ? std::get<double>(rate->value) : sgd ? 0.05 : 0.001;
-  optimizer.momentum = sgd ? settings.number("momentum") : 0;
-  optimizer.weight_decay = settings.number("weight_decay");
-  optimizer.clip_norm = settings.number("clip_norm");
-  optimizer.schedule = settings.text("learning_rate_schedule");
-  if (optimizer.schedule == "step") {
-    const std::int64_t third = (settings.integer("epochs") + 2) / 3;
-    optimizer.schedule_epochs = settings.optional_integer("learning_rate_step_epochs").value_or(third);
-    optimizer.schedule_factor = settings.number("learning_rate_factor");
+  if (!sgd) optimizer.momentum = 0;
+  if (!sgd && settings.find("learning_rate") == nullptr) optimizer.learning_rate = 0.001;
+  if (optimizer.schedule != "step") {
+    optimizer.schedule_epochs = Optimizer{}.schedule_epochs;
+    optimizer.schedule_factor = Optimizer{}.schedule_factor;
+  } else if (settings.find("learning_rate_step_epochs") == nullptr) {
+    optimizer.schedule_epochs = (run.epochs + 2) / 3;
   }
-  return optimizer;
 }
 
 void resolve_batch(const RunSettings& settings, Run& run) {
-  const Batch batch = batch_of(settings.value("batch"));
+  const Setting* found = settings.find("batch");
+  const Batch batch = batch_of(found != nullptr ? found->value : *run_parameter("batch")->fallback);
   run.batch_size = batch.size;
   run.batch_per = batch.per;
   run.global_batch = batch.per == "replica" ? batch.size * run.strategy.sharing_replicas() : batch.size;
 }
 
-std::string text_or_none(const RunSettings& settings, const char* key) {
-  const std::string text = settings.text(key);
-  return text == "none" ? "" : text;
+// What is kept of a run. Independent ranks have one folder, and keep nothing.
+void resolve_kept(Run& run) {
+  for (std::string* kept : {&run.save, &run.checkpoint})
+    if (*kept == "none" || run.strategy.independent()) kept->clear();
+}
+
+// The keys of the table. Those without a value stay as in a new `Run`; the mesh has defaults by its kind.
+void take_keys(const RunSettings& settings, Run& run) {
+  for (const Key& key : keys()) {
+    const Setting* found = settings.find(key.parameter.name);
+    if (key.parameter.fallback || (found != nullptr && key.place == KeyPlace::anywhere))
+      set_value(key, run, found != nullptr ? found->value : *key.parameter.fallback);
+  }
 }
 
 }  // namespace
@@ -93,23 +89,13 @@ Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics
   run.model = settings.model().name;
   run.strategy = resolve_strategy(settings, problems);
   run.hyperparameters = resolve_hyperparameters(settings, problems);
-  run.data = resolve_choice(settings, sheet.data_seed, problems);
+  take_keys(settings, run);
+  run.data.split_seed = sheet.data_seed;
+  resolve_dataset(settings, run, problems);
   run.declared = declaration_of(settings, run.data.dataset);
-  run.optimizer = resolve_optimizer(settings);
-  run.epochs = settings.integer("epochs");
+  resolve_optimizer(settings, run);
   resolve_batch(settings, run);
-  run.gradient_accumulation = settings.integer("gradient_accumulation");
-  run.sampler = settings.text("sampler");
-  run.learning_rate_scaling = settings.text("learning_rate_scaling");
-  run.augmentation = settings.text("augmentation");
-  run.batch_norm = settings.text("batch_norm");
-  run.precision = settings.text("precision");
-  if (!run.strategy.independent()) {  // its ranks have one folder
-    run.save = text_or_none(settings, "save");
-    run.checkpoint = text_or_none(settings, "checkpoint");
-  }
-  run.seed = static_cast<std::uint64_t>(settings.integer("seed"));
-  run.threads = settings.optional_integer("threads");
+  resolve_kept(run);
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
   if (!run.data.dataset.empty()) check_run(settings, run, problems);
   if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
@@ -251,11 +237,6 @@ const Setting* RunSettings::find_own(const std::string& name) const {
 Location RunSettings::place(const std::string& name) const {
   const Setting* found = find(name);
   return found ? found->at : point_.at;
-}
-
-Value RunSettings::value(const std::string& name) const {
-  const Setting* found = find(name);
-  return found ? found->value : run_parameter(name)->fallback.value();
 }
 
 std::optional<std::int64_t> RunSettings::optional_integer(const std::string& name) const {

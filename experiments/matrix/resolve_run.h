@@ -43,10 +43,6 @@ class RunSettings {
   const Setting* find_own(const std::string& name) const;
   Location place(const std::string& name) const;  // of the setting, else of the point
 
-  Value value(const std::string& name) const;  // of a key that has a default
-  std::int64_t integer(const std::string& name) const { return std::get<std::int64_t>(value(name)); }
-  double number(const std::string& name) const { return std::get<double>(value(name)); }
-  std::string text(const std::string& name) const { return std::get<std::string>(value(name)); }
   std::optional<std::int64_t> optional_integer(const std::string& name) const;
 
  private:

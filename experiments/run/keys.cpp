@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/named_row.h"
 #include "models/datasets/datasets.h"
 
 namespace trainyard::experiments {
@@ -23,32 +24,28 @@ Parameter row(const char* name, ValueType type, const char* meaning) {
   return parameter;
 }
 
-Parameter integer_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning) {
+// `fallback`: the default in words, if it depends on other keys. Without one it is that of a new `Run`.
+Parameter integer_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
+                      const char* fallback = "") {
   Parameter parameter = row(name, ValueType::integer, meaning);
   parameter.minimum = minimum;
   parameter.maximum = maximum;
+  parameter.fallback_text = fallback;
   return parameter;
 }
 
-Parameter number_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning) {
-  Parameter parameter = integer_row(name, minimum, maximum, meaning);
+Parameter number_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
+                     const char* fallback = "") {
+  Parameter parameter = integer_row(name, minimum, maximum, meaning, fallback);
   parameter.type = ValueType::number;
   return parameter;
 }
 
-Parameter text_row(const char* name, std::vector<std::string> choices, const char* meaning) {
+Parameter text_row(const char* name, std::vector<std::string> choices, const char* meaning,
+                   const char* fallback = "") {
   Parameter parameter = row(name, ValueType::text, meaning);
   parameter.choices = std::move(choices);
-  return parameter;
-}
-
-Parameter with_default(Parameter parameter, Value value) {
-  parameter.fallback = std::move(value);
-  return parameter;
-}
-
-Parameter with_default_text(Parameter parameter, const char* text) {
-  parameter.fallback_text = text;
+  parameter.fallback_text = fallback;
   return parameter;
 }
 
@@ -60,13 +57,15 @@ Parameter data_split_row() {
   parameter.minimum = above_zero;
   parameter.maximum = below_one;
   parameter.minimum_length = parameter.maximum_length = 3;
-  return with_default(std::move(parameter), std::vector<double>{0.8, 0.1, 0.1});
+  return parameter;
 }
 
-Parameter step_epochs_row() {
-  return with_default_text(integer_row("learning_rate_step_epochs", from_one, Bound{1'000'000},
-                                       "of the step schedule: epochs between two steps"),
-                           "a third of the epochs");
+Parameter batch_row() {
+  Parameter parameter = integer_row("batch", from_one, Bound{1'000'000'000},
+                                    "samples a step, over all replicas or of each; a plain number is "
+                                    "over all");
+  parameter.fallback = std::int64_t{128};
+  return parameter;
 }
 
 Parameter stage_split_row() {
@@ -76,130 +75,287 @@ Parameter stage_split_row() {
   parameter.minimum = from_one;
   parameter.minimum_length = 1;
   parameter.maximum_length = 1023;
-  return with_default_text(std::move(parameter), "\"auto\"");
+  parameter.fallback_text = "\"auto\"";
+  return parameter;
+}
+
+// "none" in the file is no text in the run.
+Parameter kept_row(const char* name, std::vector<std::string> choices, const char* meaning) {
+  Parameter parameter = text_row(name, std::move(choices), meaning);
+  parameter.fallback = std::string("none");
+  return parameter;
+}
+
+bool never(const Run& /*run*/) {
+  return false;
+}
+
+bool is_sgd(const Run& run) {
+  return run.optimizer.kind == "sgd";
+}
+
+bool has_rate_steps(const Run& run) {
+  return run.optimizer.schedule == "step";
+}
+
+bool has_stages(const Run& run) {
+  return run.strategy.stages > 1;
+}
+
+bool is_known_text(const std::string& dataset) {
+  const models::Dataset* row = row_or_null(models::datasets(), &models::Dataset::name, dataset);
+  return row != nullptr && row->kind != models::DataKind::images;
+}
+
+bool asks_for_texts(const Run& run) {
+  return is_known_text(run.data.dataset);
+}
+
+bool reads_texts(const Run& run) {
+  return is_known_text(run.data.source);
+}
+
+// One replica pads nothing. But if the matrix asks for both samplers, each has its run.
+bool sampler_counts(const Run& run) {
+  return run.sampler != "exact" && (run.strategy.sharing_replicas() > 1 || run.axes.contains("sampler"));
 }
 
 std::vector<Key> data_keys() {
+  using models::DataChoice;
   return {
-      {with_default_text(text_row("dataset", models::dataset_names(), "what the model is trained on"),
-                         "the first that the model can use")},
-      {data_split_row()},
-      {with_default_text(integer_row("train_samples", from_one, {}, "a cap on the training part"), "all")},
-      {with_default(
-          text_row("augmentation", {"none", "flip", "crop", "flip-crop"},
-                   "of images in training: mirrored at random, and cut at random from a padded one"),
-          std::string("none"))},
-      {with_default(integer_row("image_size", from_one, Bound{1024},
+      {.parameter = text_row("dataset", models::dataset_names(), "what the model is trained on",
+                             "the first that the model can use"),
+       .member = &DataChoice::dataset,
+       .original = true,
+       .in_key = never,  // its source is
+       .term = "data"},
+      {.parameter = data_split_row(),
+       .member = &DataChoice::split,
+       .json = "split",
+       .original = true,
+       .term = "data split"},
+      {.parameter = integer_row("train_samples", from_one, {}, "a cap on the training part", "all"),
+       .member = &DataChoice::train_samples,
+       .original = true,
+       .term = "training samples"},
+      {.parameter =
+           text_row("augmentation", {"none", "flip", "crop", "flip-crop"},
+                    "of images in training: mirrored at random, and cut at random from a padded one"),
+       .member = &Run::augmentation,
+       .term = "augmentation"},
+      {.parameter = integer_row("image_size", from_one, Bound{1024},
                                 "of the data set \"folder\": height and width that images are brought to"),
-                    std::int64_t{32})},
-      {with_default(integer_row("vocabulary_min_frequency", from_one, Bound{1'000'000},
+       .member = &DataChoice::image_size,
+       .has = [](const Run& run) { return run.data.dataset == "folder"; },
+       .in_key = [](const Run& run) { return run.data.source == "folder"; }},
+      {.parameter = integer_row("vocabulary_min_frequency", from_one, Bound{1'000'000},
                                 "of texts: a token that the training part has less often is unknown"),
-                    std::int64_t{2})},
-      {with_default(integer_row("vocabulary_max_size", Bound{5}, Bound{1'000'000},
+       .member = &DataChoice::vocabulary_min_frequency,
+       .has = asks_for_texts,
+       .in_key = reads_texts,
+       .part_of = "vocabulary"},
+      {.parameter = integer_row("vocabulary_max_size", Bound{5}, Bound{1'000'000},
                                 "of texts: the most tokens of a vocabulary, the four special ones included"),
-                    std::int64_t{20000})},
+       .member = &DataChoice::vocabulary_max_size,
+       .has = asks_for_texts,
+       .in_key = reads_texts,
+       .part_of = "vocabulary"},
   };
 }
 
 std::vector<Key> step_keys() {
   return {
-      {.parameter =
-           with_default(integer_row("batch", from_one, Bound{1'000'000'000},
-                                    "samples a step, over all replicas or of each; a plain number is "
-                                    "over all"),
-                        std::int64_t{128}),
-       .other_form = "{ size = n, per = \"global\" | \"replica\" }"},
-      {with_default(integer_row("gradient_accumulation", from_one, Bound{1'000'000},
+      {.parameter = batch_row(),
+       .other_form = "{ size = n, per = \"global\" | \"replica\" }",
+       .part_of = "global_batch"},
+      {.parameter = integer_row("gradient_accumulation", from_one, Bound{1'000'000},
                                 "turns in which a rank computes its part of a step; less memory, same step"),
-                    std::int64_t{1})},
-      {with_default(text_row("sampler", {"exact", "distributed"},
+       .member = &Run::gradient_accumulation},
+      {.parameter = text_row("sampler", {"exact", "distributed"},
                              "each sample once an epoch, or padded to equal parts and equal weights, as "
                              "PyTorch's DistributedSampler and DDP do"),
-                    std::string("exact"))},
-      {with_default(text_row("batch_norm", {"local", "sync"},
+       .member = &Run::sampler,
+       .in_key = sampler_counts,
+       .term = "sampler"},
+      {.parameter = text_row("batch_norm", {"local", "sync"},
                              "statistics of each replica and micro-batch, or over all replicas"),
-                    std::string("local"))},
-      {with_default(text_row("precision", {"float32", "bfloat16", "float16", "tf32"},
+       .member = &Run::batch_norm,
+       .term = "batch normalisation"},
+      {.parameter = text_row("precision", {"float32", "bfloat16", "float16", "tf32"},
                              "what the layers compute in; bfloat16 and float16 are mixed: parameters, their "
                              "gradients and the loss stay float32, and float16 scales the loss; tf32 is for "
                              "products on GPUs"),
-                    std::string("float32"))},
-      {with_default_text(integer_row("threads", from_one, Bound{1024}, "threads of each rank"),
-                         "as many as the rank has cores")},
+       .member = &Run::precision,
+       .term = "precision"},
+      {.parameter = integer_row("threads", from_one, Bound{1024}, "threads of each rank",
+                                "as many as the rank has cores"),
+       .member = &Run::threads,
+       .original = true,
+       .in_key = [](const Run& run) { return run.axes.contains("threads"); },
+       .term = "threads per rank"},
   };
 }
 
 std::vector<Key> optimizer_keys() {
   return {
-      {with_default(text_row("optimizer", {"sgd", "adam", "adamw"}, "the rule that updates the parameters"),
-                    std::string("sgd"))},
-      {with_default_text(number_row("learning_rate", above_zero, {}, "step size of the optimizer"),
-                         "0.05; adam, adamw 0.001")},
-      {with_default(number_row("momentum", from_zero, below_one, "momentum of sgd; the others have none"),
-                    0.9)},
-      {with_default(number_row("weight_decay", from_zero, {},
+      {.parameter = text_row("optimizer", {"sgd", "adam", "adamw"}, "the rule that updates the parameters"),
+       .member = &Optimizer::kind,
+       .json = "kind",
+       .original = true,
+       .term = "optimizer"},
+      {.parameter = number_row("learning_rate", above_zero, {}, "step size of the optimizer",
+                               "0.05; adam, adamw 0.001"),
+       .member = &Optimizer::learning_rate,
+       .original = true,
+       .term = "learning rate"},
+      {.parameter = number_row("momentum", from_zero, below_one, "momentum of sgd; the others have none"),
+       .member = &Optimizer::momentum,
+       .original = true,
+       .has = is_sgd,
+       .part_of = "optimizer"},
+      {.parameter = number_row("weight_decay", from_zero, {},
                                "L2 penalty: this times a parameter is added to its gradient; of adamw: times "
                                "the learning rate, taken from the parameter"),
-                    0.0)},
-      {with_default(
-          text_row("learning_rate_schedule", {"constant", "step", "cosine"},
-                   "step: multiplied by a factor every few epochs; cosine: half a period down to 0"),
-          std::string("constant"))},
-      {step_epochs_row()},
-      {with_default(number_row("learning_rate_factor", above_zero, Bound{1},
+       .member = &Optimizer::weight_decay,
+       .original = true,
+       .term = "weight decay"},
+      {.parameter =
+           text_row("learning_rate_schedule", {"constant", "step", "cosine"},
+                    "step: multiplied by a factor every few epochs; cosine: half a period down to 0"),
+       .member = &Optimizer::schedule,
+       .json = "schedule",
+       .original = true,
+       .term = "learning rate schedule"},
+      {.parameter = integer_row("learning_rate_step_epochs", from_one, Bound{1'000'000},
+                                "of the step schedule: epochs between two steps", "a third of the epochs"),
+       .member = &Optimizer::schedule_epochs,
+       .json = "schedule_epochs",
+       .has = has_rate_steps,
+       .in_key = has_rate_steps,
+       .part_of = "learning_rate_schedule"},
+      {.parameter = number_row("learning_rate_factor", above_zero, Bound{1},
                                "of the step schedule: what the rate is multiplied by"),
-                    0.1)},
-      {with_default(
-          text_row("learning_rate_scaling", {"none", "linear", "sqrt"},
-                   "with a batch per replica: the rate grows with the number of replicas, or its root"),
-          std::string("none"))},
-      {with_default(number_row("clip_norm", from_zero, {},
+       .member = &Optimizer::schedule_factor,
+       .json = "schedule_factor",
+       .has = has_rate_steps,
+       .in_key = has_rate_steps,
+       .part_of = "learning_rate_schedule"},
+      {.parameter =
+           text_row("learning_rate_scaling", {"none", "linear", "sqrt"},
+                    "with a batch per replica: the rate grows with the number of replicas, or its root"),
+       .member = &Run::learning_rate_scaling,
+       .in_key = never,  // it is in the optimizer's work
+       .part_of = "learning_rate"},
+      {.parameter = number_row("clip_norm", from_zero, {},
                                "largest L2 norm of all gradients together; 0 clips nothing"),
-                    0.0)},
+       .member = &Optimizer::clip_norm,
+       .term = "gradient clipping"},
   };
 }
 
+// Their defaults are those of the strategy's kind.
 std::vector<Key> strategy_keys() {
   return {
-      {with_default_text(integer_row("replicas", from_one, Bound{1024},
-                                     "copies of the model, each with its part of the batch"),
-                         "ddp, mp-ddp 2; others 1"),
-       KeyPlace::strategy},
-      {with_default_text(integer_row("stages", from_one, Bound{1024},
-                                     "parts that the layers of each copy are cut into, each a rank"),
-                         "mp, pipeline, mp-ddp 2; others 1"),
-       KeyPlace::strategy},
-      {with_default_text(integer_row("micro_batches", from_one, Bound{65536},
-                                     "parts of a replica's batch that are in the stages at the same time"),
-                         "pipeline, mp-ddp 4; others 1"),
-       KeyPlace::strategy},
-      {with_default_text(text_row("schedule", {"gpipe", "1f1b"},
-                                  "all forward and then all backward, or one forward, one backward"),
-                         "\"1f1b\""),
-       KeyPlace::strategy},
+      {.parameter =
+           integer_row("replicas", from_one, Bound{1024},
+                       "copies of the model, each with its part of the batch", "ddp, mp-ddp 2; others 1"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::replicas,
+       .original = true},
+      {.parameter = integer_row("stages", from_one, Bound{1024},
+                                "parts that the layers of each copy are cut into, each a rank",
+                                "mp, pipeline, mp-ddp 2; others 1"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::stages,
+       .original = true},
+      {.parameter = integer_row("micro_batches", from_one, Bound{65536},
+                                "parts of a replica's batch that are in the stages at the same time",
+                                "pipeline, mp-ddp 4; others 1"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::micro_batches,
+       .has = has_stages},
+      {.parameter = text_row("schedule", {"gpipe", "1f1b"},
+                             "all forward and then all backward, or one forward, one backward", "\"1f1b\""),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::schedule,
+       .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
       {.parameter = stage_split_row(), .place = KeyPlace::strategy, .other_form = "\"auto\""},
   };
 }
 
 std::vector<Key> make_keys() {
   std::vector<Key> all{
-      {with_default(integer_row("epochs", from_one, Bound{1'000'000}, "passes over the training part"),
-                    std::int64_t{10})},
-      {with_default(
-          integer_row("seed", from_zero, {}, "of weights and sample order; the split has data_seed"),
-          std::int64_t{0})}};
+      {.parameter = integer_row("epochs", from_one, Bound{1'000'000}, "passes over the training part"),
+       .member = &Run::epochs,
+       .original = true,
+       .term = "epochs"},
+      {.parameter =
+           integer_row("seed", from_zero, {}, "of weights and sample order; the split has data_seed"),
+       .member = &Run::seed,
+       .original = true}};
   for (std::vector<Key>& part : std::array{data_keys(), step_keys(), optimizer_keys(), strategy_keys()})
     std::move(part.begin(), part.end(), std::back_inserter(all));
   all.push_back(
-      {with_default(text_row("save", {"none", "last", "best"},
+      {.parameter = kept_row("save", {"none", "last", "best"},
                              "weights to keep as safetensors: of the last epoch, or of the one with "
                              "the least validation loss"),
-                    std::string("none"))});
-  all.push_back({with_default(text_row("checkpoint", {"none", "epoch"},
+       .member = &Run::save,
+       .is_work = false});
+  all.push_back({.parameter = kept_row("checkpoint", {"none", "epoch"},
                                        "epoch: written after each epoch, so that an interrupted run goes on "
                                        "from its last one instead of beginning anew"),
-                              std::string("none"))});
+                 .member = &Run::checkpoint,
+                 .is_work = false});
+  for (Key& key : all)
+    if (!key.parameter.fallback && key.parameter.fallback_text.empty())
+      key.parameter.fallback = value_of(key, Run{});
   return all;
+}
+
+// The value of a member, and back.
+template <typename T>
+std::optional<Value> as_value(const T& held) {
+  return Value(held);
+}
+std::optional<Value> as_value(std::uint64_t held) {
+  return Value(static_cast<std::int64_t>(held));
+}
+std::optional<Value> as_value(const std::optional<std::int64_t>& held) {
+  return held ? std::optional<Value>(*held) : std::nullopt;
+}
+std::optional<Value> as_value(const std::array<double, 3>& held) {
+  return Value(std::vector<double>(held.begin(), held.end()));
+}
+
+template <typename T>
+void take_value(T& held, const Value& value) {
+  held = std::get<T>(value);
+}
+void take_value(std::uint64_t& held, const Value& value) {
+  held = static_cast<std::uint64_t>(std::get<std::int64_t>(value));
+}
+void take_value(std::optional<std::int64_t>& held, const Value& value) {
+  held = std::get<std::int64_t>(value);
+}
+void take_value(std::array<double, 3>& held, const Value& value) {
+  std::ranges::copy_n(std::get<std::vector<double>>(value).begin(), held.size(), held.begin());
+}
+
+template <typename Part>
+constexpr std::string_view json_of = "";
+template <>
+constexpr std::string_view json_of<Optimizer> = "optimizer";
+template <>
+constexpr std::string_view json_of<Strategy> = "strategy";
+template <>
+constexpr std::string_view json_of<models::DataChoice> = "data";
+
+std::string_view json_of_owner(std::monostate) {
+  return "";
+}
+template <typename T, typename Part>
+std::string_view json_of_owner(T Part::* /*member*/) {
+  return json_of<Part>;
 }
 
 }  // namespace
@@ -207,6 +363,28 @@ std::vector<Key> make_keys() {
 std::span<const Key> keys() {
   static const std::vector<Key> rows = make_keys();
   return rows;
+}
+
+bool is_in_run_key(const Key& key, const Run& run) {
+  if (!key.is_work) return false;
+  if (key.in_key != nullptr) return key.in_key(run);
+  if (key.original) return (key.has == nullptr || key.has(run)) && value_of(key, run).has_value();
+  static const Run before;
+  return value_of(key, run) != value_of(key, before);
+}
+
+std::optional<Value> value_of(const Key& key, const Run& run) {
+  std::optional<Value> value;
+  with_member(key, run, [&](const auto& held) { value = as_value(held); });
+  return value;
+}
+
+void set_value(const Key& key, Run& run, const Value& value) {
+  with_member(key, run, [&](auto& held) { take_value(held, value); });
+}
+
+std::string_view part_name(const Key& key) {
+  return std::visit([](auto member) { return json_of_owner(member); }, key.member);
 }
 
 std::string allowed_text(const Key& key) {

@@ -1,26 +1,91 @@
-// The keys of a run: one row a key that `[defaults]`, `[model.*]`, `[strategy.*]` and `[matrix]` may set,
-// beside the model's own hyper-parameters. `trainyard list keys` prints this table.
+// The keys of a run: one row per key that `[defaults]`, `[model.*]`, `[strategy.*]` and `[matrix]` may set,
+// beside the model's own hyper-parameters. A row says all that is known about its key. The reader of the
+// file, `run.json`, the run key, the fair-comparison contract and `trainyard list keys` follow from the
+// table.
+//
+// A new key is a member of `Run` (or of a part of it) and a row. A few keys have functions of their own too,
+// because they depend on others: dataset, batch, learning_rate_scaling and the keys of the mesh.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "base/parameter.h"
+#include "experiments/run/run.h"
 
 namespace trainyard::experiments {
 
 enum class KeyPlace { anywhere, strategy };  // strategy: only in [strategy.*] and as a matrix axis
 
+// Where a run keeps the value: a member of the run, or of its part that is an object of `run.json` too.
+using KeyMember =
+    std::variant<std::monostate, bool Run::*, std::int64_t Run::*, std::uint64_t Run::*, double Run::*,
+                 std::string Run::*, std::optional<std::int64_t> Run::*, bool Optimizer::*,
+                 std::int64_t Optimizer::*, double Optimizer::*, std::string Optimizer::*,
+                 std::int64_t Strategy::*, std::string Strategy::*, std::int64_t models::DataChoice::*,
+                 std::string models::DataChoice::*, std::optional<std::int64_t> models::DataChoice::*,
+                 std::array<double, 3> models::DataChoice::*>;
+
 struct Key {
-  Parameter parameter;
+  Parameter parameter;  // without a default: a new `Run` has it
   KeyPlace place = KeyPlace::anywhere;
   std::string other_form = "";  // what is allowed beside the parameter's own values; see key_lookup.h
+  KeyMember member = {};        // none: functions of its own
+  std::string json = "";        // its name in `run.json` and in the work, if that is another
+  // The first release had it: it is in every `run.json`, and in the run key of each run that has a value of
+  // it. A later key may be missing in `run.json`. Then the run did what a new `Run` says.
+  bool original = false;
+  bool is_work = true;                   // else it says what is kept of a run: no value of it, not in its key
+  bool (*has)(const Run&) = nullptr;     // whether the run has such a value; null: every run
+  bool (*in_key)(const Run&) = nullptr;  // whether the run key has it; null: unless it is that of a new `Run`
+  std::string term = "";                 // title of its term of the fair-comparison contract, if it is one
+  std::string part_of = "";              // the term whose text it is a part of: "optimizer" has momentum
 };
 
 std::span<const Key> keys();
 std::string allowed_text(const Key& key);  // both forms
+
+bool is_in_run_key(const Key& key, const Run& run);
+
+// The value of the key's member; empty if it has none, or if the member is empty.
+std::optional<Value> value_of(const Key& key, const Run& run);
+void set_value(const Key& key, Run& run, const Value& value);
+
+template <typename Any, typename T>
+auto& held_by(Any& run, T Run::*member) {
+  return run.*member;
+}
+template <typename Any, typename T>
+auto& held_by(Any& run, T Optimizer::*member) {
+  return run.optimizer.*member;
+}
+template <typename Any, typename T>
+auto& held_by(Any& run, T Strategy::*member) {
+  return run.strategy.*member;
+}
+template <typename Any, typename T>
+auto& held_by(Any& run, T models::DataChoice::*member) {
+  return run.data.*member;
+}
+
+// Calls `use` with the key's member of a `Run` or `const Run`, if it has one.
+template <typename Any, typename Use>
+void with_member(const Key& key, Any& run, const Use& use) {
+  const auto visit = [&](auto member) {
+    if constexpr (!std::is_same_v<decltype(member), std::monostate>) use(held_by(run, member));
+  };
+  std::visit(visit, key.member);
+}
+
+// The object of `run.json` that has the member: "optimizer", "strategy", "data"; empty: the run itself.
+std::string_view part_name(const Key& key);
 
 // What a strategy is made of. A range of 1 … 1 means that the kind has no such thing.
 struct StrategyKind {

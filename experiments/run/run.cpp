@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
+
+#include "experiments/run/keys.h"
 
 namespace trainyard::experiments {
 
@@ -20,17 +23,19 @@ Value batch_value(std::int64_t size, const std::string& per) {
 
 namespace {
 
-// How the data is prepared, where it is prepared so.
-void add_prepared(const models::DataChoice& data, std::map<std::string, Value>& values) {
-  const auto rows = models::datasets();
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const models::Dataset& each) { return each.name == data.dataset; });
-  if (row == rows.end()) return;
-  if (row->kind != models::DataKind::images) {
-    values["vocabulary_min_frequency"] = data.vocabulary_min_frequency;
-    values["vocabulary_max_size"] = data.vocabulary_max_size;
-  }
-  if (data.dataset == "folder") values["image_size"] = data.image_size;
+// Values of every run beside those of its keys.
+constexpr std::array more_values{"model", "strategy", "global_batch", "boundaries"};
+
+void add_batch(const Run& run, std::map<std::string, Value>& values) {
+  values["batch"] =
+      run.batch_per == "global" ? Value(run.global_batch) : batch_value(run.batch_size, run.batch_per);
+  values["global_batch"] = run.global_batch;
+}
+
+void add_split(const Strategy& strategy, std::map<std::string, Value>& values) {
+  if (strategy.stages <= 1) return;
+  values["stage_split"] = strategy.split == "auto" ? Value(strategy.split) : Value(strategy.boundaries);
+  if (!strategy.boundaries.empty()) values["boundaries"] = strategy.boundaries;
 }
 
 }  // namespace
@@ -38,82 +43,20 @@ void add_prepared(const models::DataChoice& data, std::map<std::string, Value>& 
 std::map<std::string, Value> values_by_name(const Run& run) {
   std::map<std::string, Value> values = run.hyperparameters;
   values["model"] = run.model;
-  values["dataset"] = run.data.dataset;
-  values["data_split"] = std::vector<double>(run.data.split.begin(), run.data.split.end());
-  if (run.data.train_samples) values["train_samples"] = *run.data.train_samples;
-  add_prepared(run.data, values);
   values["strategy"] = run.strategy.name;
-  values["replicas"] = run.strategy.replicas;
-  values["stages"] = run.strategy.stages;
-  if (run.strategy.stages > 1) {
-    values["micro_batches"] = run.strategy.micro_batches;
-    if (!run.strategy.schedule.empty()) values["schedule"] = run.strategy.schedule;
-    if (run.strategy.split == "auto")
-      values["stage_split"] = run.strategy.split;
-    else
-      values["stage_split"] = run.strategy.boundaries;
-    if (!run.strategy.boundaries.empty()) values["boundaries"] = run.strategy.boundaries;
+  add_batch(run, values);
+  add_split(run.strategy, values);
+  for (const Key& key : keys()) {
+    if (!key.is_work || (key.has != nullptr && !key.has(run))) continue;
+    if (auto value = value_of(key, run)) values[key.parameter.name] = std::move(*value);
   }
-  values["optimizer"] = run.optimizer.kind;
-  values["learning_rate"] = run.optimizer.learning_rate;
-  if (run.optimizer.kind == "sgd") values["momentum"] = run.optimizer.momentum;
-  values["weight_decay"] = run.optimizer.weight_decay;
-  values["learning_rate_schedule"] = run.optimizer.schedule;
-  if (run.optimizer.schedule == "step") {
-    values["learning_rate_step_epochs"] = run.optimizer.schedule_epochs;
-    values["learning_rate_factor"] = run.optimizer.schedule_factor;
-  }
-  values["learning_rate_scaling"] = run.learning_rate_scaling;
-  values["clip_norm"] = run.optimizer.clip_norm;
-  values["epochs"] = run.epochs;
-  values["batch"] =
-      run.batch_per == "global" ? Value(run.global_batch) : batch_value(run.batch_size, run.batch_per);
-  values["global_batch"] = run.global_batch;
-  values["gradient_accumulation"] = run.gradient_accumulation;
-  values["sampler"] = run.sampler;
-  values["augmentation"] = run.augmentation;
-  values["batch_norm"] = run.batch_norm;
-  values["precision"] = run.precision;
-  values["seed"] = static_cast<std::int64_t>(run.seed);
-  if (run.threads) values["threads"] = *run.threads;
   return values;
 }
 
 bool is_run_value(std::string_view name) {
-  static constexpr std::array names{"augmentation",
-                                    "batch",
-                                    "batch_norm",
-                                    "boundaries",
-                                    "clip_norm",
-                                    "data_split",
-                                    "dataset",
-                                    "epochs",
-                                    "global_batch",
-                                    "gradient_accumulation",
-                                    "image_size",
-                                    "learning_rate",
-                                    "learning_rate_factor",
-                                    "learning_rate_scaling",
-                                    "learning_rate_schedule",
-                                    "learning_rate_step_epochs",
-                                    "micro_batches",
-                                    "model",
-                                    "momentum",
-                                    "optimizer",
-                                    "precision",
-                                    "replicas",
-                                    "sampler",
-                                    "schedule",
-                                    "seed",
-                                    "stage_split",
-                                    "stages",
-                                    "strategy",
-                                    "threads",
-                                    "train_samples",
-                                    "vocabulary_max_size",
-                                    "vocabulary_min_frequency",
-                                    "weight_decay"};
-  return std::ranges::find(names, name) != names.end();
+  return std::ranges::find(more_values, name) != more_values.end() ||
+         std::ranges::any_of(keys(),
+                             [&](const Key& key) { return key.is_work && key.parameter.name == name; });
 }
 
 std::string plain_text(const Value& value) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json_members.h"
 #include "base/sha256.h"
+#include "experiments/run/keys.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::experiments {
@@ -32,16 +33,6 @@ std::map<std::string, Value> values_from_json(const json& object) {
   return values;
 }
 
-template <typename T>
-json optional_json(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-std::optional<std::int64_t> optional_integer(const json& value) {
-  if (value.is_null()) return std::nullopt;
-  return read_as<std::int64_t>(value);
-}
-
 json input_json(const models::InputShape& input) {
   return {{"channels", input.image.channels},     {"classes", input.classes},
           {"height", input.image.height},         {"source_length", input.source_length},
@@ -49,29 +40,33 @@ json input_json(const models::InputShape& input) {
           {"vocabulary", input.vocabulary},       {"width", input.image.width}};
 }
 
-json data_json(const models::DataChoice& data) {
-  return {{"dataset", data.dataset},
-          {"fingerprint", data.fingerprint},
-          {"folder", data.folder.string()},
-          {"image_size", data.image_size},
-          {"input", input_json(data.input)},
-          {"source", data.source},
-          {"split", data.split},
-          {"split_seed", data.split_seed},
-          {"train_samples", optional_json(data.train_samples)},
-          {"vocabulary_max_size", data.vocabulary_max_size},
-          {"vocabulary_min_frequency", data.vocabulary_min_frequency}};
+template <typename T>
+json member_json(const T& value) {
+  return value;
+}
+json member_json(const std::optional<std::int64_t>& value) {
+  return value ? json(*value) : json(nullptr);
 }
 
-json optimizer_json(const Optimizer& optimizer) {
-  return {{"clip_norm", optimizer.clip_norm},
-          {"kind", optimizer.kind},
-          {"learning_rate", optimizer.learning_rate},
-          {"momentum", optimizer.momentum},
-          {"schedule", optimizer.schedule},
-          {"schedule_epochs", optimizer.schedule_epochs},
-          {"schedule_factor", optimizer.schedule_factor},
-          {"weight_decay", optimizer.weight_decay}};
+const std::string& json_name(const Key& key) {
+  return key.json.empty() ? key.parameter.name : key.json;
+}
+
+// What the keys of the table say, in the object of their part.
+void add_keys(const Run& run, json& object) {
+  for (const Key& key : keys())
+    with_member(key, run, [&](const auto& value) {
+      const std::string part(part_name(key));
+      (part.empty() ? object : object[part])[json_name(key)] = member_json(value);
+    });
+}
+
+json data_json(const models::DataChoice& data) {
+  return {{"fingerprint", data.fingerprint},
+          {"folder", data.folder.string()},
+          {"input", input_json(data.input)},
+          {"source", data.source},
+          {"split_seed", data.split_seed}};
 }
 
 void add_foreign(const Strategy& strategy, json& object) {
@@ -89,12 +84,8 @@ void add_foreign(const Strategy& strategy, json& object) {
 json strategy_json(const Strategy& strategy) {
   json object = {{"boundaries", strategy.boundaries},
                  {"kind", strategy.kind},
-                 {"micro_batches", strategy.micro_batches},
                  {"name", strategy.name},
-                 {"replicas", strategy.replicas},
-                 {"schedule", strategy.schedule},
-                 {"split", strategy.split},
-                 {"stages", strategy.stages}};
+                 {"split", strategy.split}};
   add_foreign(strategy, object);
   return object;
 }
@@ -103,6 +94,23 @@ json strategy_json(const Strategy& strategy) {
 template <typename T>
 void get_later(const json& object, const char* name, T& value) {
   if (const auto found = object.find(name); found != object.end()) read(*found, value);
+}
+
+template <typename T>
+void read_member(const json& from, T& to) {
+  read(from, to);
+}
+void read_member(const json& from, std::optional<std::int64_t>& to) {
+  if (!from.is_null()) to = read_as<std::int64_t>(from);
+}
+
+void read_keys(const json& object, Run& run) {
+  for (const Key& key : keys())
+    with_member(key, run, [&](auto& value) {
+      const std::string part(part_name(key));
+      const json& from = part.empty() ? object : object.at(part);
+      if (key.original || from.contains(json_name(key))) read_member(from.at(json_name(key)), value);
+    });
 }
 
 models::InputShape input_from_json(const json& object) {
@@ -127,41 +135,18 @@ models::InputShape known_input(const std::string& source) {
 
 models::DataChoice data_from_json(const json& object) {
   models::DataChoice data;
-  read(object.at("dataset"), data.dataset);
   read(object.at("fingerprint"), data.fingerprint);
   data.folder = object.at("folder").get<std::string>();
   read(object.at("source"), data.source);
-  read(object.at("split"), data.split);
   read(object.at("split_seed"), data.split_seed);
-  data.train_samples = optional_integer(object.at("train_samples"));
-  get_later(object, "image_size", data.image_size);
-  get_later(object, "vocabulary_max_size", data.vocabulary_max_size);
-  get_later(object, "vocabulary_min_frequency", data.vocabulary_min_frequency);
   data.input = object.contains("input") ? input_from_json(object.at("input")) : known_input(data.source);
   return data;
-}
-
-Optimizer optimizer_from_json(const json& object) {
-  Optimizer optimizer;
-  read(object.at("kind"), optimizer.kind);
-  read(object.at("learning_rate"), optimizer.learning_rate);
-  read(object.at("momentum"), optimizer.momentum);
-  read(object.at("schedule"), optimizer.schedule);
-  get_later(object, "schedule_epochs", optimizer.schedule_epochs);
-  get_later(object, "schedule_factor", optimizer.schedule_factor);
-  get_later(object, "clip_norm", optimizer.clip_norm);
-  read(object.at("weight_decay"), optimizer.weight_decay);
-  return optimizer;
 }
 
 Strategy strategy_from_json(const json& object) {
   Strategy strategy;
   read(object.at("kind"), strategy.kind);
   read(object.at("name"), strategy.name);
-  read(object.at("replicas"), strategy.replicas);
-  read(object.at("stages"), strategy.stages);
-  get_later(object, "schedule", strategy.schedule);
-  get_later(object, "micro_batches", strategy.micro_batches);
   get_later(object, "boundaries", strategy.boundaries);
   get_later(object, "split", strategy.split);
   get_later(object, "command", strategy.command);
@@ -215,26 +200,15 @@ static Declaration declared_from_json(const json& object) {
 }
 
 json to_json(const Run& run) {
-  json object = {{"augmentation", run.augmentation},
-                 {"axes", hyperparameters_json(run.axes)},
-                 {"batch_norm", run.batch_norm},
+  json object = {{"axes", hyperparameters_json(run.axes)},
                  {"batch_per", run.batch_per},
                  {"batch_size", run.batch_size},
-                 {"checkpoint", run.checkpoint},
                  {"data", data_json(run.data)},
-                 {"epochs", run.epochs},
                  {"global_batch", run.global_batch},
-                 {"gradient_accumulation", run.gradient_accumulation},
                  {"hyperparameters", hyperparameters_json(run.hyperparameters)},
-                 {"learning_rate_scaling", run.learning_rate_scaling},
                  {"model", run.model},
-                 {"optimizer", optimizer_json(run.optimizer)},
-                 {"precision", run.precision},
-                 {"sampler", run.sampler},
-                 {"save", run.save},
-                 {"seed", run.seed},
-                 {"strategy", strategy_json(run.strategy)},
-                 {"threads", optional_json(run.threads)}};
+                 {"strategy", strategy_json(run.strategy)}};
+  add_keys(run, object);
   add_declared(run.declared, object);
   return object;
 }
@@ -243,25 +217,14 @@ Run run_from_json(const json& object) try {
   Run run;
   run.axes = values_from_json(object.at("axes"));
   run.data = data_from_json(object.at("data"));
-  read(object.at("epochs"), run.epochs);
   read(object.at("global_batch"), run.global_batch);
   run.batch_size = run.global_batch;
   get_later(object, "batch_size", run.batch_size);
   get_later(object, "batch_per", run.batch_per);
-  get_later(object, "gradient_accumulation", run.gradient_accumulation);
-  get_later(object, "sampler", run.sampler);
-  get_later(object, "learning_rate_scaling", run.learning_rate_scaling);
-  get_later(object, "augmentation", run.augmentation);
-  get_later(object, "batch_norm", run.batch_norm);
-  get_later(object, "precision", run.precision);
-  get_later(object, "save", run.save);
-  get_later(object, "checkpoint", run.checkpoint);
   run.hyperparameters = values_from_json(object.at("hyperparameters"));
   read(object.at("model"), run.model);
-  run.optimizer = optimizer_from_json(object.at("optimizer"));
-  read(object.at("seed"), run.seed);
   run.strategy = strategy_from_json(object.at("strategy"));
-  run.threads = optional_integer(object.at("threads"));
+  read_keys(object, run);
   if (object.contains("declared")) run.declared = declared_from_json(object.at("declared"));
   return run;
 } catch (const json::exception& error) {
@@ -304,6 +267,8 @@ std::string text_of(const T& value) {
     return shortest(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     return quoted(value);
+  } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+    return value ? std::to_string(*value) : "null";
   } else {
     std::string list;
     for (const auto& element : value) list += (list.empty() ? "" : ",") + text_of(element);
@@ -333,52 +298,36 @@ std::string batch_work(const Run& run) {
   return object_of({{"per", quoted(run.batch_per)}, {"size", text_of(run.batch_size)}});
 }
 
-bool holds_texts(const std::string& source) {
-  const auto rows = models::datasets();
-  return std::any_of(rows.begin(), rows.end(), [&](const models::Dataset& row) {
-    return row.name == source && row.kind != models::DataKind::images;
-  });
+// What the keys of one part of the run say: a part has a JSON object of its own.
+Members key_work(const Run& run, std::string_view part) {
+  Members work;
+  for (const Key& key : keys())
+    if (part_name(key) == part && is_in_run_key(key, run))
+      with_member(key, run, [&](const auto& value) { work[json_name(key)] = text_of(value); });
+  return work;
 }
 
 // Not the data set that was asked for, but the one that is read; its shape follows from it.
-std::string data_work(const models::DataChoice& data) {
-  Members work{{"fingerprint", text_of(data.fingerprint)},
-               {"source", text_of(data.source)},
-               {"split", text_of(data.split)},
-               {"split_seed", text_of(data.split_seed)}};
-  if (data.source == "folder") work["image_size"] = text_of(data.image_size);
-  if (holds_texts(data.source)) {
-    work["vocabulary_max_size"] = text_of(data.vocabulary_max_size);
-    work["vocabulary_min_frequency"] = text_of(data.vocabulary_min_frequency);
-  }
-  if (data.train_samples) work["train_samples"] = text_of(*data.train_samples);
+std::string data_work(const Run& run) {
+  Members work = key_work(run, "data");
+  work["fingerprint"] = text_of(run.data.fingerprint);
+  work["source"] = text_of(run.data.source);
+  work["split_seed"] = text_of(run.data.split_seed);
   return object_of(work);
 }
 
 std::string optimizer_work(const Run& run) {
-  const Optimizer& optimizer = run.optimizer;
-  Members work{{"kind", text_of(optimizer.kind)},
-               {"learning_rate", text_of(optimizer.learning_rate)},
-               {"schedule", text_of(optimizer.schedule)},
-               {"weight_decay", text_of(optimizer.weight_decay)}};
-  if (optimizer.kind == "sgd") work["momentum"] = text_of(optimizer.momentum);
-  if (optimizer.schedule == "step") {
-    work["schedule_epochs"] = text_of(optimizer.schedule_epochs);
-    work["schedule_factor"] = text_of(optimizer.schedule_factor);
-  }
-  if (optimizer.clip_norm != 0) work["clip_norm"] = text_of(optimizer.clip_norm);
-  if (effective_learning_rate(run) != optimizer.learning_rate)
+  Members work = key_work(run, "optimizer");
+  if (effective_learning_rate(run) != run.optimizer.learning_rate)
     work["learning_rate_scaling"] = text_of(run.learning_rate_scaling);
   return object_of(work);
 }
 
-std::string strategy_work(const Strategy& strategy) {
-  Members work{{"kind", text_of(strategy.kind)},
-               {"replicas", text_of(strategy.replicas)},
-               {"stages", text_of(strategy.stages)}};
+std::string strategy_work(const Run& run) {
+  const Strategy& strategy = run.strategy;
+  Members work = key_work(run, "strategy");
+  work["kind"] = text_of(strategy.kind);
   if (!strategy.boundaries.empty()) work["boundaries"] = text_of(strategy.boundaries);
-  if (strategy.micro_batches != 1) work["micro_batches"] = text_of(strategy.micro_batches);
-  if (!strategy.schedule.empty()) work["schedule"] = text_of(strategy.schedule);
   if (!strategy.foreign()) return object_of(work);
   // The key has argv and what the declared files hold, not what they are called or where. Files that a
   // pattern or a folder finds count with their names: a program may read them by these.
@@ -402,19 +351,13 @@ std::string strategy_work(const Strategy& strategy) {
 }  // namespace
 
 std::string canonical_work(const Run& run) {
-  Members work{
-      {"batch", batch_work(run)},      {"data", data_work(run.data)},
-      {"epochs", text_of(run.epochs)}, {"hyperparameters", hyperparameters_work(run.hyperparameters)},
-      {"model", text_of(run.model)},   {"optimizer", optimizer_work(run)},
-      {"seed", text_of(run.seed)},     {"strategy", strategy_work(run.strategy)}};
-  if (run.gradient_accumulation != 1) work["gradient_accumulation"] = text_of(run.gradient_accumulation);
-  // Of one replica nothing is padded, but where the matrix asks for both samplers each has its run.
-  if (run.sampler != "exact" && (run.strategy.sharing_replicas() > 1 || run.axes.contains("sampler")))
-    work["sampler"] = text_of(run.sampler);
-  if (run.augmentation != "none") work["augmentation"] = text_of(run.augmentation);
-  if (run.batch_norm != "local") work["batch_norm"] = text_of(run.batch_norm);
-  if (run.precision != "float32") work["precision"] = text_of(run.precision);
-  if (run.axes.contains("threads")) work["threads"] = run.threads ? text_of(*run.threads) : "null";
+  Members work = key_work(run, "");
+  work["batch"] = batch_work(run);
+  work["data"] = data_work(run);
+  work["hyperparameters"] = hyperparameters_work(run.hyperparameters);
+  work["model"] = text_of(run.model);
+  work["optimizer"] = optimizer_work(run);
+  work["strategy"] = strategy_work(run);
   return object_of({{"key_version", text_of(key_version)}, {"work", object_of(work)}});
 }
 
