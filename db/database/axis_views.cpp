@@ -138,11 +138,6 @@ std::string stored_sql(const SQLite::Database& connection, const std::string& vi
   return row.next() ? row.row().getColumn(0).getString() : "";
 }
 
-bool has_table(const SQLite::Database& connection, const std::string& table) {
-  SQLite::Statement statement(connection, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
-  return Bound(statement, table).next();
-}
-
 }  // namespace
 
 std::vector<std::string> varying_axes(const SQLite::Database& connection, const std::string& experiment) {
@@ -184,7 +179,6 @@ std::vector<std::string> axis_views(const std::vector<std::string>& axes) {
 }
 
 void refresh_axis_views(SQLite::Database& connection) {
-  if (!has_table(connection, "journal") || !has_table(connection, "axis_value")) return;
   const std::vector<std::string> wanted = axis_views(varying_axes(connection));
   if (stored_sql(connection, "final_metrics") == wanted[0] &&
       stored_sql(connection, "task_final_metrics") == wanted[1])
@@ -193,14 +187,6 @@ void refresh_axis_views(SQLite::Database& connection) {
   connection.exec("DROP VIEW IF EXISTS task_final_metrics; DROP VIEW IF EXISTS final_metrics");
   for (const std::string& view : wanted) connection.exec(view);
   all.release();
-}
-
-bool has_axis_views(const Database& database) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(),
-                                "SELECT 1 FROM pragma_table_info('final_metrics') WHERE name = 'variant'");
-    return Bound(statement).next();
-  });
 }
 
 }  // namespace trainyard::db

@@ -38,7 +38,4 @@ std::vector<std::string> axis_views(const std::vector<std::string>& axes);
 // Makes both views anew if their columns are not those of the axes that vary now.
 void refresh_axis_views(SQLite::Database& connection);
 
-// False for a database of an earlier release that no writer has opened since.
-bool has_axis_views(const Database& database);
-
 }  // namespace trainyard::db

@@ -84,36 +84,34 @@ Connection open_for_reading(const std::filesystem::path& file) try {
                   {.file = file.string()});
 }
 
-// UserError where the file is another program's or a later release's.
+bool is_empty(SQLite::Database& connection) {
+  return connection.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 0;
+}
+
+// UserError if a file that is not empty is another program's or another release's.
 void check_version(SQLite::Database& connection, const std::filesystem::path& file) {
   const int version = connection.execAndGet("PRAGMA user_version").getInt();
-  const int owner = connection.execAndGet("PRAGMA application_id").getInt();
-  const bool empty = connection.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 0;
-  if (owner != application_id && !empty)
+  if (is_empty(connection)) return;
+  if (connection.execAndGet("PRAGMA application_id").getInt() != application_id)
     throw UserError("is a database, but not one of trainyard",
                     "name the yard with --yard, or move this file away", {.file = file.string()});
   if (version > schema_version)
     throw UserError("was written by a later trainyard (schema " + std::to_string(version) +
                         ", this program knows " + std::to_string(schema_version) + ")",
                     "use that release, or another yard", {.file = file.string()});
-}
-
-void check_up_to_date(SQLite::Database& connection, const std::filesystem::path& file) {
-  const int version = connection.execAndGet("PRAGMA user_version").getInt();
-  if (version == schema_version) return;
-  throw OlderSchemaError(
-      version == 0 ? std::string("is empty") : "has the older schema " + std::to_string(version),
-      "the next `trainyard run` in this yard brings it up to date", {.file = file.string()});
+  if (version < schema_version) throw OlderSchemaError(version, file);
 }
 
 // `name` is what SQLite opens, `file` what a person is told.
 Connection open_writable(const std::string& name, int flags, const std::filesystem::path& file) try {
   Connection connection = open_and_read(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | flags);
+  if (sqlite3_db_readonly(connection->getHandle(), "main") == 1)
+    throw SQLite::Exception("it can only be read", SQLITE_READONLY);
   check_version(*connection, file);
   connection->execAndGet("PRAGMA journal_mode = WAL");
   connection->exec("PRAGMA synchronous = FULL");
   connection->exec("PRAGMA foreign_keys = ON");
-  migrate(*connection);
+  if (is_empty(*connection)) make_schema(*connection);
   refresh_axis_views(*connection);
   return connection;
 } catch (const SQLite::Exception& error) {
@@ -139,6 +137,14 @@ void check_exists(const std::filesystem::path& file) {
 
 }  // namespace
 
+OlderSchemaError::OlderSchemaError(int found, const std::filesystem::path& file)
+    : UserError(
+          "has the older schema " + std::to_string(found) + " (this program knows " +
+              std::to_string(schema_version) + ")",
+          "`trainyard db rebuild` makes it again from the yard's files, and so does the next `trainyard run`",
+          {.file = file.string()}),
+      schema(found) {}
+
 Database::Database(std::unique_ptr<SQLite::Database> connection) : connection_(std::move(connection)) {}
 Database::~Database() = default;
 Database::Database(Database&&) noexcept = default;
@@ -153,7 +159,8 @@ Database Database::open_read_only(const std::filesystem::path& file) try {
   Connection connection = open_for_reading(file);
   connection->exec("PRAGMA query_only = ON");
   check_version(*connection, file);
-  check_up_to_date(*connection, file);
+  if (is_empty(*connection))
+    throw UserError("is empty", "the next `trainyard run` in this yard fills it", {.file = file.string()});
   return Database(std::move(connection));
 } catch (const SQLite::Exception& error) {
   refuse(file, error);

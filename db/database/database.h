@@ -17,6 +17,7 @@ class Database;
 
 namespace trainyard::db {
 
+// `PRAGMA user_version`: rises with every change of a table (db/database/schema.h).
 inline constexpr int schema_version = 10;
 
 // The database cannot be written or read any more: the disk is full, cannot be written, or fails. What was
@@ -26,20 +27,22 @@ class StorageError : public UserError {
   using UserError::UserError;
 };
 
-// The file is of an earlier release; opened for writing it is brought forward.
+// The file is of an earlier release. No opener changes it: `open_yard_for_writing` (db/ingest/maintenance.h)
+// makes it again from the yard's files.
 class OlderSchemaError : public UserError {
  public:
-  using UserError::UserError;
+  OlderSchemaError(int schema, const std::filesystem::path& file);
+  int schema;
 };
 
-// An open connection; used by one thread at a time. Both openers throw UserError where the file is no
-// database, not one of trainyard, or of a later release.
+// An open connection; used by one thread at a time. Both openers throw UserError if the file is not a
+// database, not one of trainyard, or of another release.
 class Database {
  public:
   // Cannot change the file and does not create it (UserError where there is none). Works beside a writer, and
   // in a folder that cannot be written: there the file is taken as nobody's to change while it is open.
   static Database open_read_only(const std::filesystem::path& file);
-  // Creates it (its folder must be there), migrates it forward.
+  // Creates it if it is not there or empty; its folder must be there.
   static Database open_for_writing(const std::filesystem::path& file);
   // A file that is of no use unless all of it is written: what is killed meanwhile begins anew. Nobody else
   // has it open, and its owner syncs it once it is closed.

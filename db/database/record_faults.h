@@ -3,7 +3,7 @@
 // that they have finished has failed if there is such a fault (`attempt_status`).
 //
 // The writer keeps the first fault of each attempt in `attempt_fault`. It follows from the other tables: a
-// replay, and the migration of an older database, give the same rows. Used by `RunStates`.
+// replay gives the same rows. Used by `RunStates`.
 #pragma once
 
 #include <cstdint>

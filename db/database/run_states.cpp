@@ -187,18 +187,6 @@ void mark_overlaps(SQLite::Database& connection, RunStates& states) {
   }
 }
 
-void make_run_states(SQLite::Database& connection) {
-  make_attempt_epochs(connection);
-  RunStates states(connection);
-  mark_overlaps(connection, states);
-  SQLite::Statement keys(connection, "SELECT run_key FROM run");
-  while (keys.executeStep()) states.changed(keys.getColumn(0).getString());
-  SQLite::Statement attempts(connection, "SELECT run_key, attempt FROM attempt");
-  while (attempts.executeStep())
-    states.changed(attempts.getColumn(0).getString(), attempts.getColumn(1).getInt());
-  states.refresh();
-}
-
 namespace {
 
 // Each device once, whose ranks all say what it took; nothing where a device's is not known. Most epochs have
@@ -209,8 +197,8 @@ constexpr const char* energy_of_devices = R"sql(CASE WHEN COUNT(e.energy_joules)
         WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch
         GROUP BY COALESCE(x.energy_device, x.rank))) END)sql";
 
-// The rows of the epochs `e` for which `of` holds.
-std::string put_epochs(const std::string& of) {
+// The row of epoch ?3 of attempt ?2 of run ?1.
+std::string put_epoch() {
   static constexpr const char* same_epoch =
       "x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch";
   return "INSERT OR REPLACE INTO attempt_epoch (run_key, attempt, epoch, ranks, train_loss, train_accuracy, "
@@ -222,21 +210,16 @@ std::string put_epochs(const std::string& of) {
          mean_over_ranks(same_epoch, "validation", "loss") + ", " +
          mean_over_ranks(same_epoch, "validation", "correct") +
          ", MAX(e.train_seconds), MAX(e.validation_seconds), " + energy_of_devices +
-         ", MAX(e.peak_device_bytes) FROM epoch e WHERE " + of + " GROUP BY e.run_key, e.attempt, e.epoch";
+         ", MAX(e.peak_device_bytes) FROM epoch e "
+         "WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.epoch = ?3 GROUP BY e.run_key, e.attempt, e.epoch";
 }
 
 }  // namespace
 
-AttemptEpochs::AttemptEpochs(SQLite::Database& connection)
-    : put_(connection, put_epochs("e.run_key = ? AND e.attempt = ? AND e.epoch = ?")) {}
+AttemptEpochs::AttemptEpochs(SQLite::Database& connection) : put_(connection, put_epoch()) {}
 
 void AttemptEpochs::put(const std::string& run_key, int attempt, std::int64_t epoch) {
   execute(put_, run_key, attempt, epoch);
-}
-
-void make_attempt_epochs(SQLite::Database& connection) {
-  connection.exec("DELETE FROM attempt_epoch");
-  connection.exec(put_epochs("TRUE"));
 }
 
 }  // namespace trainyard::db

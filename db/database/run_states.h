@@ -34,9 +34,6 @@ class AttemptEpochs {
   SQLite::Statement put_;
 };
 
-// All rows anew.
-void make_attempt_epochs(SQLite::Database& connection);
-
 class RunStates {
  public:
   explicit RunStates(SQLite::Database& connection);
@@ -72,11 +69,8 @@ class RunStates {
   SQLite::Statement put_final_;
 };
 
-// All these tables anew, for all runs: the last step of a migration.
-void make_run_states(SQLite::Database& connection);
-
 // Marks attempts of releases without a lock of the host that overlap in time on one host, although each says
-// that it had the host to itself, and the states of their runs: after a replay, and in a migration.
+// that it had the host to itself, and the states of their runs: after a replay.
 void mark_overlaps(SQLite::Database& connection, RunStates& states);
 
 // SQL of the attempts that make up a run: one, the one it resumes, and so on back to where it began.

@@ -1,73 +1,239 @@
 #include "db/database/schema.h"
 
-#include <array>
 #include <string>
+#include <string_view>
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <sqlite3.h>
 
-#include "base/error.h"
 #include "db/database/database.h"
-#include "db/database/run_states.h"
-#include "db/database/statements.h"
+#include "db/database/views.h"
 
 namespace trainyard::db {
 
 namespace {
 
-void drop_views(SQLite::Database& connection) {
-  SQLite::Statement names(connection, "SELECT name FROM sqlite_schema WHERE type = 'view'");
-  std::string statements;
-  while (names.executeStep()) statements += "DROP VIEW \"" + names.getColumn(0).getString() + "\";";
-  names.reset();
-  connection.exec(statements);
-}
+// Rows are named by what the files name them by (run_key, attempt, rank, epoch …), never by numbers of our
+// own: a database rebuilt from the files has equal rows. The tables from run_state on are kept by the writer
+// (db/database/run_states.h, record_faults.h), but for probe and probe_layer.
+constexpr std::string_view tables = R"sql(
+CREATE TABLE journal (
+  id INTEGER PRIMARY KEY,
+  sha256 TEXT NOT NULL UNIQUE,
+  type TEXT NOT NULL,
+  time TEXT NOT NULL,
+  experiment TEXT,
+  file TEXT,
+  toml TEXT,
+  compare TEXT,
+  varied TEXT,
+  data_seed INTEGER,
+  extra TEXT,
+  expect TEXT
+) STRICT;
 
-UserError wrongly_marked(const SQLite::Database& connection, int found, const std::string& why) {
-  return UserError("is marked as a database of schema " + std::to_string(found) +
-                       ", but its tables are not of that one" + why,
-                   advice_for(SQLITE_CORRUPT), {.file = connection.getFilename()});
-}
+CREATE TABLE journal_key (
+  journal_id INTEGER NOT NULL REFERENCES journal (id),
+  position INTEGER NOT NULL,
+  run_key TEXT NOT NULL,
+  strategy TEXT,
+  PRIMARY KEY (journal_id, position)
+) STRICT, WITHOUT ROWID;
 
-void bring_forward(SQLite::Database& connection, int found) try {
-  if (found < 0) throw wrongly_marked(connection, found, "");
-  drop_views(connection);
-  for (const std::string_view step : migrations().subspan(static_cast<std::size_t>(found)))
-    connection.exec(std::string(step));
-  for (const std::string& view : views()) connection.exec(view);
-  make_run_states(connection);
-} catch (const SQLite::Exception& error) {
-  if (error.getErrorCode() != SQLITE_ERROR) throw;  // the disk's fault, or another program's
-  throw wrongly_marked(connection, found, std::string(" (") + error.what() + ")");
-}
+CREATE TABLE experiment (
+  name TEXT PRIMARY KEY,
+  journal_id INTEGER NOT NULL REFERENCES journal (id)
+) STRICT, WITHOUT ROWID;
 
-}  // namespace
+CREATE TABLE removed (
+  run_key TEXT PRIMARY KEY,
+  time TEXT NOT NULL,
+  up_to_attempt INTEGER
+) STRICT, WITHOUT ROWID;
 
-void migrate(SQLite::Database& connection) {
-  SQLite::Transaction transaction(connection, SQLite::TransactionBehavior::IMMEDIATE);
-  const int found = connection.execAndGet("PRAGMA user_version").getInt();
-  if (found == schema_version) return;
-  bring_forward(connection, found);
-  connection.exec("PRAGMA application_id = " + std::to_string(application_id));
-  connection.exec("PRAGMA user_version = " + std::to_string(schema_version));
-  transaction.commit();
-}
+CREATE TABLE run (
+  run_key TEXT PRIMARY KEY,
+  model TEXT NOT NULL,
+  dataset TEXT NOT NULL,
+  data_source TEXT NOT NULL,
+  strategy TEXT NOT NULL,
+  strategy_kind TEXT NOT NULL,
+  replicas INTEGER NOT NULL,
+  stages INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  epochs INTEGER NOT NULL,
+  resolved TEXT NOT NULL,
+  from_journal INTEGER NOT NULL,
+  task TEXT
+) STRICT;
+CREATE INDEX run_of_model ON run (model, seed);
 
-// What each version of the schema adds to the one before. A text that was released never changes.
+CREATE TABLE experiment_run (
+  run_key TEXT NOT NULL REFERENCES run (run_key) ON DELETE CASCADE,
+  experiment TEXT NOT NULL REFERENCES experiment (name),
+  strategy TEXT NOT NULL,
+  first_journal_id INTEGER NOT NULL REFERENCES journal (id),
+  position INTEGER NOT NULL,
+  latest_journal_id INTEGER NOT NULL REFERENCES journal (id),
+  PRIMARY KEY (run_key, experiment)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX experiment_run_order ON experiment_run (experiment, first_journal_id, position);
 
-namespace {
+CREATE TABLE axis_value (
+  run_key TEXT NOT NULL REFERENCES run (run_key) ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  value ANY,
+  json TEXT NOT NULL,
+  PRIMARY KEY (run_key, name)
+) STRICT, WITHOUT ROWID;
 
-// The task decides which metrics are derived for a run, the thresholds what is expected of it. All runs of
-// before are of models that classify.
-constexpr std::string_view second_version = R"sql(
-ALTER TABLE run ADD COLUMN task TEXT;
-UPDATE run SET task = 'classification' WHERE model IN ('mlp', 'cnn');
-ALTER TABLE journal ADD COLUMN expect TEXT;
-)sql";
+CREATE TABLE attempt (
+  run_key TEXT NOT NULL REFERENCES run (run_key) ON DELETE CASCADE,
+  attempt INTEGER NOT NULL,
+  experiment TEXT NOT NULL,
+  directory TEXT NOT NULL,
+  created TEXT NOT NULL,
+  world_size INTEGER NOT NULL,
+  host_exclusive INTEGER NOT NULL,
+  devices_shared INTEGER NOT NULL,
+  circumstances_hash TEXT NOT NULL,
+  circumstances TEXT NOT NULL,
+  host TEXT NOT NULL,
+  processor TEXT NOT NULL,
+  resumes_attempt INTEGER,
+  resumes_after_epoch INTEGER,
+  launch TEXT NOT NULL,
+  overlapped INTEGER NOT NULL DEFAULT 0,
+  other_share REAL,
+  times_problem TEXT,
+  times_count INTEGER AS (times_problem IS NULL),
+  PRIMARY KEY (run_key, attempt)
+) STRICT;
 
-// How each run stands, kept by the writer; see db/database/run_states.h. A removal says how many attempts it
-// removes: a clock that was set back must not decide which ones.
-constexpr std::string_view third_version = R"sql(
+CREATE TABLE spool (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  next_seq INTEGER NOT NULL,
+  last_time TEXT,
+  missing_seq INTEGER,
+  PRIMARY KEY (run_key, attempt, rank),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE process (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  started TEXT,
+  host TEXT,
+  device TEXT,
+  threads INTEGER,
+  pid INTEGER,
+  world_size INTEGER,
+  replica INTEGER,
+  stage INTEGER,
+  parameters INTEGER,
+  train_samples INTEGER,
+  validation_samples INTEGER,
+  test_samples INTEGER,
+  trainyard_version TEXT,
+  libtorch_version TEXT,
+  start_extra TEXT,
+  test_seconds REAL,
+  test_extra TEXT,
+  ended TEXT,
+  status TEXT,
+  setup_seconds REAL,
+  total_seconds REAL,
+  error TEXT,
+  end_extra TEXT,
+  PRIMARY KEY (run_key, attempt, rank),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE epoch (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  time TEXT NOT NULL,
+  elapsed_seconds REAL NOT NULL,
+  train_seconds REAL,
+  validation_seconds REAL,
+  data_seconds REAL,
+  forward_seconds REAL,
+  backward_seconds REAL,
+  exposed_communication_seconds REAL,
+  bubble_seconds REAL,
+  optimizer_seconds REAL,
+  other_seconds REAL,
+  extra TEXT,
+  energy_joules REAL,
+  energy_device TEXT,
+  peak_device_bytes INTEGER,
+  batches TEXT,
+  PRIMARY KEY (run_key, attempt, epoch, rank),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE metric (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  phase TEXT NOT NULL,
+  name TEXT NOT NULL,
+  rank INTEGER NOT NULL,
+  sum REAL,
+  weight REAL NOT NULL,
+  PRIMARY KEY (run_key, attempt, epoch, phase, name, rank),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE message (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  time TEXT NOT NULL,
+  elapsed_seconds REAL NOT NULL,
+  level TEXT NOT NULL,
+  text TEXT NOT NULL,
+  extra TEXT,
+  PRIMARY KEY (run_key, attempt, rank, seq),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  time TEXT NOT NULL,
+  type TEXT NOT NULL,
+  of_rank INTEGER,
+  code INTEGER,
+  signal INTEGER,
+  why TEXT,
+  outcome TEXT,
+  error TEXT,
+  log TEXT,
+  extra TEXT,
+  PRIMARY KEY (run_key, attempt, seq),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE extra_record (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  time TEXT NOT NULL,
+  type TEXT NOT NULL,
+  problem TEXT,
+  body TEXT NOT NULL,
+  PRIMARY KEY (run_key, attempt, rank, seq),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE run_state (
   run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE,
   attempt INTEGER NOT NULL,
@@ -78,7 +244,15 @@ CREATE TABLE run_state (
   total_seconds REAL,
   test_accuracy REAL,
   failure TEXT,
-  updated TEXT NOT NULL
+  updated TEXT NOT NULL,
+  times_count INTEGER,
+  epoch_train_seconds REAL,
+  first_epochs_timed INTEGER,
+  energy_joules REAL,
+  epoch_energy_joules REAL,
+  peak_device_bytes INTEGER,
+  other_share REAL,
+  times_problem TEXT
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE attempt_chain (
@@ -89,11 +263,6 @@ CREATE TABLE attempt_chain (
   PRIMARY KEY (run_key, attempt)
 ) STRICT, WITHOUT ROWID;
 
-ALTER TABLE removed ADD COLUMN up_to_attempt INTEGER;
-)sql";
-
-// No earlier release wrote probes.
-constexpr std::string_view fourth_version = R"sql(
 CREATE TABLE probe (
   run_key TEXT NOT NULL,
   attempt INTEGER NOT NULL,
@@ -120,13 +289,7 @@ CREATE TABLE probe_layer (
   PRIMARY KEY (run_key, attempt, rank, step, position),
   FOREIGN KEY (run_key, attempt, rank, step) REFERENCES probe (run_key, attempt, rank, step) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
-)sql";
 
-// Whether its times count follows from all attempts that make up a run.
-constexpr std::string_view fifth_version = "ALTER TABLE run_state ADD COLUMN times_count INTEGER;";
-
-// What a run and each of its epochs come to over all ranks, kept by the writer; see db/database/run_states.h.
-constexpr std::string_view sixth_version = R"sql(
 CREATE TABLE attempt_epoch (
   run_key TEXT NOT NULL,
   attempt INTEGER NOT NULL,
@@ -138,12 +301,11 @@ CREATE TABLE attempt_epoch (
   validation_accuracy REAL,
   train_seconds REAL,
   validation_seconds REAL,
+  energy_joules REAL,
+  peak_device_bytes INTEGER,
   PRIMARY KEY (run_key, attempt, epoch),
   FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
-
-ALTER TABLE run_state ADD COLUMN epoch_train_seconds REAL;
-ALTER TABLE run_state ADD COLUMN first_epochs_timed INTEGER;
 
 CREATE TABLE run_final (
   run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE,
@@ -157,53 +319,6 @@ CREATE TABLE run_final (
   total_validation_seconds REAL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX run_of_model ON run (model, seed);
-)sql";
-
-// What an epoch took of the devices. Where an earlier release took such records it kept the members as
-// `extra`.
-constexpr std::string_view seventh_version = R"sql(
-ALTER TABLE epoch ADD COLUMN energy_joules REAL;
-ALTER TABLE epoch ADD COLUMN energy_device TEXT;
-ALTER TABLE epoch ADD COLUMN peak_device_bytes INTEGER;
-UPDATE epoch SET
-  energy_joules = extra ->> '$.energy_joules', energy_device = extra ->> '$.energy_device',
-  peak_device_bytes = extra ->> '$.peak_device_bytes',
-  extra = NULLIF(json_remove(extra, '$.energy_joules', '$.energy_device', '$.peak_device_bytes'), '{}')
-WHERE COALESCE(json_type(extra, '$.energy_joules'), json_type(extra, '$.peak_device_bytes')) IS NOT NULL
-  AND COALESCE(json_type(extra, '$.energy_joules'), 'null') IN ('integer', 'real', 'null')
-  AND COALESCE(json_type(extra, '$.energy_device'), 'null') IN ('text', 'null')
-  AND COALESCE(json_type(extra, '$.peak_device_bytes'), 'null') IN ('integer', 'null');
-ALTER TABLE attempt_epoch ADD COLUMN energy_joules REAL;
-ALTER TABLE attempt_epoch ADD COLUMN peak_device_bytes INTEGER;
-ALTER TABLE run_state ADD COLUMN energy_joules REAL;
-ALTER TABLE run_state ADD COLUMN epoch_energy_joules REAL;
-ALTER TABLE run_state ADD COLUMN peak_device_bytes INTEGER;
-)sql";
-
-// Which samples an epoch took, as its hash. An earlier release kept the member as `extra`.
-constexpr std::string_view eighth_version = R"sql(
-ALTER TABLE epoch ADD COLUMN batches TEXT;
-UPDATE epoch SET
-  batches = extra ->> '$.batches', extra = NULLIF(json_remove(extra, '$.batches'), '{}')
-WHERE json_type(extra, '$.batches') IN ('text', 'null');
-)sql";
-
-// Why the times of an attempt, and so of a run, do not count (NULL: they do), and what other processes took
-// of its cores. Whether they count was a column that followed from the launch alone.
-constexpr std::string_view ninth_version = R"sql(
-ALTER TABLE attempt DROP COLUMN times_count;
-ALTER TABLE attempt ADD COLUMN overlapped INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE attempt ADD COLUMN other_share REAL;
-ALTER TABLE attempt ADD COLUMN times_problem TEXT;
-ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (times_problem IS NULL);
-ALTER TABLE run_state ADD COLUMN other_share REAL;
-ALTER TABLE run_state ADD COLUMN times_problem TEXT;
-)sql";
-
-// What the records of an attempt claim although it cannot be, kept by the writer; see
-// db/database/record_faults.h.
-constexpr std::string_view tenth_version = R"sql(
 CREATE TABLE attempt_fault (
   run_key TEXT NOT NULL,
   attempt INTEGER NOT NULL,
@@ -217,15 +332,16 @@ CREATE TABLE attempt_fault (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr std::array<std::string_view, 10> all_migrations{
-    first_version, second_version,  third_version,  fourth_version, fifth_version,
-    sixth_version, seventh_version, eighth_version, ninth_version,  tenth_version};
-static_assert(all_migrations.size() == schema_version);
-
 }  // namespace
 
-std::span<const std::string_view> migrations() {
-  return all_migrations;
+void make_schema(SQLite::Database& connection) {
+  SQLite::Transaction transaction(connection, SQLite::TransactionBehavior::IMMEDIATE);
+  if (connection.execAndGet("PRAGMA user_version").getInt() == schema_version) return;
+  connection.exec(std::string(tables));
+  for (const std::string& view : views()) connection.exec(view);
+  connection.exec("PRAGMA application_id = " + std::to_string(application_id));
+  connection.exec("PRAGMA user_version = " + std::to_string(schema_version));
+  transaction.commit();
 }
 
 }  // namespace trainyard::db

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "db/database/axis_views.h"
-#include "db/database/schema.h"
 
 namespace trainyard::db {
 

@@ -1,13 +1,16 @@
-// Views of what is derived for single tasks: perplexity and BLEU of translations, PSNR of reconstructions.
-// They hold all columns of the view they are named after. The only views that need SQLite's mathematical
-// functions: the others stay readable with tools that are built without them. Used by
-// `db/database/views.cpp`; the formulas and their sources stand in db/README.md.
+// The views of results.db, made with its tables (db/database/schema.h). The views of what is derived for
+// single tasks (perplexity and BLEU of translations, PSNR of reconstructions) hold all columns of the view
+// they are named after. They alone need SQLite's mathematical functions: the others stay readable with tools
+// that are built without them. The formulas and their sources are in db/README.md.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace trainyard::db {
+
+// All views, each as one CREATE VIEW statement, in an order in which they can be made.
+std::vector<std::string> views();
 
 // task_epoch_average and task_epoch_replica, each as one CREATE VIEW statement.
 std::vector<std::string> task_views();

@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 
@@ -28,6 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* file_name = "results.db";
+constexpr int busy_milliseconds = 10'000;
 
 fs::path with_suffix(fs::path file, const char* suffix) {
   file += suffix;
@@ -123,32 +126,100 @@ FileCheck check_files(const fs::path& yard, const Database* database, Workplace 
   return found;
 }
 
-Replay rebuild(const fs::path& yard) {
-  const fs::path file = yard / file_name;
-  const fs::path fresh = with_suffix(file, ".rebuilt");
-  const fs::path before = with_suffix(file, ".before-rebuild");
-  refuse_network_file_system(yard);
-  remove_database(fresh);
-  Replay result;
-  {
-    Database database = Database::open_new(fresh);
-    result = replay(yard, database);
-  }  // closing it leaves no log beside it
-  sync_file(fresh);
+namespace {
+
+// All that the files say, beside the yard's database until it takes its place.
+class Rebuilt {
+ public:
+  explicit Rebuilt(const fs::path& yard)
+      : yard_(yard), file_(yard / file_name), fresh_(with_suffix(file_, ".rebuilt")) {
+    remove_database(fresh_);
+    {
+      Database database = Database::open_new(fresh_);
+      replay_ = trainyard::db::replay(yard, database);
+    }  // closing it leaves no log beside it
+    sync_file(fresh_);
+  }
+
+  const fs::path& file() const { return fresh_; }
+  const Replay& replay() const { return replay_; }
+
   // Killed between these: without a database the next sweep replays the files, with the old log gone it is
   // whole.
-  remove_database(before);
-  for (const char* suffix : {"-shm", "-wal", ""})
-    if (fs::exists(with_suffix(file, suffix)))
-      fs::rename(with_suffix(file, suffix), with_suffix(before, suffix));
-  fs::rename(fresh, file);
-  sync_folder(yard);
-  return result;
+  void replace(const fs::path& before) {
+    remove_database(before);
+    for (const char* suffix : {"-shm", "-wal", ""})
+      if (fs::exists(with_suffix(file_, suffix)))
+        fs::rename(with_suffix(file_, suffix), with_suffix(before, suffix));
+    fs::rename(fresh_, file_);
+    sync_folder(yard_);
+  }
+  void discard() { remove_database(fresh_); }
+
+ private:
+  const fs::path yard_, file_, fresh_;
+  Replay replay_;
+};
+
+// In the tables that every schema has, sorted.
+std::vector<std::string> runs_and_attempts(const fs::path& file) {
+  const SQLite::Database connection(file.string(), SQLite::OPEN_READONLY, busy_milliseconds);
+  return texts(connection,
+               "SELECT 'run ' || run_key AS name FROM run UNION "
+               "SELECT 'attempt ' || attempt || ' of run ' || run_key FROM attempt ORDER BY name DESC");
 }
 
-Database open_yard_for_writing(const fs::path& yard) {
+// What only the older database knows.
+std::vector<std::string> lost(const OlderSchemaError& older, const fs::path& old, const fs::path& fresh) try {
+  const auto before = runs_and_attempts(old), after = runs_and_attempts(fresh);
+  std::vector<std::string> found;
+  std::ranges::set_difference(before, after, std::back_inserter(found), std::greater<>());
+  return found;
+} catch (const SQLite::Exception& error) {
+  throw UserError("has the older schema " + std::to_string(older.schema) + ", and its runs cannot be read (" +
+                      error.what() + ")",
+                  advice_for(SQLITE_CORRUPT), {.file = old.string()});
+}
+
+void bring_up_to_date(const fs::path& yard, const OlderSchemaError& older, const Tell& tell) {
+  const fs::path file = yard / file_name;
+  const std::string schema = std::to_string(older.schema);
+  const fs::path before = with_suffix(file, (".schema-" + schema).c_str());
+  Rebuilt rebuilt(yard);
+  if (const auto missing = lost(older, file, rebuilt.file()); !missing.empty()) {
+    rebuilt.discard();
+    throw UserError(
+        "has the older schema " + schema + ", and the yard's files do not have its " + missing.front() +
+            (missing.size() > 1 ? " and " + std::to_string(missing.size() - 1) + " more" : ""),
+        "put the files back, or let `trainyard db rebuild` leave it out", {.file = file.string()});
+  }
+  rebuilt.replace(before);
+  for (const std::string& problem : rebuilt.replay().problems) tell(problem);
+  tell(file.string() + " had the older schema " + schema + ": made again from " +
+       std::to_string(rebuilt.replay().records) + " records, and kept as " + before.filename().string());
+}
+
+Database open_up_to_date(const fs::path& yard, const Tell& tell) {
+  try {
+    return Database::open_for_writing(yard / file_name);
+  } catch (const OlderSchemaError& older) {
+    bring_up_to_date(yard, older, tell);
+  }
+  return Database::open_for_writing(yard / file_name);
+}
+
+}  // namespace
+
+Replay rebuild(const fs::path& yard) {
   refuse_network_file_system(yard);
-  Database database = Database::open_for_writing(yard / file_name);
+  Rebuilt rebuilt(yard);
+  rebuilt.replace(with_suffix(yard / file_name, ".before-rebuild"));
+  return rebuilt.replay();
+}
+
+Database open_yard_for_writing(const fs::path& yard, const Tell& tell) {
+  refuse_network_file_system(yard);
+  Database database = open_up_to_date(yard, tell);
   const auto known = translated(database.connection(), [&] {
     return database.connection().execAndGet("SELECT COUNT(*) FROM journal").getInt64();
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,15 @@ void back_up(const Database& database, const std::filesystem::path& to);
 // when it is whole; the old file is kept as results.db.before-rebuild. The yard must be locked.
 Replay rebuild(const std::filesystem::path& yard);
 
-// Opens the yard's database for writing. One without a journal entry (it was moved away, or its writer was
-// killed at the very beginning) gets all that the files hold; where it lacks entries of the journal (its
-// writer was killed between the two), it gets those. The yard must be locked. UserError on a network file
-// system.
-Database open_yard_for_writing(const std::filesystem::path& yard);
+// Opens the yard's database for writing. The yard must be locked. UserError on a network file system.
+// - An empty database (it was moved away, or its writer was killed at the very beginning) gets all that the
+//   files hold. If it lacks entries of the journal (its writer was killed between the two), it gets those.
+// - A database of an older schema is made again from the files, and kept as results.db.schema-N. `tell` is
+// told.
+//   If a run or an attempt that it knows is not in the files, nothing is replaced: UserError that names it.
+using Tell = std::function<void(const std::string& line)>;
+Database open_yard_for_writing(
+    const std::filesystem::path& yard, const Tell& tell = [](const std::string&) {});
 
 // The file systems a database must not lie on. SQLite's write-ahead log needs shared memory and locks of one
 // host; on a network file system both can fail silently, and a database is damaged then.

@@ -123,5 +123,14 @@ TEST_CASE("who may only read a yard can check it, and is told what is in the way
   CHECK(damaged.code == 1);
   CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
   CHECK(contains(damaged.out, "you may only read this yard"));
+
+  // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
+  std::ofstream(yard / "results.db", std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
+  const auto older = check();
+  CHECK(older.code == 2);
+  CHECK_MESSAGE(contains(older.err,
+                         "results.db: has the older schema 3, and you may only read its yard; "
+                         "somebody who may write to it can make it again with `trainyard db rebuild`"),
+                older.err);
   let(yard, 0755);
 }

@@ -188,22 +188,28 @@ TEST_CASE("db check names a line of the journal that cannot be read, and says wh
   CHECK(contains(lost.out, "what only the database knows of it would be lost: mend such lines first"));
 }
 
-TEST_CASE("a database marked older than it is names the way out, and `db rebuild` is one") {
+TEST_CASE(
+    "a database of an older schema is named by what reads it, and made again by `run` and `db rebuild`") {
   const Scratch scratch;
   run_trivial(scratch, 1);
-  // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
-  std::ofstream(scratch.path() / "yard/results.db", std::ios::in | std::ios::out).seekp(60)
-      << std::string("\0\0\0\3", 4);
-  for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"status"}, {"db", "check"}, {"run", "foreign.toml", "--no-report"}}) {
-    const auto refused = run_trainyard(scratch.path(), arguments);
-    CHECK(refused.code == 2);
-    CHECK_MESSAGE(contains(refused.err, "results.db: is marked as a database of schema 3, but its tables"),
-                  refused.err);
-    CHECK(contains(refused.err, "`trainyard db rebuild` makes it anew from the journal"));
+  const auto database = scratch.path() / "yard/results.db";
+  for (const auto& making :
+       std::vector<std::vector<std::string>>{{"run", "foreign.toml", "--no-report"}, {"db", "rebuild"}}) {
+    // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
+    std::ofstream(database, std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
+    for (const auto& reading : std::vector<std::vector<std::string>>{{"status"}, {"db", "check"}}) {
+      const auto refused = run_trainyard(scratch.path(), reading);
+      CHECK(refused.code == 2);
+      CHECK_MESSAGE(contains(refused.err, "results.db: has the older schema 3 (this program knows "),
+                    refused.err);
+      CHECK(contains(refused.err, "`trainyard db rebuild` makes it again from the yard's files"));
+    }
+    const auto made = run_trainyard(scratch.path(), making);
+    CHECK_MESSAGE(made.code == 0, made.err);
+    CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   }
-  CHECK(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(std::filesystem::exists(database.string() + ".schema-3"));
+  CHECK(std::filesystem::exists(database.string() + ".before-rebuild"));
 }
 
 TEST_CASE("a program that is not there is told before anything starts, with the place of its strategy") {

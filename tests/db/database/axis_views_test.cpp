@@ -168,8 +168,7 @@ TEST_CASE("a rebuilt database has the columns of the one that was written during
   }
 }
 
-TEST_CASE(
-    "a database of a release without these columns gets them from the first that opens it for writing") {
+TEST_CASE("a database whose view lacks these columns gets them from the first that opens it for writing") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   {
@@ -180,9 +179,7 @@ TEST_CASE(
   }
   SQLite::Database(file.string(), SQLite::OPEN_READWRITE)
       .exec("DROP VIEW final_metrics; CREATE VIEW final_metrics AS SELECT run_key FROM run");
-  CHECK_FALSE(has_axis_views(Database::open_read_only(file)));
   Database::open_for_writing(file);
   const Database reader = Database::open_read_only(file);
-  CHECK(has_axis_views(reader));
   CHECK(columns_after(reader, "final_metrics", "variant") == Names{"learning_rate"});
 }

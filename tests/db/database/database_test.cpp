@@ -49,43 +49,42 @@ TEST_CASE("a new database is in WAL mode, synchronous FULL, with foreign keys an
   CHECK(connection.execAndGet("PRAGMA user_version").getInt() == schema_version);
 }
 
-TEST_CASE("a database of schema 1 is brought forward: its runs have tasks, its views are those of today") {
-  const TemporaryFolder folder;
-  {
-    SQLite::Database old(folder / "results.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    old.exec(std::string(migrations().front()));
-    old.exec("CREATE VIEW epoch_rank AS SELECT 1");
-    old.exec(
-        "INSERT INTO run VALUES ('0123456789ab', 'cnn', 'mnist', 'mnist', 'single', 'single', 1, 1, 0, 3, "
-        "'{}', 1)");
-    old.exec(
-        "INSERT INTO run VALUES ('ba9876543210', 'mine', 'mnist', 'mnist', 'mine', 'mine', 1, 1, 0, 3, '{}', "
-        "1)");
-    old.exec("PRAGMA user_version = 1");
-    old.exec("PRAGMA application_id = " + std::to_string(application_id));
-  }
-  CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "older schema 1"));
-  const Database database = Database::open_for_writing(folder / "results.db");
-  CHECK(rows_of(database, "SELECT model, task FROM run") ==
-        std::vector<std::string>{R"(["cnn","classification"])", R"(["mine",null])"});
-  CHECK(select(database, "SELECT expect FROM journal").rows.empty());
-  CHECK(select(database, "SELECT rank FROM epoch_rank").rows.empty());
-  CHECK(names_of(database, "view").size() == views().size());
-}
-
-TEST_CASE("a database marked older than its tables are is refused, named, and left as it was") {
+TEST_CASE(
+    "a database of an older schema is refused by both openers, with both versions, and left as it was") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   fill(file);
   for (int version = -1; version < schema_version; ++version) {
     CAPTURE(version);
     SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = " + std::to_string(version));
-    const std::string error = user_error([&] { Database::open_for_writing(file); });
-    CHECK_MESSAGE(error.starts_with(file.string() + ": is marked as a database of schema "), error);
-    CHECK(contains(error, "`trainyard db rebuild` makes it anew from the journal"));
+    for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
+                              user_error([&] { Database::open_read_only(file); })}) {
+      CHECK_MESSAGE(error.starts_with(file.string() + ": has the older schema " + std::to_string(version) +
+                                      " (this program knows " + std::to_string(schema_version) + "); "),
+                    error);
+      CHECK(contains(error, "`trainyard db rebuild` makes it again from the yard's files"));
+    }
     SQLite::Database left(file);
     CHECK(left.execAndGet("PRAGMA user_version").getInt() == version);
     CHECK(left.execAndGet("SELECT COUNT(*) FROM run_summary").getInt() == 1);
+  }
+}
+
+TEST_CASE("a database that can only be read is not opened for writing, whatever its schema") {
+  const TemporaryFolder folder;
+  const auto yard = folder / "yard";
+  std::filesystem::create_directory(yard);
+  fill(yard / "results.db");
+  ::chmod(folder.path().c_str(), 0755);
+  ::chmod(yard.c_str(), 0777);
+  ::chmod((yard / "results.db").c_str(), 0444);
+  for (const int version : {schema_version, 1}) {
+    SQLite::Database(yard / "results.db", SQLite::OPEN_READWRITE)
+        .exec("PRAGMA user_version = " + std::to_string(version));
+    const WithoutRights nobody;
+    CHECK_THROWS_WITH_AS(Database::open_for_writing(yard / "results.db"),
+                         doctest::Contains("check that the file and its folder can be read and written"),
+                         UserError);
   }
 }
 

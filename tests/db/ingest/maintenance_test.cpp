@@ -1,4 +1,4 @@
-// A database that is looked after: checked, copied, made again from the files, brought forward.
+// A database that is looked after: checked, copied, made again from the files.
 #include "db/ingest/maintenance.h"
 
 #include <algorithm>
@@ -169,29 +169,102 @@ TEST_CASE("links in a yard are not followed by a replay") {
 
 namespace {
 
-// Of attempts, what schema 9 added: whether times count followed from the launch alone before.
-constexpr const char* without_times_problems = R"sql(
-ALTER TABLE attempt DROP COLUMN times_count;
-ALTER TABLE attempt DROP COLUMN times_problem;
-ALTER TABLE attempt DROP COLUMN other_share;
-ALTER TABLE attempt DROP COLUMN overlapped;
-ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (host_exclusive AND NOT devices_shared);
-)sql";
+// The tables of schema 1 that hold runs and attempts, with one of each and a table that is no longer there.
+void make_older(const std::filesystem::path& file, const std::string& run_key, int attempt) {
+  std::filesystem::remove(file);
+  SQLite::Database old(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  old.exec(R"sql(
+    CREATE TABLE run (
+      run_key TEXT PRIMARY KEY, model TEXT NOT NULL, dataset TEXT NOT NULL, data_source TEXT NOT NULL,
+      strategy TEXT NOT NULL, strategy_kind TEXT NOT NULL, replicas INTEGER NOT NULL, stages INTEGER NOT NULL,
+      seed INTEGER NOT NULL, epochs INTEGER NOT NULL, resolved TEXT NOT NULL, from_journal INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE attempt (
+      run_key TEXT NOT NULL REFERENCES run (run_key) ON DELETE CASCADE, attempt INTEGER NOT NULL,
+      experiment TEXT NOT NULL, directory TEXT NOT NULL, created TEXT NOT NULL, world_size INTEGER NOT NULL,
+      host_exclusive INTEGER NOT NULL, devices_shared INTEGER NOT NULL,
+      times_count INTEGER NOT NULL AS (host_exclusive AND NOT devices_shared),
+      circumstances_hash TEXT NOT NULL, circumstances TEXT NOT NULL, host TEXT NOT NULL,
+      processor TEXT NOT NULL, resumes_attempt INTEGER, resumes_after_epoch INTEGER, launch TEXT NOT NULL,
+      PRIMARY KEY (run_key, attempt)
+    ) STRICT;
+    CREATE TABLE of_long_ago (x);
+    PRAGMA user_version = 1;)sql");
+  old.exec("PRAGMA application_id = " + std::to_string(application_id));
+  old.exec("INSERT INTO run VALUES ('" + run_key +
+           "', 'mlp', 'mnist', 'mnist', 'single', 'single', 1, 1, 0, 3, '{}', 1)");
+  old.exec("INSERT INTO attempt VALUES ('" + run_key + "', " + std::to_string(attempt) +
+           ", 'sweep', '/yard', '2026-11-20T08:00:01.000Z', 1, 1, 0, 'c', '{}', 'host', 'processor', NULL, "
+           "NULL, '{}')");
+}
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 }  // namespace
 
-TEST_CASE("how runs stand is made from the records when a database of schema 2 is brought forward") {
+TEST_CASE("a database of an older schema is made again from the files when opened for writing, and kept") {
   Small yard;
   const auto before = all_rows(yard.live);
-  for (const std::string& view : names_of(yard.live, "view")) yard.sql("DROP VIEW " + view);
-  yard.sql("DROP TABLE run_state; DROP TABLE attempt_chain; ALTER TABLE removed DROP COLUMN up_to_attempt");
-  yard.sql("DROP TABLE probe_layer; DROP TABLE probe; DROP TABLE attempt_epoch; DROP TABLE run_final");
-  yard.sql("DROP INDEX run_of_model; DROP TABLE attempt_fault");
-  yard.sql(without_times_problems);
-  for (const std::string column : {"energy_joules", "energy_device", "peak_device_bytes", "batches"})
-    yard.sql("ALTER TABLE epoch DROP COLUMN " + column);
-  yard.sql("PRAGMA user_version = 2");
-  CHECK(all_rows(Database::open_for_writing(yard.folder / "results.db")) == before);
+  const auto file = yard.folder / "results.db", kept = yard.folder / "results.db.schema-1";
+  make_older(file, yard.key, 1);
+  std::ofstream(kept) << "of an earlier time";
+  const std::string old = content_of(file);
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& line) { told.push_back(line); };
+  CHECK(all_rows(open_yard_for_writing(yard.folder.path(), tell)) == before);
+  CHECK(told == std::vector<std::string>{file.string() +
+                                         " had the older schema 1: made again from 5 records, and kept as "
+                                         "results.db.schema-1"});
+  CHECK(content_of(kept) == old);
+  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
+  open_yard_for_writing(yard.folder.path(), tell);
+  CHECK(told.size() == 1);
+}
+
+TEST_CASE("an older database is not replaced if the files lack one of its runs or attempts, which is named") {
+  Small yard;
+  const auto file = yard.folder / "results.db";
+  const auto refused = [&](const std::string& run_key, int attempt) {
+    make_older(file, run_key, attempt);
+    const std::string old = content_of(file);
+    std::string text = "no error";
+    try {
+      open_yard_for_writing(yard.folder.path());
+    } catch (const UserError& error) {
+      text = error.what();
+    }
+    CHECK(content_of(file) == old);
+    for (const char* name : {"results.db.schema-1", "results.db.rebuilt"})
+      CHECK_FALSE(std::filesystem::exists(yard.folder / name));
+    return text;
+  };
+  const std::string older = file.string() + ": has the older schema 1, and the yard's files do not have its ";
+  const std::string advice = "; put the files back, or let `trainyard db rebuild` leave it out";
+  CHECK(refused("ba9876543210", 1) == older + "run ba9876543210 and 1 more" + advice);
+  CHECK(refused(yard.key, 2) == older + "attempt 2 of run " + yard.key + advice);
+}
+
+TEST_CASE("an older database whose runs cannot be read is not replaced") {
+  Small yard;
+  const auto file = yard.folder / "results.db";
+  make_older(file, yard.key, 1);
+  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("ALTER TABLE run RENAME TO runs");
+  CHECK_THROWS_WITH_AS(
+      open_yard_for_writing(yard.folder.path()),
+      doctest::Contains("has the older schema 1, and its runs cannot be read (no such table: run)"),
+      UserError);
+  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.schema-1"));
+}
+
+TEST_CASE("a database of a later release is never made again") {
+  Small yard;
+  yard.sql("PRAGMA user_version = 99");
+  CHECK_THROWS_WITH_AS(open_yard_for_writing(yard.folder.path()),
+                       doctest::Contains("was written by a later trainyard (schema 99"), UserError);
+  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.schema-99"));
 }
 
 TEST_CASE("a removal names attempts: a clock set back neither hides later ones nor brings back old ones") {

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "db/database/schema.h"
 #include "tests/db/support/checked_yard.h"
 
 using namespace trainyard;
@@ -87,48 +86,4 @@ TEST_CASE("where a device's energy is not known, that of the epoch and of the ru
   CHECK(joules[1] == 150);
   CHECK(rows_of(yard.database, "SELECT energy_joules, peak_device_bytes FROM run_summary") ==
         std::vector<std::string>{"[null,null]"});
-}
-
-TEST_CASE(
-    "a database of schema 6 is brought forward, with what it kept of such records as members it did not "
-    "know") {
-  Yard yard;
-  const auto run = make_run("mlp", 2, 0, 2);
-  yard.plan({run});
-  finish_with(yard, run,
-              {{{100.25, "GPU-a", 7000}, {50, "GPU-a", 5000}}, {{{}, "", {}}, {50, "GPU-b", 6000}}});
-  const std::vector<std::string> everything{"SELECT * FROM epoch",       "SELECT * FROM attempt_epoch",
-                                            "SELECT * FROM run_state",   "SELECT * FROM epoch_average",
-                                            "SELECT * FROM run_summary", "SELECT * FROM task_final_metrics"};
-  std::vector<std::vector<std::string>> before;
-  for (const std::string& sql : everything) before.push_back(rows_of(yard.database, sql));
-  SQLite::Database& connection = yard.database.connection();
-  for (const std::string& view : names_of(yard.database, "view")) connection.exec("DROP VIEW " + view);
-  connection.exec(R"sql(
-    UPDATE epoch SET extra = json_object('energy_joules', energy_joules, 'energy_device', energy_device,
-                                         'peak_device_bytes', peak_device_bytes)
-    WHERE energy_joules IS NOT NULL;
-    DROP TABLE attempt_fault;
-    ALTER TABLE epoch DROP COLUMN batches;
-    ALTER TABLE attempt DROP COLUMN times_count;
-    ALTER TABLE attempt DROP COLUMN times_problem;
-    ALTER TABLE attempt DROP COLUMN other_share;
-    ALTER TABLE attempt DROP COLUMN overlapped;
-    ALTER TABLE attempt ADD COLUMN times_count INTEGER AS (host_exclusive AND NOT devices_shared);
-    ALTER TABLE run_state DROP COLUMN times_problem;
-    ALTER TABLE run_state DROP COLUMN other_share;
-    ALTER TABLE epoch DROP COLUMN energy_joules;
-    ALTER TABLE epoch DROP COLUMN energy_device;
-    ALTER TABLE epoch DROP COLUMN peak_device_bytes;
-    ALTER TABLE attempt_epoch DROP COLUMN energy_joules;
-    ALTER TABLE attempt_epoch DROP COLUMN peak_device_bytes;
-    ALTER TABLE run_state DROP COLUMN energy_joules;
-    ALTER TABLE run_state DROP COLUMN epoch_energy_joules;
-    ALTER TABLE run_state DROP COLUMN peak_device_bytes;
-    PRAGMA user_version = 6)sql");
-  const Database forward = Database::open_for_writing(yard.folder / "results.db");
-  for (std::size_t i = 0; i < everything.size(); ++i) {
-    CAPTURE(everything[i]);
-    CHECK(rows_of(forward, everything[i]) == before[i]);
-  }
 }

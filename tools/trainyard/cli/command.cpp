@@ -11,9 +11,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
-#include "db/database/axis_views.h"
 #include "db/queries/queries.h"
-#include "orchestrator/yard/yard.h"
 
 namespace trainyard::tools {
 
@@ -30,24 +28,33 @@ CLI::Option* refuse_empty(CLI::Option* option) {
   return option->check(CLI::Validator(problem, ""));
 }
 
-db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
-  const auto place = orchestrator::yard_from(yard);
+orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard) {
+  auto place = orchestrator::yard_from(yard);
   orchestrator::refuse_links(place);
   if (!place.exists())
     throw UserError("no results in " + place.root().string(),
                     "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");
+  return place;
+}
+
+db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
+  const auto place = existing_yard(yard);
   try {
-    auto database = db::Database::open_read_only(place.database());
-    if (db::has_axis_views(database) || !orchestrator::may_write(place) || orchestrator::in_use(place))
-      return database;
-  } catch (const db::OlderSchemaError&) {
-    if (!orchestrator::may_write(place)) throw;
+    return db::Database::open_read_only(place.database());
+  } catch (const db::OlderSchemaError& older) {
+    const auto refuse = [&](const char* why, const char* advice) {
+      throw UserError("has the older schema " + std::to_string(older.schema) + ", and " + why, advice,
+                      {.file = place.database().string()});
+    };
+    if (orchestrator::in_use(place))
+      refuse("its yard is in use",
+             "when that has ended, `trainyard db rebuild` makes it again from the yard's files");
+    if (!orchestrator::may_write(place))
+      refuse("you may only read its yard",
+             "somebody who may write to it can make it again with `trainyard db rebuild`, or you in a copy "
+             "of the yard");
+    throw;
   }
-  {
-    const orchestrator::YardLock lock(place, "trainyard, which brings the database up to date");
-    db::Database::open_for_writing(place.database());
-  }
-  return db::Database::open_read_only(place.database());
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "db/database/database.h"
+#include "orchestrator/yard/yard.h"
 
 namespace CLI {
 class App;
@@ -31,7 +32,10 @@ CLI::Option* refuse_empty(CLI::Option* option);
 
 // The database of a yard for verbs that only read, and the runs that a user names in it.
 
-// Of an earlier release it is brought forward first. UserError that says how to make one where there is none.
+// UserError that says how to make one if there is none.
+orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard);
+
+// UserError as of `existing_yard`, or if the database has an older schema: which command makes it again.
 db::Database open_yard(const std::optional<std::filesystem::path>& yard);
 
 // The experiment that `name` says, or the one run last; UserError lists the known ones.

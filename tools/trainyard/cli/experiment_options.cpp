@@ -394,7 +394,10 @@ log::Level log_level_of(const SweepChoices& choices) {
 
 // All of a sweep but what happens where it does not come to its end.
 int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard, const Machine& machine) {
-  auto database = db::open_yard_for_writing(yard.root());
+  auto database = db::open_yard_for_writing(yard.root(), [](const std::string& line) {
+    std::cout << line << '\n';
+    log::warning("rebuilt", {{"text", line}});
+  });
   const fs::path folder = fs::absolute(asked.experiment.file).parent_path();
   const std::string& spool = asked.experiment.machine.spool;
   if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);

@@ -185,11 +185,10 @@ int list_chosen(const RmOptions& options, const orchestrator::Yard& yard) {
 int rm(const RmOptions& options) {
   if (options.runs.empty() && options.where.empty())
     throw UserError("no run is named", "give keys, an experiment's name, or --where NAME=VALUE");
-  const auto yard = orchestrator::yard_from(options.yard);
-  (void)open_yard(options.yard);  // says what to do where there is none
+  const auto yard = existing_yard(options.yard);
   if (options.dry_run) return list_chosen(options, yard);
   const orchestrator::YardLock lock(yard, "trainyard rm");
-  auto database = db::open_yard_for_writing(yard.root());
+  auto database = db::open_yard_for_writing(yard.root(), [](const auto& line) { std::cout << line << '\n'; });
   const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
   for (const auto& [key, last] : attempts)
     if (options.files && yard.leads_out(key))

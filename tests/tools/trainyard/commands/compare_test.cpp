@@ -8,8 +8,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "db/database/schema.h"
+#include "db/database/database.h"
 #include "db/ingest/ingest.h"
+#include "orchestrator/yard/yard.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
 #include "tests/tools/trainyard/commands/program_says.h"
@@ -118,16 +119,27 @@ TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all 
   CHECK(nlohmann::json::parse(back.out).at("comparisons").at(0).at("planned") == false);
 }
 
-TEST_CASE("a yard of an earlier release is read as one of today") {
-  const TemporaryFolder folder;
+TEST_CASE("a yard of an earlier release is named, with the command that makes its database again") {
+  const Filled yard(1);
+  const auto file = yard.folder / "results.db";
+  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1");
+  const std::string older = file.string() + ": has the older schema 1";
+  const Outcome said = yard.asks("sql 'SELECT COUNT(*) AS n FROM run_summary'");
+  CHECK(said.code == 2);
+  CHECK_MESSAGE(contains(said.out, older + " (this program knows "), said.out);
+  CHECK(contains(said.out, "; `trainyard db rebuild` makes it again from the yard's files"));
   {
-    SQLite::Database old(folder / "results.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    old.exec(std::string(db::migrations().front()));
-    old.exec("PRAGMA user_version = 1; PRAGMA application_id = " + std::to_string(db::application_id));
+    const orchestrator::YardLock lock(orchestrator::Yard(yard.folder.path()), "trainyard run");
+    const Outcome used = yard.asks("status");
+    CHECK(used.code == 2);
+    CHECK_MESSAGE(contains(used.out, older + ", and its yard is in use; when that has ended, `trainyard db"),
+                  used.out);
   }
-  const Outcome said =
-      trainyard_says("sql 'SELECT COUNT(*) AS n FROM run_summary' --yard '" + folder.path().string() + "'");
-  CHECK_MESSAGE(said.code == 0, said.out);
+  // Nothing but the database knows these runs: they are not given up.
+  const Outcome removing = yard.asks("rm last");
+  CHECK(removing.code == 2);
+  CHECK_MESSAGE(contains(removing.out, older + ", and the yard's files do not have its run "), removing.out);
+  CHECK(SQLite::Database(file).execAndGet("PRAGMA user_version").getInt() == 1);
 }
 
 TEST_CASE("help names the arguments of a verb, and a number of them only where there is no limit") {
