@@ -34,12 +34,12 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
   const PublishedTable published = published_table(comparison);
   PaperTable paper;
   paper.slug = slug_for("verdicts", content, comparison);
-  paper.columns = "@{}l" + left_column(0.235) + left_column(0.235) + left_column(0.235) + "@{}";
-  paper.caption = "What each " + comparison.compare.axis +
-                  " does to accuracy and loss of validation and to training time per epoch, against " +
-                  baseline_text(comparison.compare) + "." +
-                  (published.marked ? " † training says the opposite." : "");
-  paper.table.columns = {"", "Accuracy", "Loss", "Time"};
+  paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
+                         left_column("Time", 0.235)};
+  paper.table.caption = "What each " + comparison.compare.axis +
+                        " does to accuracy and loss of validation and to training time per epoch, against " +
+                        baseline_text(comparison.compare) + "." +
+                        (published.marked ? " † training says the opposite." : "");
   for (const auto& [name, row] : published.rows) {
     paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
                                 listed(row, MetricKind::time)});
@@ -47,7 +47,7 @@ PaperTable published_shape(const Content& content, const Comparison& comparison)
   return paper;
 }
 
-std::vector<TableValue> effect_row(const Verdict& verdict) {
+TableRow effect_row(const Verdict& verdict) {
   return {find_metric(verdict.metric).title,
           word_with_reason(verdict),
           effect_text(verdict),
@@ -60,14 +60,13 @@ std::vector<TableValue> effect_row(const Verdict& verdict) {
 PaperTable effects(const Content& content, const Comparison& comparison) {
   PaperTable paper;
   paper.slug = slug_for("effects", content, comparison);
-  paper.columns = effects_columns();
   paper.long_table = true;
-  paper.caption =
+  paper.table.columns = effect_columns();
+  paper.table.caption =
       "All effects against " + baseline_text(comparison.compare) +
       ", with 95 % and 90 % intervals; p after Holm's correction, with its hypothesis: the arm is "
       "better or worse than the margin, or inside it; n: " +
       (comparison.compare.pair.empty() ? "runs of the smaller arm." : "pairs.");
-  paper.table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : judged.verdicts) {
@@ -80,22 +79,9 @@ PaperTable effects(const Content& content, const Comparison& comparison) {
   return paper;
 }
 
-PaperTable percent_of_benchmark(const Content& content, const Comparison& comparison) {
-  PaperTable paper;
-  paper.slug = slug_for("benchmark", content, comparison);
-  paper.columns = "@{}" + left_column(0.2) + left_column(0.1);
-  for (int i = 0; i < 3; ++i) paper.columns += right_column(0.18);
-  paper.columns += "@{}";
-  paper.caption = benchmark_caption(comparison);
-  paper.table = benchmark_text(comparison);
-  return paper;
-}
-
-std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdicts& judged,
-                                   const Verdict& verdict) {
-  std::vector<TableValue> row{
-      comparison.compare.axis, comparison.compare.baseline, judged.cell.label, verdict.arm,
-      verdict.metric,          text_of(verdict.word),       unit_name(verdict)};
+TableRow number_row(const Comparison& comparison, const CellVerdicts& judged, const Verdict& verdict) {
+  TableRow row{comparison.compare.axis, comparison.compare.baseline, judged.cell.label, verdict.arm,
+               verdict.metric,          text_of(verdict.word),       unit_name(verdict)};
   const double none = std::nan("");
   const bool known = verdict.estimate.has_value();
   Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
@@ -113,13 +99,24 @@ std::vector<TableValue> number_row(const Comparison& comparison, const CellVerdi
 
 }  // namespace
 
+std::vector<TableColumn> effect_columns() {
+  return {left_column("Metric", 0.17),
+          left_column("Verdict", 0.195),
+          right_column("Effect", 0.112),
+          right_column("95 % interval", 0.174),
+          right_column("90 % interval", 0.174),
+          right_column("p", 0.094),
+          right_column("n", 0.024)};
+}
+
 std::vector<PaperTable> paper_tables(const Content& content) {
   std::vector<PaperTable> papers;
   for (const Comparison& comparison : content.comparisons) {
     if (!has_verdicts(comparison)) continue;
     papers.push_back(published_shape(content, comparison));
     papers.push_back(effects(content, comparison));
-    if (is_parameter_study(comparison)) papers.push_back(percent_of_benchmark(content, comparison));
+    if (is_parameter_study(comparison))
+      papers.push_back({slug_for("benchmark", content, comparison), false, benchmark_text(comparison)});
   }
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) {
@@ -160,7 +157,7 @@ Table run_numbers(const Content& content) {
   std::map<std::string, const db::RunSummary*> runs;
   for (const db::RunSummary& run : content.data->runs) runs[run.run_key] = &run;
   for (const db::FinalMetrics& final : content.data->finals) {
-    std::vector<TableValue> row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
+    TableRow row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
     for (const Metric* metric : columns) row.emplace_back(final.*metric->final_value);
     const auto run = runs.find(final.run_key);
     for (const std::string& axis : axes)
@@ -235,14 +232,14 @@ std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison) {
   return rows;
 }
 
-std::string benchmark_caption(const Comparison& comparison) {
-  return "Percent of the benchmark: " + baseline_text(comparison.compare) + " is 100; with 95 % intervals.";
-}
-
 Table benchmark_text(const Comparison& comparison) {
   Table table;
   if (!is_parameter_study(comparison)) return table;
-  table.columns = {"Model", comparison.compare.axis, "Time per epoch", "Accuracy", "Loss"};
+  table.caption =
+      "Percent of the benchmark: " + baseline_text(comparison.compare) + " is 100; with 95 % intervals.";
+  table.columns = {left_column("Model", 0.2), left_column(comparison.compare.axis, 0.1),
+                   right_column("Time per epoch", 0.18), right_column("Accuracy", 0.18),
+                   right_column("Loss", 0.18)};
   for (const BenchmarkRow& row : benchmark_table(comparison))
     table.rows.push_back({row.cell, row.value, percent_text(row, "train-seconds"),
                           percent_text(row, "validation-accuracy"), percent_text(row, "validation-loss")});

@@ -1,6 +1,5 @@
-// Tables for papers: the verdicts, and each value in percent of its benchmark.
-//
-// The verdicts as neutral tables, for papers (LaTeX, Markdown) and for machines (CSV).
+// The verdicts as tables: for papers (LaTeX, Markdown) and for machines (CSV), and each value in percent of
+// its benchmark.
 #pragma once
 
 #include <map>
@@ -16,8 +15,6 @@ namespace trainyard::reports {
 
 struct PaperTable {
   std::string slug;         // file name: "verdicts"
-  std::string caption;      // plain text
-  std::string columns;      // of a LaTeX tabular
   bool long_table = false;  // many rows: small print, over pages
   Table table;
 };
@@ -31,6 +28,9 @@ Table verdict_numbers(const Content& content);
 
 // What each run ended with, a row a run.
 Table run_numbers(const Content& content);
+
+// Head of a long table of effects. A row of one text heads the rows of an arm.
+std::vector<TableColumn> effect_columns();
 
 // «Percent of benchmark»: what a parameter study publishes. Each value of the axis beside the baseline, which
 // is 100: times, accuracies and losses of validation as a share of the baseline's, with 95 % intervals.
@@ -55,10 +55,8 @@ bool is_parameter_study(const Comparison& comparison);
 // compared are left out.
 std::vector<BenchmarkRow> benchmark_table(const Comparison& comparison);
 
-// "Percent of the benchmark: batch 128 is 100; with 95 % intervals."
-std::string benchmark_caption(const Comparison& comparison);
-
-// The same as text, "150.0 [148.1, 151.9]"; without rows for what is no parameter study.
+// The same as text, "150.0 [148.1, 151.9]", under "Percent of the benchmark: batch 128 is 100; with 95 %
+// intervals."; without rows for what is no parameter study.
 Table benchmark_text(const Comparison& comparison);
 
 }  // namespace trainyard::reports

@@ -1,6 +1,5 @@
 #include "reports/draw/vega_lite.h"
 
-#include <charconv>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -18,10 +17,7 @@ using Json = nlohmann::ordered_json;
 // Rounded to six significant digits; null for what is no number.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  const std::string text = plain_number(value);
-  double rounded = 0;
-  std::from_chars(text.data(), text.data() + text.size(), rounded);
-  return rounded;
+  return rounded(value);
 }
 
 Json point_row(const Series& series, const Point& point) {

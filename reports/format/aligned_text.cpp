@@ -9,6 +9,7 @@ namespace trainyard::reports {
 
 namespace {
 
+using TextRow = std::vector<std::string>;
 using Widths = std::vector<std::size_t>;
 
 constexpr std::size_t between = 2;
@@ -19,6 +20,18 @@ std::string beginning_of(std::string_view text, std::size_t width) {
   static constexpr std::string_view ellipsis = "…";
   std::string cut = shortened(std::string(text) + "   ", width + 1);
   return cut.substr(0, cut.size() - ellipsis.size());
+}
+
+// The head first.
+std::vector<TextRow> text_rows(const Table& table) {
+  std::vector<TextRow> rows(1);
+  for (const TableColumn& column : table.columns) rows.front().push_back(printable_line(column.title));
+  for (const TableRow& row : table.rows) {
+    TextRow& cells = rows.emplace_back();
+    for (const TableValue& value : row) cells.push_back(printable_line(shown(value, table.exact)));
+    cells.resize(table.columns.size());
+  }
+  return rows;
 }
 
 std::size_t total_width(const Widths& widths) {
@@ -46,11 +59,10 @@ std::size_t longest_word(const std::vector<TextRow>& rows, std::size_t column) {
 }
 
 // The widest column of text gives way first, none below its longest word. Empty if that is not enough.
-Widths shrunk(Widths widths, const std::vector<TextRow>& rows, const std::vector<bool>& right,
-              std::size_t width) {
+Widths shrunk(Widths widths, const std::vector<TextRow>& rows, const Table& table, std::size_t width) {
   Widths least = widths;
   for (std::size_t i = 0; i < widths.size(); ++i)
-    if (right.empty() || !right[i])
+    if (!table.columns[i].right)
       least[i] = std::min(widths[i], std::max(longest_word(rows, i), narrowest_text));
   if (total_width(least) > width) return {};
   while (total_width(widths) > width) {
@@ -81,7 +93,7 @@ std::vector<std::size_t> line_starts(const Widths& widths, std::size_t width) {
 
 // The cells `first` … `last` − 1 of a row, wrapped to their columns.
 std::string cell_lines(const TextRow& row, std::size_t first, std::size_t last, const Widths& widths,
-                       const std::vector<bool>& right) {
+                       const Table& table) {
   std::vector<std::vector<std::string>> cells;
   std::size_t height = 1;
   for (std::size_t i = first; i < last; ++i) {
@@ -95,7 +107,7 @@ std::string cell_lines(const TextRow& row, std::size_t first, std::size_t last, 
       const std::vector<std::string>& cell = cells[i - first];
       const std::string part = at < cell.size() ? cell[at] : "";
       if (i > first) line.append(between, ' ');
-      line += !right.empty() && right[i] ? padded_left(part, widths[i]) : padded(part, widths[i]);
+      line += table.columns[i].right ? padded_left(part, widths[i]) : padded(part, widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -141,15 +153,12 @@ std::string paragraph(std::string_view text, std::size_t width) {
   return lines;
 }
 
-std::string aligned_rows(const std::vector<TextRow>& table, const std::vector<bool>& right,
-                         std::size_t width) {
-  std::vector<TextRow> rows = table;
-  for (TextRow& row : rows)
-    for (std::string& cell : row) cell = printable_line(cell);
+std::string aligned_table(const Table& table, std::size_t width) {
+  const std::vector<TextRow> rows = text_rows(table);
   Widths widths = natural_widths(rows);
   std::vector<std::size_t> starts{0};
   if (width != 0 && total_width(widths) > width) {
-    if (const Widths narrower = shrunk(widths, rows, right, width); !narrower.empty()) {
+    if (const Widths narrower = shrunk(widths, rows, table, width); !narrower.empty()) {
       widths = narrower;
     } else {
       const std::size_t most = std::max(width, 2 * between) - between;
@@ -161,7 +170,9 @@ std::string aligned_rows(const std::vector<TextRow>& table, const std::vector<bo
   std::string text;
   for (const TextRow& row : rows)
     for (std::size_t i = 0; i + 1 < starts.size(); ++i)
-      text += cell_lines(row, starts[i], starts[i + 1], widths, right);
+      text += cell_lines(row, starts[i], starts[i + 1], widths, table);
+  for (const std::string& note : table.notes)
+    text += (&note == &table.notes.front() ? "\n" : "") + paragraph(note, width);
   return text;
 }
 

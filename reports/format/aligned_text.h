@@ -1,5 +1,4 @@
-// Plain text tables and paragraphs for a terminal, a file or a pipe. Used by `terminal_table` and by the
-// verbs of the command line.
+// Plain text tables and paragraphs for a terminal, a file or a pipe.
 //
 // `width` is the number of columns of a terminal. 0 means no limit: a file or a pipe, in which nothing is
 // wrapped. No text is ever cut.
@@ -10,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace trainyard::reports {
+#include "reports/format/table.h"
 
-using TextRow = std::vector<std::string>;
+namespace trainyard::reports {
 
 // Lines of at most `width` columns, broken between words; a longer word is broken anywhere. Control
 // characters are made visible.
@@ -21,10 +20,8 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 // The same as one text; the lines after the first are indented by two columns.
 std::string paragraph(std::string_view text, std::size_t width);
 
-// Rows of equally many cells, the head first: two spaces between columns, no trailing blanks, the columns in
-// `right` aligned right (empty: none). If the table is wider than `width`, text is wrapped in its cells. If
-// that is not enough, the last columns continue on indented lines.
-std::string aligned_rows(const std::vector<TextRow>& rows, const std::vector<bool>& right,
-                         std::size_t width = 0);
+// Two spaces between columns, no trailing blanks. If the table is wider than `width`, text is wrapped in its
+// cells. If that is not enough, the last columns continue on indented lines. Notes follow as paragraphs.
+std::string aligned_table(const Table& table, std::size_t width = 0);
 
 }  // namespace trainyard::reports

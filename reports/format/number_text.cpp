@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include <fmt/format.h>
+
 namespace trainyard::reports {
 
 namespace {
@@ -41,6 +43,12 @@ std::string plain_number(double value, int digits) {
   return without_trailing_zeros(to_text(value, std::chars_format::fixed, std::max(0, digits - 1 - exponent)));
 }
 
+double rounded(double value, int digits) {
+  const std::string text = plain_number(value, digits);
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 std::string coordinate(double value) {
   return without_trailing_zeros(to_text(value, std::chars_format::fixed, 1));
 }
@@ -54,6 +62,10 @@ std::string fixed(double value, int decimals) {
 std::string signed_fixed(double value, int decimals) {
   const std::string text = fixed(value, decimals);
   return value > 0 && !is_zero(text) ? "+" + text : text;
+}
+
+std::string decimals(double value, int digits) {
+  return std::isnan(value) ? "" : fmt::format("{:.{}f}", value, digits);
 }
 
 std::string for_table(double value, int digits) {

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cmath>
-#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "reports/format/number_text.h"
@@ -11,11 +13,26 @@ namespace trainyard::reports {
 
 namespace {
 
-std::string csv_value(const TableValue& value) {
-  if (const auto* number = std::get_if<double>(&value))
+using Json = nlohmann::ordered_json;
+
+std::string json_text(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string csv_field(const std::string& text) {
+  const bool formula =
+      !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+  if (text.find_first_of("\",\r\n") == std::string::npos) return (formula ? "'" : "") + text;
+  std::string quoted = formula ? "\"'" : "\"";
+  for (const char character : text) quoted += character == '"' ? "\"\"" : std::string(1, character);
+  return quoted + "\"";
+}
+
+std::string csv_value(const TableValue& value, bool exact) {
+  if (const auto* number = std::get_if<double>(&value); number != nullptr && !exact)
     return std::isnan(*number) ? "" : plain_number(*number);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  return csv_field(std::get<std::string>(value));
+  if (const auto* text = std::get_if<std::string>(&value)) return csv_field(*text);
+  return shown(value, exact);
 }
 
 // Replaces each of `pairs` and drops control characters, line breaks among them.
@@ -39,88 +56,109 @@ std::string replaced(std::string_view text,
   return out;
 }
 
-bool is_heading(const std::vector<TableValue>& row, const Table& table) {
+bool is_heading(const TableRow& row, const Table& table) {
   return row.size() == 1 && table.columns.size() > 1;
 }
 
-template <typename Escape>
-std::vector<std::string> escaped_row(const std::vector<TableValue>& row, const Escape& escape) {
+std::vector<std::string> escaped_cells(const Table& table, const TableRow& row,
+                                       std::string (*escape)(std::string_view)) {
   std::vector<std::string> cells;
-  cells.reserve(row.size());
-  for (const TableValue& value : row) cells.push_back(escape(shown(value)));
+  cells.reserve(table.columns.size());
+  for (const TableValue& value : row) cells.push_back(escape(shown(value, table.exact)));
   return cells;
 }
 
-std::string latex_row(const std::vector<TableValue>& row) {
-  return joined(escaped_row(row, latex_escaped), {}, " & ") + " \\\\\n";
+TableRow titles(const Table& table) {
+  TableRow row;
+  for (const TableColumn& column : table.columns) row.emplace_back(column.title);
+  return row;
+}
+
+std::string latex_column(const TableColumn& column) {
+  if (column.width == 0) return column.right ? "r" : "l";
+  return fmt::format(">{{\\{}\\arraybackslash}}p{{{}\\linewidth}}",
+                     column.right ? "raggedleft" : "raggedright", plain_number(column.width));
+}
+
+std::string latex_row(const Table& table, const TableRow& row) {
+  return joined(escaped_cells(table, row, latex_escaped), {}, " & ") + " \\\\\n";
 }
 
 std::string latex_body(const Table& table) {
   std::string text;
-  for (const std::vector<TableValue>& row : table.rows) {
-    if (is_heading(row, table)) {
-      text += std::string(&row == &table.rows.front() ? "" : "\\addlinespace\n") + "\\multicolumn{" +
-              std::to_string(table.columns.size()) + "}{@{}" + left_column(1) + "@{}}{" +
-              latex_escaped(shown(row.front())) + "} \\\\*\n";
-    } else {
-      text += latex_row(row);
+  for (const TableRow& row : table.rows) {
+    if (!is_heading(row, table)) {
+      text += latex_row(table, row);
+      continue;
     }
+    text += &row == &table.rows.front() ? "" : "\\addlinespace\n";
+    text += fmt::format("\\multicolumn{{{}}}{{@{{}}{}@{{}}}}{{{}}} \\\\*\n", table.columns.size(),
+                        latex_column(left_column("", 1)), escaped_cells(table, row, latex_escaped).front());
   }
   return text;
 }
 
-std::string latex_head(const Table& table) {
-  const std::vector<TableValue> head(table.columns.begin(), table.columns.end());
-  return "\\toprule\n" + latex_row(head) + "\\midrule\n";
+}  // namespace
+
+TableColumn left_column(std::string title, double width) {
+  TableColumn column(std::move(title));
+  column.width = width;
+  return column;
 }
 
-std::string latex_column(double width, const char* alignment) {
-  return ">{\\" + std::string(alignment) + "\\arraybackslash}p{" + plain_number(width) + "\\linewidth}";
+TableColumn right_column(std::string title, double width) {
+  TableColumn column = left_column(std::move(title), width);
+  column.right = true;
+  column.style = "n";
+  return column;
+}
+
+std::string shown(const TableValue& value, bool exact) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  const double number = std::get<double>(value);
+  if (!exact) return for_table(number);
+  return std::isnan(number) ? "" : Json(number).dump();
+}
+
+std::string csv_row(const Table& table, const TableRow& row) {
+  return joined(
+             row, [&](const TableValue& value) { return csv_value(value, table.exact); }, ",") +
+         "\n";
+}
+
+std::string csv_head(const Table& table) {
+  return csv_row(table, titles(table));
+}
+
+std::string csv_table(const Table& table) {
+  std::string text = csv_head(table);
+  for (const TableRow& row : table.rows) text += csv_row(table, row);
+  return text;
+}
+
+namespace {
+
+Json json_object(const Table& table, const TableRow& row) {
+  Json object = Json::object();
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    Json& member = object[table.columns[i].title];
+    std::visit([&](const auto& value) { member = value; }, row[i]);
+    if (member.is_number_float() && !table.exact) member = rounded(member.get<double>());
+  }
+  return object;
 }
 
 }  // namespace
 
-std::string left_column(double width) {
-  return latex_column(width, "raggedright");
+std::string json_row(const Table& table, const TableRow& row) {
+  return json_text(json_object(table, row), -1);
 }
 
-std::string right_column(double width) {
-  return latex_column(width, "raggedleft");
-}
-
-std::string effects_columns() {
-  return "@{}" + left_column(0.17) + left_column(0.195) + right_column(0.112) + right_column(0.174) +
-         right_column(0.174) + right_column(0.094) + right_column(0.024) + "@{}";
-}
-
-std::string shown(const TableValue& value, int digits) {
-  if (const auto* number = std::get_if<double>(&value)) return for_table(*number, digits);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  return std::get<std::string>(value);
-}
-
-std::string csv_field(const std::string& text) {
-  const bool formula =
-      !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
-  if (text.find_first_of("\",\r\n") == std::string::npos) return (formula ? "'" : "") + text;
-  std::string quoted = formula ? "\"'" : "\"";
-  for (const char character : text) quoted += character == '"' ? "\"\"" : std::string(1, character);
-  return quoted + "\"";
-}
-
-std::string csv_text(const Table& table) {
-  std::string text;
-  const auto add = [&](const auto& cells) {
-    bool first = true;
-    for (const auto& cell : cells) {
-      text += (first ? "" : ",") + csv_value(cell);
-      first = false;
-    }
-    text += '\n';
-  };
-  add(table.columns);
-  for (const std::vector<TableValue>& row : table.rows) add(row);
-  return text;
+std::string json_table(const Table& table) {
+  Json array = Json::array();
+  for (const TableRow& row : table.rows) array.push_back(json_object(table, row));
+  return json_text(array, 2);
 }
 
 std::string markdown_escaped(std::string_view text) {
@@ -144,14 +182,18 @@ std::string markdown_table(const Table& table) {
   const auto add = [&](const std::vector<std::string>& cells) {
     text += "| " + joined(cells, {}, " | ") + " |\n";
   };
-  add(escaped_row({table.columns.begin(), table.columns.end()}, markdown_escaped));
-  add(std::vector<std::string>(table.columns.size(), "---"));
-  for (const std::vector<TableValue>& row : table.rows) {
-    std::vector<std::string> cells = escaped_row(row, markdown_escaped);
+  add(escaped_cells(table, titles(table), markdown_escaped));
+  text += "|";
+  for (const TableColumn& column : table.columns) text += column.right ? "---:|" : "---|";
+  text += "\n";
+  for (const TableRow& row : table.rows) {
+    std::vector<std::string> cells = escaped_cells(table, row, markdown_escaped);
     if (is_heading(row, table)) cells.front() = "**" + cells.front() + "**";
     cells.resize(table.columns.size());
     add(cells);
   }
+  for (const std::string& note : table.notes)
+    text += (&note == &table.notes.front() ? "\n- " : "- ") + markdown_escaped(note) + "\n";
   return text;
 }
 
@@ -175,19 +217,47 @@ std::string latex_escaped(std::string_view text) {
   return replaced(text, pairs);
 }
 
-std::string latex_table(const Table& table, const LatexOptions& options) {
-  const std::string caption =
-      "\\caption{" + latex_escaped(options.caption) + "}\\label{" + options.label + "}";
-  const std::string head = latex_head(table);
+std::string latex_table(const Table& table, const std::string& label, bool long_table) {
+  std::string columns;
+  for (const TableColumn& column : table.columns) columns += latex_column(column);
+  const std::string caption = "\\caption{" + latex_escaped(table.caption) + "}\\label{" + label + "}";
+  const std::string head = "\\toprule\n" + latex_row(table, titles(table)) + "\\midrule\n";
   const std::string rows = latex_body(table);
-  if (options.long_table)  // only the head of its first page has the caption: a label may stand only once
+  if (long_table)  // only the head of its first page has the caption: a label may stand only once
     return "% needs \\usepackage{array,booktabs,longtable}\n{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}"
-           "\\setlength{\\LTcapwidth}{\\linewidth}\n\\begin{longtable}{" +
-           options.columns + "}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" + head +
+           "\\setlength{\\LTcapwidth}{\\linewidth}\n\\begin{longtable}{@{}" +
+           columns + "@{}}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" + head +
            "\\endhead\n\\bottomrule\n\\endfoot\n" + rows + "\\end{longtable}}\n";
   return "% needs \\usepackage{array,booktabs}\n\\begin{table}\n\\centering\n" + caption +
-         "\n\\small\n\\begin{tabular}{" + options.columns + "}\n" + head + rows +
+         "\n\\small\n\\begin{tabular}{@{}" + columns + "@{}}\n" + head + rows +
          "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+}
+
+void open_html_table(Markup& out, const Table& table, const std::string& style) {
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", style}});
+  if (!table.caption.empty()) out.leaf("caption", {}, table.caption);
+  out.open("thead").open("tr");
+  for (const TableColumn& column : table.columns)
+    column.right ? out.leaf("th", {{"scope", "col"}, {"class", "n"}}, column.title)
+                 : out.leaf("th", {{"scope", "col"}}, column.title);
+  out.close().close().open("tbody");
+}
+
+Markup html_table(const Table& table, const std::string& style) {
+  Markup out;
+  open_html_table(out, table, style);
+  out.line();
+  for (const TableRow& row : table.rows) {
+    out.open("tr");
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string& of_column = table.columns[i].style;
+      of_column.empty() ? out.open("td") : out.open("td", {{"class", of_column}});
+      out.text(shown(row[i], table.exact)).close();
+    }
+    out.close().line();
+  }
+  out.close().close().close();
+  return out;
 }
 
 }  // namespace trainyard::reports

@@ -198,7 +198,7 @@ void add_details(Markup& out, const Figure& figure, const std::set<std::string>&
                    {"tabindex", "0"},
                    {"aria-label", "Data of " + figure.title},
                    {"data-file", figure.slug + ".csv"}});
-  out.text(csv_text(figure.data)).close().close();
+  out.text(csv_table(figure.data)).close().close();
 }
 
 void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& formats,
@@ -332,11 +332,10 @@ Markup page_expectations(const Content& content) {
   Markup out;
   if (content.expectations.empty()) return out;
   out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "What the file expects");
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "numbers"}}).open("thead").open("tr");
-  out.leaf("th", {{"scope", "col"}}, "Model").leaf("th", {{"scope", "col"}}, "Expected of each run");
-  out.leaf("th", {{"scope", "col"}, {"class", "n"}}, "Runs");
-  out.leaf("th", {{"scope", "col"}, {"class", "n"}}, "Found");
-  out.leaf("th", {{"scope", "col"}}, "").close().close().open("tbody").line();
+  Table head;
+  head.columns = {"Model", "Expected of each run", right_column("Runs"), right_column("Found"), ""};
+  open_html_table(out, head, "numbers");
+  out.line();
   for (const CheckedExpectation& checked : content.expectations) add_row(out, checked, *content.data);
   out.close().close().close().close();
   return out;

@@ -96,13 +96,14 @@ std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
 Markup published(const Comparison& comparison) {
   const PublishedTable table = published_table(comparison);
   Markup out;
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "shape"}});
-  out.leaf("caption", {},
-           "In the published shape: accuracy and loss of validation, training time per epoch." +
-               std::string(table.marked ? " † training says the opposite." : ""));
-  out.open("thead").open("tr");
-  for (const char* name : {"", "Accuracy", "Loss", "Time"}) out.leaf("th", {{"scope", "col"}}, name);
-  out.close().close().open("tbody");
+  open_html_table(
+      out,
+      {.columns = {"", "Accuracy", "Loss", "Time"},
+       .rows = {},
+       .caption = "In the published shape: accuracy and loss of validation, training time per epoch." +
+                  std::string(table.marked ? " † training says the opposite." : ""),
+       .notes = {}},
+      "shape");
   for (const auto& [name, row] : table.rows) {
     std::string style = name == "no verdict" ? "interim" : name;
     std::ranges::replace(style, ' ', '-');
@@ -123,19 +124,7 @@ Markup published(const Comparison& comparison) {
 // Nothing where it is no parameter study.
 Markup benchmark(const Comparison& comparison) {
   const Table table = benchmark_text(comparison);
-  Markup out;
-  if (table.rows.empty()) return out;
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "shape"}});
-  out.leaf("caption", {}, benchmark_caption(comparison)).open("thead").open("tr");
-  for (const std::string& name : table.columns) out.leaf("th", {{"scope", "col"}}, name);
-  out.close().close().open("tbody");
-  for (const std::vector<TableValue>& row : table.rows) {
-    out.open("tr");
-    for (const TableValue& value : row) out.leaf("td", {}, shown(value));
-    out.close();
-  }
-  out.close().close().close();
-  return out;
+  return table.rows.empty() ? Markup() : html_table(table, "shape");
 }
 
 constexpr std::size_t short_remark = 60;  // characters: may be repeated in each row
@@ -157,37 +146,25 @@ std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
   return joined(parts, {}, "; ");
 }
 
-void add_number_row(Markup& out, const CellVerdicts& judged, const Verdict& verdict,
-                    std::set<std::string>& said) {
-  out.open("tr").leaf("td", {}, judged.cell.label).leaf("td", {}, verdict.arm);
-  out.leaf("td", {}, find_metric(verdict.metric).title).leaf("td", {}, badge_of(verdict.word).text);
-  out.leaf("td", {{"class", "n"}}, std::to_string(verdict.n));
-  out.leaf("td", {{"class", "n"}}, effect_text(verdict));
-  out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.95));
-  out.leaf("td", {{"class", "n"}}, interval_text(verdict, 0.90));
-  out.leaf("td", {{"class", "n"}}, margin_text(verdict));
-  out.leaf("td", {{"class", "n"}}, p_text(verdict.p_value()));
-  out.leaf("td", {}, verdict.hypothesis());
-  out.leaf("td", {{"class", "why"}}, remarks(verdict, said)).close().line();
-}
-
 Markup numbers(const Comparison& comparison) {
-  Markup out;
-  out.open("details").leaf("summary", {}, "All numbers: intervals, p-values, reasons");
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "numbers"}}).open("thead").open("tr");
-  for (const char* name : {"Model", "Arm", "Metric", "Verdict"}) out.leaf("th", {{"scope", "col"}}, name);
-  for (const char* name : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"}) {
-    out.leaf("th", {{"scope", "col"}, {"class", "n"}}, name);
-  }
-  out.leaf("th", {{"scope", "col"}}, "p is for: the arm is");
-  out.leaf("th", {{"scope", "col"}}, "Remarks").close().close().open("tbody").line();
+  Table table;
+  for (const char* title : {"Model", "Arm", "Metric", "Verdict"}) table.columns.emplace_back(title);
+  for (const char* title : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"})
+    table.columns.push_back(right_column(title));
+  for (const char* title : {"p is for: the arm is", "Remarks"}) table.columns.emplace_back(title);
+  table.columns.back().style = "why";
   for (const CellVerdicts& judged : comparison.cells) {
     std::map<std::string, std::set<std::string>> said_of_arm;
     for (const Verdict& verdict : judged.verdicts)
-      add_number_row(out, judged, verdict, said_of_arm[verdict.arm]);
+      table.rows.push_back({judged.cell.label, verdict.arm, find_metric(verdict.metric).title,
+                            badge_of(verdict.word).text, verdict.n, effect_text(verdict),
+                            interval_text(verdict, 0.95), interval_text(verdict, 0.90), margin_text(verdict),
+                            p_text(verdict.p_value()), verdict.hypothesis(),
+                            remarks(verdict, said_of_arm[verdict.arm])});
   }
-  out.close().close().close().close();
-  return out;
+  Markup out;
+  out.open("details").leaf("summary", {}, "All numbers: intervals, p-values, reasons");
+  return out.add(html_table(table, "numbers")).close();
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ constexpr std::array<FigureFormat, 5> figure_formats{{
      [](const Figure& figure, const Content& content) {
        return pdf_of(svg_document(figure), last_record_time(*content.data), whole_title(figure, " "));
      }},
-    {"csv", "csv", [](const Figure& figure, const Content&) { return csv_text(figure.data); }},
+    {"csv", "csv", [](const Figure& figure, const Content&) { return csv_table(figure.data); }},
     {"vega-lite", "vl.json", [](const Figure& figure, const Content&) { return vega_lite(figure); }},
 }};
 
@@ -81,13 +81,12 @@ class Writer {
 void write_tables(Writer& writer, const Content& content, const std::set<std::string>& formats) {
   if (formats.count("latex") != 0) {
     for (const PaperTable& paper : paper_tables(content))
-      writer.write(
-          "tables/" + paper.slug + ".tex",
-          latex_table(paper.table, {paper.columns, paper.caption, "tab:" + paper.slug, paper.long_table}));
+      writer.write("tables/" + paper.slug + ".tex",
+                   latex_table(paper.table, "tab:" + paper.slug, paper.long_table));
   }
   if (formats.count("csv") == 0) return;
-  writer.write("tables/verdicts.csv", csv_text(verdict_numbers(content)));
-  writer.write("tables/runs.csv", csv_text(run_numbers(content)));
+  writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content)));
+  writer.write("tables/runs.csv", csv_table(run_numbers(content)));
 }
 
 }  // namespace
@@ -215,7 +214,7 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   for (const Comparison& comparison : content.comparisons)
     if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
   for (const PaperTable& paper : paper_tables(content))
-    text += markdown_escaped(paper.caption) + "\n\n" + markdown_table(paper.table) + "\n";
+    text += markdown_escaped(paper.table.caption) + "\n\n" + markdown_table(paper.table) + "\n";
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension == nullptr) return text;
   text += "## Figures\n\n";
@@ -226,30 +225,28 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
 namespace {
 
 std::string verdict_lines(const Comparison& comparison, std::size_t width) {
-  std::vector<TextRow> rows{
-      {"model", comparison.compare.axis, "metric", "verdict", "effect", "95 % interval", "n"}};
+  Table table;
+  table.columns = {"model",          comparison.compare.axis, "metric",
+                   "verdict",        right_column("effect"),  right_column("95 % interval"),
+                   right_column("n")};
   for (const CellVerdicts& judged : comparison.cells) {
     for (const Verdict& verdict : judged.verdicts) {
       std::string metric = verdict.metric;
       std::ranges::replace(metric, '-', ' ');
-      rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word), effect_text(verdict),
-                      interval_text(verdict), std::to_string(verdict.n)});
+      table.rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word),
+                            effect_text(verdict), interval_text(verdict), verdict.n});
     }
   }
-  return aligned_rows(rows, {false, false, false, false, true, true, true}, width);
+  return aligned_table(table, width);
 }
 
 // Only of parameter studies; empty for others.
 std::string benchmark_lines(const Comparison& comparison, std::size_t width) {
-  const Table table = benchmark_text(comparison);
+  Table table = benchmark_text(comparison);
   if (table.rows.empty()) return "";
-  std::vector<TextRow> rows{
-      {"percent of benchmark", comparison.compare.axis, "time per epoch", "accuracy", "loss"}};
-  for (const std::vector<TableValue>& cells : table.rows) {
-    TextRow& row = rows.emplace_back();
-    for (const TableValue& cell : cells) row.push_back(std::get<std::string>(cell));
-  }
-  return aligned_rows(rows, {false, false, true, true, true}, width) + "\n";
+  table.columns = {"percent of benchmark", comparison.compare.axis, right_column("time per epoch"),
+                   right_column("accuracy"), right_column("loss")};
+  return aligned_table(table, width) + "\n";
 }
 
 constexpr std::size_t name_width = 14;  // of the rows of the published table

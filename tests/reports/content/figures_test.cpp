@@ -10,7 +10,6 @@
 #include "reports/draw/line_drawing.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
-#include "reports/format/table.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
@@ -224,25 +223,6 @@ TEST_CASE("a Vega-Lite specification is JSON with the numbers of the figure, six
   CHECK(first["mean"].dump().size() <= 8);
   const nlohmann::json band = nlohmann::json::parse(vega_lite(figure))["layer"][0];
   CHECK(band["transform"][0]["filter"] == "datum.low > 0");  // the axis is logarithmic
-}
-
-TEST_CASE("CSV is quoted, formulas are defused, numbers stay numbers") {
-  const Table table{{"name", "value"}, {{"=1+1", -0.25}, {"a,\"b\"\nc", 1234567.0}, {"@x", std::nan("")}}};
-  CHECK(csv_text(table) == "name,value\n'=1+1,-0.25\n\"a,\"\"b\"\"\nc\",1234567\n'@x,\n");
-  CHECK(csv_text({{"x"}, {{0.1 + 0.2}, {1.0 / 3}}}) == "x\n0.3\n0.333333\n");
-}
-
-TEST_CASE("names cannot become LaTeX or Markdown") {
-  CHECK(latex_escaped("50% & \\input{x}_#$^~") ==
-        "50\\% \\& \\textbackslash{}input\\{x\\}\\_\\#\\$\\textasciicircum{}\\textasciitilde{}");
-  CHECK(latex_escaped("\u22120.5 × ±1") == "$-$0.5 $\\times$ $\\pm$1");
-  CHECK(markdown_escaped("a|b <img> [x](y) _*`!") == "a\\|b &lt;img&gt; \\[x\\](y) \\_\\*\\`\\!");
-  const Table headed{{"a", "b"}, {{"50%"}, {"x", 0.25}}};
-  CHECK(markdown_table(headed) == "| a | b |\n| --- | --- |\n| **50%** |  |\n| x | 0.2500 |\n");
-  CHECK(latex_table(headed, {.columns = "lr", .caption = "c", .label = "tab:c"})
-            .find("\\multicolumn{2}{@{}>{\\raggedright\\arraybackslash}p{1\\linewidth}@{}}{50\\%} \\\\*\nx & "
-                  "0.2500 \\\\\n") != std::string::npos);
-  CHECK(markdown_table({{"a", ""}, {{"x|y", 0.25}}}) == "| a |  |\n| --- | --- |\n| x\\|y | 0.2500 |\n");
 }
 
 }  // namespace

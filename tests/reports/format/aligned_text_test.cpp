@@ -6,21 +6,25 @@
 namespace trainyard::reports {
 namespace {
 
-const std::vector<TextRow> wide{{"key", "run", "effect"},
-                                {"3f9a", "mlp ddp seed 0 learning_rate=0.1", "-3 %"},
-                                {"77b2", "mlp ddp seed 0 learning_rate=0.05", "+12 %"}};
+Table wide() {
+  Table table;
+  table.columns = {"key", "run", right_column("effect")};
+  table.rows = {{"3f9a", "mlp ddp seed 0 learning_rate=0.1", "-3 %"},
+                {"77b2", "mlp ddp seed 0 learning_rate=0.05", "+12 %"}};
+  return table;
+}
 
 }  // namespace
 
 TEST_CASE("a table without limit has each row on one line and cuts nothing") {
-  CHECK(aligned_rows(wide, {false, false, true}) ==
+  CHECK(aligned_table(wide()) ==
         "key   run                                effect\n"
         "3f9a  mlp ddp seed 0 learning_rate=0.1     -3 %\n"
         "77b2  mlp ddp seed 0 learning_rate=0.05   +12 %\n");
 }
 
 TEST_CASE("a table that is wider than the terminal wraps text in its cells") {
-  CHECK(aligned_rows(wide, {false, false, true}, 35) ==
+  CHECK(aligned_table(wide(), 35) ==
         "key   run                    effect\n"
         "3f9a  mlp ddp seed 0           -3 %\n"
         "      learning_rate=0.1\n"
@@ -29,8 +33,10 @@ TEST_CASE("a table that is wider than the terminal wraps text in its cells") {
 }
 
 TEST_CASE("the last columns of a table continue on indented lines if cells cannot get narrower") {
-  CHECK(aligned_rows({{"one", "two", "three"}, {"aaaaaaaaaa", "bbbbbbbbbb", "cccccccccc"}},
-                     {false, false, true}, 24) ==
+  Table table;
+  table.columns = {"one", "two", right_column("three")};
+  table.rows = {{"aaaaaaaaaa", "bbbbbbbbbb", "cccccccccc"}};
+  CHECK(aligned_table(table, 24) ==
         "one         two\n"
         "       three\n"
         "aaaaaaaaaa  bbbbbbbbbb\n"

@@ -31,7 +31,7 @@ Verdict energy_verdict(const ReportData& data) {
 }
 
 bool has_column(const Table& table, const std::string& name) {
-  return std::ranges::find(table.columns, name) != table.columns.end();
+  return std::ranges::find(table.columns, name, &TableColumn::title) != table.columns.end();
 }
 
 TEST_CASE("fewer joules are better, by the ratio that a time must be") {

@@ -198,7 +198,7 @@ TEST_CASE("on a terminal blocks are one blank line apart, and the last line is n
 
 TEST_CASE("tables say what n counts") {
   ReportData data = invented({.models = {"mlp"}});
-  const auto caption = [&] { return paper_tables(compose(data)).at(1).caption; };
+  const auto caption = [&] { return paper_tables(compose(data)).at(1).table.caption; };
   CHECK(contains(caption(), "n: pairs."));
   data.plan.compare.front().pair.clear();
   CHECK(contains(caption(), "n: runs of the smaller arm."));
@@ -208,9 +208,10 @@ TEST_CASE("the effect of a single pair is in the numbers, without an interval; B
   const ReportData data = invented({.models = {"seq2seq"}, .seeds = 1});
   const Table table = verdict_numbers(compose(data));
   const auto column = [&](const char* name) {
-    return static_cast<std::size_t>(std::ranges::find(table.columns, name) - table.columns.begin());
+    return static_cast<std::size_t>(std::ranges::find(table.columns, name, &TableColumn::title) -
+                                    table.columns.begin());
   };
-  for (const std::vector<TableValue>& row : table.rows) {
+  for (const TableRow& row : table.rows) {
     CHECK(std::isfinite(std::get<double>(row[column("effect")])));
     CHECK(std::isnan(std::get<double>(row[column("low_95")])));
     if (std::get<std::string>(row[column("metric")]) == "test-bleu")

@@ -21,10 +21,10 @@
 #include "orchestrator/resources/host_lock.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
+#include "reports/format/aligned_text.h"
 #include "reports/report/report.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
-#include "tools/trainyard/cli/text_table.h"
 
 namespace trainyard::tools {
 
@@ -183,16 +183,15 @@ Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yar
 
 std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
                       const orchestrator::Yard& yard) {
-  TextTable table{.columns = {"key", "run", "devices", "state", "expected"},
-                  .rows = {},
-                  .right = {false, false, false, false, true}};
+  reports::Table table;
+  table.columns = {"key", "run", "devices", "state", reports::right_column("expected")};
   for (const auto& run : plan.runs)
     table.rows.push_back({run.key, experiments::label(run.run), devices_text(run), state_text(plan, run),
                           !plan.waits(run) || !run.expected_seconds
                               ? std::string()
                               : orchestrator::duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
-  return aligned(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
+  return reports::aligned_table(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
                      counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(), plan.to_run(),
                      plan.to_run() == 0 ? std::string()

@@ -51,6 +51,13 @@ bool PrintableOutput::pass(const std::string& text) {
   return noted(buffer_->sputn(shown.data(), size) == size);
 }
 
+std::size_t output_width(int descriptor) {
+  constexpr std::size_t usual = 80;
+  if (::isatty(descriptor) == 0) return 0;
+  winsize size{};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
+}
+
 bool write_as_it_is(int fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(fd, text.data() + done, text.size() - done);

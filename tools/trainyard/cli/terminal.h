@@ -38,6 +38,10 @@ class PrintableOutput : public std::streambuf {
   int error_ = 0;
 };
 
+// Columns of the terminal that standard output (1) or standard error (2) is, 80 if they are unknown; 0 for a
+// file or a pipe.
+std::size_t output_width(int descriptor = 1);
+
 // All of it as it stands; false where the descriptor takes no more.
 bool write_as_it_is(int fd, const std::string& text);
 

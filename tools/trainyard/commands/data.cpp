@@ -13,10 +13,10 @@
 #include "experiments/file/file.h"
 #include "models/datasets/datasets.h"
 #include "models/readers/data_file.h"
+#include "reports/format/aligned_text.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/download.h"
 #include "tools/trainyard/cli/terminal.h"
-#include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -100,9 +100,8 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 }  // namespace
 
 void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
-  TextTable table{.columns = {"data set", "file", "bytes", "digest", "from"},
-                  .rows = {},
-                  .right = {false, false, true, false, false}};
+  reports::Table table;
+  table.columns = {"data set", "file", reports::right_column("bytes"), "digest", "from"};
   if (directory) table.columns.emplace_back("in " + directory->string());
   for (const models::KnownDataset& known : models::known_datasets()) {
     const auto place =
@@ -110,10 +109,10 @@ void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
     for (const models::KnownFile& file : known.files) {
       table.rows.push_back(
           {known.dataset, file.name, std::to_string(file.bytes), models::digest_text(file), known.address});
-      if (directory) table.rows.back().push_back(place ? place->string() : "");
+      if (directory) table.rows.back().emplace_back(place ? place->string() : "");
     }
   }
-  out << aligned(table);
+  out << reports::aligned_table(table);
 }
 
 void add_data(CLI::App& program, Invocation& invocation) {

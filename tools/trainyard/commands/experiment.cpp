@@ -26,7 +26,7 @@
 #include "reports/statistics/procedure.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/experiment_options.h"
-#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -260,10 +260,10 @@ class Outlooks {
   std::map<std::tuple<int, bool, double, double>, std::optional<reports::Outlook>> known_;
 };
 
-void add_cells(std::vector<std::string>& row, const std::optional<reports::Outlook>& outlook,
+void add_cells(reports::TableRow& row, const std::optional<reports::Outlook>& outlook,
                std::string (*shown)(double)) {
-  row.push_back(outlook ? shown(outlook->widest_spread) : "–");
-  row.push_back(outlook ? shown(outlook->smallest_effect) : "–");
+  row.emplace_back(outlook ? shown(outlook->widest_spread) : "–");
+  row.emplace_back(outlook ? shown(outlook->smallest_effect) : "–");
 }
 
 reports::PlannedTest accuracy_test(const Compare& compare, const std::vector<PlannedArm>& arms,
@@ -272,14 +272,16 @@ reports::PlannedTest accuracy_test(const Compare& compare, const std::vector<Pla
           level_for(arms, arm.arm, compare)};
 }
 
-TextTable outlook_table(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks) {
-  TextTable table{.columns = {"cell", compare.axis, "n", "accuracy spread", "effect", "loss spread", "effect",
-                              "time spread", "effect"},
-                  .rows = {},
-                  .right = {false, false, true, true, true, true, true, true, true}};
+reports::Table outlook_table(const Compare& compare, const std::vector<PlannedArm>& arms,
+                             Outlooks& outlooks) {
+  reports::Table table;
+  table.columns = {"cell", compare.axis};
+  for (const char* title :
+       {"n", "accuracy spread", "effect", "loss spread", "effect", "time spread", "effect"})
+    table.columns.push_back(reports::right_column(title));
   for (const PlannedArm& arm : arms) {
     reports::PlannedTest test = accuracy_test(compare, arms, arm);
-    auto& row = table.rows.emplace_back(std::vector<std::string>{arm.cell, arm.arm, std::to_string(test.n)});
+    auto& row = table.rows.emplace_back(reports::TableRow{arm.cell, arm.arm, test.n});
     add_cells(row, outlooks.of(test), points);
     test.margin = std::log(compare.margins.loss.ratio);
     add_cells(row, outlooks.of(test), percent);
@@ -349,7 +351,7 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
                         compare.axis, compare.baseline),
             output_width()) +
         "(power 0.8 at the first look; planning values)\n" +
-        aligned(outlook_table(compare, arms, outlooks), output_width());
+        reports::aligned_table(outlook_table(compare, arms, outlooks), output_width());
     add_warnings(compare, arms, outlooks, counts, outlook.warnings);
   }
   return outlook;

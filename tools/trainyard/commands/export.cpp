@@ -1,5 +1,6 @@
 // trainyard export: the results of an experiment as CSV or JSON Lines, for other programs.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 
@@ -7,9 +8,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "db/queries/queries.h"
 #include "db/queries/select.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/table.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -24,18 +27,36 @@ struct ExportOptions {
   std::optional<std::filesystem::path> yard;
 };
 
+reports::TableRow row_of(const db::ExportRow& cells) {
+  reports::TableRow row;
+  row.reserve(cells.size());
+  for (const nlohmann::json& cell : cells) {
+    if (cell.is_string())
+      row.emplace_back(cell.get<std::string>());
+    else if (cell.is_number_integer())
+      row.emplace_back(cell.get<std::int64_t>());
+    else
+      row.emplace_back(cell.is_null() ? std::nan("") : cell.get<double>());
+  }
+  return row;
+}
+
 void write_rows(const db::Database& database, const std::string& experiment, const ExportOptions& options,
                 std::ostream& out) {
   const auto view = std::ranges::find(db::exported_views(), options.what, &db::ExportedView::name);
   const bool csv = options.format == "csv";
-  std::vector<std::string> names;
+  reports::Table table;
+  table.exact = true;
   db::export_rows(
       database, *view, experiment,
       [&](const std::vector<std::string>& columns) {
-        names = columns;
-        if (csv) out << csv_line({columns.begin(), columns.end()});
+        table.columns.assign(columns.begin(), columns.end());
+        if (csv) out << csv_head(table);
       },
-      [&](const db::ExportRow& row) { out << (csv ? csv_line(row) : json_line(names, row)); });
+      [&](const db::ExportRow& cells) {
+        const reports::TableRow row = row_of(cells);
+        out << (csv ? csv_row(table, row) : json_row(table, row));
+      });
 }
 
 int export_results(const ExportOptions& options) {
@@ -125,19 +146,31 @@ db::ResultTable answer_of(const db::Database& database, const SqlOptions& option
   return options.schema ? db::schema_columns(database) : db::select(database, options.statement);
 }
 
+// Columns without a text are aligned right.
+reports::Table table_of(const db::ResultTable& result) {
+  reports::Table table;
+  table.exact = true;
+  table.columns.assign(result.columns.begin(), result.columns.end());
+  for (const db::ExportRow& row : result.rows) table.rows.push_back(row_of(row));
+  for (std::size_t i = 0; i < result.columns.size(); ++i)
+    table.columns[i].right =
+        std::ranges::none_of(result.rows, [&](const db::ExportRow& row) { return row[i].is_string(); });
+  return table;
+}
+
 int ask(const SqlOptions& options) {
   if (options.statement.empty() && !options.schema)
     throw UserError("no SQL statement is given", "give one in quotes, or --schema for what can be asked");
   const auto database = open_yard(options.yard);
   const auto result = answer_of(database, options);
   if (options.format == "csv")
-    std::cout << csv(result);
+    std::cout << csv_table(table_of(result));
   else if (options.format == "json")
-    std::cout << json(result);
+    std::cout << json_table(table_of(result));
   else if (options.format == "markdown")
-    std::cout << markdown(text_table(result));
+    std::cout << markdown_table(table_of(result));
   else
-    std::cout << (options.schema ? schema_text(result) : aligned(text_table(result)));
+    std::cout << (options.schema ? schema_text(result) : aligned_table(table_of(result)));
   return done;
 }
 

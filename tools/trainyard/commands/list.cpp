@@ -11,12 +11,16 @@
 #include "experiments/config/machine_keys.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
 namespace {
+
+using reports::right_column;
+using reports::Table;
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -38,8 +42,9 @@ std::string classes_text(const models::Dataset& dataset) {
   return dataset.classes == 0 ? "" : std::to_string(dataset.classes);
 }
 
-TextTable parameter_table(const std::vector<Parameter>& parameters) {
-  TextTable table{.columns = {"name", "allowed", "default", "meaning"}, .rows = {}, .right = {}};
+Table parameter_table(const std::vector<Parameter>& parameters) {
+  Table table;
+  table.columns = {"name", "allowed", "default", "meaning"};
   for (const auto& parameter : parameters)
     table.rows.push_back(
         {parameter.name, allowed_text(parameter), default_text(parameter), parameter.meaning});
@@ -47,10 +52,11 @@ TextTable parameter_table(const std::vector<Parameter>& parameters) {
 }
 
 void list_models() {
-  TextTable table{.columns = {"name", "task", "data sets", "about"}, .rows = {}, .right = {}};
+  Table table;
+  table.columns = {"name", "task", "data sets", "about"};
   for (const auto& model : models::catalogue())
     table.rows.push_back({model.name, model.task, joined(model.datasets), model.about});
-  std::cout << aligned(table);
+  std::cout << aligned_table(table);
 }
 
 // Layers and their counted cost on the model's default data set.
@@ -59,31 +65,30 @@ void show_model(const std::string& name) {
   const auto& dataset = models::find_dataset(model.datasets.front());
   std::cout << model.title << ": " << model.about << "\ntask " << model.task << "; metrics "
             << joined(model.metrics) << "; data sets " << joined(model.datasets) << "\n\n"
-            << aligned(parameter_table(model.hyperparameters));
+            << aligned_table(parameter_table(model.hyperparameters));
   models::Hyperparameters defaults;
   for (const auto& parameter : model.hyperparameters) defaults[parameter.name] = parameter.fallback.value();
-  TextTable table{.columns = {"layer", "kind", "parameters", "forward FLOP a sample"},
-                  .rows = {},
-                  .right = {false, false, true, true}};
+  Table table;
+  table.columns = {"layer", "kind", right_column("parameters"), right_column("forward FLOP a sample")};
   std::int64_t total = 0;
   for (const auto& layer : model.layers(defaults, models::input_shape(dataset))) {
     table.rows.push_back(
-        {layer.path, layer.kind, std::to_string(layer.parameters), number_text(layer.forward_flops, 0)});
+        {layer.path, layer.kind, layer.parameters, reports::decimals(layer.forward_flops, 0)});
     total += layer.parameters;
   }
   std::cout << "\nlayers with these defaults on " << dataset.name << " (" << shape_text(dataset.shape)
             << "), " << total << " parameters:\n"
-            << aligned(table);
+            << aligned_table(table);
 }
 
 void list_datasets() {
-  TextTable table{
-      .columns = {"name", "sample", "classes", "folder", "stand-in", "about"}, .rows = {}, .right = {}};
+  Table table;
+  table.columns = {"name", "sample", "classes", "folder", "stand-in", "about"};
   for (const auto& dataset : models::datasets())
     table.rows.push_back({dataset.name, sample_text(dataset), classes_text(dataset),
                           dataset.generated() ? "generated" : joined(dataset.folders),
                           dataset.generated() ? "" : dataset.stand_in, dataset.about});
-  std::cout << aligned(table);
+  std::cout << aligned_table(table);
 }
 
 void show_dataset(const std::string& name) {
@@ -105,10 +110,11 @@ std::string number_of(const experiments::StrategyKind::Range& range) {
   return range.any() ? std::to_string(range.fallback) : "-";
 }
 
-TextTable strategies_table() {
-  TextTable table{.columns = {"name", "replicas", "stages", "micro-batches", "schedule", "about"},
-                  .rows = {},
-                  .right = {false, true, true, true, false, false}};
+Table strategies_table() {
+  Table table;
+  table.columns = {
+      "name", right_column("replicas"), right_column("stages"), right_column("micro-batches"), "schedule",
+      "about"};
   for (const auto& kind : experiments::strategy_kinds())
     table.rows.push_back({kind.name, number_of(kind.replicas), number_of(kind.stages),
                           number_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
@@ -147,17 +153,18 @@ std::vector<std::string> key_names() {
 }
 
 // Keeps the rows whose first cell is `name`; UserError «did you mean» where there is none.
-TextTable only(TextTable table, const std::string& what, const std::string& name) {
+Table only(Table table, const std::string& what, const std::string& name) {
+  const auto name_of = [](const reports::TableRow& row) { return std::get<std::string>(row.front()); };
   std::vector<std::string> known;
-  for (const auto& row : table.rows) known.push_back(row.front());
+  for (const auto& row : table.rows) known.push_back(name_of(row));
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw UserError("no " + what + " \"" + name + "\"" + name_advice(name, known));
-  std::erase_if(table.rows, [&](const auto& row) { return row.front() != name; });
+  std::erase_if(table.rows, [&](const auto& row) { return name_of(row) != name; });
   return table;
 }
 
 void list_strategies(const std::string& name) {
-  std::cout << aligned(name.empty() ? strategies_table() : only(strategies_table(), "strategy", name));
+  std::cout << aligned_table(name.empty() ? strategies_table() : only(strategies_table(), "strategy", name));
   if (name.empty()) std::cout << strategies_note;
 }
 

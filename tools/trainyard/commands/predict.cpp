@@ -9,11 +9,13 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
+#include "reports/format/table.h"
 #include "reports/results/prediction.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/experiment_options.h"
 #include "tools/trainyard/cli/named_experiment.h"
-#include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -46,26 +48,26 @@ std::string arm_of(const Prediction& prediction) {
 }
 
 std::string milliseconds(double seconds) {
-  return number_text(1e3 * seconds, 2);
+  return reports::decimals(1e3 * seconds, 2);
 }
 
-std::vector<std::string> row_of(const std::string& model, const std::string& arm, const char* what,
-                                const StepCost& cost, const std::string& error) {
-  std::vector<std::string> row{model, arm, what, milliseconds(cost.seconds), error};
+reports::TableRow row_of(const std::string& model, const std::string& arm, const char* what,
+                         const StepCost& cost, const std::string& error) {
+  reports::TableRow row{model, arm, what, milliseconds(cost.seconds), error};
   for (const PartColumn& column : part_columns)
-    row.push_back(cost.parts.*column.seconds > 0 ? milliseconds(cost.parts.*column.seconds) : "-");
+    row.emplace_back(cost.parts.*column.seconds > 0 ? milliseconds(cost.parts.*column.seconds) : "-");
   return row;
 }
 
-TextTable table_of(const std::vector<Prediction>& predictions) {
-  TextTable table{.columns = {"model", "arm", "", "step ms", "error %"}, .rows = {}, .right = {}};
-  for (const PartColumn& column : part_columns) table.columns.emplace_back(column.name);
-  table.right.assign(table.columns.size(), true);
-  std::fill_n(table.right.begin(), 3, false);
+reports::Table table_of(const std::vector<Prediction>& predictions) {
+  using reports::right_column;
+  reports::Table table;
+  table.columns = {"model", "arm", "", right_column("step ms"), right_column("error %")};
+  for (const PartColumn& column : part_columns) table.columns.push_back(right_column(column.name));
   for (const Prediction& one : predictions) {
     const bool known = one.missing.empty();
     const std::string error =
-        (known && one.error_percent() >= 0 ? "+" : "") + number_text(one.error_percent(), 1);
+        (known && one.error_percent() >= 0 ? "+" : "") + reports::decimals(one.error_percent(), 1);
     if (known) table.rows.push_back(row_of(one.model, arm_of(one), "predicted", one.predicted, error));
     if (one.measured.seconds > 0)
       table.rows.push_back(
@@ -75,7 +77,7 @@ TextTable table_of(const std::vector<Prediction>& predictions) {
 }
 
 // "made of: …" and "not predicted: …", each once with the arms that it holds for.
-std::string notes_of(const std::vector<Prediction>& predictions) {
+std::vector<std::string> notes_of(const std::vector<Prediction>& predictions) {
   std::map<std::string, std::string> arms;
   for (const Prediction& one : predictions) {
     const std::string note = one.missing.empty() ? "made of " + one.basis : "not predicted: " + one.missing;
@@ -83,9 +85,9 @@ std::string notes_of(const std::vector<Prediction>& predictions) {
     if (!of_note.empty()) of_note += "; ";
     of_note.append(one.model).append(" ").append(arm_of(one));
   }
-  std::string text;
-  for (const auto& [note, of_note] : arms) text += of_note + ": " + note + "\n";
-  return text;
+  std::vector<std::string> notes;
+  for (const auto& [note, of_note] : arms) notes.push_back(of_note + ": " + note);
+  return notes;
 }
 
 // Where a prediction is off by more than 10 %: the part that most of it is in.
@@ -108,34 +110,37 @@ std::string misses_of(const std::vector<Prediction>& predictions) {
 }
 
 std::string as_table(const std::vector<Prediction>& predictions) {
-  return aligned(table_of(predictions)) + "\n" + notes_of(predictions) + misses_of(predictions);
+  reports::Table table = table_of(predictions);
+  table.notes = notes_of(predictions);
+  return reports::aligned_table(table) + misses_of(predictions);
 }
 
 std::string as_markdown(const std::vector<Prediction>& predictions) {
-  return markdown(table_of(predictions));
+  return reports::markdown_table(table_of(predictions));
 }
 
-void add_cells(std::vector<nlohmann::json>& row, const StepCost& cost, bool known) {
-  const auto cell = [&](double seconds) { return known ? nlohmann::json(seconds) : nlohmann::json(nullptr); };
-  row.push_back(cell(cost.seconds));
-  for (const PartColumn& column : part_columns) row.push_back(cell(cost.parts.*column.seconds));
+void add_cells(reports::TableRow& row, const StepCost& cost, bool known) {
+  const auto add = [&](double seconds) { row.emplace_back(known ? seconds : std::nan("")); };
+  add(cost.seconds);
+  for (const PartColumn& column : part_columns) add(cost.parts.*column.seconds);
 }
 
-db::ResultTable typed_table(const std::vector<Prediction>& predictions) {
-  db::ResultTable table{{"model", "cell", "arm", "runs", "error_percent"}, {}};
+reports::Table typed_table(const std::vector<Prediction>& predictions) {
+  reports::Table table;
+  table.exact = true;
+  table.columns = {"model", "cell", "arm", "runs", "error_percent"};
   for (const char* what : {"predicted", "measured"}) {
-    table.columns.push_back(std::string(what) + "_step_seconds");
+    table.columns.emplace_back(std::string(what) + "_step_seconds");
     for (const PartColumn& column : part_columns) {
       std::string name = std::string(what) + "_" + column.name + "_seconds";
       std::ranges::replace(name, ' ', '_');
-      table.columns.push_back(std::move(name));
+      table.columns.emplace_back(std::move(name));
     }
   }
   table.columns.insert(table.columns.end(), {"basis", "not_predicted"});
   for (const Prediction& one : predictions) {
     const bool known = one.missing.empty();
-    std::vector<nlohmann::json> row{one.model, one.cell, one.arm, one.runs, nullptr};
-    if (known) row.back() = one.error_percent();
+    reports::TableRow row{one.model, one.cell, one.arm, one.runs, known ? one.error_percent() : std::nan("")};
     add_cells(row, one.predicted, known);
     add_cells(row, one.measured, one.measured.seconds > 0);
     row.insert(row.end(), {one.basis, one.missing});
@@ -150,8 +155,8 @@ struct Format {
 };
 constexpr std::array formats{
     Format{"table", as_table}, Format{"markdown", as_markdown},
-    Format{"json", [](const std::vector<Prediction>& all) { return json(typed_table(all)); }},
-    Format{"csv", [](const std::vector<Prediction>& all) { return csv(typed_table(all)); }}};
+    Format{"json", [](const std::vector<Prediction>& all) { return reports::json_table(typed_table(all)); }},
+    Format{"csv", [](const std::vector<Prediction>& all) { return reports::csv_table(typed_table(all)); }}};
 
 std::vector<std::string> prediction_formats() {
   std::vector<std::string> names;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <cmath>
 #include <iostream>
 #include <span>
 #include <string>
@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "experiments/config/config.h"
 #include "orchestrator/yard/yard.h"
+#include "reports/content/paper_tables.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
@@ -24,7 +25,7 @@
 #include "reports/verdicts/comparison.h"
 #include "reports/verdicts/verdict_text.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/text_table.h"
+#include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/compare_gate.h"
 
@@ -236,51 +237,46 @@ namespace {
 using reports::VerdictRecord;
 using Json = nlohmann::ordered_json;
 
-// Six significant digits: the same bytes on any machine.
-double rounded(double value) {
-  return std::strtod(reports::plain_number(value).c_str(), nullptr);
-}
-
 std::string seeds(const VerdictRecord& record) {
   if (record.cannot_be_resolved) return "> 100";
   return record.seeds_needed ? "≈ " + std::to_string(*record.seeds_needed) : "–";
 }
 
-TextTable table_of(const std::vector<VerdictRecord>& records) {
-  TextTable table{.columns = {"model", "arm", "metric", "verdict", "effect", "95 % interval", "90 % interval",
-                              "p", "hypothesis", "n", "seeds needed"},
-                  .rows = {},
-                  .right = {false, false, false, false, true, true, true, true, false, true, true}};
+reports::Table table_of(const std::vector<VerdictRecord>& records) {
+  using reports::right_column;
+  reports::Table table;
+  table.columns = {"model",
+                   "arm",
+                   "metric",
+                   "verdict",
+                   right_column("effect"),
+                   right_column("95 % interval"),
+                   right_column("90 % interval"),
+                   right_column("p"),
+                   "hypothesis",
+                   right_column("n"),
+                   right_column("seeds needed")};
   for (const auto& record : records)
     table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric,
                           text_of(record.verdict), record.effect_text, record.ci95_text, record.ci90_text,
-                          reports::p_text(record.p), record.hypothesis, std::to_string(record.n),
-                          seeds(record)});
+                          reports::p_text(record.p), record.hypothesis, record.n, seeds(record)});
+  table.notes = reports::grouped_remarks(records);
   return table;
 }
 
-std::string remark_lines(const std::vector<VerdictRecord>& records, std::size_t width) {
-  std::string lines;
-  for (const std::string& remark : reports::grouped_remarks(records))
-    lines += reports::paragraph(remark, width);
-  return lines;
-}
-
 std::string as_table(const Compared& compared) {
-  const std::string remarks = remark_lines(compared.records, compared.width);
-  return aligned(table_of(compared.records), compared.width) + (remarks.empty() ? "" : "\n" + remarks);
+  return reports::aligned_table(table_of(compared.records), compared.width);
 }
 
 std::string as_markdown(const Compared& compared) {
-  std::string text = markdown(table_of(compared.records));
-  for (const std::string& remark : reports::grouped_remarks(compared.records))
-    text += (text.ends_with("|\n") ? "\n- " : "- ") + reports::markdown_escaped(remark) + "\n";
-  return text;
+  return reports::markdown_table(table_of(compared.records));
 }
 
 std::string as_latex(const Compared& compared) {
   reports::Table table;
-  table.columns = {"Metric", "Verdict", "Effect", "95 % interval", "90 % interval", "p", "n"};
+  table.columns = reports::effect_columns();
+  table.caption =
+      "Effects with 95 % and 90 % intervals; p after Holm's correction, with its hypothesis; n: pairs.";
   std::string heading;
   for (const auto& record : compared.records) {
     const std::string arm = record.label + ": " + record.arm + " against " + record.baseline +
@@ -288,13 +284,9 @@ std::string as_latex(const Compared& compared) {
     if (arm != heading) table.rows.push_back({heading = arm});
     table.rows.push_back({record.phase + " " + record.metric, reports::word_with_reason(record),
                           record.effect_text, record.ci95_text, record.ci90_text,
-                          reports::p_with_hypothesis(record.p, record.hypothesis), std::int64_t{record.n}});
+                          reports::p_with_hypothesis(record.p, record.hypothesis), record.n});
   }
-  return reports::latex_table(table, {.columns = reports::effects_columns(),
-                                      .caption = "Effects with 95 % and 90 % intervals; p after Holm's "
-                                                 "correction, with its hypothesis; n: pairs.",
-                                      .label = "tab:compare",
-                                      .long_table = true});
+  return reports::latex_table(table, "tab:compare", true);
 }
 
 constexpr int schema_version = 1;  // of the JSON: docs/comparing.md
@@ -383,27 +375,27 @@ std::string as_json(const Compared& compared) {
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-nlohmann::json cell(const std::optional<double>& value) {
-  return value ? nlohmann::json(rounded(*value)) : nlohmann::json(nullptr);
+double rounded(const std::optional<double>& value) {
+  return value ? reports::rounded(*value) : std::nan("");
 }
 
 std::string as_csv(const Compared& compared) {
-  db::ResultTable table;
+  reports::Table table;
+  table.exact = true;
   table.columns = {"model",     "metric", "phase", "baseline", "arm",       "verdict",
                    "reason",    "effect", "unit",  "ci95_low", "ci95_high", "ci90_low",
                    "ci90_high", "p",      "n",     "verified"};
   const auto end = [](const std::optional<reports::Interval>& ends, double reports::Interval::*which) {
-    return ends ? cell((*ends).*which) : cell(std::nullopt);
+    return ends ? reports::rounded((*ends).*which) : std::nan("");
   };
   using reports::Interval;
   for (const auto& record : compared.records)
     table.rows.push_back({record.label, record.metric, record.phase, record.baseline, record.arm,
-                          text_of(record.verdict), record.reason, cell(record.effect), record.unit,
+                          text_of(record.verdict), record.reason, rounded(record.effect), record.unit,
                           end(record.ci95, &Interval::low), end(record.ci95, &Interval::high),
                           end(record.ci90, &Interval::low), end(record.ci90, &Interval::high),
-                          record.p ? nlohmann::json(*record.p) : nlohmann::json(nullptr), record.n,
-                          record.verified});
-  return csv(table);
+                          record.p.value_or(std::nan("")), record.n, record.verified ? "true" : "false"});
+  return reports::csv_table(table);
 }
 
 const std::array<VerdictFormat, 5> known_verdict_formats{{{"table", as_table},

@@ -24,9 +24,10 @@
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/yard/yard.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
-#include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -40,33 +41,35 @@ struct ShowOptions {
   std::optional<fs::path> yard;
 };
 
-TextTable values_table(const db::RunSummary& run) {
-  TextTable table{.columns = {"key", "value"}, .rows = {}, .right = {}};
+reports::Table values_table(const db::RunSummary& run) {
+  reports::Table table;
+  table.columns = {"key", "value"};
   const auto titled = [](const std::string& title) { return title.empty() ? "" : " (" + title + ")"; };
   for (const auto& [name, value] : run.axes) {
-    table.rows.push_back({name, trainyard::to_text(value)});
-    if (name == "model") table.rows.back().back() += titled(run.model_title);
-    if (name == "dataset") table.rows.back().back() += titled(run.dataset_title);
+    std::string text = trainyard::to_text(value);
+    if (name == "model") text += titled(run.model_title);
+    if (name == "dataset") text += titled(run.dataset_title);
+    table.rows.push_back({name, text});
   }
   return table;
 }
 
 // A column of what is not measured everywhere, where any epoch has it.
-void add_measured(TextTable& table, const std::vector<db::EpochRow>& epochs, const char* title, double factor,
-                  int digits, double db::EpochRow::*value) {
+void add_measured(reports::Table& table, const std::vector<db::EpochRow>& epochs, const char* title,
+                  double factor, int digits, double db::EpochRow::*value) {
   const auto measured = [&](const db::EpochRow& epoch) { return std::isfinite(epoch.*value); };
   if (std::ranges::none_of(epochs, measured)) return;
-  table.columns.emplace_back(title);
-  table.right.push_back(true);
+  table.columns.push_back(reports::right_column(title));
   for (std::size_t i = 0; i < epochs.size(); ++i)
-    table.rows[i].push_back(number_text(factor * (epochs[i].*value), digits));
+    table.rows[i].emplace_back(reports::decimals(factor * (epochs[i].*value), digits));
 }
 
 // An accuracy, a perplexity or a PSNR has a column if the task of the run has it.
-TextTable epochs_table(const std::vector<db::EpochRow>& epochs) {
+reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
   using Row = db::EpochRow;
-  TextTable table{.columns = {"epoch"}, .rows = {}, .right = {true}};
-  for (const auto& epoch : epochs) table.rows.push_back({std::to_string(epoch.epoch)});
+  reports::Table table;
+  table.columns = {reports::right_column("epoch")};
+  for (const auto& epoch : epochs) table.rows.push_back({epoch.epoch});
   add_measured(table, epochs, "train loss", 1, 5, &Row::train_loss);
   add_measured(table, epochs, "train %", 100, 2, &Row::train_accuracy);
   add_measured(table, epochs, "train perplexity", 1, 3, &Row::train_perplexity);
@@ -89,8 +92,8 @@ std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMe
   std::string text;
   const auto add = [&](const char* name, double value, int digits, const char* unit) {
     if (std::isfinite(value))
-      text += (text.empty() ? "\ntest " : ", test ") + std::string(name) + " " + number_text(value, digits) +
-              unit;
+      text += (text.empty() ? "\ntest " : ", test ") + std::string(name) + " " +
+              reports::decimals(value, digits) + unit;
   };
   if (final) add("loss", final->test_loss, 5, "");
   add("accuracy", 100 * run.test_accuracy, 2, " %");
@@ -166,7 +169,7 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
   const auto ranks = run.replicas * run.stages;
   std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
                            run.seed, run.status, run.experiment)
-            << aligned(values_table(run)) << '\n';
+            << aligned_table(values_table(run)) << '\n';
   const auto attempts = db::attempts_of_run(database, run.run_key);
   const auto jobs = db::jobs_of_run(database, run.run_key);
   const auto warnings = db::warnings_of_run(database, run.run_key);
@@ -175,7 +178,7 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
     print_warnings(warnings, attempt.attempt);
   }
   const auto epochs = db::epochs_of_run(database, run.run_key);
-  if (!epochs.empty()) std::cout << '\n' << aligned(epochs_table(epochs));
+  if (!epochs.empty()) std::cout << '\n' << aligned_table(epochs_table(epochs));
   std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key));
   if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
 }

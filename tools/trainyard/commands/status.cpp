@@ -16,9 +16,10 @@
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/yard/yard.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
-#include "tools/trainyard/cli/text_table.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/time_estimate.h"
 
@@ -40,6 +41,9 @@ double seconds_since(std::uint64_t stamp) {
 
 constexpr const char* states[] = {"planned", "running", "finished", "failed", "interrupted"};
 
+using reports::decimals;
+using reports::right_column;
+using reports::Table;
 using Runs = std::vector<db::RunSummary>;
 using Counts = std::map<std::string, std::map<std::string, int>>;  // experiment, state
 
@@ -51,19 +55,19 @@ Counts counts_of(const Runs& runs, bool in_latest_plan) {
 }
 
 // The runs of each experiment's latest plan.
-TextTable experiments_table(const Runs& runs, const std::vector<std::string>& names) {
+Table experiments_table(const Runs& runs, const std::vector<std::string>& names) {
   Counts counts = counts_of(runs, true);
-  TextTable table{
-      .columns = {"experiment", "runs"}, .rows = {}, .right = {false, true, true, true, true, true, true}};
-  table.columns.insert(table.columns.end(), std::begin(states), std::end(states));
+  Table table;
+  table.columns = {"experiment", right_column("runs")};
+  for (const auto* state : states) table.columns.push_back(right_column(state));
   for (const auto& name : names) {
-    auto& row = table.rows.emplace_back(std::vector<std::string>{name, ""});
+    auto& row = table.rows.emplace_back(reports::TableRow{name, ""});
     int total = 0;
     for (const auto* state : states) {
       total += counts[name][state];
-      row.push_back(std::to_string(counts[name][state]));
+      row.emplace_back(counts[name][state]);
     }
-    row[1] = std::to_string(total);
+    row[1] = total;
   }
   return table;
 }
@@ -91,25 +95,32 @@ std::string earlier_plans(const Runs& runs, const std::vector<std::string>& name
   return text;
 }
 
-TextTable runs_table(const Runs& runs) {
-  TextTable table{
-      .columns = {"key", "model", "strategy", "seed", "status", "epochs", "train s", "test %", "updated"},
-      .rows = {},
-      .right = {false, false, false, true, false, true, true, true, false}};
+Table runs_table(const Runs& runs) {
+  Table table;
+  table.columns = {"key",
+                   "model",
+                   "strategy",
+                   right_column("seed"),
+                   "status",
+                   right_column("epochs"),
+                   right_column("train s"),
+                   right_column("test %"),
+                   "updated"};
   for (const auto& run : runs)
-    table.rows.push_back({run.run_key, run.model, run.strategy, std::to_string(run.seed), run.status,
+    table.rows.push_back({run.run_key, run.model, run.strategy, run.seed, run.status,
                           fmt::format("{}/{}", run.epochs_done, run.epochs),
-                          run.epochs_done > 0 ? number_text(run.total_train_seconds, 2) : "",
-                          number_text(100 * run.test_accuracy, 1), run.updated});
+                          run.epochs_done > 0 ? decimals(run.total_train_seconds, 2) : "",
+                          decimals(100 * run.test_accuracy, 1), run.updated});
   return table;
 }
 
 // How far each run under way has come, from the progress files of its ranks.
-TextTable progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
-                         const TimeEstimate& estimate) {
-  TextTable table{.columns = {"running", "attempt", "epoch", "step", "loss", "left", "silent s", "job"},
-                  .rows = {},
-                  .right = {false, true, true, true, true, true, true, true}};
+Table progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
+                     const TimeEstimate& estimate) {
+  Table table;
+  table.columns = {"running"};
+  for (const char* title : {"attempt", "epoch", "step", "loss", "left", "silent s", "job"})
+    table.columns.push_back(right_column(title));
   bool any_job = false;
   for (const auto& run : runs) {
     if (run.status != "running") continue;
@@ -119,19 +130,20 @@ TextTable progress_table(const db::Database& database, const orchestrator::Yard&
     const auto rank = static_cast<int>(run.stages) - 1;  // the others know no loss
     const auto progress = experiments::read_progress(yard.attempt(run.run_key, attempt) /
                                                      experiments::rank_progress_name(rank));
-    auto& row = table.rows.emplace_back(std::vector<std::string>{
-        fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
-        std::to_string(attempt), "", "", "", "", "", ""});
+    auto& row = table.rows.emplace_back(
+        reports::TableRow{fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
+                          attempt, "", "", "", "", "", ""});
     const auto left = estimate.seconds_left.find(run.run_key);
     if (left != estimate.seconds_left.end()) row[5] = orchestrator::clock_text(left->second);
     const auto jobs = db::jobs_of_run(database, run.run_key);
-    if (const auto job = jobs.find(attempt); job != jobs.end()) row[7] = job->second;
-    any_job = any_job || !row[7].empty();
+    const auto job = jobs.find(attempt);
+    if (job != jobs.end()) row[7] = job->second;
+    any_job = any_job || job != jobs.end();
     if (!progress) continue;
     row[2] = fmt::format("{}/{}", progress->epoch, progress->epochs);
     row[3] = fmt::format("{}/{}", progress->step, progress->steps);
-    row[4] = number_text(progress->loss, 4);
-    row[6] = number_text(seconds_since(progress->stamp), 0);
+    row[4] = decimals(progress->loss, 4);
+    row[6] = decimals(seconds_since(progress->stamp), 0);
   }
   if (any_job) return table;
   table.columns.pop_back();
@@ -150,13 +162,13 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
     else if (all_runs || run.status != "finished")
       listed.push_back(run);
   }
-  std::string text = experiment + ":\n" + aligned(runs_table(listed));
+  std::string text = experiment + ":\n" + aligned_table(runs_table(listed));
   if (!planned)
     text = experiment + ": every run of its plan was removed; `trainyard resume` trains them anew\n";
   else if (listed.empty())
     text = experiment + ": every run is finished; --all lists them\n";
   if (all_runs && !others.empty())
-    text += "\n" + std::string(planned_before) + ":\n" + aligned(runs_table(others));
+    text += "\n" + std::string(planned_before) + ":\n" + aligned_table(runs_table(others));
   return text;
 }
 
@@ -172,7 +184,7 @@ std::string status_text(const StatusOptions& options) {
   const auto chosen = experiment_named(database, options.experiment);
   const auto names = db::experiment_names(database);
   const auto all = db::run_summaries(database);
-  std::string text = aligned(experiments_table(all, names)) + earlier_plans(all, names) + "\n";
+  std::string text = aligned_table(experiments_table(all, names)) + earlier_plans(all, names) + "\n";
   Runs runs = all;
   std::erase_if(runs, [&](const auto& run) { return run.experiment != chosen; });
   const auto yard = orchestrator::yard_from(options.yard);
@@ -181,7 +193,7 @@ std::string status_text(const StatusOptions& options) {
       swept ? time_estimate(database, yard, runs, db::latest_plan(database, chosen).time) : TimeEstimate();
   const auto progress = progress_table(database, yard, runs, estimate);
   if (!progress.rows.empty()) {
-    text += aligned(progress) + "\n";
+    text += aligned_table(progress) + "\n";
     if (!swept) text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
     text += time_left_text(estimate, swept);
   }
