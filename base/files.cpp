@@ -10,25 +10,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 namespace trainyard {
 
 namespace {
 
-// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) throw_file_error(path);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+FileDescriptor opened(const std::filesystem::path& path, int flags) {
+  auto fd = FileDescriptor::open(path, flags);
+  if (!fd) throw_file_error(path);
+  return fd;
+}
 
 void write_all(int fd, std::string_view bytes, const std::filesystem::path& file) {
   while (!bytes.empty()) {
@@ -40,8 +32,7 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& file
 }
 
 void sync(const std::filesystem::path& path, int flags) {
-  const Descriptor descriptor(path, flags);
-  if (::fsync(descriptor.get()) != 0) throw_file_error(path);
+  if (::fsync(opened(path, flags).get()) != 0) throw_file_error(path);
 }
 
 // Removes the temporary file if it was not renamed, so that a failed write leaves no disk space taken.
@@ -61,9 +52,9 @@ class Unfinished {
 void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts) {
   Unfinished unfinished(file);
   {
-    const Descriptor descriptor(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-    for (const std::string_view part : parts) write_all(descriptor.get(), part, file);
-    if (::fsync(descriptor.get()) != 0) throw_file_error(file);
+    const FileDescriptor fd = opened(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    for (const std::string_view part : parts) write_all(fd.get(), part, file);
+    if (::fsync(fd.get()) != 0) throw_file_error(file);
   }
   if (::rename(unfinished.path.c_str(), file.c_str()) != 0) throw_file_error(file);
   unfinished.path.clear();

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/files.h"
 #include "db/database/statements.h"
 #include "db/ingest/ingest.h"
@@ -243,27 +244,14 @@ void refuse_existing(const fs::path& file) {
     throw UserError("is there already", "name a file that is not", {.file = file.string()});
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(const fs::path& file)
-      : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // FILE.unfinished: empty at first and nobody else's. What has not become FILE is removed at the end.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(const fs::path& file)
-      : file_(file), path_(file.string() + ".unfinished"), fd_(path_) {
-    if (fd_.get() < 0) refuse("cannot be written", "is the folder there and writable?");
+      : file_(file),
+        path_(file.string() + ".unfinished"),
+        fd_(FileDescriptor::open(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0666)) {
+    if (!fd_) refuse("cannot be written", "is the folder there and writable?");
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
       refuse("cannot be locked: " + std::generic_category().message(errno), "name a file on a local disk");
     if (!is_mine())
@@ -301,7 +289,7 @@ class UnfinishedFile {
   }
 
   const fs::path file_, path_;
-  const Descriptor fd_;
+  const FileDescriptor fd_;
   bool finished_ = false;
 };
 

@@ -76,11 +76,7 @@ std::optional<Progress> decoded(const Bytes& bytes) {
 }  // namespace
 
 ProgressWriter::ProgressWriter(const std::filesystem::path& file)
-    : fd_(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) {}
-
-ProgressWriter::~ProgressWriter() {
-  if (fd_ >= 0) ::close(fd_);
-}
+    : fd_(FileDescriptor::open(file, O_WRONLY | O_CREAT | O_NOFOLLOW)) {}
 
 bool ProgressWriter::due() const {
   return last_ == 0 || monotonic_nanoseconds() - last_ >= interval;
@@ -89,16 +85,14 @@ bool ProgressWriter::due() const {
 void ProgressWriter::write(Progress progress) {
   progress.stamp = last_ = monotonic_nanoseconds();
   const Bytes bytes = encoded(progress);
-  if (fd_ >= 0 && ::pwrite(fd_, bytes.data(), bytes.size(), 0) < 0) return;  // no evidence: lost is lost
+  if (fd_ && ::pwrite(fd_.get(), bytes.data(), bytes.size(), 0) < 0) return;  // no evidence: lost is lost
 }
 
 std::optional<Progress> read_progress(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
+  const auto fd = FileDescriptor::open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   Bytes bytes{};
-  const ssize_t count = ::pread(fd, bytes.data(), bytes.size(), 0);
-  ::close(fd);
-  if (count != static_cast<ssize_t>(slot_size)) return std::nullopt;
+  if (!fd || ::pread(fd.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(slot_size))
+    return std::nullopt;
   return decoded(bytes);
 }
 

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/fd.h"
+
 namespace trainyard::experiments {
 
 enum class Phase : std::uint32_t { setup = 0, train = 1, validation = 2, test = 3, done = 4, probe = 5 };
@@ -26,14 +28,11 @@ struct Progress {
 class ProgressWriter {
  public:
   explicit ProgressWriter(const std::filesystem::path& file);
-  ~ProgressWriter();
-  ProgressWriter(const ProgressWriter&) = delete;
-  ProgressWriter& operator=(const ProgressWriter&) = delete;
   bool due() const;               // 200 ms have passed since the last write
   void write(Progress progress);  // sets the stamp; errors are ignored: this is no evidence
 
  private:
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::uint64_t last_ = 0;
 };
 

@@ -215,21 +215,12 @@ RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, 
       attempt_(attempt),
       rank_(rank),
       start_(std::chrono::steady_clock::now()) {
-  fd_ = ::open(spool_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd_ < 0) throw_file_error(spool_);
-  try {
-    const std::string bytes = content(fd_, spool_);
-    const std::size_t whole = bytes.rfind('\n') + 1;  // npos + 1 is 0
-    if (whole != bytes.size()) truncate(fd_, whole, spool_);
-    next_seq_ = std::count(bytes.begin(), bytes.end(), '\n');
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
-}
-
-RecordWriter::~RecordWriter() {
-  ::close(fd_);
+  fd_ = FileDescriptor::open(spool_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
+  if (!fd_) throw_file_error(spool_);
+  const std::string bytes = content(fd_.get(), spool_);
+  const std::size_t whole = bytes.rfind('\n') + 1;  // npos + 1 is 0
+  if (whole != bytes.size()) truncate(fd_.get(), whole, spool_);
+  next_seq_ = std::count(bytes.begin(), bytes.end(), '\n');
 }
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {
@@ -241,12 +232,12 @@ void RecordWriter::append(const std::string& type, const nlohmann::ordered_json&
   record["time"] = utc_now();
   record["elapsed_seconds"] = elapsed.count();
   for (const auto& [name, value] : body.items()) record[name] = value;
-  write_whole(fd_, sealed_line(record) + '\n', spool_);
+  write_whole(fd_.get(), sealed_line(record) + '\n', spool_);
   ++next_seq_;
 }
 
 void RecordWriter::sync() {
-  if (::fsync(fd_) != 0) throw_file_error(spool_);
+  if (::fsync(fd_.get()) != 0) throw_file_error(spool_);
 }
 
 std::string rank_records_name(int rank) {

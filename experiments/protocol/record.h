@@ -21,6 +21,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/fd.h"
+
 namespace trainyard::experiments {
 
 inline constexpr int record_version = 1;
@@ -59,16 +61,13 @@ class RecordWriter {
   // Opens `spool` for appending and goes on after its last whole record; a torn last line is cut off first.
   // std::system_error with the file's name where that fails.
   RecordWriter(const std::filesystem::path& spool, std::string run, int attempt, std::optional<int> rank);
-  ~RecordWriter();
-  RecordWriter(const RecordWriter&) = delete;
-  RecordWriter& operator=(const RecordWriter&) = delete;
 
   // Appends a record of `type` with the members of `body` after the common ones.
   void append(const std::string& type, const nlohmann::ordered_json& body = nlohmann::ordered_json::object());
   void sync();  // fsync
 
  private:
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::filesystem::path spool_;
   std::string run_;
   int attempt_;

@@ -49,22 +49,6 @@ namespace bp = boost::process;
 
 namespace {
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-  void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_;
-};
-
 [[noreturn]] void cannot_start(const RankCommand& command, const std::string& step, int error) {
   throw UserError("cannot start " + command.argv.front() + ": " + step + ": " +
                   std::generic_category().message(error));
@@ -113,9 +97,9 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   for (const int core : command.cores) CPU_SET(core, &prepared.cores);
   prepared.pinned = !command.cores.empty();
   prepared.folder = command.folder.string();
-  prepared.input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  prepared.log.reset(::open(command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (prepared.log.get() < 0) cannot_start(command, "log " + command.log.string(), errno);
+  prepared.input = FileDescriptor::open("/dev/null", O_RDONLY);
+  prepared.log = FileDescriptor::open(command.log, O_WRONLY | O_CREAT | O_APPEND);
+  if (!prepared.log) cannot_start(command, "log " + command.log.string(), errno);
 }
 
 // Boost brings one number from the child to its parent: the step that failed, times this, and errno.
@@ -254,28 +238,18 @@ std::string to_text(const ExitStatus& status) {
 namespace {
 
 // What it says stays in memory: a killed orchestrator leaves no file.
-int new_output() {
-  const int fd = ::memfd_create("trainyard-client", MFD_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
+FileDescriptor new_output() {
+  FileDescriptor fd(::memfd_create("trainyard-client", MFD_CLOEXEC));
+  if (!fd) throw std::system_error(errno, std::generic_category(), "memfd_create");
   return fd;
 }
 
 }  // namespace
 
 ClientCommand::ClientCommand(std::vector<std::string> argv)
-    : fd_(new_output()), output_("/proc/self/fd/" + std::to_string(fd_)) {
-  try {
-    process_ = start_process({.argv = std::move(argv), .environment = {}, .cores = {}, .log = output_});
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
-}
-
-ClientCommand::~ClientCommand() {
-  process_.reset();
-  ::close(fd_);
-}
+    : fd_(new_output()),
+      output_("/proc/self/fd/" + std::to_string(fd_.get())),
+      process_(start_process({.argv = std::move(argv), .environment = {}, .cores = {}, .log = output_})) {}
 
 std::optional<ClientAnswer> ClientCommand::poll() {
   const auto status = process_->poll();

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
+
 namespace trainyard::orchestrator {
 
 struct RankCommand {
@@ -56,18 +58,15 @@ class ClientCommand {
  public:
   // UserError where the program is not there.
   explicit ClientCommand(std::vector<std::string> argv);
-  ~ClientCommand();
-  ClientCommand(const ClientCommand&) = delete;
-  ClientCommand& operator=(const ClientCommand&) = delete;
 
   std::optional<ClientAnswer> poll();  // nothing while it runs; never blocks
   // Waits; nothing where it takes longer.
   std::optional<ClientAnswer> wait(std::chrono::milliseconds at_most);
 
  private:
-  int fd_;
+  FileDescriptor fd_;
   std::filesystem::path output_;
-  std::unique_ptr<RankProcess> process_;
+  std::unique_ptr<RankProcess> process_;  // ends before its output is closed
 };
 
 // The lines of a text, without empty ones.

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/files.h"
 #include "base/host_name.h"
 
@@ -45,18 +46,15 @@ std::string number_of(const ifaddrs& interface) {
 }
 
 bool connects(const addrinfo& address) {
-  const int fd = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return false;
-  bool connected = ::connect(fd, address.ai_addr, address.ai_addrlen) == 0;
-  if (!connected && errno == EINPROGRESS) {
-    pollfd polled{fd, POLLOUT, 0};
-    int error = 0;
-    socklen_t size = sizeof error;
-    connected = ::poll(&polled, 1, connect_milliseconds) == 1 &&
-                ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
-  }
-  ::close(fd);
-  return connected;
+  const FileDescriptor fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return false;
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  pollfd polled{fd.get(), POLLOUT, 0};
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::poll(&polled, 1, connect_milliseconds) == 1 &&
+         ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
 bool takes_connection(const std::string& host, const std::string& port) {

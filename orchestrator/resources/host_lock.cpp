@@ -7,7 +7,6 @@
 #include <sstream>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -41,20 +40,17 @@ bool is_shared(const char* folder) {
 }
 
 // With O_CREAT the kernel would refuse another user's file in a folder like /tmp (fs.protected_regular), so
-// it is opened first and created only if it is not there. −1 and errno if neither works.
-int open_or_create(const fs::path& file) {
-  constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+// it is opened first and created only if it is not there. Empty, with errno, if neither works.
+FileDescriptor open_or_create(const fs::path& file) {
+  constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
   for (int tries = 0; tries < 10; ++tries) {
-    int fd = ::open(file.c_str(), flags);
-    if (fd >= 0 || errno != ENOENT) return fd;
-    fd = ::open(file.c_str(), flags | O_CREAT | O_EXCL, for_everybody);
-    if (fd >= 0) {
-      ::fchmod(fd, for_everybody);  // whatever the umask is
-      return fd;
-    }
-    if (errno != EEXIST) return fd;
+    auto fd = FileDescriptor::open(file, flags);
+    if (fd || errno != ENOENT) return fd;
+    fd = FileDescriptor::open(file, flags | O_CREAT | O_EXCL, for_everybody);
+    if (fd) ::fchmod(fd.get(), for_everybody);  // whatever the umask is
+    if (fd || errno != EEXIST) return fd;
   }
-  return -1;
+  return {};
 }
 
 // A link to another file would let its owner have that file overwritten.
@@ -71,14 +67,13 @@ bool is_still(int fd, const fs::path& file) {
          opened.st_ino == there.st_ino;
 }
 
-int opened(const fs::path& file) {
-  const int fd = open_or_create(file);
-  if (fd < 0) {
+FileDescriptor opened(const fs::path& file) {
+  FileDescriptor fd = open_or_create(file);
+  if (!fd) {
     const std::string why = errno == ELOOP ? "it is a link" : std::generic_category().message(errno);
     throw UserError("cannot open " + file.string() + ", the lock of this host: " + why, advice());
   }
-  if (is_plain(fd)) return fd;
-  ::close(fd);
+  if (is_plain(fd.get())) return fd;
   throw UserError(file.string() + ", the lock of this host, is not a plain file", advice());
 }
 
@@ -117,9 +112,9 @@ std::optional<HostLock> HostLock::try_take(const fs::path& folder, const HostUse
   const fs::path file = folder / file_name;
   while (true) {
     HostLock lock(opened(file));
-    if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-    if (!is_still(lock.fd_, file)) continue;
-    write_holder(lock.fd_, user);
+    if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+    if (!is_still(lock.fd_.get(), file)) continue;
+    write_holder(lock.fd_.get(), user);
     return lock;
   }
 }
@@ -139,22 +134,10 @@ std::optional<HostLock> HostLock::wait(const fs::path& folder, const HostUser& u
   return std::nullopt;
 }
 
-HostLock::HostLock(HostLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-HostLock& HostLock::operator=(HostLock&& other) noexcept {
-  std::swap(fd_, other.fd_);  // `other` gives back what was held
-  return *this;
-}
-
-HostLock::~HostLock() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 std::string host_holder(const fs::path& folder) {
-  const int fd = opened(folder / file_name);
+  const FileDescriptor fd = opened(folder / file_name);
   std::string text(8192, '\0');
-  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
-  ::close(fd);
+  const ssize_t size = ::pread(fd.get(), text.data(), text.size(), 0);
   text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   std::istringstream lines(text);
   std::array<std::string, 5> parts;  // pid, user, command, yard, since

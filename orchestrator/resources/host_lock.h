@@ -12,6 +12,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include "base/fd.h"
 
 namespace trainyard::orchestrator {
 
@@ -36,13 +39,9 @@ class HostLock {
                                       const std::atomic<int>& stop,
                                       const std::function<void(const std::string& holder)>& tell);
 
-  HostLock(HostLock&& other) noexcept;
-  HostLock& operator=(HostLock&& other) noexcept;
-  ~HostLock();
-
  private:
-  explicit HostLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  explicit HostLock(FileDescriptor fd) : fd_(std::move(fd)) {}
+  FileDescriptor fd_;
 };
 
 // "process 4711 of ana (trainyard run first.toml, yard /home/ana/yard), since 2026-11-20T09:30:12.345Z".

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "experiments/design/experiment.h"
 #include "experiments/design/reference_results.h"
 #include "experiments/protocol/record.h"
@@ -67,18 +68,6 @@ namespace {
   throw std::system_error(errno, std::generic_category(), "cannot append to " + journal.string());
 }
 
-class OpenFile {
- public:
-  explicit OpenFile(const std::filesystem::path& file)
-      : fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
-  ~OpenFile() {
-    if (fd >= 0) ::close(fd);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  const int fd;
-};
-
 // A writer that was killed may have left half a line: what follows must not be glued to it.
 bool ends_within_a_line(int fd) {
   const off_t size = ::lseek(fd, 0, SEEK_END);
@@ -89,11 +78,11 @@ bool ends_within_a_line(int fd) {
 }  // namespace
 
 void append_to_journal(const std::filesystem::path& journal, const nlohmann::json& entry) {
-  const OpenFile file(journal);
-  if (file.fd < 0) fail(journal);
-  const std::string line = (ends_within_a_line(file.fd) ? "\n" : "") + entry.dump() + "\n";
-  if (::write(file.fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail(journal);
-  if (::fsync(file.fd) != 0) fail(journal);
+  const auto fd = FileDescriptor::open(journal, O_RDWR | O_CREAT | O_APPEND);
+  if (!fd) fail(journal);
+  const std::string line = (ends_within_a_line(fd.get()) ? "\n" : "") + entry.dump() + "\n";
+  if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail(journal);
+  if (::fsync(fd.get()) != 0) fail(journal);
 }
 
 std::vector<experiments::ProfiledData> data_profiles(const experiments::Experiment& experiment,

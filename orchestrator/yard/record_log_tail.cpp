@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,13 +13,12 @@ namespace {
 
 constexpr auto hole_patience = std::chrono::seconds(3);
 
-// −1 for what is no plain file: a link may point anywhere, and a pipe would be waited for.
-int open_plain(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+// Empty for what is not a plain file: a link may point anywhere, and a pipe would be waited for.
+FileDescriptor open_plain(const std::filesystem::path& file) {
+  auto fd = FileDescriptor::open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status {};
-  if (fd < 0 || (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
-  ::close(fd);
-  return -1;
+  if (fd && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) fd.reset();
+  return fd;
 }
 
 }  // namespace
@@ -28,22 +26,10 @@ int open_plain(const std::filesystem::path& file) {
 RecordLogTail::RecordLogTail(std::filesystem::path file, bool shared)
     : file_(std::move(file)), shared_(shared) {}
 
-RecordLogTail::~RecordLogTail() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-RecordLogTail::RecordLogTail(RecordLogTail&& other) noexcept
-    : file_(std::move(other.file_)),
-      shared_(other.shared_),
-      fd_(std::exchange(other.fd_, -1)),
-      offset_(other.offset_),
-      hole_since_(other.hole_since_),
-      partial_(std::move(other.partial_)) {}
-
 std::vector<std::string> RecordLogTail::new_lines() {
   std::vector<std::string> lines;
-  if (fd_ < 0) fd_ = open_plain(file_);
-  if (fd_ < 0) return lines;
+  if (!fd_) fd_ = open_plain(file_);
+  if (!fd_) return lines;
   read_rest();
   std::size_t start = 0;
   for (std::size_t end = 0; (end = partial_.find('\n', start)) != std::string::npos; start = end + 1)
@@ -55,12 +41,12 @@ std::vector<std::string> RecordLogTail::new_lines() {
 void RecordLogTail::read_rest() {
   std::array<char, 65536> buffer;
   std::string bytes;
-  if (shared_) ::lseek(fd_, offset_, SEEK_SET);
-  for (ssize_t size = 0; (size = ::read(fd_, buffer.data(), buffer.size())) > 0;)
+  if (shared_) ::lseek(fd_.get(), offset_, SEEK_SET);
+  for (ssize_t size = 0; (size = ::read(fd_.get(), buffer.data(), buffer.size())) > 0;)
     (shared_ ? bytes : partial_).append(buffer.data(), static_cast<std::size_t>(size));
   if (!shared_) return;
   take_before_hole(bytes);
-  ::close(std::exchange(fd_, -1));
+  fd_.reset();
 }
 
 // A hole that stays is no hole: the line with it is damaged.

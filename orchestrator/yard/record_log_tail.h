@@ -12,14 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
+
 namespace trainyard::orchestrator {
 
 class RecordLogTail {
  public:
   explicit RecordLogTail(std::filesystem::path file, bool shared = false);  // need not exist yet
-  ~RecordLogTail();
-  RecordLogTail(RecordLogTail&& other) noexcept;
-  RecordLogTail& operator=(RecordLogTail&&) = delete;
 
   std::vector<std::string> new_lines();  // without their newlines
 
@@ -29,7 +28,7 @@ class RecordLogTail {
 
   std::filesystem::path file_;
   bool shared_;
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::int64_t offset_ = 0;  // of what was taken, where shared
   std::chrono::steady_clock::time_point hole_since_;
   std::string partial_;  // the beginning of a line whose end is not written yet

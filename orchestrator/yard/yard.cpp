@@ -165,29 +165,19 @@ YardLock::YardLock(const Yard& yard, const std::string& command) {
   refuse_links(yard);
   std::error_code failed;
   fs::create_directories(yard.root(), failed);
-  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0)
+  fd_ = FileDescriptor::open(file, O_RDWR | O_CREAT);
+  if (!fd_)
     throw UserError("cannot open " + file.string() + ": " + std::generic_category().message(errno),
                     "choose another yard with --yard");
-  if (!locks(fd_)) {
-    const std::string holder = holder_text(content_of(fd_));
-    ::close(fd_);
-    throw UserError("yard " + yard.root().string() + " is in use by " + holder,
+  if (!locks(fd_.get()))
+    throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(content_of(fd_.get())),
                     "wait for it to end, or choose another yard with --yard");
-  }
-  write_holder(fd_, command);
-}
-
-YardLock::~YardLock() {
-  ::close(fd_);
+  write_holder(fd_.get(), command);
 }
 
 bool in_use(const Yard& yard) {
-  const int fd = ::open(lock_file(yard).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
-  ::close(fd);
-  return locked;
+  const auto fd = FileDescriptor::open(lock_file(yard), O_RDONLY);
+  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
 bool may_write(const Yard& yard) {

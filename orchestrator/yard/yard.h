@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "base/fd.h"
+
 namespace trainyard::orchestrator {
 
 class Yard {
@@ -52,12 +54,9 @@ Yard yard_from(const std::optional<std::filesystem::path>& from_command_line);
 class YardLock {
  public:
   YardLock(const Yard& yard, const std::string& command);  // creates the yard's folder
-  ~YardLock();
-  YardLock(const YardLock&) = delete;
-  YardLock& operator=(const YardLock&) = delete;
 
  private:
-  int fd_ = -1;
+  FileDescriptor fd_;
 };
 
 // Whether a YardLock lives in some process: a sweep runs, or a verb that changes the yard.

@@ -40,36 +40,29 @@ Pages pages_of_host() {
 
 SharedMemory::SharedMemory(std::size_t bytes)
     : file_(::memfd_create("trainyard", MFD_CLOEXEC)), size_(bytes) {
-  if (file_ < 0) fail("memfd_create");
-  if (::ftruncate(file_, static_cast<off_t>(bytes)) != 0) {
-    ::close(file_);
-    fail("ftruncate");
-  }
+  if (!file_) fail("memfd_create");
+  if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate");
   map();
 }
 
 SharedMemory::SharedMemory(const std::string& descriptor, std::size_t bytes)
-    : file_(::open(descriptor.c_str(), O_RDWR | O_CLOEXEC)), size_(bytes) {
-  if (file_ < 0) fail("open");
+    : file_(FileDescriptor::open(descriptor, O_RDWR)), size_(bytes) {
+  if (!file_) fail("open");
   map();
 }
 
 void SharedMemory::map() {
-  void* address = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
-  if (address == MAP_FAILED) {
-    ::close(file_);
-    fail("mmap");
-  }
+  void* address = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
+  if (address == MAP_FAILED) fail("mmap");
   data_ = static_cast<std::byte*>(address);
 }
 
 SharedMemory::~SharedMemory() {
   ::munmap(data_, size_);
-  ::close(file_);
 }
 
 std::string SharedMemory::descriptor() const {
-  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
+  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
 }
 
 void FutexEvent::ring() {
@@ -85,16 +78,11 @@ void FutexEvent::wait(std::uint32_t rings, std::chrono::milliseconds patience) {
 }
 
 Peers::Peers(const std::vector<int>& pids) {
-  for (const int pid : pids) descriptors_.push_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
-Peers::~Peers() {
-  for (const int descriptor : descriptors_)
-    if (descriptor >= 0) ::close(descriptor);
+  for (const int pid : pids) descriptors_.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
 bool Peers::has_ended(int rank) const {
-  pollfd process{.fd = descriptors_[static_cast<std::size_t>(rank)], .events = POLLIN, .revents = 0};
+  pollfd process{.fd = descriptors_[static_cast<std::size_t>(rank)].get(), .events = POLLIN, .revents = 0};
   return process.fd >= 0 && ::poll(&process, 1, 0) == 1;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "runner/communicator/communicator.h"
 
 namespace trainyard::runner {
@@ -41,7 +42,7 @@ class SharedMemory {
  private:
   void map();
 
-  int file_ = -1;
+  FileDescriptor file_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
@@ -63,13 +64,10 @@ class FutexEvent {
 class Peers {
  public:
   explicit Peers(const std::vector<int>& pids);
-  ~Peers();
-  Peers(const Peers&) = delete;
-  Peers& operator=(const Peers&) = delete;
   bool has_ended(int rank) const;
 
  private:
-  std::vector<int> descriptors_;  // of each process; −1 where it cannot be watched
+  std::vector<FileDescriptor> descriptors_;  // of each process; empty if it cannot be watched
 };
 
 // What the ranks of a shared-memory communicator see of one another: a page of states, the contributions to

@@ -7,6 +7,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace fs = std::filesystem;
+using namespace trainyard;
 using trainyard::tests::ScratchFolder;
 
 namespace {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/record.h"
@@ -377,16 +378,12 @@ bool launched(const db::Database& database, const std::string& run) {
 class Followed {
  public:
   explicit Followed(fs::path file) : file_(std::move(file)) { open(); }
-  ~Followed() { close(); }
-  Followed(const Followed&) = delete;
-  Followed& operator=(const Followed&) = delete;
-  bool exists() const { return fd_ >= 0; }
+  bool exists() const { return static_cast<bool>(fd_); }
 
   // What is new in it; of one that was begun anew the end of the old one first.
   std::string more() {
     std::string text = rest();
     if (!is_the_one_named()) {
-      close();
       open();
       text += rest();
     }
@@ -394,15 +391,11 @@ class Followed {
   }
 
  private:
-  void open() { fd_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
+  void open() { fd_ = FileDescriptor::open(file_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); }
   std::string rest() const {
     std::string text;
     std::array<char, 65536> part{};
-    for (ssize_t size = 0; fd_ >= 0 && (size = ::read(fd_, part.data(), part.size())) > 0;)
+    for (ssize_t size = 0; fd_ && (size = ::read(fd_.get(), part.data(), part.size())) > 0;)
       text.append(part.data(), static_cast<std::size_t>(size));
     return text;
   }
@@ -410,11 +403,12 @@ class Followed {
     struct stat open {
     }, named{};
     if (::lstat(file_.c_str(), &named) != 0) return true;  // it is just being begun anew
-    return fd_ >= 0 && ::fstat(fd_, &open) == 0 && open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+    return fd_ && ::fstat(fd_.get(), &open) == 0 && open.st_ino == named.st_ino &&
+           open.st_dev == named.st_dev;
   }
 
   fs::path file_;
-  int fd_ = -1;
+  FileDescriptor fd_;
 };
 
 // What trainyard itself has logged in this yard; with --follow until no sweep runs there.
