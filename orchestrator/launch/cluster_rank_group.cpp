@@ -58,7 +58,8 @@ void ClusterRankGroup::look() {
     exits_.emplace(rank, *exit);
   }
   const auto job = over();
-  if (job && over_since_ == Clock::time_point::max()) over_since_ = job->refused ? now - patience_ : now;
+  if (job && over_since_ == Clock::time_point::max())
+    over_since_ = job->reason == EndReason::not_started ? now - patience_ : now;
 }
 
 std::optional<ExitStatus> ClusterRankGroup::poll(int rank) {
@@ -81,7 +82,6 @@ bool ClusterRankGroup::all_clean() const {
 }
 
 std::optional<RankGroupEnd> ClusterRankGroup::end() {
-  using Kind = RankGroupEnd::Kind;
   if (all_clean()) {
     let_go();
     return RankGroupEnd{};
@@ -89,12 +89,13 @@ std::optional<RankGroupEnd> ClusterRankGroup::end() {
   look();
   const auto job = over();
   if (!job) return std::nullopt;
-  if (job->refused) return RankGroupEnd{Kind::not_started, job->why};
-  if (job->timed_out || told_by_others_ == SIGUSR1) return RankGroupEnd{Kind::out_of_time, at_its_limit};
-  if (job->over_limits) return RankGroupEnd{Kind::over_limits, job->why};
-  if (job->preempted) return RankGroupEnd{Kind::preempted, job->why};
-  if (told_by_others_ != 0) return RankGroupEnd{Kind::preempted, "somebody ended its ranks: " + job->why};
-  if (any_lost_ && !told_by_us_) return RankGroupEnd{Kind::preempted, job->why};
+  if (job->reason == EndReason::not_started) return job;
+  if (job->reason == EndReason::out_of_time || told_by_others_ == SIGUSR1)
+    return RankGroupEnd{EndReason::out_of_time, at_its_limit};
+  if (job->reason) return job;
+  if (told_by_others_ != 0)
+    return RankGroupEnd{EndReason::preempted, "somebody ended its ranks: " + job->why};
+  if (any_lost_ && !told_by_us_) return RankGroupEnd{EndReason::preempted, job->why};
   return RankGroupEnd{};
 }
 

@@ -24,15 +24,12 @@ class ClusterRankGroup : public RankGroup {
   void signal(int number) override;
 
  protected:
+  using EndReason = experiments::EndReason;
+  static std::optional<EndReason> preempted_if(bool preempted) {
+    return preempted ? std::optional(EndReason::preempted) : std::nullopt;
+  }
   // The job has ended and nothing of it is left.
-  struct Over {
-    bool refused = false;    // it never started
-    bool preempted = false;  // by somebody else, or with its host
-    bool timed_out = false;
-    bool over_limits = false;  // it took more than it may
-    std::string why = {};
-  };
-  virtual std::optional<Over> over() = 0;
+  virtual std::optional<RankGroupEnd> over() = 0;
   virtual void step() = 0;  // asks how the job is; never blocks
   virtual void signal_job(int number) = 0;
   virtual void wants_to_know() {}        // the job will soon be over

@@ -174,11 +174,11 @@ class MpiRankGroup : public ClusterRankGroup {
   }
 
  protected:
-  std::optional<Over> over() override {
+  std::optional<RankGroupEnd> over() override {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
-    if (never_began) return Over{.refused = true, .why = "mpirun: " + mpirun_complaint(log_)};
-    return Over{.preempted = ended_->signal != 0 && !told(), .why = "mpirun ended: " + to_text(*ended_)};
+    if (never_began) return RankGroupEnd{EndReason::not_started, "mpirun: " + mpirun_complaint(log_)};
+    return RankGroupEnd{preempted_if(ended_->signal != 0 && !told()), "mpirun ended: " + to_text(*ended_)};
   }
   void step() override {
     if (!ended_) ended_ = process_->poll();

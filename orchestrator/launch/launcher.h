@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "experiments/protocol/end_reason.h"
 #include "experiments/run/machine.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/resources/programs.h"
@@ -20,15 +21,9 @@ namespace trainyard::orchestrator {
 
 // How it went, seen from outside.
 struct RankGroupEnd {
-  enum class Kind {
-    ranks,        // they ended by themselves, or were told to by us
-    preempted,    // cancelled, preempted, its node failed: no rank's fault; the run is tried again
-    over_limits,  // ended for what it did: it took more memory than it may
-    out_of_time,  // its time limit ended it
-    not_started   // it could not be launched
-  };
-  Kind kind = Kind::ranks;
-  std::string why;  // where it was not the ranks', or what the cluster says beside
+  // preempted, over_limits, out_of_time or not_started; empty: its ranks ended by themselves or by us
+  std::optional<experiments::EndReason> reason = {};
+  std::string why = {};  // what the cluster says
 };
 
 // The ranks that were launched together. Destroying it ends what is alive of it.

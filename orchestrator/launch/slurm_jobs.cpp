@@ -12,6 +12,8 @@
 extern char** environ;
 namespace trainyard::orchestrator {
 
+using experiments::EndReason;
+
 namespace {
 
 constexpr const char* requeued = "it was requeued";
@@ -56,7 +58,7 @@ SlurmJob::SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string>
 // Whoever drops a job that is not over wants it gone.
 SlurmJob::~SlurmJob() {
   if (sbatch_) queue_.submission(-1);
-  if (stage_ == Stage::over || stage_ == Stage::refused || (stage_ == Stage::submitting && !sbatch_)) return;
+  if (stage_ == Stage::over || (stage_ == Stage::submitting && !sbatch_)) return;
   const std::string which = id_.empty() ? "--name=" + name_ : id_;
   try {
     ClientCommand(slurm_client("scancel", {which})).wait(std::chrono::seconds(5));
@@ -108,7 +110,8 @@ void SlurmJob::submitted(const ClientAnswer& answer) {
   } else if (passes(answer.text) && Clock::now() < give_up_) {
     try_again_ = Clock::now() + between_tries;
   } else {
-    stage_ = Stage::refused;
+    stage_ = Stage::over;
+    reason_ = EndReason::not_started;
     why_ = "sbatch: " + complaint(answer);
   }
 }
@@ -121,13 +124,12 @@ void SlurmJob::look() {
   id_ = job->id;
   if (ended(*job)) return note_end(*job);
   const bool waiting = waits(*job);
-  if (waiting && queue_.asked() > begun_by_ &&
-      !lost_) {  // it would write into the records of its first start
-    lost_ = true;
+  if (waiting && queue_.asked() > begun_by_ && !requeued_) {
+    requeued_ = true;  // it would write into the records of its first start
     cancel();
   }
   if (!waiting) begun_by_ = std::min(begun_by_, queue_.asked());
-  if (!lost_) stage_ = waiting ? Stage::queued : Stage::running;
+  if (!requeued_) stage_ = waiting ? Stage::queued : Stage::running;
 }
 
 void SlurmJob::note_begun() {
@@ -146,21 +148,26 @@ void SlurmJob::ask_accounts() {
   sacct_.reset();
   if (kept) return note_end(*kept);
   stage_ = Stage::over;
-  why_ = lost_ ? requeued : "Slurm does not know the job any more";
+  why_ = requeued_ ? requeued : "Slurm does not know the job any more";
+  if (requeued_) reason_ = EndReason::preempted;
 }
 
 void SlurmJob::note_end(const SlurmState& job) {
   stage_ = Stage::over;
-  why_ = lost_ ? requeued : job.state + (job.reason == "None" ? "" : " (" + job.reason + ")");
-  lost_ = lost_ || lost_job(job);
-  cancelled_ = job.state == "CANCELLED";
-  timed_out_ = job.state == "TIMEOUT";
-  over_limits_ = job.state == "OUT_OF_MEMORY";
+  why_ = requeued_ ? requeued : job.state + (job.reason == "None" ? "" : " (" + job.reason + ")");
+  if (job.state == "TIMEOUT")
+    reason_ = EndReason::out_of_time;
+  else if (job.state == "OUT_OF_MEMORY")
+    reason_ = EndReason::over_limits;
+  else if (requeued_ || lost_job(job))
+    reason_ = EndReason::preempted;
+  else if (job.state == "CANCELLED")
+    reason_ = EndReason::stopped;
 }
 
 void SlurmJob::signal(int number) {
   if (stage_ == Stage::submitting) cancel_later_ = true;
-  if (id_.empty() || stage_ == Stage::over || stage_ == Stage::refused) return;
+  if (id_.empty() || stage_ == Stage::over) return;
   queue_.soon();
   if (stage_ == Stage::queued) return cancel();
   tell({"--signal=" + std::to_string(number), id_});

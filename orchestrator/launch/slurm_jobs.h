@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/protocol/end_reason.h"
 #include "orchestrator/rank/process.h"
 
 namespace trainyard::orchestrator {
@@ -77,7 +78,7 @@ std::vector<std::string> slurm_client(const std::string& program, const std::vec
 
 class SlurmJob {
  public:
-  enum class Stage { submitting, queued, running, over, refused };
+  enum class Stage { submitting, queued, running, over };
 
   // `submit`: the arguments of sbatch. Empty: it is in the queue already, and `queue` has just been asked.
   SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string> submit);
@@ -88,13 +89,11 @@ class SlurmJob {
   void step();
   Stage stage() const { return stage_; }
   const std::string& id() const { return id_; }
-  // Once it is over or refused: what Slurm says of it. "cancelled", "NODE_FAIL (NodeDown)".
+  // Once it is over: what Slurm says of it. "cancelled", "NODE_FAIL (NodeDown)".
   const std::string& why() const { return why_; }
-  bool lost() const { return lost_; }            // ended by nobody's wish
-  bool cancelled() const { return cancelled_; }  // by somebody
   bool completed() const { return why_.starts_with("COMPLETED"); }
-  bool timed_out() const { return timed_out_; }      // at its time limit
-  bool over_limits() const { return over_limits_; }  // it took more memory than it may
+  // Once it is over. not_started: refused; stopped: cancelled, perhaps by us; empty: it ended by itself
+  std::optional<experiments::EndReason> reason() const { return reason_; }
 
   void signal(int number);  // to what runs of it; ends it where it still waits. SIGKILL ends all of it
   void cancel();            // all of it, waiting or not
@@ -117,7 +116,8 @@ class SlurmJob {
   std::vector<std::string> submit_;
   Stage stage_ = Stage::submitting;
   std::string id_, why_;
-  bool lost_ = false, cancelled_ = false, timed_out_ = false, over_limits_ = false;
+  std::optional<experiments::EndReason> reason_;
+  bool requeued_ = false;
   bool cancel_later_ = false;  // told to end before it was submitted
   std::unique_ptr<ClientCommand> sbatch_, sacct_;
   std::vector<std::unique_ptr<ClientCommand>> telling_;

@@ -38,16 +38,11 @@ class SlurmRankGroup : public ClusterRankGroup {
   nlohmann::ordered_json marks() const override { return {{"launcher", "slurm"}, {"job_name", name_}}; }
 
  protected:
-  std::optional<Over> over() override {
-    const auto stage = job_.stage();
-    if (stage != SlurmJob::Stage::over && stage != SlurmJob::Stage::refused) return std::nullopt;
-    const bool by_others = job_.lost() || (job_.cancelled() && !told());
+  std::optional<RankGroupEnd> over() override {
+    if (job_.stage() != SlurmJob::Stage::over) return std::nullopt;
     const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
-    return Over{.refused = stage == SlurmJob::Stage::refused,
-                .preempted = by_others,
-                .timed_out = job_.timed_out(),
-                .over_limits = job_.over_limits(),
-                .why = id + job_.why()};
+    const auto reason = job_.reason() == EndReason::stopped ? preempted_if(!told()) : job_.reason();
+    return RankGroupEnd{reason, id + job_.why()};
   }
   void step() override {
     if (begun()) job_.note_begun();
@@ -180,7 +175,7 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const SharedDirCheck& probe) {
     queue_.soon();
     job.step();
     if (probe.answered(programs_)) return job.let_go();
-    if (job.stage() == SlurmJob::Stage::refused)
+    if (job.reason() == experiments::EndReason::not_started)
       throw UserError(job.why(), "mend [machine] of the experiment file");
     if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
       over_since = SlurmQueue::Clock::now();
@@ -244,12 +239,13 @@ class StepRankGroup : public ClusterRankGroup {
   }
 
  protected:
-  std::optional<Over> over() override {
+  std::optional<RankGroupEnd> over() override {
     if (!ended_) return std::nullopt;
     const bool never_began = ended_->code > 0 && waiting() && none_ended();
-    if (never_began) return Over{.refused = true, .why = "srun: " + complaint({*ended_, whole_file(log_)})};
-    return Over{.preempted = ended_->signal != 0 && !told(),
-                .why = "its step of Slurm job " + allocation_ + " has ended"};
+    if (never_began)
+      return RankGroupEnd{EndReason::not_started, "srun: " + complaint({*ended_, whole_file(log_)})};
+    return RankGroupEnd{preempted_if(ended_->signal != 0 && !told()),
+                        "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
     queue_.step();

@@ -94,10 +94,10 @@ class TerminalStatus : public Status {
   }
 
   void run_ended(const PlannedRun& run, const RunOutcome& outcome) override {
-    const bool finished = outcome.kind == RunOutcome::Kind::finished;
+    const bool finished = outcome.reason == experiments::EndReason::finished;
     if (finished) times_.ended(run, outcome.seconds);
     if (outcome.retry_seconds) times_.waits_again(run);
-    if (outcome.kind == RunOutcome::Kind::failed && !outcome.retry_seconds) ++failed_;
+    if (experiments::is_failure(outcome.reason) && !outcome.retry_seconds) ++failed_;
     if (!outcome.retry_seconds) ++done_;
     active_.remove_if([&](const ActiveRun& active) { return active.planned == &run; });
     std::string text =

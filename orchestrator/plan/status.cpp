@@ -108,22 +108,18 @@ static std::string again_text(const RunOutcome& outcome) {
 
 std::string outcome_text(const RunOutcome& outcome) {
   const std::string time = duration_text(outcome.seconds);
-  switch (outcome.kind) {
-    case RunOutcome::Kind::finished: {
-      std::string text = "finished in " + time;
-      if (outcome.test_accuracy)
-        text += ", test accuracy " + percent_text(*outcome.test_accuracy);
-      else if (outcome.test_loss)
-        text += formatted(", test loss %.4g", *outcome.test_loss);
-      return text;
-    }
-    case RunOutcome::Kind::failed:
-      return "failed after " + time + ": " + outcome.first_error + again_text(outcome);
-    case RunOutcome::Kind::interrupted:
-      return "interrupted after " + time +
-             (outcome.preempted ? ": " + outcome.first_error + again_text(outcome) : "");
+  if (outcome.reason == experiments::EndReason::finished) {
+    std::string text = "finished in " + time;
+    if (outcome.test_accuracy)
+      text += ", test accuracy " + percent_text(*outcome.test_accuracy);
+    else if (outcome.test_loss)
+      text += formatted(", test loss %.4g", *outcome.test_loss);
+    return text;
   }
-  return "";
+  const bool told =
+      experiments::is_interruption(outcome.reason) && !experiments::starts_again(outcome.reason);
+  return std::string(experiments::status_of(outcome.reason)) + " after " + time +
+         (told ? "" : ": " + outcome.first_error + again_text(outcome));
 }
 
 }  // namespace trainyard::orchestrator

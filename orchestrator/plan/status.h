@@ -8,21 +8,19 @@
 #include <ostream>
 #include <string>
 
+#include "experiments/protocol/end_reason.h"
 #include "experiments/protocol/progress.h"
 #include "orchestrator/plan/plan.h"
 
 namespace trainyard::orchestrator {
 
 struct RunOutcome {
-  enum class Kind { finished, failed, interrupted };
-  Kind kind = Kind::finished;
+  experiments::EndReason reason = experiments::EndReason::finished;
   double seconds = 0;
   std::optional<double> test_accuracy;  // of the test set, where the run has one
   std::optional<double> test_loss;
   std::string first_error;              // of the failing rank
   std::string log;                      // its log file
-  bool preempted = false;               // with its job or host, or at its time limit: it is started again
-  bool progressed = false;              // and has kept more epochs than it began with
   std::optional<double> retry_seconds;  // it is started again after so long
 };
 

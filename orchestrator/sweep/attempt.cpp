@@ -1,10 +1,12 @@
 #include "orchestrator/sweep/attempt.h"
 
-#include <algorithm>
-#include <csignal>
+#include <fstream>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/text.h"
+#include "db/ingest/attempt_fault.h"
 #include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
@@ -13,34 +15,48 @@ namespace {
 
 constexpr auto follow_interval = std::chrono::milliseconds(100);
 constexpr auto progress_interval = std::chrono::milliseconds(200);
-constexpr auto look_interval = std::chrono::seconds(1);
-constexpr auto late_records = std::chrono::seconds(3);  // later than this a network file system is broken
 
-std::chrono::steady_clock::duration duration(double seconds) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(seconds));
+// "4711,4712": the processes of a launch on this host.
+std::string pids_text(const nlohmann::ordered_json& marks) {
+  const auto pids = marks.find("pids");
+  if (pids == marks.end()) return "";
+  return joined(
+      *pids, [](const auto& pid) { return pid.dump(); }, ",");
+}
+
+// "rank-1.records.jsonl:4": the last record of that type and epoch; without a line if there is none.
+std::string place_of_record(const std::filesystem::path& file, const db::AttemptFault& fault) {
+  std::ifstream in(file, std::ios::binary);
+  int found = 0;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    const auto parsed = experiments::parse_line(line);
+    if (!parsed.record || parsed.record->type != fault.type) continue;
+    const auto epoch = parsed.record->body.find("epoch");
+    if (fault.epoch == 0 || (epoch != parsed.record->body.end() && *epoch == fault.epoch)) found = number;
+  }
+  return file.filename().string() + (found > 0 ? ":" + std::to_string(found) : "");
+}
+
+std::int64_t epochs_of(const std::optional<experiments::Resumes>& at) {
+  return at ? at->after_epoch : 0;
 }
 
 }  // namespace
 
-Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool host_exclusive,
-                 Workplace workplace, int retries_left, std::optional<int> adopts)
-    : planned_(planned),
-      devices_(std::move(devices)),
-      host_exclusive_(host_exclusive),
-      retries_left_(retries_left),
+Attempt::Attempt(Assignment assignment, Workplace workplace)
+    : assignment_(std::move(assignment)),
       workplace_(workplace),
-      place_(adopts ? old_place(workplace.yard, planned, *adopts) : new_place(workplace, planned)),
-      run_file_(place_.directory / experiments::run_file_name),
-      begins_(adopts ? ResumePoint{experiments::read_launch(run_file_).resumes, {}} : resume_point()),
+      place_(make_place()),
+      begins_(assignment_.adopts ? ResumePoint{experiments::read_launch(run_file_of(place_)).resumes, {}}
+                                 : resume_point()),
       token_(new_token()),
-      collector_(place_, adopts ? old_run_file() : write_run_file(), workplace.ingest),
-      life_(place_.directory, place_.world_size, started_),
-      next_follow_(started_ + follow_interval),
-      next_progress_(started_),
-      next_look_(started_) {
+      collector_(place_, run_file(), workplace.ingest),
+      log_(place_, experiments::label(planned().run), workplace.status),
+      ranks_(place_, workplace.options, collector_, log_),
+      next_follow_(Clock::now() + follow_interval) {
   try {
-    adopts ? adopt_ranks() : start();
+    assignment_.adopts ? adopt() : launch();
   } catch (...) {
     end_at_once();
     throw;
@@ -48,115 +64,101 @@ Attempt::Attempt(const PlannedRun& planned, std::vector<Device> devices, bool ho
 }
 
 Attempt::~Attempt() {
-  if (gang_) end_at_once();
+  if (ranks_.has_ranks()) end_at_once();
 }
 
 void Attempt::end_at_once() {
-  gang_.reset();
+  ranks_.release();
   end_children_with(token_);
 }
 
-void Attempt::start() {
-  open_records();
+AttemptPlace Attempt::make_place() const {
+  return assignment_.adopts ? known_attempt(workplace_.yard, planned(), *assignment_.adopts)
+                            : new_attempt(workplace_.yard, workplace_.database, planned());
+}
+
+ResumePoint Attempt::resume_point() const {
+  return planned().run.checkpoint.empty()
+             ? ResumePoint{}
+             : find_resume_point(workplace_.yard, workplace_.database, planned());
+}
+
+// Writes the run file of a new attempt. Returns what is in it.
+nlohmann::json Attempt::run_file() const {
+  if (assignment_.adopts) return experiments::to_json(experiments::read_launch(run_file_of(place_)));
+  const auto launch = launch_of(assignment_, place_, workplace_.yard, workplace_.experiment, begins_.at);
+  experiments::write_launch(launch);
+  return experiments::to_json(launch);
+}
+
+void Attempt::launch() {
   std::vector<std::string> names;
-  for (const Device& device : devices_) names.push_back(device.name);
-  record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}});
-  workplace_.status.run_started(planned_, place_.attempt);
+  for (const Device& device : assignment_.devices) names.push_back(device.name);
+  log_.record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}});
+  workplace_.status.run_started(planned(), place_.attempt);
   tell_where_it_begins();
-  if (host_exclusive_ && !leased_cores().empty()) before_launch_ = processor_times();
+  if (assignment_.host_exclusive && !leased_cores(assignment_.devices).empty())
+    before_launch_ = processor_times();
   try {
-    launch_ranks();
+    auto ranks = workplace_.launcher.launch(launch_spec_of(assignment_, place_, workplace_.programs, token_));
+    const auto marks = ranks->marks();
+    ranks_.watch(std::move(ranks), false);
+    log_.record("launched", marks);
+    log_launch("launched", marks);
   } catch (const UserError& error) {
-    launch_error_ = error.what();
-    log::error("not launched", logged({{"cause", launch_error_}}));
-    ended_.clear();
+    ranks_.not_launched(error.what());
+    log_.write(log::Level::error, "not launched", {{"cause", error.what()}});
   }
 }
 
-log::Fields Attempt::logged(log::Fields more) const {
-  log::Fields fields{
-      {"run", place_.key}, {"attempt", place_.attempt}, {"label", experiments::label(planned_.run)}};
-  fields.insert(fields.end(), more.begin(), more.end());
-  return fields;
+// What the earlier orchestrator wrote is ingested again with the rest: replaying changes nothing.
+void Attempt::adopt() {
+  workplace_.status.run_started(planned(), place_.attempt);
+  log_.tell(fmt::format("attempt {} is still under way and is gone on with", place_.attempt));
+  auto ranks = workplace_.launcher.adopt(place_.directory);
+  const auto marks = ranks->marks();
+  ranks_.watch(std::move(ranks), true);
+  log_.record("adopted", marks);
+  log_launch("adopted", marks);
 }
 
-double Attempt::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - started_).count();
+// A checkpoint that was passed over is evidence, and may be the first sign of a disk that fails.
+void Attempt::tell_where_it_begins() {
+  for (const std::string& problem : begins_.problems) {
+    log_.record("message", {{"level", "warning"}, {"text", problem}});
+    log_.tell(problem);
+    log_.write(log::Level::warning, "checkpoint passed over", {{"why", problem}});
+  }
+  if (begins_.at) {
+    const auto& [attempt, epoch] = *begins_.at;
+    log_.write(log::Level::info, "goes on", {{"after_epoch", epoch}, {"of_attempt", attempt}});
+    log_.tell(fmt::format("goes on after epoch {} of attempt {}", epoch, attempt));
+  } else if (!begins_.problems.empty()) {
+    log_.tell("begins anew");
+  }
 }
 
-void Attempt::open_records() {
-  records_.emplace(place_.directory / experiments::orchestrator_records_name, place_.key, place_.attempt,
-                   std::nullopt);
-}
-
-// Ingested by the next `collect`.
-void Attempt::record(const std::string& type, const nlohmann::ordered_json& body) {
-  records_->append(type, body);
-}
-
-void Attempt::add_end_fds(std::vector<int>& fds) const {
-  if (gang_) gang_->add_end_fds(fds);
+void Attempt::log_launch(const char* event, const nlohmann::ordered_json& marks) const {
+  const auto number = [](int core) { return std::to_string(core); };
+  log_.write(log::Level::info, event,
+             {{"ranks", place_.world_size},
+              {"devices", joined(assignment_.devices, &Device::name, ",")},
+              {"cores", joined(leased_cores(assignment_.devices), number, ",")},
+              {"threads", planned().circumstances.threads_per_rank},
+              {"pids", pids_text(marks)},
+              {"retries_left", assignment_.retries_left},
+              {"folder", place_.directory}});
 }
 
 bool Attempt::step() {
-  if (over_) return false;
-  poll_ranks();
+  if (ranks_.state().phase == AttemptState::Phase::over) return false;
+  ranks_.note_ends();
   follow();
-  look_for_life();
-  enforce();
-  if (const auto end = gang_end()) finish(*end);
-  return !over_;
-}
-
-void Attempt::poll_ranks() {
-  std::vector<RankFailure> ended;
-  for (std::size_t rank = 0; rank < ended_.size(); ++rank) {
-    if (ended_[rank]) continue;
-    ended_[rank] = gang_->poll(static_cast<int>(rank));
-    if (!ended_[rank]) continue;
-    const ExitStatus& status = *ended_[rank];
-    if (!status.lost) note_exit(rank, status);
-    ended.push_back({static_cast<int>(rank), status});
-  }
-  if (!ended.empty()) collector_.collect();
-  for (const RankFailure& death : ended) {
-    const bool unheard = place_.shared && death.status.clean() && !collector_.finished(death.rank);
-    if (unheard)
-      unheard_.push_back({death, Clock::now() + late_records});
-    else
-      note_death(death.rank, death.status);
-  }
-  std::erase_if(unheard_, [this](const PendingExit& each) {
-    if (Clock::now() < each.until && !collector_.finished(each.death.rank)) return false;
-    note_death(each.death.rank, each.death.status);
-    return true;
-  });
-}
-
-// With the time since before the launch, in which all that the rank has measured must fit. An attempt that
-// was adopted began before this program.
-void Attempt::note_exit(std::size_t rank, const ExitStatus& status) {
-  nlohmann::ordered_json body{{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}};
-  if (!adopted_) body["seconds"] = seconds();
-  record("exited", body);
-  log::write(
-      status.clean() ? log::Level::info : log::Level::warning, "rank ended",
-      logged({{"rank", rank}, {"code", status.code}, {"signal", status.signal}, {"seconds", seconds()}}));
-}
-
-void Attempt::note_death(int rank, const ExitStatus& status) {
-  if (collector_.finished(rank) || terminated_ || killed_) return;
-  if (!status.lost) deaths_.push_back({rank, status});
-  if (!terminate_at_ && !all_ended())
-    end_ranks("rank " + std::to_string(rank) + " has ended before the run did",
-              workplace_.options.peer_seconds);
-}
-
-void Attempt::end_ranks(const std::string& why, double after_seconds) {
-  terminate_at_ = Clock::now() + duration(after_seconds);
-  kill_at_ = *terminate_at_ + duration(workplace_.options.grace_seconds);
-  ending_why_ = why;
-  log::warning("ranks are told to end", logged({{"why", why}, {"after_seconds", after_seconds}}));
+  ranks_.look_for_progress();
+  ranks_.tell_ranks();
+  const auto end = ranks_.end();
+  if (end) finish(*end);
+  return !end;
 }
 
 // Records and progress, at most as often as a person can see.
@@ -164,92 +166,123 @@ void Attempt::follow() {
   const auto now = Clock::now();
   if (now < next_follow_) return;
   next_follow_ = now + follow_interval;
-  note_job();
+  ranks_.note_job();
   collector_.collect();
   tell_messages();
   if (now < next_progress_) return;
   next_progress_ = now + progress_interval;
   // The last stage of the first replica: the other stages know no loss.
-  const auto rank = static_cast<int>(planned_.run.strategy.stages) - 1;
+  const auto rank = static_cast<int>(planned().run.strategy.stages) - 1;
   const auto progress = experiments::read_progress(place_.directory / experiments::rank_progress_name(rank));
-  workplace_.status.run_progress(planned_, progress.value_or(experiments::Progress{}));
-}
-
-void Attempt::note_job() {
-  const std::string job = gang_ ? gang_->job() : "";
-  if (job.empty() || job == job_) return;
-  job_ = job;
-  record("submitted", {{"job", job}});
-  log::info("submitted", logged({{"job", job}}));
-}
-
-void Attempt::look_for_life() {
-  const double timeout = workplace_.options.progress_timeout_seconds;
-  const auto now = Clock::now();
-  if (timeout <= 0 || now < next_look_ || terminate_at_ || !gang_) return;
-  if (gang_->waiting()) life_ = Watchdog(place_.directory, place_.world_size, now);
-  next_look_ = now + std::min(Clock::duration(look_interval), duration(timeout / 4));
-  life_.look(now);
-  if (life_.silent_seconds(now) < timeout) return;
-  hang_error_ = "no progress for " + std::to_string(static_cast<long>(timeout)) + " s: " + life_.text();
-  end_ranks(hang_error_, 0);
+  workplace_.status.run_progress(planned(), progress.value_or(experiments::Progress{}));
 }
 
 void Attempt::tell_messages() {
   for (const auto& text : collector_.take_messages()) {
-    workplace_.status.message(experiments::label(planned_.run) + ": " + text);
-    log::warning("message", logged({{"text", text}}));
+    log_.tell(text);
+    log_.write(log::Level::warning, "message", {{"text", text}});
   }
 }
 
-void Attempt::stop(int level) {
-  if (over_ || level <= 0) return;
-  const auto now = Clock::now();
-  if (!stopped_) {
-    stopped_ = true;
-    ending_why_ = "the sweep was told to stop";
-    terminate_at_ = std::min(terminate_at_.value_or(now), now);
-    kill_at_ = std::min(kill_at_.value_or(Clock::time_point::max()),
-                        now + duration(workplace_.options.grace_seconds));
+// All ranks are gone: nothing of the attempt may stay, then how it went.
+void Attempt::finish(const RankGroupEnd& group) {
+  ranks_.note_job();
+  ranks_.release();
+  end_leftovers();
+  collector_.collect();
+  record_other_use();
+  const AttemptEvidence seen = evidence(group);
+  conclude(end_of(seen), seen.failures);
+  collector_.collect();
+  outcome_.seconds = log_.seconds();
+  outcome_.test_accuracy = collector_.test_accuracy();
+  outcome_.test_loss = collector_.test_loss();
+  tell_messages();
+}
+
+void Attempt::end_leftovers() {
+  const int left = end_children_with(token_);
+  if (left == 0) return;
+  log_.tell(
+      fmt::format("ended {} {} that its ranks had left behind", left, left == 1 ? "process" : "processes"));
+  log_.write(log::Level::warning, "processes left behind were ended", {{"processes", left}});
+}
+
+// Once all processes of the attempt are gone and waited for: only then is known what they took themselves.
+void Attempt::record_other_use() {
+  if (!before_launch_) return;
+  const std::vector<int> cores = leased_cores(assignment_.devices);
+  const auto use = other_use(*before_launch_, processor_times(), cores, with_hyper_threads(cores));
+  const double limit = workplace_.options.others_limit;
+  nlohmann::ordered_json body{{"cores", cores.size()}, {"limit", limit}};
+  if (use)
+    body.update({{"seconds", use->seconds},
+                 {"other_seconds", use->other_seconds},
+                 {"other_share", use->share},
+                 {"stolen_seconds", use->stolen_seconds},
+                 {"host_other_share", use->host_share}});
+  const std::string problem = use ? use_problem(*use, limit) : "";
+  if (!problem.empty()) body["why"] = problem;
+  log_.record("processor_use", body);
+  if (problem.empty()) return;
+  log_.write(log::Level::warning, "times do not count", {{"why", problem}});
+  if (collector_.finished() && !planned().devices_shared) log_.tell("its times do not count: " + problem);
+}
+
+AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
+  AttemptEvidence seen{.finished = collector_.finished(),
+                       .group = group,
+                       .stopped = ranks_.state().stopped,
+                       .failures = ranks_.failures(),
+                       .hang = ranks_.hang(),
+                       .why_ended = ranks_.state().why,
+                       .resumed_after = epochs_of(begins_.at)};
+  if (seen.finished)
+    seen.fault = fault_of_records();
+  else if (group.reason == experiments::EndReason::out_of_time && !seen.stopped)
+    seen.resumable_after = epochs_of(resume_point().at);
+  return seen;
+}
+
+// Its ranks say that they have finished, and what they have recorded cannot be.
+std::optional<RankError> Attempt::fault_of_records() const {
+  const auto fault = db::attempt_fault(workplace_.database, place_.key, place_.attempt);
+  if (!fault) return std::nullopt;
+  const auto folder = workplace_.yard.attempt(place_.key, fault->attempt);
+  const std::string line = place_of_record(folder / experiments::rank_records_name(fault->rank), *fault);
+  const auto left_out = fault->type == "end" ? collector_.left_out(fault->rank) : std::nullopt;
+  return RankError{fault->rank, fmt::format("{}{} ({})", fault->error,
+                                            left_out ? "; of its records " + *left_out : "", line)};
+}
+
+void Attempt::conclude(const AttemptEnd& end, const std::vector<RankFailure>& failures) {
+  outcome_.reason = end.reason;
+  outcome_.first_error = end.error;
+  const double seconds = log_.seconds();
+  if (end.reason == experiments::EndReason::finished) {
+    log_.write(log::Level::info, "finished", {{"seconds", seconds}});
+    return remove_checkpoints(workplace_.yard, planned().key);
   }
-  if (level >= 2) kill_at_ = std::min(*kill_at_, now);
-}
-
-void Attempt::enforce() {
-  const auto now = Clock::now();
-  if (all_ended()) return;
-  if (kill_at_ && now >= *kill_at_) {
-    if (!killed_) signal_all(SIGKILL, ending_why_);
-    killed_ = true;
-  } else if (terminate_at_ && now >= *terminate_at_) {
-    if (!terminated_) signal_all(SIGTERM, ending_why_);
-    terminated_ = true;
+  nlohmann::ordered_json body{{"outcome", experiments::status_of(end.reason)}};
+  if (end.rank) body["of_rank"] = *end.rank;
+  body["error"] = end.error;
+  if (end.rank) {
+    outcome_.log = rank_log_of(place_, *end.rank).string();
+    body["log"] = experiments::rank_log_name(*end.rank);
+    for (const RankFailure& failure : failures)
+      if (failure.rank != *end.rank)
+        body["consequences"].push_back({{"of_rank", failure.rank}, {"error", failure.error}});
   }
-}
-
-void Attempt::signal_all(int number, const std::string& why) {
-  gang_->signal(number);
-  record("signalled", {{"signal", number}, {"why", why}});
-  log::info("signalled", logged({{"signal", number}, {"why", why}}));
-}
-
-bool Attempt::all_ended() const {
-  return std::all_of(ended_.begin(), ended_.end(), [](const auto& ended) { return ended.has_value(); });
-}
-
-// Every rank has ended well, and what one of them wrote last has not come yet from its host.
-bool Attempt::records_may_come() {
-  const bool clean =
-      std::all_of(ended_.begin(), ended_.end(), [](const auto& ended) { return ended->clean(); });
-  return clean && !collector_.finished() && !unheard_.empty();
-}
-
-// Nothing while a rank runs or anything is left of the gang.
-std::optional<RankGroupEnd> Attempt::gang_end() {
-  if (!gang_) return RankGroupEnd{RankGroupEnd::Kind::not_started, launch_error_};
-  if (!all_ended()) return std::nullopt;
-  const auto end = gang_->end();
-  return end && records_may_come() ? std::nullopt : end;
+  if (experiments::is_interruption(end.reason)) {
+    log_.write(log::Level::warning, "interrupted", {{"seconds", seconds}, {"why", end.error}});
+  } else {
+    log::Fields said{{"seconds", seconds}, {"cause", end.error}};
+    if (end.rank) said.insert(said.begin(), {"rank", *end.rank});
+    if (end.rank) said.emplace_back("log", outcome_.log);
+    log_.write(log::Level::error, "failed", said);
+  }
+  log_.record("cause", body);
+  log_.sync();
 }
 
 }  // namespace trainyard::orchestrator

@@ -102,7 +102,8 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
 }
 
 void Collector::note_end(const experiments::Record& record) {
-  ends_[*record.rank] = {text_member(record.body, "status") == "finished", text_member(record.body, "error")};
+  ends_[*record.rank] = {text_member(record.body, "status") == "finished", text_member(record.body, "error"),
+                         experiments::end_reason_named(text_member(record.body, "reason"))};
 }
 
 void Collector::note_test(const experiments::Record& record) {
@@ -140,6 +141,11 @@ std::optional<std::string> Collector::error(int rank) const {
   const auto end = ends_.find(rank);
   if (end == ends_.end() || end->second.error.empty()) return std::nullopt;
   return end->second.error;
+}
+
+std::optional<experiments::EndReason> Collector::reason(int rank) const {
+  const auto end = ends_.find(rank);
+  return end == ends_.end() ? std::nullopt : end->second.reason;
 }
 
 std::optional<double> Collector::test_mean(const std::string& name) const {

@@ -14,6 +14,7 @@
 
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
+#include "experiments/protocol/end_reason.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/yard/record_log_tail.h"
 
@@ -41,7 +42,8 @@ class Collector {
   bool finished(int rank) const;  // its `end` record says so
   bool finished() const;          // every rank's does
   bool has_cause() const { return has_cause_; }
-  std::optional<std::string> error(int rank) const;  // of its `end` record
+  std::optional<std::string> error(int rank) const;              // of its `end` record
+  std::optional<experiments::EndReason> reason(int rank) const;  // of its `end` record
   std::optional<std::string> left_out(
       int rank) const;  // the first of its records that did not count, and why
   bool said_finished(int rank) const {
@@ -65,6 +67,7 @@ class Collector {
   struct End {
     bool finished = false;
     std::string error;
+    std::optional<experiments::EndReason> reason;
   };
 
   std::vector<experiments::Record> new_records();

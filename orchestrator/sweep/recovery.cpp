@@ -107,8 +107,8 @@ void mark_interrupted(const Unfinished& attempt) {
   const fs::path spool = attempt.directory / experiments::orchestrator_records_name;
   cut_after_damage(spool, attempt);
   experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt);
-  records.append("cause",
-                 {{"outcome", "interrupted"}, {"error", "the orchestrator ended before this run did"}});
+  records.append("cause", {{"outcome", experiments::status_of(experiments::EndReason::stopped)},
+                           {"error", "the orchestrator ended before this run did"}});
   records.sync();
 }
 

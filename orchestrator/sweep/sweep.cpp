@@ -23,6 +23,7 @@ namespace trainyard::orchestrator {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using experiments::EndReason;
 
 constexpr int poll_milliseconds = 20;
 constexpr double longest_backoff_seconds = 60;
@@ -123,9 +124,11 @@ class Sweep {
                             {"places", granted->devices.size()},
                             {"failed_tries", next.failed_tries},
                             {"waiting", waiting_.size()}});
-      active_.push_back({next, std::make_unique<Attempt>(
-                                   planned, devices_of(planned, granted->devices), exclusive_host_,
-                                   workplace_, options().max_retries - next.failed_tries, next.adopts)});
+      active_.push_back(
+          {next, std::make_unique<Attempt>(Assignment{planned, devices_of(planned, granted->devices),
+                                                      exclusive_host_, options().host_locked,
+                                                      options().max_retries - next.failed_tries, next.adopts},
+                                           workplace_)});
     }
   }
 
@@ -178,37 +181,39 @@ class Sweep {
   void end(const Active& ended) {
     RunOutcome outcome = ended.attempt->outcome();
     const PlannedRun& planned = ended.attempt->planned();
-    if (outcome.kind == RunOutcome::Kind::finished) ++result_.finished;
-    if (outcome.kind == RunOutcome::Kind::interrupted && stop_ != 0) result_.interrupted = true;
-    if (outcome.kind == RunOutcome::Kind::interrupted && failed_fast_) ++result_.not_started;
-    if (outcome.preempted && level() == 0) outcome = started_again(ended.waited, outcome);
-    if (outcome.kind == RunOutcome::Kind::failed && !outcome.preempted)
-      outcome.retry_seconds = retried(ended.waited);
+    const bool taken_away = starts_again(outcome.reason);
+    if (outcome.reason == EndReason::finished) ++result_.finished;
+    if (is_interruption(outcome.reason) && stop_ != 0) result_.interrupted = true;
+    if (is_interruption(outcome.reason) && failed_fast_) ++result_.not_started;
+    if (taken_away && level() == 0) outcome = started_again(ended.waited, outcome);
+    if (is_failure(outcome.reason) && !taken_away) outcome.retry_seconds = retried(ended.waited);
     workplace_.status.run_ended(planned, outcome);
     if (outcome.retry_seconds) log_retry(planned, ended.waited, outcome);
-    if (outcome.kind != RunOutcome::Kind::failed || outcome.retry_seconds) return;
+    if (!is_failure(outcome.reason) || outcome.retry_seconds) return;
     result_.failures.push_back(
         {planned.key, experiments::label(planned.run), outcome.first_error, outcome.log});
     give_up_where_too_many_failed();
   }
 
   void log_retry(const PlannedRun& planned, const Waiting& ended, const RunOutcome& outcome) const {
+    const bool taken_away = starts_again(outcome.reason);
     log::Fields fields{{"run", planned.key},
                        {"label", experiments::label(planned.run)},
                        {"after_seconds", *outcome.retry_seconds},
-                       {"why", outcome.preempted ? "it was taken away: " + outcome.first_error
-                                                 : "it failed, and --max-retries allows another try"}};
-    if (!outcome.preempted) {
+                       {"why", taken_away ? "it was taken away: " + outcome.first_error
+                                          : "it failed, and --max-retries allows another try"}};
+    if (!taken_away) {
       fields.emplace_back("retry", ended.failed_tries + 1);
       fields.emplace_back("of", options().max_retries);
     }
     log::info("tried again", fields);
   }
 
-  // No fault of the run: it costs none of its retries. What is taken away again and again has failed.
+  // It costs none of its retries. What is taken away again and again has failed, unless it got further each
+  // time.
   RunOutcome started_again(Waiting taken, RunOutcome outcome) {
-    if (!outcome.progressed && ++taken.times_taken_away >= most_times_taken_away) {
-      outcome.kind = RunOutcome::Kind::failed;
+    if (outcome.reason != EndReason::out_of_time && ++taken.times_taken_away >= most_times_taken_away) {
+      outcome.reason = EndReason::failed;
       outcome.first_error += "; this has happened " + std::to_string(most_times_taken_away) + " times";
       return outcome;
     }

@@ -174,18 +174,21 @@ void RankRecords::replayed_steps(const std::string& why_not) {
 }
 
 void RankRecords::finished() {
-  end("finished", "");
+  end(experiments::EndReason::finished, "");
   log::info("finished", {{"setup_seconds", setup_seconds_}, {"total_seconds", seconds_since_start()}});
   progress(experiments::Phase::done, epochs_, 0, 0, {}, true);
 }
 
-void RankRecords::failed(const std::string& error) {
-  end("failed", error);
+void RankRecords::failed(const std::string& error, experiments::EndReason reason) {
+  end(reason, error);
 }
 
-void RankRecords::end(const std::string& status, const std::string& error) {
-  Json body{{"status", status}, {"setup_seconds", setup_seconds_}, {"total_seconds", seconds_since_start()}};
+void RankRecords::end(experiments::EndReason reason, const std::string& error) {
+  Json body{{"status", experiments::status_of(reason)},
+            {"setup_seconds", setup_seconds_},
+            {"total_seconds", seconds_since_start()}};
   if (!error.empty()) body["error"] = error;
+  if (reason != experiments::EndReason::finished) body["reason"] = experiments::to_text(reason);
   writer_.append("end", body);
   writer_.sync();
 }

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "experiments/protocol/end_reason.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
@@ -101,7 +102,7 @@ class RankRecords {
   // On a GPU: steps are replayed, or `why_not`. Where that is not what was said before, a warning.
   void replayed_steps(const std::string& why_not);
   void finished();
-  void failed(const std::string& error);
+  void failed(const std::string& error, experiments::EndReason reason);
 
   // Overwrites the progress at most 5 times a second, where it is due, and always where `now` says so.
   bool progress_due() const { return progress_.due(); }
@@ -110,7 +111,7 @@ class RankRecords {
 
  private:
   nlohmann::ordered_json metrics_of(const MetricSums& sums, const std::string& phase) const;
-  void end(const std::string& status, const std::string& error);
+  void end(experiments::EndReason reason, const std::string& error);
   double seconds_since_start() const;
 
   int rank_;

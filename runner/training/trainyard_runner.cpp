@@ -45,11 +45,18 @@ Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 
   _exit(code);
 }
 
+// Gloo and NCCL throw our error, the store throws LibTorch's.
+experiments::EndReason reason_of(const std::exception& error) {
+  const bool by_peer = dynamic_cast<const runner::CommunicationError*>(&error) != nullptr ||
+                       dynamic_cast<const c10::DistError*>(&error) != nullptr;
+  return by_peer ? experiments::EndReason::peer_lost : experiments::EndReason::failed;
+}
+
 [[noreturn]] void fail(const std::exception& error, runner::RankRecords* records) {
   const std::string text = first_line(error.what());
   std::cerr << "error: " << text << std::endl;
   try {
-    if (records) records->failed(text);
+    if (records) records->failed(text, reason_of(error));
   } catch (const std::exception& second) {
     std::cerr << "error: could not record that: " << trainyard::first_line(second.what()) << std::endl;
   }

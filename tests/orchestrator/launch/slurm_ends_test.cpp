@@ -90,16 +90,16 @@ TEST_CASE("where a job has left the queue the cluster's accounts say why it ende
   const auto ended = ends({"101", "102", "103", "104", "105", "106"},
                           "cat <<END\n101|0:9|CANCELLED by 1000\n102|0:15|TIMEOUT\n103|0:125|OUT_OF_MEMORY\n"
                           "104|1:0|NODE_FAIL\n105|0:0|RUNNING\n1066|0:0|TIMEOUT\nEND");
-  using Kind = RankGroupEnd::Kind;
-  CHECK(ended.at("101").kind == Kind::preempted);
+  using Reason = experiments::EndReason;
+  CHECK(ended.at("101").reason == Reason::preempted);
   CHECK(ended.at("101").why == "its Slurm job 101: CANCELLED (signal 9)");
-  CHECK(ended.at("102").kind == Kind::out_of_time);
-  CHECK(ended.at("103").kind == Kind::over_limits);
+  CHECK(ended.at("102").reason == Reason::out_of_time);
+  CHECK(ended.at("103").reason == Reason::over_limits);
   CHECK(ended.at("103").why == "its Slurm job 103: OUT_OF_MEMORY (signal 125)");
-  CHECK(ended.at("104").kind == Kind::preempted);
+  CHECK(ended.at("104").reason == Reason::preempted);
   CHECK(ended.at("104").why == "its Slurm job 104: NODE_FAIL (exit code 1)");
-  CHECK(ended.at("105").kind == Kind::ranks);  // accounts that lag behind the queue say nothing
-  CHECK(ended.at("106").kind == Kind::ranks);  // nor do those of another job
+  CHECK(ended.at("105").reason == std::nullopt);  // accounts that lag behind the queue say nothing
+  CHECK(ended.at("106").reason == std::nullopt);  // nor do those of another job
 }
 
 TEST_CASE(
@@ -130,11 +130,11 @@ TEST_CASE(
   std::optional<RankGroupEnd> end;
   becomes_true(tests::patience, [&] { return (end = gang->end()).has_value(); });
   REQUIRE(end);
-  CHECK(end->kind == RankGroupEnd::Kind::preempted);
+  CHECK(end->reason == experiments::EndReason::preempted);
   CHECK(end->why == "its Slurm job 101: it was requeued");
 }
 
 TEST_CASE("a cluster without accounts ends no sweep") {
   const auto ended = ends({"101"}, "echo 'Slurm accounting storage is disabled' >&2; exit 1");
-  CHECK(ended.at("101").kind == RankGroupEnd::Kind::ranks);
+  CHECK(ended.at("101").reason == std::nullopt);
 }

@@ -41,7 +41,7 @@ TEST_CASE("plain status prints a line per event") {
   status->run_ended(plan.runs[0], finished);
   status->run_started(plan.runs[1], 3);
   RunOutcome failed;
-  failed.kind = RunOutcome::Kind::failed;
+  failed.reason = experiments::EndReason::failed;
   failed.seconds = 2;
   failed.first_error = "boom";
   failed.log = "/yard/rank-0.log";

@@ -9,6 +9,7 @@
 //   hang-after-N wait for ever after them
 //   hang-in-probe  with seed 0 wait for ever after the parity probe's first step, else finish
 //   blame        wait until another rank has died, then blame it and exit 3
+//   forsaken     `end` with the reason peer_lost, exit 3   die-late     die after 0.3 s
 //   crawl        20 steps of 0.1 s each, then hang        crawl-home   35 of them, then finish
 //   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
 //   grandchild   start a process in a session of its own that stays, then finish
@@ -178,6 +179,16 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
     hang(launch.records, rank);
   }
   if (what == "blame") return blame_a_peer();
+  if (what == "die-late") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return die();
+  }
+  if (what == "forsaken") {
+    records.append("end", {{"status", "failed"},
+                           {"error", "rank 0: all-reduce failed: rank 1 has ended"},
+                           {"reason", "peer_lost"}});
+    return 3;
+  }
   if (what == "crawl" || what == "crawl-home") crawl(launch.records, rank, what == "crawl" ? 20 : 35);
   if (what == "crawl") hang(launch.records, rank);
   if (what == "fail") {

@@ -195,6 +195,19 @@ TEST_CASE("the rank that failed first is the cause, and what followed from it is
   for (const auto& each : consequences) CHECK(each.at("error") == "RuntimeError: Connection closed by peer");
 }
 
+TEST_CASE(
+    "a rank that states that it lost a peer is no cause, whatever its error reads and though it was seen "
+    "first") {
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
+  bench.options.peer_seconds = tests::patience;
+  bench.tell("0", "forsaken");
+  bench.tell("1", "die-late");
+  const auto result = bench.sweep();
+  REQUIRE(result.failures.size() == 1);
+  CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
+  CHECK(result.failures[0].log == (bench.attempt(0) / "rank-1.log").string());
+}
+
 TEST_CASE("a rank's grandchild in a session of its own does not outlive its run") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "grandchild");

@@ -56,6 +56,7 @@ TEST_CASE("when a rank is killed, its peer does not wait for it, but ends with a
   CHECK(end.at("status") == "failed");
   CHECK(end.at("error").get<std::string>().starts_with("rank 0: "));
   CHECK(end.at("error").get<std::string>().ends_with(" failed: rank 1 has ended"));
+  CHECK(end.at("reason") == "peer_lost");
   CHECK(run.ranks[0]->read_all().find("error: rank 0: ") != std::string::npos);
 }
 
@@ -103,6 +104,7 @@ TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
   const auto records = records_of(launch, 0);
   REQUIRE(types_of(records) == std::vector<std::string>{"end"});
   CHECK(records[0].at("error").get<std::string>().starts_with("there is no strategy \"pipelined\""));
+  CHECK(records[0].at("reason") == "failed");
 }
 
 TEST_CASE("a rank writes beside its run.json or where it is told by hand, not where run.json points") {

@@ -1,0 +1,36 @@
+// What happens to an attempt, written down: appended to its orchestrator.records.jsonl, logged, and told to
+// who watches. The collector ingests the records.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "experiments/protocol/record.h"
+#include "orchestrator/plan/status.h"
+#include "orchestrator/sweep/collector.h"
+
+namespace trainyard::orchestrator {
+
+class AttemptLog {
+ public:
+  // `label`: of the run. Opens the file of records.
+  AttemptLog(const AttemptPlace& place, std::string label, Status& status);
+
+  void record(const std::string& type, const nlohmann::ordered_json& body) { records_.append(type, body); }
+  void sync() { records_.sync(); }  // all records so far are durable
+  void tell(const std::string& text) const { status_.message(label_ + ": " + text); }
+  void write(log::Level level, const char* event, const log::Fields& more = {}) const;  // to trainyard.log
+  double seconds() const;                                                               // since it was made
+
+ private:
+  std::string label_;
+  log::Fields names_;  // run, attempt, label
+  Status& status_;
+  experiments::RecordWriter records_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace trainyard::orchestrator

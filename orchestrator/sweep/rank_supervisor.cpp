@@ -1,0 +1,193 @@
+#include "orchestrator/sweep/rank_supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orchestrator/sweep/attempt_launch.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+constexpr auto look_interval = std::chrono::seconds(1);
+constexpr auto late_records = std::chrono::seconds(3);  // later than this a network file system is broken
+
+AttemptState::Clock::duration duration(double seconds) {
+  return std::chrono::duration_cast<AttemptState::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+RankSupervisor::RankSupervisor(AttemptPlace place, const SweepOptions& options, Collector& collector,
+                               AttemptLog& log)
+    : place_(std::move(place)),
+      options_(options),
+      grace_{duration(options.peer_seconds), duration(options.grace_seconds)},
+      collector_(collector),
+      log_(log),
+      watchdog_(place_.directory, place_.world_size, Clock::now()) {}
+
+void RankSupervisor::watch(std::unique_ptr<RankGroup> ranks, bool adopted) {
+  ranks_ = std::move(ranks);
+  adopted_ = adopted;
+  ended_.resize(static_cast<std::size_t>(place_.world_size));
+}
+
+void RankSupervisor::not_launched(const std::string& why) {
+  launch_error_ = why;
+}
+
+void RankSupervisor::add_end_fds(std::vector<int>& fds) const {
+  if (ranks_) ranks_->add_end_fds(fds);
+}
+
+// Returns the signal that it sends for it; 0 for none.
+int RankSupervisor::happens(const AttemptEvent& event) {
+  Transition transition = next(std::move(state_), event, Clock::now(), grace_);
+  state_ = std::move(transition.state);
+  return transition.signal;
+}
+
+std::vector<RankSupervisor::RankExitSeen> RankSupervisor::new_exits() {
+  std::vector<RankExitSeen> exits;
+  for (int rank = 0; rank < static_cast<int>(ended_.size()); ++rank) {
+    auto& status = ended_[static_cast<std::size_t>(rank)];
+    if (status) continue;
+    status = ranks_->poll(rank);
+    if (status) exits.push_back({rank, *status});
+  }
+  return exits;
+}
+
+void RankSupervisor::note_ends() {
+  const auto exits = new_exits();
+  for (const RankExitSeen& exit : exits)
+    if (!exit.status.lost) note_exit(exit);
+  if (!exits.empty()) collector_.collect();
+  for (const RankExitSeen& exit : exits) {
+    if (place_.shared && exit.status.clean() && !collector_.finished(exit.rank))
+      unheard_.push_back({exit, Clock::now() + late_records});
+    else
+      note_loss(exit);
+  }
+  std::erase_if(unheard_, [this](const Unheard& each) {
+    if (Clock::now() < each.until && !collector_.finished(each.exit.rank)) return false;
+    note_loss(each.exit);
+    return true;
+  });
+}
+
+// With the time since before the launch, in which all that the rank has measured must fit. An attempt that
+// was adopted began before this program.
+void RankSupervisor::note_exit(const RankExitSeen& exit) {
+  const auto& [rank, status] = exit;
+  nlohmann::ordered_json body{{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}};
+  if (!adopted_) body["seconds"] = log_.seconds();
+  log_.record("exited", body);
+  log_.write(status.clean() ? log::Level::info : log::Level::warning, "rank ended",
+             {{"rank", rank}, {"code", status.code}, {"signal", status.signal}, {"seconds", log_.seconds()}});
+}
+
+// A rank that was told to end has not failed.
+void RankSupervisor::note_loss(const RankExitSeen& exit) {
+  if (collector_.finished(exit.rank) || !state_.untold()) return;
+  if (!exit.status.lost) failed_.push_back(exit);
+  if (!all_ended()) end_ranks(RankLost{exit.rank}, options_.peer_seconds);
+}
+
+void RankSupervisor::end_ranks(const AttemptEvent& why, double after_seconds) {
+  if (state_.phase != AttemptState::Phase::running) return;
+  happens(why);
+  log_.write(log::Level::warning, "ranks are told to end",
+             {{"why", state_.why}, {"after_seconds", after_seconds}});
+}
+
+void RankSupervisor::look_for_progress() {
+  const double timeout = options_.progress_timeout_seconds;
+  const auto now = Clock::now();
+  if (timeout <= 0 || now < next_look_ || state_.phase != AttemptState::Phase::running || !ranks_) return;
+  if (ranks_->waiting()) watchdog_ = Watchdog(place_.directory, place_.world_size, now);
+  next_look_ = now + std::min(Clock::duration(look_interval), duration(timeout / 4));
+  watchdog_.look(now);
+  if (watchdog_.silent_seconds(now) < timeout) return;
+  end_ranks(NoProgress{fmt::format("no progress for {} s: {}", static_cast<long>(timeout), watchdog_.text())},
+            0);
+}
+
+void RankSupervisor::tell_ranks() {
+  const int signal = all_ended() ? 0 : happens(TimePassed{});
+  if (signal == 0) return;
+  ranks_->signal(signal);
+  log_.record("signalled", {{"signal", signal}, {"why", state_.why}});
+  log_.write(log::Level::info, "signalled", {{"signal", signal}, {"why", state_.why}});
+}
+
+void RankSupervisor::note_job() {
+  const std::string job = ranks_ ? ranks_->job() : "";
+  if (job.empty() || job == job_) return;
+  job_ = job;
+  log_.record("submitted", {{"job", job}});
+  log_.write(log::Level::info, "submitted", {{"job", job}});
+}
+
+bool RankSupervisor::all_ended() const {
+  return std::ranges::all_of(ended_, [](const auto& ended) { return ended.has_value(); });
+}
+
+// Every rank has ended well, and what one of them wrote last has not come yet from its host.
+bool RankSupervisor::records_may_come() const {
+  const bool clean = std::ranges::all_of(ended_, [](const auto& ended) { return ended->clean(); });
+  return clean && !collector_.finished() && !unheard_.empty();
+}
+
+std::optional<RankGroupEnd> RankSupervisor::end() {
+  if (!ranks_) return RankGroupEnd{experiments::EndReason::not_started, launch_error_};
+  if (!all_ended()) return std::nullopt;
+  const auto end = ranks_->end();
+  return end && records_may_come() ? std::nullopt : end;
+}
+
+void RankSupervisor::release() {
+  ranks_.reset();
+  happens(AllOver{});
+}
+
+std::vector<RankFailure> RankSupervisor::failures() const {
+  std::vector<RankFailure> failures;
+  for (const RankExitSeen& failed : failed_) {
+    const std::string error = error_of(failed);
+    const auto stated = collector_.reason(failed.rank);
+    failures.push_back(
+        {failed.rank, failed.status, error, stated ? *stated : experiments::reason_in_text(error)});
+  }
+  return failures;
+}
+
+std::optional<RankError> RankSupervisor::hang() const {
+  if (state_.hang.empty()) return std::nullopt;
+  return RankError{watchdog_.first_stalled_rank(), state_.hang};
+}
+
+// What the rank said itself, else what its log says, else how its process ended.
+std::string RankSupervisor::error_of(const RankExitSeen& failed) const {
+  const auto& [rank, status] = failed;
+  const auto log = rank_log_of(place_, rank);
+  if (const auto said = collector_.error(rank)) return *said;
+  const std::string by_signal = status.signal != 0 ? " (" + to_text(status) + ")" : "";
+  if (const auto line = last_error_line(log)) return *line + by_signal;
+  if (status.clean()) {
+    const auto left_out = collector_.left_out(rank);
+    return fmt::format("rank {} {}{}", rank,
+                       collector_.said_finished(rank)
+                           ? "said that it has finished, but that record does not count"
+                           : "ended without saying that it has finished",
+                       left_out ? "; of its records " + *left_out : "");
+  }
+  const auto line = status.signal == 0 ? last_line(log) : std::nullopt;
+  return line ? fmt::format("{} ({})", *line, to_text(status))
+              : fmt::format("rank {}: {}", rank, to_text(status));
+}
+
+}  // namespace trainyard::orchestrator

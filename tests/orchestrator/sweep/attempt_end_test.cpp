@@ -1,0 +1,93 @@
+// How an attempt went, from what was seen of it: each way to end, and which of two ways counts.
+#include "orchestrator/sweep/attempt_end.h"
+
+#include <csignal>
+
+#include <doctest/doctest.h>
+
+using namespace trainyard;
+using namespace trainyard::orchestrator;
+
+namespace {
+
+using experiments::EndReason;
+
+RankFailure failed_rank(int rank, int code, int signal = 0, EndReason reason = EndReason::failed) {
+  return {rank, {code, signal}, "error of rank " + std::to_string(rank), reason};
+}
+
+void check_end(const AttemptEvidence& seen, EndReason reason, std::optional<int> rank,
+               const std::string& error) {
+  const AttemptEnd end = end_of(seen);
+  CHECK(end.reason == reason);
+  CHECK(end.rank == rank);
+  CHECK(end.error == error);
+}
+
+}  // namespace
+
+TEST_CASE("an attempt whose ranks all say so has finished, whatever its job did and though it was stopped") {
+  check_end({.finished = true}, EndReason::finished, {}, "");
+  check_end({.finished = true,
+             .group = {EndReason::preempted, "NODE_FAIL"},
+             .stopped = true,
+             .failures = {failed_rank(0, 1)}},
+            EndReason::finished, {}, "");
+}
+
+TEST_CASE("an attempt whose ranks say that they have finished fails by records that cannot be true") {
+  check_end({.finished = true, .fault = RankError{2, "epoch 3 is missing (rank-2.records.jsonl:4)"}},
+            EndReason::failed, 2, "epoch 3 is missing (rank-2.records.jsonl:4)");
+}
+
+TEST_CASE("an attempt that could not be launched fails without a rank, also in a sweep that is stopped") {
+  for (const bool stopped : {false, true})
+    check_end({.group = {EndReason::not_started, "no such program"}, .stopped = stopped},
+              EndReason::not_started, {}, "no such program");
+}
+
+TEST_CASE("a job that was taken away is no rank's fault, unless the sweep was told to stop") {
+  AttemptEvidence seen{.group = {EndReason::preempted, "NODE_FAIL"}, .failures = {failed_rank(1, 3)}};
+  check_end(seen, EndReason::preempted, {}, "NODE_FAIL");
+  seen.stopped = true;
+  check_end(seen, EndReason::failed, 1, "error of rank 1");
+  seen.failures.clear();
+  seen.why_ended = "the sweep was told to stop";
+  check_end(seen, EndReason::stopped, {}, "the sweep was told to stop");
+}
+
+TEST_CASE("a job at its time limit is tried again only if it kept an epoch more than it began with") {
+  AttemptEvidence seen{.group = {EndReason::out_of_time, "its time limit was reached"},
+                       .resumed_after = 4,
+                       .resumable_after = 6};
+  check_end(seen, EndReason::out_of_time, {}, "its time limit was reached after epoch 6");
+  seen.resumable_after = 4;
+  check_end(seen, EndReason::failed, {},
+            "its time limit was reached; raise time_limit in [machine], or set checkpoint = \"epoch\"");
+}
+
+TEST_CASE("a job over its limits fails, and the rank that died first has the log") {
+  AttemptEvidence seen{.group = {EndReason::over_limits, "OUT_OF_MEMORY"}};
+  check_end(seen, EndReason::over_limits, {}, "OUT_OF_MEMORY");
+  seen.failures = {failed_rank(0, 1, 0, EndReason::peer_lost), failed_rank(1, -1, SIGKILL)};
+  check_end(seen, EndReason::over_limits, 1, "OUT_OF_MEMORY");
+}
+
+TEST_CASE("a rank that failed counts before a hang, and a hang before being told to end") {
+  AttemptEvidence seen{.hang = RankError{1, "no progress for 3 s"}, .why_ended = "no progress for 3 s"};
+  check_end(seen, EndReason::failed, 1, "no progress for 3 s");
+  seen.failures = {failed_rank(0, 3)};
+  check_end(seen, EndReason::failed, 0, "error of rank 0");
+  check_end({.why_ended = "rank 0 has ended before the run did"}, EndReason::stopped, {},
+            "rank 0 has ended before the run did");
+}
+
+TEST_CASE("the cause is a signal before an exit code, an own error before a lost peer, then the first seen") {
+  const auto cause = [](const std::vector<RankFailure>& failures) { return cause_of(failures)->rank; };
+  const auto victim = [](int rank) { return failed_rank(rank, 3, 0, EndReason::peer_lost); };
+  CHECK(cause({failed_rank(4, 3), failed_rank(2, 1)}) == 4);
+  CHECK(cause({victim(0), failed_rank(1, 3), victim(2)}) == 1);
+  CHECK(cause({victim(0), failed_rank(1, 3), failed_rank(2, -1, SIGSEGV)}) == 2);
+  CHECK(cause({victim(3), victim(1)}) == 3);
+  CHECK(cause_of({}) == nullptr);
+}
