@@ -153,6 +153,21 @@ std::vector<std::size_t> paired_order(const experiments::Experiment& experiment,
   return indices;
 }
 
+void keep_failed(Plan& plan, const db::Database& database) {
+  const auto failed = db::keys_with_status(database, "failed");
+  for (PlannedRun& run : plan.runs)
+    if (plan.waits(run) && !failed.contains(run.key)) run.state = PlanState::left_out;
+}
+
+void reattach(Plan& plan, const std::vector<LiveAttempt>& live) {
+  for (const LiveAttempt& attempt : live)
+    for (PlannedRun& run : plan.runs)
+      if (run.key == attempt.key && run.state != PlanState::left_out) {
+        run.state = PlanState::to_run;
+        run.adopts = attempt.attempt;
+      }
+}
+
 std::vector<std::size_t> declared_order(std::size_t runs) {
   std::vector<std::size_t> indices(runs);
   std::iota(indices.begin(), indices.end(), 0);
@@ -163,7 +178,7 @@ std::vector<std::size_t> declared_order(std::size_t runs) {
 
 Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
                const experiments::Circumstances& machine, const db::Database* database,
-               const PlanOptions& options) {
+               const PlanOptions& options, const std::vector<LiveAttempt>& live) {
   Plan plan;
   plan.devices = devices;
   plan.reuse = options.reuse;
@@ -181,7 +196,10 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   if (database != nullptr) {
     mark_finished(plan.runs, *database, where.on_this_host() && where.exclusive_host, options.retrain_times);
     expect_seconds(plan.runs, *database);
+    if (options.failed_only) keep_failed(plan, *database);
   }
+  reattach(plan, live);
+  if (database != nullptr) choose_probes(plan, *database);
   plan.order =
       options.order == Order::paired ? paired_order(experiment, plan.runs) : declared_order(plan.runs.size());
   return plan;

@@ -55,12 +55,20 @@ struct PlanOptions {
   Order order = Order::paired;
   bool reuse = false;          // else done_elsewhere runs are run again
   bool retrain_times = false;  // finished runs with a `times_problem` are run again
+  bool failed_only = false;    // other runs are left out
 };
 
-// `database` may be null: nothing has run yet.
+// An attempt of an orchestrator that has ended, whose ranks go on without it: a job of a cluster.
+struct LiveAttempt {
+  std::string key;
+  int attempt = 0;
+};
+
+// `database` may be null: nothing has run yet. Runs whose attempts are `live` go on with them. Nobody changes
+// a plan later.
 Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
                const experiments::Circumstances& machine, const db::Database* database,
-               const PlanOptions& options = {});
+               const PlanOptions& options = {}, const std::vector<LiveAttempt>& live = {});
 
 // Indices of the runs that wait, in the order in which they are run.
 std::vector<std::size_t> execution_order(const Plan& plan);

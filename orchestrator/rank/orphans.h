@@ -2,6 +2,7 @@
 // orchestrator left behind. A process is known by what only ours can have, never by its name or its pid
 // alone: the token of its attempt in its environment (children inherit it), or pid, start time and boot
 // together, which no second process ever shares. So nobody else's process is ever ended.
+// docs/process-supervision.md: how a supervisor shall catch those that have neither.
 #pragma once
 
 #include <cstdint>

@@ -226,13 +226,4 @@ bool Reattachment::step_alive(const RankGroupFile& gang) {
   return false;
 }
 
-void adopt(Plan& plan, const std::vector<LiveAttempt>& alive) {
-  for (const LiveAttempt& attempt : alive)
-    for (PlannedRun& run : plan.runs)
-      if (run.key == attempt.key && run.state != PlanState::left_out) {
-        run.state = PlanState::to_run;
-        run.adopts = attempt.attempt;
-      }
-}
-
 }  // namespace trainyard::orchestrator

@@ -24,10 +24,6 @@ namespace trainyard::orchestrator {
 // for each. StorageError where the database cannot take it.
 //
 // An attempt that is `alive` all the same (see `Reattachment`) is left alone, and returned.
-struct LiveAttempt {
-  std::string key;
-  int attempt = 0;
-};
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
                                  const std::function<void(const std::string&)>& tell,
                                  const std::function<bool(const std::filesystem::path&)>& alive = {});
@@ -56,8 +52,5 @@ class Reattachment {
   std::string launcher_;
   std::map<std::string, SlurmQueue> queues_;  // by allocation; "": jobs. Each is asked once
 };
-
-// Runs of the plan whose attempts live go on with them.
-void adopt(Plan& plan, const std::vector<LiveAttempt>& alive);
 
 }  // namespace trainyard::orchestrator

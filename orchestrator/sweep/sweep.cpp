@@ -312,11 +312,10 @@ void log_result(const SweepResult& result) {
 
 }  // namespace
 
-SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, const Yard& yard,
+SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options) {
   const Subreaper subreaper;
-  choose_probes(plan, database);
   db::Ingest ingest(database);
   const Workplace workplace{yard, experiment.name, database, ingest, programs, launcher, status, options};
   log_plan(experiment, plan, yard, options);

@@ -45,12 +45,10 @@ struct SweepOptions {
   double others_limit = orchestrator::others_limit;  // share of its cores that others may take of a timed run
 };
 
-// Before it: the journal entry is appended and ingested, what a killed orchestrator left is recovered
-// (`recovery.h`), and only then the plan is made: else a run that had finished would be trained twice. `stop`
-// is set by a signal handler (1: in order; 2: at once). The yard must be locked by the caller. Where the disk
-// is full or fails, all runs are ended and the result says so; what was recorded stays, and the same sweep
-// goes on later.
-SweepResult run_sweep(const experiments::Experiment& experiment, Plan plan, const Yard& yard,
+// Carries out a plan that was made after `recover` (`recovery.h`). `stop` is set by a signal handler (1: in
+// order; 2: at once). The yard must be locked by the caller. Where the disk is full or fails, all runs are
+// ended and the result says so; what was recorded stays, and the same sweep goes on later.
+SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options = {});
 

@@ -226,14 +226,22 @@ void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Da
 }
 
 orchestrator::Plan plan_of(const Asked& asked, const Machine& machine, const SweepChoices& choices,
-                           const db::Database& database) {
-  auto plan = orchestrator::make_plan(asked.experiment, machine.devices, machine.circumstances, &database,
-                                      choices.plan);
-  if (!choices.failed_only) return plan;
-  const auto failed = db::keys_with_status(database, "failed");
-  for (auto& run : plan.runs)
-    if (plan.waits(run) && !failed.contains(run.key)) run.state = orchestrator::PlanState::left_out;
-  return plan;
+                           const db::Database& database,
+                           const std::vector<orchestrator::LiveAttempt>& live = {}) {
+  return orchestrator::make_plan(asked.experiment, machine.devices, machine.circumstances, &database,
+                                 choices.plan, live);
+}
+
+std::vector<orchestrator::LiveAttempt> recover(const Asked& asked, const orchestrator::Yard& yard,
+                                               db::Database& database) {
+  orchestrator::Reattachment reattachment(asked.experiment.machine.launcher);
+  return orchestrator::recover(
+      yard, database,
+      [](const std::string& text) {
+        std::cout << text << '\n';
+        log::warning("recovered", {{"text", text}});
+      },
+      [&](const fs::path& attempt) { return reattachment.alive(attempt); });
 }
 
 orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& plan,
@@ -355,7 +363,7 @@ bool arms_are_sound(const db::Database& database, const experiments::Experiment&
 
 void add_sweep_options(CLI::App& command, SweepChoices& choices) {
   add_order_option(command, choices.plan);
-  command.add_flag("--failed", choices.failed_only, "only runs that have failed");
+  command.add_flag("--failed", choices.plan.failed_only, "only runs that have failed");
   command.add_option("--max-retries", choices.sweep.max_retries, "how often a failed run is tried again")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
@@ -391,7 +399,21 @@ log::Level log_level_of(const SweepChoices& choices) {
   return choices.log_level ? *choices.log_level : log::level_from_environment();
 }
 
-// All of a sweep but what happens where it does not come to its end.
+// What the user sees of it, and the exit code.
+int report(const Asked& asked, const SweepChoices& choices, const orchestrator::Yard& yard,
+           const db::Database& database, const orchestrator::SweepResult& result) {
+  print_result(result);
+  if (!result.stopped_by.empty()) return run_failed;
+  if (result.interrupted) return interrupted;
+  const bool anything = result.finished + result.skipped > 0;
+  if (!choices.no_report) make_report(database, asked.experiment, yard, anything);
+  const bool reached = !anything || as_expected(database, asked.experiment);
+  const bool sound = arms_are_sound(database, asked.experiment);
+  return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
+}
+
+// A sweep, step by step: journal, recover, plan, host, prepare, run, report. The journal has what was asked
+// before anything is done for it. A plan that was made before recovery would train finished runs again.
 int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard, const Machine& machine) {
   auto database = db::open_yard_for_writing(yard.root(), [](const std::string& line) {
     std::cout << line << '\n';
@@ -406,16 +428,8 @@ int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard
   if (choices.no_wait && needs_host(asked.experiment, plan_of(asked, machine, choices, database)))
     host = host_now(asked, yard);
   enter_in_journal(asked, yard, database);
-  orchestrator::Reattachment adoption(asked.experiment.machine.launcher);
-  const auto alive = orchestrator::recover(
-      yard, database,
-      [](const std::string& text) {
-        std::cout << text << '\n';
-        log::warning("recovered", {{"text", text}});
-      },
-      [&](const fs::path& attempt) { return adoption.alive(attempt); });
-  auto plan = plan_of(asked, machine, choices, database);
-  orchestrator::adopt(plan, alive);
+  const auto live = recover(asked, yard, database);
+  const auto plan = plan_of(asked, machine, choices, database, live);
   std::cout << times_offer(plan);
   if (!host && needs_host(asked.experiment, plan)) {
     host = host_in_turn(asked, yard);
@@ -429,14 +443,7 @@ int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard
   const auto result =
       sweep(asked, plan, yard, database, machine.programs, *launcher, host.has_value(), choices.sweep);
   host.reset();
-  print_result(result);
-  if (!result.stopped_by.empty()) return run_failed;
-  if (result.interrupted) return interrupted;
-  const bool anything = result.finished + result.skipped > 0;
-  if (!choices.no_report) make_report(database, asked.experiment, yard, anything);
-  const bool reached = !anything || as_expected(database, asked.experiment);
-  const bool sound = arms_are_sound(database, asked.experiment);
-  return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
+  return report(asked, choices, yard, database, result);
 }
 
 }  // namespace

@@ -68,7 +68,6 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
 struct SweepChoices {
   orchestrator::PlanOptions plan;
   orchestrator::SweepOptions sweep;
-  bool failed_only = false;
   bool no_report = false;
   bool no_wait = false;
   std::optional<log::Level> log_level;  // else that of TRAINYARD_LOG
