@@ -1,6 +1,6 @@
-// bench_export RUN FOLDER: what the run of a `run.json` trains, for programs that cannot read our data sets:
-// `case.json` (model, hyper-parameters, input, task, optimizer, fingerprint) and the samples of each part as
-// raw numbers.
+// bench_export RUN FOLDER: write the work and the data of a run as raw numbers, for programs that cannot read
+// our data sets. RUN is a `run.json`. FOLDER gets `case.json` (task, hyper-parameters, input, optimizer,
+// batch, fingerprint) and the samples of the training and the validation part.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -23,11 +23,13 @@ void write_numbers(const std::filesystem::path& file, const std::vector<Number>&
   std::ofstream out(file, std::ios::binary);
   out.write(reinterpret_cast<const char*>(numbers.data()),
             static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
-  if (!out) throw std::runtime_error("cannot write " + file.string());
+  if (!out) throw std::runtime_error(file.string() + ": cannot be written");
 }
 
-// Files PART.images, PART.labels (uint8); PART.tokens (int32) and PART.offsets (int64), of pairs also
-// PART.target.tokens and so on.
+// Writes the files of a part:
+// - images: PART.images and PART.labels (uint8).
+// - texts: PART.tokens (int32), PART.offsets (int64) and PART.labels (uint8).
+// - pairs: PART.source.tokens, PART.source.offsets, PART.target.tokens and PART.target.offsets.
 class PartWriter {
  public:
   PartWriter(const std::filesystem::path& folder, const std::string& part)
@@ -88,9 +90,10 @@ void export_run(const std::filesystem::path& file, const std::filesystem::path& 
 
 int main(int argc, char** argv) {
   std::filesystem::path file, folder;
-  CLI::App app("writes what a run trains as raw numbers, for programs that cannot read our data sets");
+  CLI::App app(
+      "Write the work and the data of a run as raw numbers, for programs that cannot read our data sets.");
   app.add_option("RUN", file, "a run.json")->required();
-  app.add_option("FOLDER", folder)->required();
+  app.add_option("FOLDER", folder, "the folder to write to")->required();
   CLI11_PARSE(app, argc, argv);
   try {
     export_run(file, folder);

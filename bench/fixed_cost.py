@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What a run costs beside training: from its launch to its first step, and what no part of an epoch accounts for.
+"""Measure the fixed cost of a run: its start-up, and the time of an epoch that no phase accounts for.
 
     bench/fixed_cost.py --trainyard build/release/trainyard [--rounds 10]
 
-First, an MLP on generated digits, alone and as two replicas, in one sweep: milliseconds from a run's launch (run.json is
-written) to the first step of its slowest rank, and how much of that is after the rank's program has begun; before and
-after the sweep the load of LibTorch by itself (a program that loads it and ends: `trainyard-runner --version`) and of
-PyTorch (`python3 -c "import torch"`). The first seed is not counted: its runs are held against a single process first.
-Then the six models of experiments/six-models.toml, alone and as two replicas: `other_seconds`, in percent of their epochs.
+1. Start-up of an MLP on generated digits, as `single` and as two replicas, in one sweep:
+   - milliseconds from the launch (run.json is written) to the first step of the slowest rank,
+   - milliseconds of it after the start of the rank's program.
+   The first seed is not counted, because its runs begin with the parity check.
+2. Before and after the sweep: milliseconds to load LibTorch (`trainyard-runner --version`) and PyTorch (`import torch`).
+3. `other_seconds` in percent of the epochs, for the six models of experiments/six-models.toml.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def seconds_of(*command: object) -> float:
 
 def train(trainyard: str, yard: Path, file: Path, *words: str) -> None:
     done = subprocess.run([trainyard, "run", file, "--yard", yard, "--no-report", *words], capture_output=True, text=True)
-    if done.returncode not in (0, 1):  # 1: so short a run misses what the file expects of it
+    if done.returncode not in (0, 1):  # 1: a run this short misses the targets of the file
         sys.exit(done.stderr)
 
 
@@ -77,11 +78,11 @@ def starts(options: argparse.Namespace, folder: Path) -> None:
     train(options.trainyard, yard, file)
     load()
     found = rows(options.trainyard, yard, STARTS)
-    print("| strategy | launch to first step ms | of that after its program has begun ms |\n|---|---:|---:|")
+    print("| strategy | launch to first step ms | program start to first step ms |\n|---|---:|---:|")
     for strategy in STRATEGIES:
         of = [row for row in found if row["strategy"] == strategy and row["seed"] > 0]
         print(f"| {strategy} | {spread([row['launch'] for row in of])} | {spread([row['begun'] for row in of])} |")
-    print(f"\nload of LibTorch {spread(loads)} ms, of PyTorch {spread(imports)} ms\n", flush=True)
+    print(f"\nloading LibTorch {spread(loads)} ms, PyTorch {spread(imports)} ms\n", flush=True)
 
 
 def others(options: argparse.Namespace, folder: Path) -> None:
@@ -97,7 +98,7 @@ def others(options: argparse.Namespace, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainyard", required=True, type=os.path.abspath)
-    parser.add_argument("--python", default="python3", help="one that has torch")
+    parser.add_argument("--python", default="python3", help="a Python with torch")
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

@@ -1,6 +1,6 @@
-"""A sweep of trivial foreign runs: what the soak and the bench of orchestration have in common.
+"""A sweep of trivial foreign runs, for soak.py and orchestration.py.
 
-Each run is a shell that writes two records and ends: all that takes time is starting it and looking after it.
+Each run is a shell script that writes two records and ends, so that all the time is that of orchestration.
 """
 
 import os
@@ -17,7 +17,7 @@ printf '{"v":1,"run":"%s","attempt":%s,"rank":%s,"seq":1,"type":"end","time":"20
 
 
 def write_sweep(folder: Path, runs: int, seconds: float, replicas: int = 1, exclusive: str = "devices") -> Path:
-    """An experiment file of so many runs, each of which sleeps for so long."""
+    """Write an experiment file with `runs` runs. Each run sleeps for `seconds`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "program.sh").write_text(PROGRAM)
     file = folder / "foreign.toml"
@@ -53,7 +53,7 @@ def trainyard(program: str, folder: Path, *arguments: str) -> subprocess.Popen:
 
 
 def ranks_below(folder: Path) -> list[int]:
-    """Processes whose run file lies below the folder."""
+    """The processes with a run file in this folder."""
     wanted = f"TRAINYARD_RUN={folder}".encode()
     found = []
     for entry in os.listdir("/proc"):

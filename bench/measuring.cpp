@@ -1,6 +1,6 @@
-// bench_measuring [STEPS]: what measuring adds to a step of training, in nanoseconds: the clock readings that
-// divide its seconds into parts, and the progress that is written beside it, each as often as a step of one
-// rank does it.
+// bench_measuring [STEPS]: the cost of measuring a training step, in nanoseconds. Two costs are measured:
+// reading the clock to divide the time of a step into parts, and writing progress. Each is done as often as
+// in a step of one rank.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@ using runner::TimeParts;
 
 namespace {
 
-// As an epoch does it (trainer.cpp), the step, and the executor within it.
+// The clock readings of the epoch (trainer.cpp), of the step, and of the executor within the step.
 void read_clocks_of_a_step(runner::PartWatch& epoch, runner::StepTimes& times) {
   epoch.lap(&TimeParts::data);
   runner::PartWatch step(times);
@@ -33,7 +33,7 @@ void read_clocks_of_a_step(runner::PartWatch& epoch, runner::StepTimes& times) {
   epoch.skip();
 }
 
-double nanoseconds_a_step(double seconds, long steps) {
+double nanoseconds_per_step(double seconds, long steps) {
   return 1e9 * seconds / static_cast<double>(steps);
 }
 
@@ -42,7 +42,7 @@ double nanoseconds_a_step(double seconds, long steps) {
 int main(int count, char** words) {
   const long steps = count > 1 ? std::atol(words[1]) : 5'000'000;
   if (steps <= 0) {
-    std::fprintf(stderr, "usage: bench_measuring [STEPS], of which there is at least one\n");
+    std::fprintf(stderr, "usage: bench_measuring [STEPS], with STEPS >= 1\n");
     return 2;
   }
   const auto file =
@@ -57,10 +57,10 @@ int main(int count, char** words) {
     for (long step = 0; step < steps; ++step)
       if (progress.due()) progress.write({});
     const double writing = watch.lap();
-    std::printf("round %d: clocks %.0f ns, progress %.0f ns a step; a write %.0f ns\n", round,
-                nanoseconds_a_step(clocks, steps), nanoseconds_a_step(writing, steps), [&] {
+    std::printf("round %d: per step clock %.0f ns, progress %.0f ns; per write %.0f ns\n", round,
+                nanoseconds_per_step(clocks, steps), nanoseconds_per_step(writing, steps), [&] {
                   for (int i = 0; i < 10'000; ++i) progress.write({});
-                  return nanoseconds_a_step(watch.lap(), 10'000);
+                  return nanoseconds_per_step(watch.lap(), 10'000);
                 }());
   }
   std::filesystem::remove(file);

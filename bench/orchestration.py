@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What orchestration costs a run beyond starting its process: trivial foreign runs, beside `xargs -P`.
+"""Measure the cost of orchestration: trivial foreign runs, compared with `xargs -P`.
 
     bench/orchestration.py --trainyard build/release/trainyard [--runs 1000]
 
-Both start the same shell program so many times, as many at once as there are devices (2). Run it on a still
-machine. Printed: seconds of each, and the difference in milliseconds a run.
+Both run the same shell script for every run, two at a time. Prints the seconds of both, and the difference in
+milliseconds per run. Use an idle machine.
 """
 
 import argparse
@@ -21,7 +21,7 @@ DEVICES = 2
 
 
 def by_xargs(folder: Path, runs: int) -> float:
-    """The same program with the same folders, without anybody looking after it."""
+    """The same program with the same folders, started by xargs."""
     lines = []
     for run in range(runs):
         attempt = folder / "xargs" / f"run-{run}" / "attempt-1"
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainyard", required=True, type=os.path.abspath)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--folder", help="where the yards are made (default: the temporary folder)")
+    parser.add_argument("--folder", help="folder for the yards (default: the temporary folder)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
@@ -55,7 +55,7 @@ def main() -> None:
         bare = by_xargs(folder, options.runs)
         orchestrated = by_trainyard(options.trainyard, folder, "run", "foreign.toml", "--no-report")
         print(f"{options.runs} runs, {DEVICES} at once: planned in {plan:.2f} s, xargs {bare:.2f} s, trainyard {orchestrated:.2f} s")
-        print(f"orchestration costs {1000 * (orchestrated - bare) / options.runs:.2f} ms a run")
+        print(f"orchestration costs {1000 * (orchestrated - bare) / options.runs:.2f} ms per run")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""trainyard's models in PyTorch, from the same random streams: what benchmarks and tests hold the runner against."""
+"""trainyard's random streams, models and optimizers in PyTorch, for benchmarks and tests."""
 import hashlib
+import importlib
 import math
+import pathlib
+import sys
 
 import torch
 from torch import nn
 
 
 def stream(purpose, seed, detail):
-    """The generator that trainyard draws from: it starts at the first 8 digits of SHA-256("purpose/seed/detail")."""
+    """A random stream of trainyard. Its seed is the first 8 digits of SHA-256("purpose/seed/detail")."""
     start = int(hashlib.sha256(f"{purpose}/{seed}/{detail}".encode()).hexdigest()[:8], 16)
     return torch.Generator().manual_seed(start)
 
@@ -16,37 +19,35 @@ def epoch_order(samples, seed, epoch):
     return torch.randperm(samples, generator=stream("order", seed, epoch))
 
 
+def module(model):
+    """models/MODEL/MODEL.py, from the folder of this file (an arm has copies there) or from the repository."""
+    name, folder = model.replace("-", "_"), pathlib.Path(__file__).resolve().parent
+    models = folder / "models" if (folder / "models").is_dir() else folder.parent / "models"
+    sys.path.insert(0, str(models / name))
+    return importlib.import_module(name)
+
+
 def build(model, shape, classes, hidden, channels=()):
-    """The chain of layers of `model` for images of `shape` (channels, height, width)."""
+    """The MLP or the CNN for images of `shape` (channels, height, width)."""
     depth, height, width = shape
-    layers = []
-    if model == "cnn":
-        for outputs in channels:
-            layers += [nn.Conv2d(depth, outputs, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-            depth, height, width = outputs, height // 2, width // 2
-    layers.append(nn.Flatten())
-    inputs = depth * height * width
-    for outputs in hidden:
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-        inputs = outputs
-    layers.append(nn.Linear(inputs, classes))
-    return nn.Sequential(*layers)
+    return module(model).build({"hidden": hidden, "channels": channels},
+                               {"channels": depth, "height": height, "width": width, "classes": classes})
 
 
 @torch.no_grad()
 def initialise(network, seed):
-    """PyTorch's own distributions, drawn from the stream of each layer's path: ±1/√fan_in, of an LSTM ±1/√hidden,
-    normal for embeddings, whose row of padding is zero. Normalisation begins with ones and zeros as it does anyway."""
+    """Set the initial weights of trainyard. They are drawn from the stream of each layer: uniform in ±1/√fan_in, in
+    ±1/√hidden for an LSTM, normal for embeddings with a zero row for padding. Normalisation keeps PyTorch's ones and zeros."""
     for path, layer in network.named_children():
         generator = stream("weights", seed, path)
         if isinstance(layer, (nn.Embedding, nn.EmbeddingBag)):
             layer.weight.copy_(torch.empty(layer.weight.shape, dtype=torch.float64).normal_(generator=generator))
             layer.weight[0] = 0
         elif isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d, nn.LSTM)):
-            of = layer.hidden_size if isinstance(layer, nn.LSTM) else layer.weight[0].numel()
+            fan_in = layer.hidden_size if isinstance(layer, nn.LSTM) else layer.weight[0].numel()
             for parameter in layer.parameters():
                 values = torch.empty(parameter.shape, dtype=torch.float64)
-                parameter.copy_(values.uniform_(-1 / math.sqrt(of), 1 / math.sqrt(of), generator=generator))
+                parameter.copy_(values.uniform_(-1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator))
     return network
 
 

@@ -1,23 +1,22 @@
-"""pytorch_arm.py --style STYLE --export bench_export: an arm of an experiment, trains what its run says as a PyTorch user
-would; with several ranks by DistributedDataParallel over gloo. Same first weights, order of samples, batches and loss as
-trainyard's. Times are taken as trainyard takes them: from a barrier before the first batch to the last optimizer step.
+"""pytorch_arm.py --style STYLE --export bench_export: train a run as a PyTorch user would, as a foreign arm of an experiment.
+
+Initial weights, order of samples, batches and loss are the same as in trainyard. Several ranks use DistributedDataParallel
+over gloo. Epochs are timed as in trainyard: from a barrier before the first batch to the last optimizer step.
 
 Styles
-  loader   torch.utils.data.DataLoader, loss.item() in every step: what tutorials show
-  index    batches by index_select on resident tensors, sums kept in tensors: careful, otherwise defaults
-  tuned    index, and the fused optimizer, channels_last, EmbeddingBag, gradients as bucket views, and a malloc that
-           keeps what it has
-  compile  tuned, and torch.compile
-  graphs   tuned, and the whole step captured once for each shape of a batch as a CUDA graph; --device cuda only.
-           Sentences are padded to multiples of four, and encoded unpacked, which a graph can hold
+  loader   torch.utils.data.DataLoader, and loss.item() in every step, as in tutorials
+  index    batches by index_select on tensors in memory, sums kept in tensors, otherwise defaults
+  tuned    index, with the fused optimizer, channels_last, EmbeddingBag, gradients as bucket views, and a malloc that keeps
+           freed memory
+  compile  tuned, with torch.compile
+  graphs   tuned, with one CUDA graph of the whole step per shape of a batch; only with --device cuda. Sentences are padded
+           to multiples of four and encoded unpacked, because a graph cannot have packed sequences
 
---device cuda trains on the GPU that the launcher left to this rank: data that is no text lies there, texts too where compile
-and graphs want equal shapes, NCCL connects ranks, products are float32 as trainyard's are, and torch.compile tries out what
-is fastest (max-autotune)."""
+--device cuda trains on the GPU of this rank. Images are on the GPU. Texts are on the GPU for compile and graphs, which need
+equal shapes. Ranks communicate over NCCL. Products are float32 as in trainyard. torch.compile uses max-autotune."""
 import argparse
 import ctypes
 import hashlib
-import importlib
 import json
 import os
 import pathlib
@@ -34,7 +33,6 @@ import pytorch_data
 from pytorch_steps import CapturedStep, Step, Sums, loss_sum
 
 RANK, REPLICAS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Records:
@@ -51,7 +49,7 @@ class Records:
 
 
 class MeanEmbedding(torch.nn.Embedding):
-    """The mean of a text's words without EmbeddingBag: gather, mask, divide."""
+    """The mean of the words of a text without EmbeddingBag: gather, mask, divide."""
 
     def forward(self, tokens):
         words = tokens.ne(0).unsqueeze(2)
@@ -64,10 +62,9 @@ def keep_memory():
 
 
 def build(run, case, tuned):
-    name = run["work"]["model"].replace("-", "_")
-    sys.path.insert(0, str(HERE / "models" / name))
-    network = importlib.import_module(name).build(case["hyperparameters"], case["input"])
-    if name == "nbow" and not tuned:
+    model = run["work"]["model"]
+    network = peer_model.module(model).build(case["hyperparameters"], case["input"])
+    if model == "nbow" and not tuned:
         network[0] = MeanEmbedding(network[0].num_embeddings, network[0].embedding_dim, padding_idx=0)
     peer_model.initialise(network, run["seed"])
     return network.to(memory_format=torch.channels_last) if tuned else network
@@ -79,7 +76,7 @@ def hashes(network):
 
 
 def shares(order, batch):
-    """Of each global batch: its places, and this rank's contiguous part of them; sizes differ by at most one."""
+    """The sample indices of each global batch, and the contiguous part of this rank. Sizes differ by at most one."""
     for places in order.split(batch):
         each, larger = divmod(len(places), REPLICAS)
         start = RANK * each + min(RANK, larger)
@@ -87,7 +84,7 @@ def shares(order, batch):
 
 
 class Batches(torch.utils.data.Sampler):
-    """This rank's part of each global batch: what DistributedSampler is for, in trainyard's order."""
+    """This rank's part of each global batch, in the order of trainyard. It replaces DistributedSampler."""
 
     def __init__(self, order, batch):
         self.parts = [part.tolist() for _, part in shares(order, batch)]
@@ -111,7 +108,7 @@ class Samples(torch.utils.data.Dataset):
 
 
 def batches(style, data, order, batch):
-    """(inputs, target, what the loss of the whole batch is divided by)"""
+    """(inputs, target, divisor of the loss of the whole batch)"""
     if style != "loader":
         for places, part in shares(order, batch):
             yield *data.batch(part), data.divisor(places)
@@ -213,7 +210,7 @@ def main():
             train.repeat_shapes()
             sys.modules["seq2seq"].without_lengths(network)
         for group in optimizer.param_groups:
-            group["capturable"] = True  # Adam asks for the word
+            group["capturable"] = True  # required by Adam
         step = CapturedStep(step)
     for epoch in range(1, run["epochs"] + 1):
         if REPLICAS > 1:
@@ -235,7 +232,7 @@ def main():
     if REPLICAS > 1:
         distributed.barrier()
     records.write("end", status="finished", setup_seconds=0, total_seconds=time.monotonic() - records.start)
-    os._exit(0)  # now and then gloo's threads make the interpreter's own end an abort
+    os._exit(0)  # gloo's threads sometimes abort the normal end of the interpreter
 
 
 main()

@@ -1,8 +1,8 @@
-"""The samples that bench_export wrote, as a PyTorch user holds them: whole in memory, or behind a DataLoader."""
+"""The samples that bench_export wrote, in memory or for a DataLoader."""
 import numpy
 import torch
 
-WINDOW_BATCHES = 100  # so many batches' samples are sorted by length before they are cut into batches
+WINDOW_BATCHES = 100  # the samples of so many batches are sorted by length before they are divided into batches
 
 
 def numbers(file, dtype):
@@ -10,8 +10,8 @@ def numbers(file, dtype):
 
 
 class Images:
-    """Pixels standardised by channel with the statistics of the training part, or scaled to [0, 1] where the image is
-    the target; `divisor` of a batch is what its mean loss is a mean over."""
+    """Images with standardised channels (by the statistics of the training part), or in [0, 1] if the image is the target.
+    `divisor` is the number of values over which the mean loss of a batch is computed."""
 
     def __init__(self, folder, part, case, channels_last):
         shape = [-1, *(case["input"][name] for name in ("channels", "height", "width"))]
@@ -58,10 +58,11 @@ class Sequences:
         self.begins, self.lengths = offsets[:-1], offsets.diff()
         self.multiple = 1
         self.tokens = torch.cat([self.tokens, torch.zeros(1, dtype=torch.long)])  # padding
-        self.columns = None  # as the batch wants it
+        self.columns = None  # as many as the longest sequence of a batch
 
     def move_to(self, device):
-        """Every batch is as long as the longest sequence from now on, so that no shape changes and no length is asked for."""
+        """Move to the device. Every batch is then as long as the longest sequence, so that shapes never change and no
+        length is read by the host."""
         self.columns = max(1, int(self.lengths.max()))
         self.tokens, self.begins, self.lengths = (of.to(device) for of in (self.tokens, self.begins, self.lengths))
 
@@ -102,15 +103,15 @@ class Texts(Images):
         return len(places)
 
     def move_to(self, device, static):
-        """Texts are padded by the host, except where shapes must not change."""
+        """The host pads texts, unless shapes must not change."""
         if static:
             self.texts.move_to(device)
             self.labels = self.labels.to(device)
 
 
 class Pairs:
-    """Sources, and targets from their first to their last but one token, and from their second on. A batch holds
-    pairs of about one length."""
+    """Pairs of a source and a target. The network reads the target without its last token and predicts it without its first.
+    A batch has pairs of similar length."""
 
     def __init__(self, folder, part, case, channels_last):
         self.source, self.target = Sequences(folder, f"{part}.source"), Sequences(folder, f"{part}.target")
@@ -132,10 +133,10 @@ class Pairs:
         return int(self.target.lengths.index_select(0, places).sum()) - len(places)
 
     def move_to(self, device, static):
-        """Pairs are padded by the host."""
+        """Nothing to do: the host pads pairs."""
 
     def repeat_shapes(self):
-        """From now on batches are padded to the next multiple of four."""
+        """Pad batches to the next multiple of four, so that shapes repeat."""
         self.source.multiple = self.target.multiple = 4
 
     def keys(self):

@@ -1,4 +1,4 @@
-"""A step of training as a PyTorch user writes it, as it is or captured as a CUDA graph, and what is added up over steps."""
+"""A training step as a PyTorch user writes it, plain or as a CUDA graph, and the sums over steps."""
 import collections
 
 import torch
@@ -20,7 +20,7 @@ def correct(task, output, target):
 
 
 class Sums:
-    """Of this rank's samples. As numbers where the style asks each step for them."""
+    """Sums over the samples of this rank. With `per_step` they are read from the device in each step."""
 
     def __init__(self, task, per_step):
         self.task, self.per_step, self.loss, self.correct = task, per_step, 0.0, 0
@@ -36,7 +36,7 @@ class Sums:
 
 
 class Step:
-    """A training step: gives its summed loss and its output."""
+    """A training step. Returns its summed loss and its output."""
 
     def __init__(self, task, forward, optimizer):
         self.task, self.forward, self.optimizer = task, forward, optimizer
@@ -51,8 +51,8 @@ class Step:
 
 
 class CapturedStep:
-    """The same, captured as a CUDA graph when a shape comes for the fourth time: PyTorch asks for steps before it. All
-    graphs share one pool of memory: they run one after the other."""
+    """A step that is captured as a CUDA graph when a shape occurs for the fourth time. PyTorch needs some plain steps
+    before. All graphs share one memory pool, because they never run at the same time."""
 
     def __init__(self, step):
         self.step, self.seen, self.captured = step, collections.Counter(), {}
@@ -71,7 +71,7 @@ class CapturedStep:
         if shape not in self.captured:
             fixed = [tensor.clone() for tensor in (*inputs, target, torch.tensor(0.0, device=target.device))]
             graph = torch.cuda.CUDAGraph()
-            # where the steps before it were: one stream for all gradients
+            # on the stream of the steps before it, so that all gradients are on one stream
             with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
                 done = self.step(fixed[:-2], fixed[-2], fixed[-1])
             self.captured[shape] = graph, fixed, done

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How fast `trainyard db rebuild` makes a database again from its journal and spools.
+"""Time `trainyard db rebuild`, which makes the database from the journal and the record files.
 
     bench/rebuild.py --trainyard build/release/trainyard [--runs 20] [--epochs 5000]
 
-Foreign runs of two ranks write the spools, an `epoch` record with four metrics a line. Printed: what lies in the yard,
-the seconds of each rebuild, and of the fastest the epoch rows (one a rank) and all rows a second.
+Foreign runs of two ranks write the record files: one `epoch` record with four metrics per line. Prints the size of the
+yard, the seconds of each rebuild, and the rows per second of the fastest one.
 """
 
 import argparse
@@ -77,14 +77,14 @@ def main() -> None:
         counts = {table: ask(f"SELECT COUNT(*) AS rows FROM {table}")[0]["rows"]
                   for table in tables if not table.startswith("sqlite_")}
         size = sum(file.stat().st_size for file in folder.glob("yard/runs/*/*/*.jsonl"))
-        print(f"{counts['epoch']:,} epoch rows, {sum(counts.values()):,} rows in all, spools of {size / 1e6:.0f} MB")
+        print(f"{counts['epoch']:,} epoch rows, {sum(counts.values()):,} rows in all, record files of {size / 1e6:.0f} MB")
         seconds = []
         for _ in range(options.rounds):
             begin = time.monotonic()
             trainyard("db", "rebuild")
             seconds.append(time.monotonic() - begin)
-        print("seconds of a rebuild:", ", ".join(f"{each:.2f}" for each in seconds))
-        print(f"a second: {counts['epoch'] / min(seconds):,.0f} epoch rows, {sum(counts.values()) / min(seconds):,.0f} rows")
+        print("seconds per rebuild:", ", ".join(f"{each:.2f}" for each in seconds))
+        print(f"per second: {counts['epoch'] / min(seconds):,.0f} epoch rows, {sum(counts.values()) / min(seconds):,.0f} rows")
 
 
 if __name__ == "__main__":

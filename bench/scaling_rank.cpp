@@ -19,7 +19,7 @@ namespace {
 
 using namespace runner;
 
-// Both kinds see the same data, so that they build the same network.
+// A trainer that can return to its initial weights.
 class Trained {
  public:
   Trained(const experiments::Run& run, Connections ranks)
@@ -28,7 +28,7 @@ class Trained {
   }
 
   Trainer& trainer() { return trainer_; }
-  void begin_anew() { trainer_.restore(first_, 0); }
+  void restart() { trainer_.restore(first_, 0); }
 
  private:
   Connections ranks_;
@@ -53,7 +53,7 @@ class Rank {
 
   EpochSeconds turn(Arm arm, std::int64_t epochs) {
     Trained& trained = arm == ddp ? replica_ : alone_;
-    trained.begin_anew();
+    trained.restart();
     Communicator& others = *all_.replicas;
     others.barrier();
     double waited = 0;
@@ -72,13 +72,14 @@ class Rank {
     const double whole = watch.lap();
     trained.trainer().take_metrics();
     const double straggler = arm == ddp ? times.straggler.value_or(0) : arm == in_step ? waited : 0;
-    const auto of_an_epoch = [&](double seconds) { return seconds / static_cast<double>(epochs); };
-    return mean_over_ranks({of_an_epoch(whole), of_an_epoch(times.passed.forward + times.passed.backward),
-                            of_an_epoch(times.passed.exposed_communication + waited), of_an_epoch(straggler),
-                            of_an_epoch(times.passed.optimizer), barrier_seconds()});
+    const auto per_epoch = [&](double seconds) { return seconds / static_cast<double>(epochs); };
+    return mean_over_ranks({per_epoch(whole), per_epoch(times.passed.forward + times.passed.backward),
+                            per_epoch(times.passed.exposed_communication + waited), per_epoch(straggler),
+                            per_epoch(times.passed.optimizer), barrier_seconds()});
   }
 
-  // Of a turn that lasts `seconds` with every arm, given a first try of one epoch each.
+  // The number of epochs with which a turn of every arm lasts at least `seconds`. One epoch of each arm is
+  // timed.
   std::int64_t epochs_for(double seconds) {
     double shortest = seconds;
     for (const Arm arm : {unconnected, in_step, ddp}) shortest = std::min(shortest, turn(arm, 1).whole);
@@ -97,8 +98,8 @@ class Rank {
     sum.straggler = sum.straggler.value_or(0) + more.straggler.value_or(0);
   }
 
-  // How far apart the cores are: a host may give a virtual machine two that share a cache, or two that do
-  // not.
+  // Shows whether the cores share a cache. The cores of a virtual machine may or may not, and that can
+  // change.
   double barrier_seconds() {
     constexpr int times = 2000;
     all_.replicas->barrier();
@@ -125,14 +126,14 @@ class Rank {
 
 }  // namespace
 
-Rounds train_in_turns(const experiments::Run& run, int rank, const std::filesystem::path& meeting_place,
+Rounds train_in_turns(const experiments::Run& run, int rank, const std::filesystem::path& rendezvous,
                       int rounds, double turn_seconds) {
   at::set_num_threads(1);
   const std::vector<int> cores = affinity();
   pin_to({cores[static_cast<std::size_t>(rank) % cores.size()]});
   const auto replicas = static_cast<int>(run.strategy.replicas);
-  Rank trained(run, rank, c10::make_intrusive<c10d::FileStore>(meeting_place.string(), replicas));
-  trained.epochs_for(turn_seconds);  // what is only done once
+  Rank trained(run, rank, c10::make_intrusive<c10d::FileStore>(rendezvous.string(), replicas));
+  trained.epochs_for(turn_seconds);  // warm-up
   const std::int64_t epochs = trained.epochs_for(turn_seconds);
   Rounds found;
   for (int round = 0; round < rounds; ++round) {

@@ -1,5 +1,4 @@
-// One of the ranks that bench_strong_scaling times: each trains the same share of the same batches, now as a
-// replica among others, now by itself.
+// One rank of bench_strong_scaling. It trains its part of the batches in turns: as a replica, and on its own.
 #pragma once
 
 #include <array>
@@ -11,27 +10,30 @@
 
 namespace trainyard::bench {
 
-// In step: unconnected, but none begins a step before all have done theirs.
+// - `unconnected`: the ranks do not communicate.
+// - `in_step`: as `unconnected`, but all ranks wait for each other after each step.
+// - `ddp`: the ranks are replicas and exchange gradients.
 enum Arm { unconnected, in_step, ddp };
 inline constexpr std::size_t arms = 3;
 
-// Seconds of an epoch, means over ranks.
+// Seconds per epoch, as means over ranks.
 struct EpochSeconds {
-  double whole = 0;      // to this rank's last step
-  double compute = 0;    // forward and backward, with writing and adding up gradients in them
-  double exposed = 0;    // waiting for gradients and parameters, or for the others
-  double straggler = 0;  // of that, for the slowest to come
+  double whole = 0;      // until the last step of the rank
+  double compute = 0;    // forward and backward, including writing and adding up gradients
+  double exposed = 0;    // waiting for gradients, parameters or other ranks
+  double straggler = 0;  // the part of `exposed` that is waiting for the slowest rank
   double optimizer = 0;
-  double barrier = 0;  // not of the epoch: a barrier of ranks that wait already, measured right behind it
+  double barrier = 0;  // not part of the epoch: one barrier, measured after it
 };
 
-// By arm, round by round.
+// By arm and round.
 using Rounds = std::array<std::vector<EpochSeconds>, arms>;
 
-// As rank `rank` of the replicas of `run`, which meet in the file `meeting_place`: in each round all arms
-// take their turn of at least `turn_seconds`, in whole epochs and from the first weights. Some epochs are
-// trained first and not counted.
-Rounds train_in_turns(const experiments::Run& run, int rank, const std::filesystem::path& meeting_place,
+// Train as rank `rank` of the replicas of `run`. Ranks find each other through the file `rendezvous`.
+// - In each round every arm has one turn of at least `turn_seconds`, in whole epochs, from the initial
+//   weights.
+// - Some epochs are trained before the first round. They are not counted.
+Rounds train_in_turns(const experiments::Run& run, int rank, const std::filesystem::path& rendezvous,
                       int rounds, double turn_seconds);
 
 }  // namespace trainyard::bench

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A sweep of foreign runs under fire: ranks and the orchestrator are killed at random until it is done.
+"""Soak test: a sweep of foreign runs, while ranks and the orchestrator are killed at random.
 
     bench/soak.py --trainyard build/release/trainyard                    2,000 runs, about 10 minutes
     bench/soak.py --trainyard build/release/trainyard --runs 30 --seed 1 the short version, also a test
 
-At the end every run must have finished exactly once, the database must say what the files say, and no process
-may be left. Exit code 1 where that is not so.
+At the end every run must have finished exactly once, the database must match the files, and no process may be left.
+Otherwise the exit code is 1.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def kill(pid: int) -> bool:
 
 
 def under_fire(program: str, folder: Path, chance: random.Random, mean_seconds: float) -> tuple[bool, int, int]:
-    """One `trainyard` until it ends or is killed: whether it ended by itself, kills of ranks, of orchestrators."""
+    """Run `trainyard` until it ends or is killed. Returns whether it ended, and the number of killed ranks and orchestrators."""
     process = trainyard(program, folder, "run", "foreign.toml", "--no-report", "--max-retries", "20", "--backoff", "0")
     ranks = 0
     while True:
@@ -49,7 +49,7 @@ def under_fire(program: str, folder: Path, chance: random.Random, mean_seconds: 
 
 
 def wrong(program: str, folder: Path, runs: int) -> list[str]:
-    """What is not as it must be at the end."""
+    """The problems at the end."""
     found = []
     if left := ranks_below(folder):
         found.append(f"processes are left: {left}")
@@ -72,8 +72,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainyard", required=True, type=os.path.abspath)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--run-seconds", type=float, default=0.3)
-    parser.add_argument("--mean-seconds", type=float, default=2.0, help="between two shots")
+    parser.add_argument("--run-seconds", type=float, default=0.3, help="length of a run")
+    parser.add_argument("--mean-seconds", type=float, default=2.0, help="between two kills")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     chance = random.Random(options.seed)

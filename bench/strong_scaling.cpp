@@ -1,9 +1,11 @@
-// bench_strong_scaling: how near replicas come to what the machine can give. Three arms train the same shares
-// of the same batches on the same cores: replicas that exchange gradients («ddp»), the same ranks
-// unconnected, and unconnected but in step, none beginning a step before all have done theirs. They take
-// turns of some tenths of a second in the same processes, so that what else the machine does disturbs all
-// three alike. From «unconnected» to «in step» is what training in step costs on this machine, whatever
-// program does it; from there to «ddp» what we add.
+// bench_strong_scaling: compare replicas with the limit of the machine. Three arms train the same parts of
+// the same batches on the same cores:
+// - `unconnected`: ranks that do not communicate.
+// - `in step`: unconnected ranks that wait for each other after each step.
+// - `ddp`: replicas that exchange gradients.
+// The arms take turns of some tenths of a second in the same processes, so that other load on the machine
+// affects all of them. The difference between `unconnected` and `in step` is the cost of synchronous training
+// on this machine, with any program. The difference between `in step` and `ddp` is the cost of trainyard.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -39,7 +41,7 @@ struct Options {
   double turn = 0.2;
 };
 
-// What `of_round` says of each round.
+// The value of `of_round` for each round.
 template <class OfRound>
 std::vector<double> each(const Rounds& rounds, const OfRound& of_round) {
   std::vector<double> values;
@@ -56,7 +58,7 @@ double percent_of_epoch(const Rounds& rounds, bench::Arm arm, double EpochSecond
       rounds, [&](std::size_t round) { return 100 * rounds[arm][round].*part / rounds[arm][round].whole; }));
 }
 
-// How fast `arm` is, in percent of `limit`: geometric mean over rounds and its 95 % t interval.
+// The speed of `arm` in percent of `limit`: geometric mean over rounds with its 95 % t interval.
 std::string percent_of(const Rounds& rounds, bench::Arm arm, bench::Arm limit) {
   const auto estimate = reports::paired_estimate(each(rounds, [&](std::size_t round) {
     return std::log(rounds[limit][round].whole / rounds[arm][round].whole);
@@ -68,7 +70,7 @@ std::string percent_of(const Rounds& rounds, bench::Arm arm, bench::Arm limit) {
   return text.data();
 }
 
-// After the turns of DDP: median, smallest and largest.
+// The barriers after the turns of DDP: median, smallest and largest.
 std::string barriers(const Rounds& rounds) {
   const std::vector<double> all =
       each(rounds, [&](std::size_t round) { return 1e9 * rounds[bench::ddp][round].barrier; });
@@ -112,10 +114,10 @@ experiments::Run run_of(const Options& options, const std::string& model) {
 }
 
 [[noreturn]] void be_rank(const Options& options, const std::string& model, const experiments::Run& run,
-                          int rank, const std::filesystem::path& meeting_place) {
+                          int rank, const std::filesystem::path& rendezvous) {
   runner::die_with_parent();
   try {
-    const Rounds rounds = bench::train_in_turns(run, rank, meeting_place, options.rounds, options.turn);
+    const Rounds rounds = bench::train_in_turns(run, rank, rendezvous, options.rounds, options.turn);
     if (rank == 0) print_row(model, rounds);
     _exit(0);
   } catch (const std::exception& error) {
@@ -124,17 +126,17 @@ experiments::Run run_of(const Options& options, const std::string& model) {
   }
 }
 
-// Each model in processes of its own; whether all of them did their work.
+// Measure one model in new processes. False if one of them failed.
 bool measure(const Options& options, const std::string& model) {
   const experiments::Run run = run_of(options, model);
-  const auto meeting_place = std::filesystem::temp_directory_path() /
-                             ("trainyard-scaling-" + std::to_string(getpid()) + "-" + model);
-  std::fflush(stdout);  // else each child would print it again
+  const auto rendezvous = std::filesystem::temp_directory_path() /
+                          ("trainyard-scaling-" + std::to_string(getpid()) + "-" + model);
+  std::fflush(stdout);  // otherwise each child would print it again
   for (int rank = 0; rank < run.strategy.replicas; ++rank)
-    if (fork() == 0) be_rank(options, model, run, rank, meeting_place);
+    if (fork() == 0) be_rank(options, model, run, rank, rendezvous);
   bool done = true;
   for (int status = 0; wait(&status) > 0;) done = done && status == 0;
-  std::filesystem::remove(meeting_place);
+  std::filesystem::remove(rendezvous);
   return done;
 }
 
@@ -143,17 +145,16 @@ bool measure(const Options& options, const std::string& model) {
 int main(int argc, char** argv) {
   runner::tune_allocator();
   Options options;
-  CLI::App app(
-      "how near replicas come to what the machine can give: DDP, unconnected, and unconnected in step");
+  CLI::App app("Compare replicas with the limit of the machine: DDP, unconnected, and unconnected in step.");
   app.add_option("--experiment", options.experiment, "an experiment file with a strategy \"ddp\"")
       ->capture_default_str();
-  app.add_option("--models", options.models, "of that file")->capture_default_str();
-  app.add_option("--set", options.set, "as of `trainyard run`: KEY=VALUE");
-  app.add_option("--data", options.data, "folder of real data; else TRAINYARD_DATA, else what the file says");
-  app.add_option("--rounds", options.rounds, "in each of which every arm has its turn")
+  app.add_option("--models", options.models, "models of that file")->capture_default_str();
+  app.add_option("--set", options.set, "KEY=VALUE, as for `trainyard run`");
+  app.add_option("--data", options.data, "folder of the data sets; default: TRAINYARD_DATA, then the file");
+  app.add_option("--rounds", options.rounds, "number of rounds; every arm has one turn per round")
       ->capture_default_str()
       ->check(CLI::Range(2, 1'000'000));
-  app.add_option("--turn", options.turn, "seconds that a turn lasts at least")
+  app.add_option("--turn", options.turn, "shortest turn in seconds")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);

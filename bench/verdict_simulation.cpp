@@ -13,7 +13,7 @@ namespace {
 using reports::LookTest;
 using reports::VerdictKind;
 
-constexpr double margin = 1;  // everything is in units of δ
+constexpr double margin = 1;  // all values are in units of δ
 
 struct Cell {
   double effect = 0;
@@ -38,7 +38,8 @@ class Simulation {
     reports::Estimate unit;
     unit.standard_error = 1;
     unit.freedom = sweep.looks.front() - 1;
-    half_width_ = reports::confidence_interval(unit, 0.95).high;  // once: the quantile takes its time
+    half_width_ =
+        reports::confidence_interval(unit, 0.95).high;  // computed once, because the quantile is slow
   }
 
   void run_one() {
@@ -97,7 +98,7 @@ class Simulation {
 
   const Sweep& sweep_;
   std::mt19937_64 random_;
-  double half_width_ = 0;  // of a 95 % interval at the first look, in standard errors
+  double half_width_ = 0;  // of a 95 % interval at the first analysis, in standard errors
   std::int64_t sweeps_ = 0;
   double improves_ = 0, deteriorates_ = 0, wrong_no_change_ = 0, covered_ = 0, decided_ = 0, inside_ = 0,
          found_ = 0;

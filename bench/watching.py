@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What watching costs a run: its epochs while nobody looks, and while `status --watch` runs in another terminal.
+"""Measure the cost of watching a sweep with `status --watch` in another terminal.
 
     bench/watching.py --trainyard build/release/trainyard [--windows 10] [--seconds 4] [--report]
 
-One sweep of two ranks on two cores, so that whatever the watcher takes it takes from them. Windows alone and watched in turns
-(A B, B A, A B …); with --report each watched window also makes a report. Printed: the mean time of an epoch watched / alone,
-pair by pair of windows, their mean and its 95 % interval; and, without the noise of that, the processor time that watching
-took, in percent of what the cores had meanwhile. Run it on a still machine.
+One sweep trains two ranks on two cores, so that the watcher takes its processor time from them. Time windows with and
+without the watcher take turns (A B, B A, A B …). With --report, each watched window also makes a report. Prints:
+- the mean time of an epoch, watched / alone, for each pair of windows, and the mean ratio with its 95 % interval,
+- the processor time of the watcher, in percent of the cores. It has less noise than the ratio.
+Use an idle machine.
 """
 
 import argparse
@@ -38,7 +39,7 @@ replicas = 2
 
 
 class Watcher:
-    """`status --watch` on a terminal of its own, whose text is read and thrown away."""
+    """`status --watch` in a pseudo-terminal. Its output is read and ignored."""
 
     def __init__(self, trainyard: str, yard: Path) -> None:
         self.screen, terminal = pty.openpty()
@@ -52,11 +53,11 @@ class Watcher:
         try:
             while os.read(self.screen, 65536):
                 pass
-        except OSError:  # the other end is closed
+        except OSError:  # the watcher has ended
             pass
 
     def end(self) -> float:
-        """Processor seconds."""
+        """Stop the watcher. Returns its processor seconds."""
         self.process.send_signal(signal.SIGINT)
         used = os.wait4(self.process.pid, 0)[2]
         self.reader.join()
@@ -65,13 +66,13 @@ class Watcher:
 
 
 def epochs(trainyard: str, yard: Path) -> list[tuple[float, float]]:
-    """When each ended (seconds since 1970), and how long its slowest rank trained."""
+    """The end of each epoch (seconds since 1970), and the training time of its slowest rank."""
     sql = "SELECT (julianday(MIN(time)) - 2440587.5) * 86400 AS ended, MAX(train_seconds) AS seconds FROM epoch GROUP BY epoch"
     return [(row["ended"], row["seconds"]) for row in rows(trainyard, yard, sql)]
 
 
 def watched_window(options, yard: Path) -> float:
-    """Processor seconds that watching took."""
+    """Watch for one window. Returns the processor seconds of watching."""
     watcher = Watcher(options.trainyard, yard)
     report = None
     if options.report:
@@ -90,14 +91,14 @@ def print_result(windows: list[tuple[bool, float, float]], times: list[tuple[flo
     for watched, begin, end in windows:
         within = [seconds for ended, seconds in times if begin <= ended - seconds and ended <= end]
         if not within:
-            sys.exit("a window without a whole epoch: make them longer with --seconds")
+            sys.exit("a window has no complete epoch; use longer windows with --seconds")
         means.append((watched, sum(within) / len(within)))
     ratios = []
     for first, second in zip(means[::2], means[1::2]):
         pair = dict([first, second])
         ratios.append(pair[True] / pair[False])
     alone = [seconds for watched, seconds in means if not watched]
-    print(f"{len(times)} epochs, {1000 * sum(alone) / len(alone):.1f} ms each while nobody looked")
+    print(f"{len(times)} epochs, {1000 * sum(alone) / len(alone):.1f} ms each without the watcher")
     print("watched / alone: " + " ".join(f"{ratio:.4f}" for ratio in ratios))
     if len(ratios) > 1:
         mean, half = sum(ratios) / len(ratios), half_width_95(ratios)
@@ -107,9 +108,9 @@ def print_result(windows: list[tuple[bool, float, float]], times: list[tuple[flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainyard", required=True, type=os.path.abspath)
-    parser.add_argument("--windows", type=int, default=5, help="pairs of them (default: 5)")
-    parser.add_argument("--seconds", type=float, default=4, help="length of a window (default: 4)")
-    parser.add_argument("--report", action="store_true", help="each watched window makes a report, too")
+    parser.add_argument("--windows", type=int, default=5, help="pairs of windows (default: 5)")
+    parser.add_argument("--seconds", type=float, default=4, help="length of a window in seconds (default: 4)")
+    parser.add_argument("--report", action="store_true", help="make a report in each watched window")
     options = parser.parse_args()
     windows, used, watched_seconds = [], 0.0, 0.0  # windows: (watched, begin, end)
     with tempfile.TemporaryDirectory() as name:
@@ -130,14 +131,14 @@ def main() -> None:
                         time.sleep(options.seconds)
                     windows.append((watched, begin, time.time()))
             if run.poll() is not None:
-                sys.exit("the sweep has ended too early")
+                sys.exit("the sweep ended before the last window; use fewer or shorter windows")
         finally:
             run.send_signal(signal.SIGINT)
             run.wait()
         times = epochs(options.trainyard, yard)
     print_result(windows, times)
     cores = len(os.sched_getaffinity(0))
-    print(f"watching took {1000 * used / watched_seconds:.1f} ms of processor time a second: "
+    print(f"watching took {1000 * used / watched_seconds:.1f} ms of processor time per second: "
           f"{100 * used / watched_seconds / cores:.2f} % of {cores} cores")
 
 

@@ -1,10 +1,10 @@
-"""What `trainyard sql` answers about a yard, for the scripts here."""
+"""Query a yard with `trainyard sql`."""
 
 import json
 import subprocess
 
 
 def rows(trainyard: str, yard, statement: str) -> list[dict]:
-    """A dict a row, of its columns by name."""
+    """The rows as dicts by column name."""
     command = [trainyard, "sql", statement, "--yard", str(yard), "--format", "json"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
