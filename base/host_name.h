@@ -6,8 +6,8 @@
 
 namespace trainyard {
 
-// One line of UTF-8 without control characters. Linux allows any bytes in a host name; a record must be
-// UTF-8.
+// One line of UTF-8 without control characters. Linux allows any bytes in a host name, but a record
+// must be UTF-8.
 std::string host_name();
 
 }  // namespace trainyard

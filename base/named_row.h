@@ -22,7 +22,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 // Advice to append to an error: `; did you mean "x"?`, or `; choose from a, b, c` if no name is near.
 std::string name_advice(std::string_view name, std::span<const std::string> known);
 
-// The row with this name; nullptr if there is none. `name_of` is a member or a function of a row.
+// The row with this name, or nullptr if there is none. `name_of` is a member or a function of a row.
 template <std::ranges::borrowed_range Rows, typename NameOf>
 const auto* row_or_null(Rows&& rows, NameOf name_of, std::string_view name) {
   const auto found = std::ranges::find(rows, name, name_of);

@@ -1,4 +1,4 @@
-// Implementation of `facts`, `fingerprint`, `read` and `accepted_names` (datasets.h).
+// Implementation of `facts`, `read` and `accepted_names` (datasets.h).
 #include <functional>
 #include <string>
 #include <utility>
@@ -162,12 +162,6 @@ DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice&
   if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice);
   return source.generated() ? drawn_facts(source, choice.split_seed)
                             : read_parts(source, folder, nullptr, nullptr);
-}
-
-std::string fingerprint(const Dataset& source, const fs::path& folder, std::uint64_t data_seed) {
-  DataChoice choice;
-  choice.split_seed = data_seed;
-  return facts(source, folder, choice).fingerprint;
 }
 
 Splits read(const DataChoice& choice) {

@@ -1,5 +1,5 @@
 // Table of data sets, and functions to find, fingerprint and read them.
-// Samples are plain arrays; `runner` converts them to tensors. No LibTorch.
+// Samples are plain arrays, which `runner` converts to tensors. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -63,9 +63,6 @@ struct DataFacts {
 // - `source`, `folder`, `fingerprint` and `input` of the choice are ignored.
 // - All files are checked as `read` checks them. UserError for a missing or damaged file.
 DataFacts facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice);
-
-// The fingerprint of a data set with the default choice and this `data_seed`.
-std::string fingerprint(const Dataset& source, const std::filesystem::path& folder, std::uint64_t data_seed);
 
 // Read or generate the data of a run, and split it.
 // - Each sample is in exactly one part. The parts are a pure function of the choice.

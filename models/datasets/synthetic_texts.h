@@ -13,8 +13,8 @@ namespace trainyard::models {
 // Part of the fingerprint. Increase it if texts change.
 inline constexpr int synthetic_texts_version = 1;
 
-// 2,000 reviews in train, 500 in validation, 500 in test; half of each part has label 0 (negative), half 1
-// (positive).
+// 2,000 reviews in train, 500 in validation, 500 in test.
+// - Half of each part has label 0 (negative), half label 1 (positive).
 // - One to four sentences of a review are an opinion. Most of them agree with the label.
 // - Some opinions are "not" and the opposite word. All other sentences are neutral.
 Parts<RawTexts> synthetic_reviews(std::uint64_t seed);

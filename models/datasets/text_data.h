@@ -30,7 +30,7 @@ class ContentCache {
 // The cache in $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard. Without both variables it stores nothing.
 ContentCache user_cache();
 
-// The largest number of tokens of a text; further tokens are ignored. <bos> and <eos> are not counted.
+// The largest number of tokens of a text. Further tokens are ignored. <bos> and <eos> are not counted.
 inline constexpr std::size_t longest_text = 400;
 
 // `facts` and `read` (datasets.h) for data sets of texts. A text without tokens becomes one <unk>.

@@ -103,7 +103,7 @@ constexpr double epsilon = 1e-5;
 struct Normalisation {
   at::Tensor weight, bias, mean, variance;  // [channel]; mean and variance are the running statistics
 
-  // In training, with the statistics of the input; otherwise with the running statistics.
+  // With the statistics of the input in training, otherwise with the running statistics.
   at::Tensor local(const at::Tensor& x, bool training) const {
     return at::batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon, true);
   }

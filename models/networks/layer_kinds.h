@@ -38,7 +38,7 @@ Layer dropout(const models::Layer& row, const Initialisation& start);
 // Layers for texts.
 
 // The mean of the embeddings of each text, without a host–device sync for the number of words.
-// `tokens` int64 [batch, length]. Used on GPUs; on a CPU it is faster to remove the padding first.
+// `tokens` int64 [batch, length]. Used on GPUs. On a CPU it is faster to remove the padding first.
 at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens);
 Layer mean_embedding(const models::Layer& row, const Initialisation& start);
 Layer source_embedding(const models::Layer& row, const Initialisation& start);

@@ -1,5 +1,5 @@
 // A model as single-device LibTorch code: all its layers, or the consecutive layers of a pipeline stage.
-// `runner` adds the parallelism; this code has no processes and ranks.
+// `runner` adds the parallelism. This code has no processes or ranks.
 //
 // Inputs and outputs:
 //   images, classification  {images [batch, channel, height, width]}        → {logits [batch, classes]}

@@ -61,7 +61,7 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // The name of the next regular file; empty after the last.
+  // The name of the next regular file. Empty after the last.
   // UserError if the archive is truncated or damaged, even after its last file.
   std::optional<std::string> next();
   std::string content();  // of the file that `next` returned; call it at most once per file

@@ -4,7 +4,7 @@
 // - The folder has one subfolder per class with PNG or JPEG files. The classes in the order of their names
 //   have the labels 0, 1, ….
 // - Hidden folders are ignored. Any other folder without pictures is an error: it may be a copy that stopped.
-// - The classes may be in subfolders `train`, `validation` and `test`. `validation` and `test` are optional;
+// - The classes may be in subfolders `train`, `validation` and `test`. `validation` and `test` are optional:
 //   a missing part is split off `train`.
 // - Every picture becomes RGB with image_size × image_size pixels (`image_decoder.h`).
 //
@@ -12,7 +12,7 @@
 // - `train-images.npy` and `train-labels.npy`, optionally `validation-…` and `test-…`, all uint8.
 // - Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3. If both fit, C is last.
 // - Labels are [N] and begin with 0.
-// - Images keep their size; image_size is ignored.
+// - Images keep their size. image_size is ignored.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ struct IdxPart {
 std::vector<std::string> idx_images_names(const std::string& prefix);
 std::vector<std::string> idx_labels_names(const std::string& prefix);
 
-// The files of a part. Empty if neither file exists; UserError if only one exists.
+// The files of a part. Empty if neither file exists. UserError if only one exists.
 std::optional<IdxPart> find_idx_part(const std::filesystem::path& folder, const std::string& prefix);
 
 // Read and check a part. Returns the number of samples.

@@ -1,5 +1,5 @@
 // Samples of a data set as plain arrays, and their statistics for the report.
-// There is one type per kind of data. `runner` converts the arrays to tensors; this file needs no LibTorch.
+// There is one type per kind of data. `runner` converts the arrays to tensors. This file needs no LibTorch.
 #pragma once
 
 #include <array>

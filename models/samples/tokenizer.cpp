@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include "base/error.h"
@@ -107,23 +106,15 @@ void count_token(TokenCounts& counts, std::string_view token) {
   }
 }
 
-Vocabulary::Vocabulary(std::vector<std::string> words) : words_(std::move(words)) {
-  numbers_.reserve(words_.size());
-  for (std::size_t i = 0; i < words_.size(); ++i)
-    numbers_.emplace(words_[i], static_cast<std::int32_t>(special_tokens + static_cast<std::int64_t>(i)));
+Vocabulary::Vocabulary(const std::vector<std::string>& words) {
+  numbers_.reserve(words.size());
+  auto number = static_cast<std::int32_t>(special_tokens);
+  for (const std::string& word : words) numbers_.emplace(word, number++);
 }
 
 std::int32_t Vocabulary::number(std::string_view token) const {
   const auto known = numbers_.find(token);
   return known == numbers_.end() ? unknown_token : known->second;
-}
-
-std::string_view Vocabulary::text(std::int32_t number) const {
-  static constexpr std::array<std::string_view, special_tokens> special{"<pad>", "<unk>", "<bos>", "<eos>"};
-  if (number < 0 || number >= size())
-    throw InternalError(fmt::format("token {} is not in the vocabulary", number));
-  const auto at = static_cast<std::size_t>(number);
-  return at < special.size() ? special[at] : std::string_view(words_[at - special.size()]);
 }
 
 std::vector<std::string> frequent_words(const TokenCounts& counts, std::int64_t min_frequency,

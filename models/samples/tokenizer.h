@@ -40,19 +40,14 @@ struct TextHash {
 using TokenCounts = std::unordered_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
 void count_token(TokenCounts& counts, std::string_view token);
 
-// The number of each token. It is built from the training part only.
+// The numbers of tokens. A vocabulary is built from the training part only.
 class Vocabulary {
  public:
   // The first of `words` gets the number `special_tokens`.
-  explicit Vocabulary(std::vector<std::string> words);
-
-  std::int64_t size() const { return special_tokens + static_cast<std::int64_t>(words_.size()); }
-  std::int32_t number(std::string_view token) const;                // `unknown_token` for any other token
-  std::string_view text(std::int32_t number) const;                 // InternalError if there is no such token
-  const std::vector<std::string>& words() const { return words_; }  // without the special tokens
+  explicit Vocabulary(const std::vector<std::string>& words);
+  std::int32_t number(std::string_view token) const;  // `unknown_token` for any other token
 
  private:
-  std::vector<std::string> words_;
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> numbers_;
 };
 

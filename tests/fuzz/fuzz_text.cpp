@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "models/readers/data_file.h"
 #include "tests/fuzz/memory_file.h"
-#include "tests/support/tokens.h"
+#include "tests/models/tokens.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;

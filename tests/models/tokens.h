@@ -1,7 +1,8 @@
-// The tokens of a text as a list.
+// All tokens of a text at once.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/samples/tokenizer.h"

@@ -98,6 +98,13 @@ std::string cifar10_records(int first, int count) {
   return bytes;
 }
 
+std::string fingerprint(const models::Dataset& source, const std::filesystem::path& folder,
+                        std::uint64_t data_seed) {
+  models::DataChoice choice;
+  choice.split_seed = data_seed;
+  return models::facts(source, folder, choice).fingerprint;
+}
+
 ImageSplits read_images(const models::DataChoice& choice) {
   models::Splits splits = models::read(choice);
   return {.train = std::get<models::Images>(std::move(splits.train)),

@@ -41,6 +41,10 @@ struct ImageSplits {
 };
 ImageSplits read_images(const models::DataChoice& choice);
 
+// The fingerprint of a data set with the default choice and this `data_seed`.
+std::string fingerprint(const models::Dataset& source, const std::filesystem::path& folder,
+                        std::uint64_t data_seed);
+
 // The number that the first two pixels hold.
 std::vector<int> sample_numbers(const models::Images& images);
 

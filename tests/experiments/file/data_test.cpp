@@ -56,7 +56,7 @@ TEST_CASE("a folder of [data] is relative to the file, and --data overrides it")
   CHECK(experiment.runs[0].data.folder == folder / "near/mnist");
   CHECK(experiment.runs[0].data.source == "mnist");
   CHECK(experiment.runs[0].data.fingerprint ==
-        models::fingerprint(models::find_dataset("mnist"), folder / "near/mnist", 0));
+        models::facts(models::find_dataset("mnist"), folder / "near/mnist", {}).fingerprint);
   const std::string key = run_key(experiment.runs[0]);
   resolve_data(experiment, {folder / "far"});
   CHECK(experiment.runs[0].data.folder == folder / "far/mnist");
@@ -105,7 +105,9 @@ TEST_CASE("the stand-in is taken where the file says so, and says what was asked
   CHECK(data.source == "synthetic-digits");
   CHECK(data.folder.empty());
   CHECK(data.split_seed == 3);
-  CHECK(data.fingerprint == models::fingerprint(models::find_dataset("synthetic-digits"), "", 3));
+  models::DataChoice seeded;
+  seeded.split_seed = 3;
+  CHECK(data.fingerprint == models::facts(models::find_dataset("synthetic-digits"), "", seeded).fingerprint);
 }
 
 TEST_CASE("a data set that is nowhere is an error that names all places looked in") {

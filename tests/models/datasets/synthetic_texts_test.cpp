@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "models/samples/tokenizer.h"
-#include "tests/support/tokens.h"
+#include "tests/models/tokens.h"
 
 using namespace trainyard::models;
 using trainyard::tests::tokens_of;

@@ -1,4 +1,4 @@
-#include "tests/support/tokens.h"
+#include "tests/models/tokens.h"
 
 #include <doctest/doctest.h>
 
