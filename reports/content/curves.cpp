@@ -227,11 +227,18 @@ Palette make_palette(const std::vector<Cell>& cells) {
   return palette;
 }
 
+const std::vector<Series>& series_of(const Figure& figure) {
+  static const std::vector<Series> none;
+  if (const auto* lines = std::get_if<Lines>(&figure.picture)) return lines->series;
+  const auto* bars = std::get_if<Bars>(&figure.picture);
+  return bars == nullptr ? none : bars->series;
+}
+
 std::vector<Series> legend(const std::vector<Figure>& figures) {
   std::vector<Series> result;
   std::set<std::string> seen;
   for (const Figure& figure : figures) {
-    for (const Series& series : figure.series) {
+    for (const Series& series : series_of(figure)) {
       if (seen.insert(series.key).second)
         result.push_back(
             {series.key, series.label, series.short_label, series.colour, series.dash, {}, std::nullopt});

@@ -19,6 +19,9 @@ namespace trainyard::reports {
 using Palette = std::map<std::string, std::string>;
 Palette make_palette(const std::vector<Cell>& cells);
 
+// Of lines and bars; other figures have none.
+const std::vector<Series>& series_of(const Figure& figure);
+
 // The distinct series of a page, for its legend: baseline first, an arm's ranks before its average.
 std::vector<Series> legend(const std::vector<Figure>& figures);
 

@@ -23,20 +23,21 @@ std::string subject_of(const experiments::ProfiledData& data) {
 Figure class_figure(const experiments::ProfiledData& data, const std::string& slug) {
   Figure figure;
   figure.slug = slug + "-classes";
-  figure.kind = FigureKind::bars;
   figure.subject = subject_of(data);
   figure.title = "Training samples by class";
   const auto& [train, validation, test] = data.profile.classes;
   figure.data.columns = {"class", "train", "validation", "test"};
+  Bars bars;
   for (std::size_t i = 0; i < train.size(); ++i) {
     const std::string name = std::to_string(i);
     const Point count{0, static_cast<double>(train[i]), std::nan(""), std::nan(""), 1};
     const std::string label = "class " + name;
     std::string key = slug;
     key.append(" ").append(label);
-    figure.series.push_back({key, label, name, "grey", 0, {}, count});
+    bars.series.push_back({key, label, name, "grey", 0, {}, count});
     figure.data.rows.push_back({static_cast<std::int64_t>(i), train[i], validation[i], test[i]});
   }
+  figure.picture = std::move(bars);
   const auto sum = [](const std::vector<std::int64_t>& counts) {
     return std::to_string(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   };
@@ -50,8 +51,9 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
   figure.slug = slug + "-density";
   figure.subject = subject_of(data);
   figure.title = "Density of the colour channels";
-  figure.x.title = "pixel value";
-  figure.y.from_zero = true;
+  Lines lines;
+  lines.x.title = "pixel value";
+  lines.y.from_zero = true;
   figure.data.columns = {"channel", "pixel value", "density"};
   const double width = 256.0 / models::brightness_bins;
   for (const models::ChannelCounts& channel : data.profile.channels) {
@@ -65,8 +67,9 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
       series.points.push_back({middle, density, std::nan(""), std::nan(""), 1});
       figure.data.rows.push_back({channel.name, middle, density});
     }
-    figure.series.push_back(std::move(series));
+    lines.series.push_back(std::move(series));
   }
+  figure.picture = std::move(lines);
   figure.caption = "Share of the training images' pixels per pixel value, in 64 steps.";
   return figure;
 }

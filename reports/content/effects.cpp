@@ -85,7 +85,7 @@ EffectColumn column_of(const Comparison& comparison, const Metric& metric) {
   return column;
 }
 
-void drop_empty_rows(Figure& figure) {
+void drop_empty_rows(Effects& figure) {
   for (std::size_t row = figure.rows.size(); row-- > 0;) {
     const bool empty = std::ranges::none_of(
         figure.columns, [&](const EffectColumn& column) { return column.effects[row].has_value(); });
@@ -96,7 +96,7 @@ void drop_empty_rows(Figure& figure) {
   }
 }
 
-Table table_of(const Figure& figure) {
+Table table_of(const Effects& figure) {
   Table table;
   table.columns = {"cell",      "arm",        "metric",      "effect", "low 95 %",
                    "high 95 %", "margin low", "margin high", "unit",   "verdict"};
@@ -135,16 +135,15 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       rows.push_back({judged.cell.label, arm.value, palette.at(arm.value)});
   }
   std::vector<Figure> figures;
+  Effects* last = nullptr;
   std::string task;
   for (const Metric* metric : drawn_metrics(comparison)) {
-    const bool full = figures.empty() || figures.back().columns.size() == most_columns(*metric);
-    if (full || metric->task != task) {
+    if (last == nullptr || last->columns.size() == most_columns(*metric) || metric->task != task) {
       task = metric->task;
       Figure figure;
-      figure.kind = FigureKind::effects;
       figure.slug = slug + (figures.empty() ? "" : "-" + std::to_string(figures.size() + 1));
       figure.title = "Effects against " + baseline_text(comparison.compare);
-      figure.rows = rows;
+      figure.picture = Effects{rows, {}};
       figure.caption =
           "Change against " + baseline_text(comparison.compare) +
           " with its 95 % interval; the shaded strip is the margin inside which a change counts as none. "
@@ -152,12 +151,14 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       figure.sql = "SELECT * FROM task_final_metrics WHERE run_key IN (" + keys_of(comparison) +
                    ")\nORDER BY model, strategy, seed";
       figures.push_back(std::move(figure));
+      last = &std::get<Effects>(figures.back().picture);
     }
-    figures.back().columns.push_back(column_of(comparison, *metric));
+    last->columns.push_back(column_of(comparison, *metric));
   }
   for (Figure& figure : figures) {
-    drop_empty_rows(figure);
-    figure.data = table_of(figure);
+    auto& effects = std::get<Effects>(figure.picture);
+    drop_empty_rows(effects);
+    figure.data = table_of(effects);
   }
   return figures;
 }

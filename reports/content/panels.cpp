@@ -58,11 +58,11 @@ Table epochs_table(const std::vector<Series>& series) {
   table.columns = {"epoch"};
   std::set<double> epochs;
   for (const Series& one : series) {
-    for (const char* what : {"", " low", " high"}) table.columns.push_back(one.label + what);
+    for (const char* what : {"", " low", " high"}) table.columns.emplace_back(one.label + what);
     for (const Point& point : one.points) epochs.insert(point.x);
   }
   for (const double epoch : epochs) {
-    std::vector<TableValue> row{static_cast<std::int64_t>(epoch)};
+    TableRow row{static_cast<std::int64_t>(epoch)};
     for (const Series& one : series) {
       const auto found = std::ranges::find(one.points, epoch, &Point::x);
       const Point point = found == one.points.end() ? mean_point(epoch, {}) : *found;
@@ -154,25 +154,30 @@ Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric
   figure.slug = cell.slug + "-" + metric.name;
   figure.subject = cell.label;
   figure.title = metric.title;
-  figure.kind = metric.name == "validation-seconds" ? FigureKind::bars : FigureKind::lines;
-  figure.x.title = "epoch";
-  figure.x.integers = true;
-  figure.y.from_zero = is_cost(metric.kind);
-  figure.y.least = 0;
-  if (metric.kind == MetricKind::accuracy) figure.y.most = 100;
-  figure.series = reader.series(metric);
+  std::vector<Series> series = reader.series(metric);
   const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
-  figure.y.log = loss && all_positive(figure.series);
-  figure.unit = unit_of(metric, figure.y.log);
-  figure.final_label = is_cost(metric.kind) ? "median" : "last epoch";
-  if (figure.series.empty()) {
+  const bool log = loss && all_positive(series);
+  figure.unit = unit_of(metric, log);
+  if (series.empty()) {
     figure.missing = "not defined";
     return figure;
   }
-  figure.guides = published_guides(data, cell.model, metric, figure.series);
-  figure.caption = caption_of(metric, figure.series) + published_caption(data, figure.guides);
+  std::vector<Guide> guides = published_guides(data, cell.model, metric, series);
+  figure.caption = caption_of(metric, series) + published_caption(data, guides);
   figure.sql = query_of(cell, metric);
-  figure.data = figure.kind == FigureKind::bars ? bars_table(figure.series) : epochs_table(figure.series);
+  if (metric.name == "validation-seconds") {
+    figure.data = bars_table(series);
+    figure.picture = Bars{std::move(series), std::move(guides)};
+    return figure;
+  }
+  figure.data = epochs_table(series);
+  Lines lines{.x = {.title = "epoch", .integers = true, .least = {}, .most = {}},
+              .y = {.title = "", .log = log, .from_zero = is_cost(metric.kind), .least = 0, .most = {}},
+              .series = std::move(series),
+              .final_label = is_cost(metric.kind) ? "median" : "last epoch",
+              .guides = std::move(guides)};
+  if (metric.kind == MetricKind::accuracy) lines.y.most = 100;
+  figure.picture = std::move(lines);
   return figure;
 }
 
@@ -196,20 +201,22 @@ Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
   figure.slug = cell.slug + "-validation-loss-over-time";
   figure.subject = cell.label;
   figure.title = "Validation loss over time";
-  figure.series = reader.over_seconds(metric);
-  if (figure.series.empty()) {
+  Lines lines;
+  lines.series = reader.over_seconds(metric);
+  if (lines.series.empty()) {
     figure.missing = "not defined";
     return figure;
   }
-  figure.x.title = "seconds";
-  figure.x.from_zero = true;
-  figure.y.least = 0;
-  figure.y.log = all_positive(figure.series);
-  figure.unit = unit_of(metric, figure.y.log);
-  figure.caption = seeds_text_of_points(figure.series) +
+  lines.x.title = "seconds";
+  lines.x.from_zero = true;
+  lines.y.least = 0;
+  lines.y.log = all_positive(lines.series);
+  figure.unit = unit_of(metric, lines.y.log);
+  figure.caption = seeds_text_of_points(lines.series) +
                    " Seconds of training and validation so far, of the slowest rank; without set-up.";
   figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
-  figure.data = seconds_table(figure.series);
+  figure.data = seconds_table(lines.series);
+  figure.picture = std::move(lines);
   return figure;
 }
 

@@ -232,13 +232,15 @@ std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const
     figure.subject = cell.label;
     figure.title = efficiency ? "Efficiency over devices" : "Speed-up over devices";
     figure.unit = efficiency ? "%" : "×";
-    figure.x.title = "devices";
-    figure.x.integers = true;
-    figure.y.from_zero = true;
-    figure.y.least = 0;
-    figure.markers = true;
-    for (const ScaledArm& arm : arms) figure.series.push_back(series_of(arm, first, palette, efficiency));
-    figure.guides = guides_of(limits, first, last, efficiency);
+    Lines lines;
+    lines.x.title = "devices";
+    lines.x.integers = true;
+    lines.y.from_zero = true;
+    lines.y.least = 0;
+    lines.markers = true;
+    for (const ScaledArm& arm : arms) lines.series.push_back(series_of(arm, first, palette, efficiency));
+    lines.guides = guides_of(limits, first, last, efficiency);
+    figure.picture = std::move(lines);
     figure.caption =
         efficiency ? "Speed-up in percent of the ideal" + pairs_text(arms) : caption_of(arms, limits);
     figure.sql = sql_of(cell);

@@ -114,7 +114,7 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
 }
 
 // Parts that take no time anywhere (a bubble without a pipeline) are left out.
-void keep_parts_with_time(Figure& figure) {
+void keep_parts_with_time(Stacks& figure) {
   std::vector<Stack> kept = figure.stacks;
   for (Stack& stack : kept) stack.parts.clear();
   for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -127,13 +127,13 @@ void keep_parts_with_time(Figure& figure) {
   figure.stacks = std::move(kept);
 }
 
-Table breakdown_table(const Figure& figure) {
+Table breakdown_table(const Stacks& figure) {
   Table table;
   table.columns = {"cell", "arm"};
-  for (const Part& part : figure.parts) table.columns.push_back(part.name + " s");
+  for (const Part& part : figure.parts) table.columns.emplace_back(part.name + " s");
   table.columns.insert(table.columns.end(), {"total s", "% of baseline"});
   for (const Stack& stack : figure.stacks) {
-    std::vector<TableValue> row{stack.group, stack.label};
+    TableRow row{stack.group, stack.label};
     for (const double seconds : stack.parts) row.emplace_back(seconds);
     row.emplace_back(stack.total);
     row.emplace_back(100 * stack.total / stack.reference);
@@ -147,32 +147,33 @@ Table breakdown_table(const Figure& figure) {
 Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cells) {
   Figure figure;
   figure.slug = "time-breakdown";
-  figure.kind = FigureKind::stacks;
   figure.subject = data.experiment;
   figure.title = "Where the time of an epoch goes";
   figure.unit = "% of the baseline";
+  Stacks picture;
   PartsByRun by_run;
   for (const db::TimeParts& time : data.times) by_run[time.run_key] = &time;
   for (const Cell& cell : cells) {
     Stack baseline = make_stack(cell, cell.baseline, 1, by_run);
     if (!(baseline.total > 0)) continue;
     baseline.reference = baseline.total;
-    figure.stacks.push_back(baseline);
+    picture.stacks.push_back(baseline);
     const std::vector<MachineLimit> limits = machine_limits(data, cell);
     for (const Arm& arm : cell.arms) {
       Stack stack = make_stack(cell, arm, baseline.total, by_run);
       if (!(stack.total > 0)) continue;
       figure.remarks.push_back(why_slower(cell, arm, baseline, stack, limits));
-      figure.stacks.push_back(std::move(stack));
+      picture.stacks.push_back(std::move(stack));
     }
   }
-  keep_parts_with_time(figure);
-  if (figure.stacks.empty()) figure.missing = "no run has its time taken apart";
+  keep_parts_with_time(picture);
+  if (picture.stacks.empty()) figure.missing = "no run has its time taken apart";
   figure.caption =
       "Seconds of the main thread, mean over seeds, ranks and epochs after the first; communication counts "
       "only where it is not hidden behind computation.";
   figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(data);
-  figure.data = breakdown_table(figure);
+  figure.data = breakdown_table(picture);
+  figure.picture = std::move(picture);
   return figure;
 }
 

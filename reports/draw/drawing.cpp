@@ -10,6 +10,57 @@
 
 namespace trainyard::reports {
 
+std::string stroke(double x1, double y1, double x2, double y2) {
+  const std::string from = "M" + coordinate(x1) + " " + coordinate(y1);
+  if (y1 == y2) return from + "H" + coordinate(x2);
+  if (x1 == x2) return from + "V" + coordinate(y2);
+  return from + "L" + coordinate(x2) + " " + coordinate(y2);
+}
+
+void draw_strokes(Markup& out, const char* style, const std::string& strokes) {
+  if (!strokes.empty()) out.empty("path", {{"class", style}, {"d", strokes}});
+}
+
+void draw_rule(Markup& out, const char* style, double x1, double y1, double x2, double y2) {
+  draw_strokes(out, style, stroke(x1, y1, x2, y2));
+}
+
+void draw_text(Markup& out, const char* style, double x, double y, const std::string& text) {
+  if (text.empty()) return;
+  out.leaf("text", {{"class", style}, {"x", coordinate(x)}, {"y", coordinate(y)}}, text);
+}
+
+bool has_interval(const Point& point) {
+  return std::isfinite(point.low) && std::isfinite(point.high);
+}
+
+std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
+  std::vector<LegendEntry> entries;
+  entries.reserve(series.size());
+  for (const Series& one : series) entries.push_back({one.label, series_class(one)});
+  return entries;
+}
+
+namespace {
+
+std::string with_interval(const Point& point) {
+  std::string text = for_table(point.mean);
+  if (has_interval(point)) text += " (" + for_table(point.low) + " to " + for_table(point.high) + ")";
+  return text;
+}
+
+}  // namespace
+
+std::string spoken(const std::vector<Series>& series) {
+  std::string text;
+  for (const Series& one : series) {
+    if (one.final) text += "; " + one.label + " " + with_interval(*one.final);
+    if (one.final || one.points.empty()) continue;
+    text += "; " + one.label + " ends at " + with_interval(one.points.back());
+  }
+  return text;
+}
+
 namespace {
 
 constexpr double bar_label_size = 10.5;
@@ -17,16 +68,16 @@ constexpr double bars_top = 10;
 constexpr double bar_guide_row = 13;
 constexpr double bars_bottom = 158;
 
-double highest(const Figure& figure) {
+double highest(const Bars& bars) {
   double high = 0;
   double means = 0;
-  for (const Series& series : figure.series) {
+  for (const Series& series : bars.series) {
     if (!series.final) continue;
     means = std::max(means, series.final->mean);
     high = std::max({high, series.final->mean, has_interval(*series.final) ? series.final->high : 0});
   }
   // Guides take part while the bars keep half of the height.
-  for (const Guide& guide : figure.guides) {
+  for (const Guide& guide : bars.guides) {
     const double value = guide.points.empty() ? 0 : guide.points.front().second;
     if (value <= 2 * means) high = std::max(high, value);
   }
@@ -67,24 +118,23 @@ void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center
 }
 
 // Lines across all bars, named in rows above them, where no bar can reach the names.
-void draw_bar_guides(Markup& out, const Figure& figure, const Scale1D& y, double left, double right) {
+void draw_bar_guides(Markup& out, const Bars& bars, const std::string& unit, const Scale1D& y, double left,
+                     double right) {
   double row = 8;
-  for (const Guide& guide : figure.guides) {
+  for (const Guide& guide : bars.guides) {
     const double value = guide.points.front().second;
     out.open("g", {{"class", "gd gd-" + guide.colour}});
     if (value <= y.high) draw_rule(out, "gl", left, y(value), right, y(value));
     draw_rule(out, "gl", left, row - 3, left + 14, row - 3);
-    draw_text(out, "gt", left + 18, row,
-              guide.label + ": " + for_table(value, 3) + " " + figure.unit +
-                  (value <= y.high ? "" : ", off the scale"));
+    draw_text(
+        out, "gt", left + 18, row,
+        guide.label + ": " + for_table(value, 3) + " " + unit + (value <= y.high ? "" : ", off the scale"));
     out.close();
     row += bar_guide_row;
   }
 }
 
-}  // namespace
-
-void draw_bars(Markup& out, const Figure& figure) {
+void draw_bars(Markup& out, const Bars& figure, const std::string& unit) {
   const double top = bars_top + bar_guide_row * static_cast<double>(figure.guides.size());
   const Scale1D y{0, highest(figure), bars_bottom, top, false};
   const std::vector<Tick> y_ticks = ticks(y.low, y.high, 5, false);
@@ -103,9 +153,18 @@ void draw_bars(Markup& out, const Figure& figure) {
   for (std::size_t i = 0; i < bars.size(); ++i) {
     draw_bar(out, *bars[i], y, left + (static_cast<double>(i) + 0.5) * step, std::min(44.0, 0.62 * step));
   }
-  draw_bar_guides(out, figure, y, left, right);
+  draw_bar_guides(out, figure, unit, y, left, right);
   draw_rule(out, "ax", left, bars_bottom, right, bars_bottom);
   draw_names(out, bars, left, step);
+}
+
+}  // namespace
+
+Drawing drawing_of(const Figure& figure, const Bars& bars) {
+  return {.legend = legend_of(bars.series),
+          .spoken = spoken(bars.series),
+          .crosshair = {},
+          .draw = [&](Markup& out) { draw_bars(out, bars, figure.unit); }};
 }
 
 // Stacked bars, as percent of each group's baseline, with the seconds at their ends.
@@ -124,22 +183,22 @@ double share(const Stack& stack, double seconds) {
   return 100 * seconds / stack.reference;
 }
 
-double widest_share(const Figure& figure) {
+double widest_share(const Stacks& figure) {
   double widest = 100;
   for (const Stack& stack : figure.stacks) widest = std::max(widest, share(stack, stack.total));
   return widest * 1.02;
 }
 
-double stack_label_width(const Figure& figure) {
+double stack_label_width(const Stacks& figure) {
   double widest = 0;
   for (const Stack& stack : figure.stacks) {
     widest = std::max(
         widest, text_width(stack.group, stack_label_size) * 1.1 + text_width(stack.label, stack_label_size));
   }
-  return std::min(widest + 40, stacks_width / 2);
+  return std::min(widest + 40, page_width / 2);
 }
 
-void draw_stack(Markup& out, const Figure& figure, const Stack& stack, const Scale1D& x, double y) {
+void draw_stack(Markup& out, const Stacks& figure, const Stack& stack, const Scale1D& x, double y) {
   double seconds = 0;
   for (std::size_t i = 0; i < stack.parts.size(); ++i) {
     const double from = x(share(stack, seconds));
@@ -160,9 +219,7 @@ void draw_stack(Markup& out, const Figure& figure, const Stack& stack, const Sca
   draw_text(out, "pc", x(share(stack, stack.total)) + 8, y + 12, for_table(stack.total, 3) + " s");
 }
 
-}  // namespace
-
-double stacks_height(const Figure& figure) {
+double stacks_height(const Stacks& figure) {
   double height = stack_top + stack_axis_height;
   for (std::size_t i = 0; i < figure.stacks.size(); ++i) {
     height += stack_row_height +
@@ -171,9 +228,9 @@ double stacks_height(const Figure& figure) {
   return height + 8;
 }
 
-void draw_stacks(Markup& out, const Figure& figure) {
+void draw_stacks(Markup& out, const Stacks& figure) {
   const double left = stack_label_width(figure);
-  const Scale1D x{0, widest_share(figure), left, stacks_width - room_for_seconds, false};
+  const Scale1D x{0, widest_share(figure), left, page_width - room_for_seconds, false};
   const double bottom = stacks_height(figure) - stack_axis_height;
   for (const Tick& tick : ticks(x.low, x.high, 6, false)) {
     draw_rule(out, "g", x(tick.value), stack_top - 6, x(tick.value), bottom);
@@ -190,6 +247,19 @@ void draw_stacks(Markup& out, const Figure& figure) {
     draw_stack(out, figure, stack, x, y);
     y += stack_row_height;
   }
+}
+
+}  // namespace
+
+Drawing drawing_of(const Figure&, const Stacks& stacks) {
+  Drawing drawing;
+  drawing.width = page_width;
+  drawing.height = stacks_height(stacks);
+  for (const Part& part : stacks.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
+  for (const Stack& stack : stacks.stacks)
+    drawing.spoken += "; " + stack.group + " " + stack.label + " " + for_table(stack.total, 3) + " s";
+  drawing.draw = [&](Markup& out) { draw_stacks(out, stacks); };
+  return drawing;
 }
 
 // A forest plot: a row an arm of each cell, a column a metric with an axis of its own, the margin shaded.
@@ -237,20 +307,20 @@ Scale1D axis_of(const EffectColumn& column, double left, double right) {
   return {low, high, left, right, false};
 }
 
-double forest_label_width(const Figure& figure) {
+double forest_label_width(const Effects& figure) {
   double group = 0;
   double label = 0;
   for (const EffectRow& row : figure.rows) {
     group = std::max(group, text_width(row.group, forest_label_size) * 1.12);
     label = std::max(label, text_width(row.label, forest_label_size));
   }
-  return std::min(group + label + 34, stacks_width / 3);
+  return std::min(group + label + 34, page_width / 3);
 }
 
-std::vector<Column> columns_of(const Figure& figure, double left) {
+std::vector<Column> columns_of(const Effects& figure, double left) {
   std::vector<Column> columns;
   const auto count = static_cast<double>(figure.columns.size());
-  const double width = (stacks_width - left - column_gap * (count - 1)) / count;
+  const double width = (page_width - left - column_gap * (count - 1)) / count;
   for (const EffectColumn& data : figure.columns) {
     const double right = left + width;
     const double text_left = right - text_room(data);
@@ -290,7 +360,7 @@ void draw_margin(Markup& out, const Effect& effect, const Column& column, double
                      {"height", coordinate(forest_row_height)}});
 }
 
-std::vector<double> row_places(const Figure& figure) {
+std::vector<double> row_places(const Effects& figure) {
   std::vector<double> places;
   double y = forest_head + forest_row_height / 2;
   for (std::size_t i = 0; i < figure.rows.size(); ++i) {
@@ -301,7 +371,8 @@ std::vector<double> row_places(const Figure& figure) {
   return places;
 }
 
-void draw_column(Markup& out, const Figure& figure, const Column& column, const std::vector<double>& places) {
+void draw_column(Markup& out, const Effects& figure, const Column& column,
+                 const std::vector<double>& places) {
   const double bottom = places.back() + forest_row_height / 2 + 2;
   draw_text(out, "mn", column.x.pixel_low, 12, column.data->title);
   draw_text(out, "un", column.x.pixel_low, 27, column.data->unit);
@@ -320,14 +391,12 @@ void draw_column(Markup& out, const Figure& figure, const Column& column, const 
   }
 }
 
-}  // namespace
-
-double effects_height(const Figure& figure) {
+double effects_height(const Effects& figure) {
   return figure.rows.empty() ? forest_head
                              : row_places(figure).back() + forest_row_height / 2 + forest_axis_height;
 }
 
-void draw_effects(Markup& out, const Figure& figure) {
+void draw_effects(Markup& out, const Effects& figure) {
   if (figure.rows.empty()) return;
   const double left = forest_label_width(figure);
   const std::vector<double> places = row_places(figure);
@@ -337,6 +406,20 @@ void draw_effects(Markup& out, const Figure& figure) {
     draw_text(out, "e", left - 12, places[i] + 4, figure.rows[i].label);
   }
   for (const Column& column : columns_of(figure, left)) draw_column(out, figure, column, places);
+}
+
+}  // namespace
+
+Drawing drawing_of(const Figure&, const Effects& effects) {
+  Drawing drawing;
+  drawing.width = page_width;
+  drawing.height = effects_height(effects);
+  for (const EffectRow& row : effects.rows)
+    if (std::ranges::find(drawing.legend, row.label, &LegendEntry::label) == drawing.legend.end())
+      drawing.legend.push_back({row.label, "c-" + row.colour});
+  for (const EffectColumn& column : effects.columns) drawing.spoken += "; " + column.title;
+  drawing.draw = [&](Markup& out) { draw_effects(out, effects); };
+  return drawing;
 }
 
 }  // namespace trainyard::reports

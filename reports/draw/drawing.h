@@ -1,12 +1,21 @@
-// The pictures inside an <svg>: lines with their strip of final values, bars, stacked bars, forest plots.
-// Each draws into the rectangle (0, 0) – (width, height) and uses classes for every colour.
+// How each kind of figure is drawn: lines with their strip of final values, bars, stacked bars, forest plots.
+// Classes stand for every colour.
 #pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "reports/draw/scale.h"
 #include "reports/format/figure.h"
 #include "reports/format/markup.h"
 
 namespace trainyard::reports {
+
+inline constexpr double panel_width = 380;
+inline constexpr double panel_height = 198;
+inline constexpr double page_width = 1220;
 
 // Where the curves lie, for the crosshair.
 struct LineGeometry {
@@ -15,14 +24,31 @@ struct LineGeometry {
   double first_epoch = 1;
 };
 
-LineGeometry line_geometry(const Figure& figure);
-void draw_lines(Markup& out, const Figure& figure);
-void draw_bars(Markup& out, const Figure& figure);
-void draw_stacks(Markup& out, const Figure& figure);
-void draw_effects(Markup& out, const Figure& figure);
-double effects_height(const Figure& figure);
-double stacks_height(const Figure& figure);
-inline constexpr double stacks_width = 1220;
+struct LegendEntry {
+  std::string label;
+  std::string style;  // class of the sample
+  bool box = false;   // a box, else a stroke
+};
+
+// What `draw` adds lies in the rectangle (0, 0) – (width, height). It refers to the figure.
+struct Drawing {
+  double width = panel_width;
+  double height = panel_height;
+  std::vector<LegendEntry> legend;
+  std::string spoken;                     // numbers, for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
+  std::optional<LineGeometry> crosshair;  // of curves over epochs
+  std::function<void(Markup&)> draw;      // not for a figure that is `missing`
+};
+
+// One overload per kind of figure.
+Drawing drawing_of(const Figure& figure, const Lines& lines);
+Drawing drawing_of(const Figure& figure, const Bars& bars);
+Drawing drawing_of(const Figure& figure, const Stacks& stacks);
+Drawing drawing_of(const Figure& figure, const Effects& effects);
+
+// Shared by lines and bars.
+std::vector<LegendEntry> legend_of(const std::vector<Series>& series);
+std::string spoken(const std::vector<Series>& series);
 
 // Shared strokes.
 // "M1 2H5": a straight stroke, for one path of many.

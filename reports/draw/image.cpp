@@ -36,9 +36,9 @@ cairo_status_t append(void* bytes, const unsigned char* data, unsigned int lengt
 }
 
 // A parsed SVG document of a known size.
-class Drawing {
+class Document {
  public:
-  explicit Drawing(const std::string& svg) {
+  explicit Document(const std::string& svg) {
     GError* error = nullptr;
     handle_.reset(rsvg_handle_new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error));
     if (!handle_) fail(error);
@@ -69,11 +69,11 @@ bool writes_pictures() {
 }
 
 std::string png_of(const std::string& svg, double scale) {
-  const Drawing drawing(svg);
+  const Document document(svg);
   const Owned<cairo_surface_t> surface(
-      cairo_image_surface_create(CAIRO_FORMAT_ARGB32, static_cast<int>(std::ceil(drawing.width() * scale)),
-                                 static_cast<int>(std::ceil(drawing.height() * scale))));
-  drawing.draw_on(surface.get(), scale);
+      cairo_image_surface_create(CAIRO_FORMAT_ARGB32, static_cast<int>(std::ceil(document.width() * scale)),
+                                 static_cast<int>(std::ceil(document.height() * scale))));
+  document.draw_on(surface.get(), scale);
   std::string bytes;
   if (cairo_surface_write_to_png_stream(surface.get(), append, &bytes) != CAIRO_STATUS_SUCCESS)
     throw InternalError("drawing a figure: cairo could not write the PNG");
@@ -81,17 +81,17 @@ std::string png_of(const std::string& svg, double scale) {
 }
 
 std::string pdf_of(const std::string& svg, const std::string& created, const std::string& title) {
-  const Drawing drawing(svg);
+  const Document document(svg);
   std::string bytes;
   const Owned<cairo_surface_t> surface(cairo_pdf_surface_create_for_stream(
-      append, &bytes, drawing.width() * points_per_unit, drawing.height() * points_per_unit));
+      append, &bytes, document.width() * points_per_unit, document.height() * points_per_unit));
   // Without a date of its own a PDF would say when it was written, and never be the same twice. cairo takes
   // no parts of a second.
   const std::string date = created.substr(0, std::string("2026-11-20T09:30:12").size()) + "Z";
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, date.c_str());
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_MOD_DATE, date.c_str());
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
-  drawing.draw_on(surface.get(), points_per_unit);
+  document.draw_on(surface.get(), points_per_unit);
   cairo_surface_finish(surface.get());
   if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS)
     throw InternalError("drawing a figure: cairo could not write the PDF");

@@ -17,7 +17,7 @@ namespace {
 constexpr double bottom = line_bottom;
 constexpr double dodge = 6;  // pixels between markers of arms at the same place
 
-void draw_axes(Markup& out, const Figure& figure, const LineLayout& layout) {
+void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
   std::string grid;
   for (const Tick& tick : layout.y_ticks) {
     const double y = layout.y(tick.value);
@@ -92,7 +92,7 @@ void draw_marker(Markup& out, const Point& point, const LineLayout& layout, doub
             {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(layout.y(point.mean))}, {"r", "2.7"}});
 }
 
-void draw_curve(Markup& out, const Figure& figure, const Series& series, const LineLayout& layout) {
+void draw_curve(Markup& out, const Lines& figure, const Series& series, const LineLayout& layout) {
   out.open("g", {{"class", series_class(series)}});
   const auto place = static_cast<double>(&series - figure.series.data());
   const double middle = static_cast<double>(figure.series.size() - 1) / 2;
@@ -119,7 +119,7 @@ void draw_final(Markup& out, const Series& series, const LineLayout& layout, dou
   out.close();
 }
 
-void draw_strip(Markup& out, const Figure& figure, const LineLayout& layout) {
+void draw_strip(Markup& out, const Lines& figure, const LineLayout& layout) {
   std::string grid;
   for (const Tick& tick : layout.strip_ticks) {
     const double y = layout.strip(tick.value);
@@ -144,16 +144,12 @@ void draw_strip(Markup& out, const Figure& figure, const LineLayout& layout) {
   }
 }
 
-}  // namespace
-
-LineGeometry line_geometry(const Figure& figure) {
-  const LineLayout layout = line_layout(figure);
+LineGeometry geometry_of(const LineLayout& layout) {
   return {layout.x.pixel_low, (layout.x.pixel_high - layout.x.pixel_low) / (layout.x.high - layout.x.low),
           layout.x.low};
 }
 
-void draw_lines(Markup& out, const Figure& figure) {
-  const LineLayout layout = line_layout(figure);
+void draw_lines(Markup& out, const Lines& figure, const LineLayout& layout) {
   draw_axes(out, figure, layout);
   draw_guides(out, layout);
   // Ranks first, so that averages and the baseline lie on top.
@@ -163,6 +159,18 @@ void draw_lines(Markup& out, const Figure& figure) {
     }
   }
   if (layout.has_strip) draw_strip(out, figure, layout);
+}
+
+}  // namespace
+
+Drawing drawing_of(const Figure& figure, const Lines& lines) {
+  Drawing drawing{
+      .legend = legend_of(lines.series), .spoken = spoken(lines.series), .crosshair = {}, .draw = {}};
+  if (!figure.missing.empty()) return drawing;
+  const LineLayout layout = line_layout(lines, figure.unit);
+  if (lines.x.title == "epoch") drawing.crosshair = geometry_of(layout);
+  drawing.draw = [&lines, layout](Markup& out) { draw_lines(out, lines, layout); };
+  return drawing;
 }
 
 namespace {
@@ -204,7 +212,7 @@ Range padded(Range range, bool log, double least_relative) {
 }
 
 // Guides widen the range while the curves keep their share of it.
-void take_guides(Range& range, const Figure& figure) {
+void take_guides(Range& range, const Lines& figure) {
   for (const Guide& guide : figure.guides) {
     Range wider = range;
     for (const auto& [x, y] : guide.points) wider.take(y, figure.y.log);
@@ -216,7 +224,7 @@ void take_guides(Range& range, const Figure& figure) {
 // A band must not squeeze the curves: intervals of few seeds can be far wider than everything else, so that a
 // band takes part in the range only up to the means' own extent on each side. What leaves the picture is
 // clipped.
-Range curve_range(const Figure& figure) {
+Range curve_range(const Lines& figure) {
   const bool log = figure.y.log;
   Range means;
   Range all;
@@ -247,7 +255,7 @@ Range curve_range(const Figure& figure) {
 }
 
 // Within what the metric can be: an interval may reach beyond 100 % or below zero, the axis does not.
-Range strip_range(const Figure& figure) {
+Range strip_range(const Lines& figure) {
   Range range;
   for (const Series& series : figure.series) {
     if (series.final) range.take(*series.final, false);
@@ -264,7 +272,7 @@ double widest_label(const std::vector<Tick>& all) {
   return width;
 }
 
-void lay_x(LineLayout& layout, const Figure& figure) {
+void lay_x(LineLayout& layout, const Lines& figure) {
   Range range;
   for (const Series& series : figure.series) {
     for (const Point& point : series.points) range.take(point.x, false);
@@ -308,26 +316,26 @@ Polyline inside(const Guide& guide, const LineLayout& layout) {
 }
 
 // What is not in the picture is said: how far off it lies, or of which epoch it is.
-std::string text_of(const Guide& guide, const Figure& figure, const LineLayout& layout, bool drawn) {
+std::string text_of(const Guide& guide, const std::string& title, const std::string& unit,
+                    const LineLayout& layout, bool drawn) {
   if (drawn || guide.points.empty()) return guide.label;
   const auto [x, y] = guide.points.back();
-  const std::string unit = figure.unit == "log scale" ? "" : " " + figure.unit;
   const bool on_scale = y >= layout.y.low && y <= layout.y.high;
-  const std::string where = on_scale ? " at " + figure.x.title + " " + plain_number(x) : ", off the scale";
-  return guide.label + ": " + for_table(y, 3) + unit + where;
+  const std::string where = on_scale ? " at " + title + " " + plain_number(x) : ", off the scale";
+  return guide.label + ": " + for_table(y, 3) + (unit == "log scale" ? "" : " " + unit) + where;
 }
 
-void lay_guides(LineLayout& layout, const Figure& figure) {
+void lay_guides(LineLayout& layout, const Lines& figure, const std::string& unit) {
   layout.guides.clear();
   for (const Guide& guide : figure.guides) {
     Polyline line = inside(guide, layout);
-    std::string text = text_of(guide, figure, layout, !line.empty());
+    std::string text = text_of(guide, figure.x.title, unit, layout, !line.empty());
     layout.guides.push_back({&guide, std::move(line), std::move(text), std::nullopt});
   }
 }
 
 // All but the labels of guides, with room for `rows` of them above the curves.
-LineLayout layout_with(const Figure& figure, std::ptrdiff_t rows) {
+LineLayout layout_with(const Lines& figure, const std::string& unit, std::ptrdiff_t rows) {
   LineLayout layout;
   const Range y = curve_range(figure);
   layout.top = usual_top + guide_row * static_cast<double>(rows);
@@ -346,21 +354,21 @@ LineLayout layout_with(const Figure& figure, std::ptrdiff_t rows) {
     layout.right = layout.strip_left - gap;
   }
   lay_x(layout, figure);
-  lay_guides(layout, figure);
+  lay_guides(layout, figure, unit);
   place_guide_labels(layout, figure);
   return layout;
 }
 
 }  // namespace
 
-LineLayout line_layout(const Figure& figure) {
+LineLayout line_layout(const Lines& figure, const std::string& unit) {
   const auto unplaced = [](const LineLayout& layout) {
     return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
   };
-  LineLayout layout = layout_with(figure, 0);
+  LineLayout layout = layout_with(figure, unit, 0);
   // Rows above the curves make them lower, which may cost another label its place: at most all of them.
   for (std::ptrdiff_t rows = unplaced(layout); rows > 0;) {
-    layout = layout_with(figure, rows);
+    layout = layout_with(figure, unit, rows);
     const std::ptrdiff_t now = unplaced(layout);
     if (now <= rows) break;
     rows = now;
@@ -420,7 +428,7 @@ Polyline curve_of(const LineLayout& layout, const Series& series, double Point::
   return line;
 }
 
-std::vector<Polyline> obstacles(const LineLayout& layout, const Figure& figure) {
+std::vector<Polyline> obstacles(const LineLayout& layout, const Lines& figure) {
   std::vector<Polyline> lines;
   for (const Series& series : figure.series) {
     for (double Point::*value : {&Point::mean, &Point::low, &Point::high})
@@ -462,7 +470,7 @@ Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double w
 
 }  // namespace
 
-void place_guide_labels(LineLayout& layout, const Figure& figure) {
+void place_guide_labels(LineLayout& layout, const Lines& figure) {
   const std::vector<Polyline> lines = obstacles(layout, figure);
   std::vector<Box> taken;
   for (GuideLayout& guide : layout.guides) {

@@ -1,5 +1,5 @@
 // Where the parts of a figure of lines lie: scales and ticks of the curves and of the strip of final values
-// at their right, and the labels of guides, placed where they touch no curve. Used by `draw_lines`.
+// at their right, and the labels of guides, placed where they touch no curve.
 #pragma once
 
 #include <optional>
@@ -39,10 +39,11 @@ struct LineLayout {
 inline constexpr double line_bottom = 166;
 inline constexpr double axis_label_size = 10.5;
 
-LineLayout line_layout(const Figure& figure);
+// `unit`: of the figure, for the labels of guides that lie far off.
+LineLayout line_layout(const Lines& lines, const std::string& unit);
 
 // Free places for the labels of `layout.guides`; those that find none keep an empty `label`.
-void place_guide_labels(LineLayout& layout, const Figure& figure);
+void place_guide_labels(LineLayout& layout, const Lines& lines);
 
 // A guide may stretch an axis as long as the curves keep this share of it.
 inline constexpr double least_share_of_curves = 0.45;

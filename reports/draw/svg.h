@@ -8,9 +8,6 @@
 
 namespace trainyard::reports {
 
-inline constexpr double panel_width = 380;
-inline constexpr double panel_height = 198;
-
 // The <svg> element for the page: classes only, colours come from the page's style sheet. Lines over epochs
 // carry what the crosshair needs (data-x0, data-dx, data-first). Nothing where `missing` is set: the page
 // says so in words.

@@ -26,13 +26,13 @@ Json point_row(const Series& series, const Point& point) {
 }
 
 // Colours and dashes as on the page.
-Json scales(const Figure& figure) {
+Json scales(const std::vector<Series>& all) {
   static const std::vector<Json> dashes{Json::array({5, 3}), Json::array({1.5, 2.5}),
                                         Json::array({7, 2, 1.5, 2}), Json::array({3, 1.5})};
   Json labels = Json::array();
   Json colours = Json::array();
   Json strokes = Json::array();
-  for (const Series& series : figure.series) {
+  for (const Series& series : all) {
     labels.push_back(series.label);
     colours.push_back(light_colour(series.colour));
     strokes.push_back(series.dash == 0 ? Json::array({1, 0})
@@ -50,62 +50,63 @@ Json scales(const Figure& figure) {
   return {{"color", colour}, {"strokeDash", dash}};
 }
 
-Json value_axis(const Figure& figure, const char* field) {
+Json value_axis(const Figure& figure, const char* field, bool log, bool zero) {
   return {{"field", field},
           {"type", "quantitative"},
           {"title", figure.title + (figure.unit.empty() ? "" : ", " + figure.unit)},
-          {"scale", {{"type", figure.y.log ? "log" : "linear"}, {"zero", figure.kind == FigureKind::bars}}}};
+          {"scale", {{"type", log ? "log" : "linear"}, {"zero", zero}}}};
 }
 
-void add_lines(Json& specification, const Figure& figure) {
+void add(Json& specification, const Figure& figure, const Lines& lines) {
   Json values = Json::array();
-  for (const Series& series : figure.series) {
+  for (const Series& series : lines.series) {
     for (const Point& point : series.points) values.push_back(point_row(series, point));
   }
-  const Json scale = scales(figure);
+  const Json scale = scales(lines.series);
   specification["data"] = {{"values", values}};
   specification["encoding"] = {
       {"x",
-       {{"field", "x"}, {"type", "quantitative"}, {"title", figure.x.title}, {"scale", {{"zero", false}}}}},
+       {{"field", "x"}, {"type", "quantitative"}, {"title", lines.x.title}, {"scale", {{"zero", false}}}}},
       {"color", scale["color"]}};
-  Json low = value_axis(figure, "low");
-  Json mean = value_axis(figure, "mean");
+  Json low = value_axis(figure, "low", lines.y.log, false);
+  Json mean = value_axis(figure, "mean", lines.y.log, false);
   Json band{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
             {"encoding", {{"y", low}, {"y2", {{"field", "high"}}}}}};
   // An interval of few seeds may reach below zero, where a logarithmic axis has no place.
-  if (figure.y.log) band["transform"] = Json::array({{{"filter", "datum.low > 0"}}});
+  if (lines.y.log) band["transform"] = Json::array({{{"filter", "datum.low > 0"}}});
   specification["layer"] =
       Json::array({band,
-                   {{"mark", {{"type", "line"}, {"point", figure.markers}, {"clip", true}}},
+                   {{"mark", {{"type", "line"}, {"point", lines.markers}, {"clip", true}}},
                     {"encoding", {{"y", mean}, {"strokeDash", scale["strokeDash"]}}}}});
 }
 
-void add_bars(Json& specification, const Figure& figure) {
+void add(Json& specification, const Figure& figure, const Bars& bars) {
   Json values = Json::array();
-  for (const Series& series : figure.series) {
+  for (const Series& series : bars.series) {
     if (series.final) values.push_back(point_row(series, *series.final));
   }
   specification["data"] = {{"values", values}};
   specification["encoding"] = {
       {"x", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}}};
-  specification["layer"] =
-      Json::array({{{"mark", "bar"},
-                    {"encoding", {{"y", value_axis(figure, "mean")}, {"color", scales(figure)["color"]}}}},
-                   {{"mark", {{"type", "rule"}, {"clip", true}}},
-                    {"encoding", {{"y", value_axis(figure, "low")}, {"y2", {{"field", "high"}}}}}}});
+  specification["layer"] = Json::array(
+      {{{"mark", "bar"},
+        {"encoding",
+         {{"y", value_axis(figure, "mean", false, true)}, {"color", scales(bars.series)["color"]}}}},
+       {{"mark", {{"type", "rule"}, {"clip", true}}},
+        {"encoding", {{"y", value_axis(figure, "low", false, true)}, {"y2", {{"field", "high"}}}}}}});
 }
 
-void add_stacks(Json& specification, const Figure& figure) {
+void add(Json& specification, const Figure& figure, const Stacks& picture) {
   Json values = Json::array();
   Json names = Json::array();
   Json colours = Json::array();
-  for (std::size_t i = 0; i < figure.parts.size(); ++i) {
-    names.push_back(figure.parts[i].name);
-    colours.push_back(light_colour(figure.parts[i].colour));
-    for (const Stack& stack : figure.stacks)
+  for (std::size_t i = 0; i < picture.parts.size(); ++i) {
+    names.push_back(picture.parts[i].name);
+    colours.push_back(light_colour(picture.parts[i].colour));
+    for (const Stack& stack : picture.stacks)
       values.push_back({{"cell", stack.group},
                         {"arm", stack.label},
-                        {"part", figure.parts[i].name},
+                        {"part", picture.parts[i].name},
                         {"order", i},
                         {"seconds", number(stack.parts[i])},
                         {"percent", number(100 * stack.parts[i] / stack.reference)}});
@@ -125,14 +126,14 @@ void add_stacks(Json& specification, const Figure& figure) {
   specification["resolve"] = {{"scale", {{"y", "independent"}}}};
 }
 
-void add_effects(Json& specification, const Figure& figure) {
+void add(Json& specification, const Figure&, const Effects& picture) {
   Json values = Json::array();
-  for (const EffectColumn& column : figure.columns) {
+  for (const EffectColumn& column : picture.columns) {
     for (std::size_t i = 0; i < column.effects.size(); ++i) {
       const std::optional<Effect>& effect = column.effects[i];
       if (!effect || !effect->on_scale) continue;
       values.push_back({{"metric", column.title + ", " + column.unit},
-                        {"cell", figure.rows[i].group + ", " + figure.rows[i].label},
+                        {"cell", picture.rows[i].group + ", " + picture.rows[i].label},
                         {"effect", number(effect->value)},
                         {"low", number(effect->low)},
                         {"high", number(effect->high)},
@@ -170,20 +171,7 @@ std::string vega_lite(const Figure& figure) {
   Json specification{{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
                      {"title", whole_title(figure, " · ")},
                      {"description", figure.caption}};
-  switch (figure.kind) {
-    case FigureKind::lines:
-      add_lines(specification, figure);
-      break;
-    case FigureKind::bars:
-      add_bars(specification, figure);
-      break;
-    case FigureKind::stacks:
-      add_stacks(specification, figure);
-      break;
-    case FigureKind::effects:
-      add_effects(specification, figure);
-      break;
-  }
+  std::visit([&](const auto& picture) { add(specification, figure, picture); }, figure.picture);
   return specification.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,10 +1,14 @@
-// A figure as neutral data: what is drawn, not how. Made by `panels`, `scaling`, `effects` and
-// `time_breakdown`; drawn by `svg` for page and paper, written by `vega_lite` for people who restyle.
+// A figure as neutral data: what is drawn, not how. `svg` draws it for page and paper, `vega_lite` writes it
+// for people who restyle.
+//
+// A new kind of figure is a struct in `Figure::picture`, its drawing (reports/draw/drawing.h) and its
+// specification (reports/draw/vega_lite.cpp).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "reports/format/table.h"
@@ -48,6 +52,22 @@ struct Axis {
   std::optional<double> most;
 };
 
+// Curves over x, with the final values in a strip at the right.
+struct Lines {
+  Axis x;
+  Axis y;
+  std::vector<Series> series;
+  bool markers = false;     // each point is marked, with its interval
+  std::string final_label;  // under the strip: "last epoch"
+  std::vector<Guide> guides;
+};
+
+// One bar per series: its final value.
+struct Bars {
+  std::vector<Series> series;
+  std::vector<Guide> guides;
+};
+
 // A part of stacked bars; its colour stays its own where other parts are left out.
 struct Part {
   std::string name;    // "Forward"
@@ -61,6 +81,12 @@ struct Stack {
   double reference = 0;  // seconds that count as 100 %: the group's baseline
   std::vector<double> parts;
   double total = 0;
+};
+
+// Stacked bars, as percent of each group's baseline.
+struct Stacks {
+  std::vector<Part> parts;  // in their order
+  std::vector<Stack> stacks;
 };
 
 // A row of a forest plot: what an arm does in a cell.
@@ -89,24 +115,18 @@ struct EffectColumn {
   std::vector<std::optional<Effect>> effects;
 };
 
-enum class FigureKind { lines, bars, stacks, effects };
+// A forest plot.
+struct Effects {
+  std::vector<EffectRow> rows;
+  std::vector<EffectColumn> columns;
+};
 
 struct Figure {
-  std::string slug;  // file name and anchor: "mlp-train-accuracy"
-  FigureKind kind = FigureKind::lines;
+  std::string slug;     // file name and anchor: "mlp-train-accuracy"
   std::string subject;  // "mlp": title of the file that stands alone
   std::string title;    // "Training accuracy"
   std::string unit;     // "%", "s", "log scale"
-  Axis x;
-  Axis y;
-  std::vector<Series> series;
-  bool markers = false;     // of lines: each point is marked, with its interval
-  std::string final_label;  // under the strip: "last epoch"
-  std::vector<Guide> guides;
-  std::vector<Part> parts;  // of stacks, in their order
-  std::vector<Stack> stacks;
-  std::vector<EffectRow> rows;  // of effects
-  std::vector<EffectColumn> columns;
+  std::variant<Lines, Bars, Stacks, Effects> picture;
   std::string caption;
   std::vector<std::string> remarks;  // sentences that the figure supports, one an arm: "ddp is slower than …"
   std::string sql;                   // the query behind it

@@ -282,7 +282,7 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
            "Percent of the baseline's epoch, seconds at the ends of the bars; the dashed line is parity. " +
                breakdown.caption);
   out.open("ul", {{"class", "plegend"}});
-  for (const Part& part : breakdown.parts) {
+  for (const Part& part : std::get<Stacks>(breakdown.picture).parts) {
     out.open("li").open("svg", {{"width", "14"}, {"height", "12"}, {"aria-hidden", "true"}});
     out.empty("rect", {{"class", "p-" + part.colour}, {"width", "14"}, {"height", "12"}});
     out.close().text(part.name).close();

@@ -21,6 +21,10 @@ const Figure& figure_named(const Content& content, const std::string& slug) {
   return **std::ranges::find(figures, slug, &Figure::slug);
 }
 
+const Lines& lines_of(const Figure& figure) {
+  return std::get<Lines>(figure.picture);
+}
+
 // The design page's reference case R3.
 void set_reference_times(ReportData& data) {
   const std::vector<double> single{100, 102, 98, 101, 99};
@@ -35,12 +39,12 @@ TEST_CASE("speed-up and efficiency are the geometric mean over pairs, with its i
   ReportData data = invented({.models = {"mlp"}});
   set_reference_times(data);
   const Content content = compose(data);
-  const Point speed_up = figure_named(content, "mlp-speed-up").series.front().points.back();
+  const Point speed_up = series_of(figure_named(content, "mlp-speed-up")).front().points.back();
   CHECK(speed_up.x == 2);
   CHECK(speed_up.mean == doctest::Approx(1.8149208364954).epsilon(1e-9));
   CHECK(speed_up.low == doctest::Approx(1.8078570899288).epsilon(1e-9));
   CHECK(speed_up.high == doctest::Approx(1.8220121828739).epsilon(1e-9));
-  const Point efficiency = figure_named(content, "mlp-efficiency").series.front().points.back();
+  const Point efficiency = series_of(figure_named(content, "mlp-efficiency")).front().points.back();
   CHECK(efficiency.mean == doctest::Approx(50 * 1.8149208364954).epsilon(1e-9));
 }
 
@@ -50,7 +54,7 @@ TEST_CASE("devices are counted, not ranks: four ranks on two devices stand at tw
   for (auto& [key, launched] : data.launched) launched.devices_shared = launched.cores.size() == 4;
   const Content content = compose(data);
   const Figure& figure = figure_named(content, "mlp-speed-up");
-  CHECK(figure.series.front().points.back().x == 2);
+  CHECK(series_of(figure).front().points.back().x == 2);
   CHECK(contains(figure.caption, "Ranks of mp-ddp shared devices"));
 }
 
@@ -73,7 +77,8 @@ TEST_CASE(
   CHECK(limits.front().speed_up == doctest::Approx(2 * 100.0 / 125));
   const Figure& figure = figure_named(content, "mlp-speed-up");
   CHECK(contains(figure.caption, "2 independent runs at once reach 1.60 together"));
-  CHECK(std::ranges::any_of(figure.guides, [](const Guide& guide) { return guide.colour == "limit"; }));
+  CHECK(std::ranges::any_of(lines_of(figure).guides,
+                            [](const Guide& guide) { return guide.colour == "limit"; }));
 }
 
 TEST_CASE("independent runs at once are the machine's limit, and no arm") {
@@ -100,7 +105,7 @@ TEST_CASE("independent runs at once are the machine's limit, and no arm") {
   CHECK(limits.front().speed_up == doctest::Approx(2 / 1.25));
   CHECK(limits.front().pairs == 5);
   const Figure& figure = figure_named(content, "mlp-speed-up");
-  CHECK(std::ranges::any_of(figure.guides,
+  CHECK(std::ranges::any_of(lines_of(figure).guides,
                             [](const Guide& guide) { return guide.label == "independent runs at once"; }));
   CHECK(contains(figure.caption, "2 independent runs at once reach 1.60 together"));
   CHECK(contains(content.breakdown.remarks.front(),
@@ -129,7 +134,7 @@ TEST_CASE("the forest plot has each effect of the verdicts with its margin") {
   ReportData data = invented({.models = {"mlp"}});
   set_reference_times(data);
   const Content content = compose(data);
-  const Figure& figure = figure_named(content, "effects-strategy");
+  const auto& figure = std::get<Effects>(figure_named(content, "effects-strategy").picture);
   REQUIRE(figure.rows.size() == 1);
   const auto column = std::ranges::find(figure.columns, "Training time per epoch", &EffectColumn::title);
   REQUIRE(column != figure.columns.end());
@@ -147,7 +152,7 @@ TEST_CASE("loss over wall-clock time adds up training and validation") {
     row.validation_seconds = 1;
   }
   const Content content = compose(data);
-  const Figure& figure = figure_named(content, "mlp-validation-loss-over-time");
+  const auto& figure = lines_of(figure_named(content, "mlp-validation-loss-over-time"));
   REQUIRE(figure.series.size() == 2);
   const auto& points = figure.series.front().points;
   REQUIRE(points.size() == 3);
@@ -157,26 +162,32 @@ TEST_CASE("loss over wall-clock time adds up training and validation") {
 }
 
 Figure sloping(std::vector<Guide> guides) {
-  Figure figure;
-  figure.title = "Training accuracy";
-  figure.unit = "%";
-  figure.x.title = "epoch";
-  figure.x.integers = true;
+  Lines lines;
+  lines.x.title = "epoch";
+  lines.x.integers = true;
   Series series{"a", "a", "a", "single", 0, {}, std::nullopt};
   for (int epoch = 1; epoch <= 10; ++epoch)
     series.points.push_back({double(epoch), 40 + 5.0 * epoch, NAN, NAN, 1});
-  figure.series.push_back(series);
-  figure.guides = std::move(guides);
+  lines.series.push_back(series);
+  lines.guides = std::move(guides);
+  Figure figure;
+  figure.title = "Training accuracy";
+  figure.unit = "%";
+  figure.picture = std::move(lines);
   return figure;
+}
+
+LineLayout layout_of(const Figure& figure) {
+  return line_layout(lines_of(figure), figure.unit);
 }
 
 TEST_CASE("a guide's label stands inside the picture and touches no curve") {
   const Figure figure = sloping({{"published, single", "published", {{1, 70}, {10, 70}}}});
-  const LineLayout layout = line_layout(figure);
+  const LineLayout layout = layout_of(figure);
   REQUIRE(layout.guides.size() == 1);
   REQUIRE(layout.guides.front().label);
   const auto [x, y] = *layout.guides.front().label;
-  for (const Point& point : figure.series.front().points) {
+  for (const Point& point : series_of(figure).front().points) {
     const double px = layout.x(point.x);
     const double py = layout.y(point.mean);
     CHECK_FALSE((px > x && px < x + 80 && py > y - 9 && py < y + 2));
@@ -185,7 +196,7 @@ TEST_CASE("a guide's label stands inside the picture and touches no curve") {
 
 TEST_CASE("a guide that lies far off does not squeeze the curves: its value is said") {
   const Figure figure = sloping({{"published, single", "published", {{1, 9000}, {10, 9000}}}});
-  const LineLayout layout = line_layout(figure);
+  const LineLayout layout = layout_of(figure);
   CHECK(layout.y.high < 100);
   CHECK(layout.guides.front().line.empty());
   CHECK(layout.guides.front().text == "published, single: 9000 %, off the scale");
@@ -194,13 +205,15 @@ TEST_CASE("a guide that lies far off does not squeeze the curves: its value is s
 }
 
 TEST_CASE("a guide of an epoch that is not in the picture says which") {
-  const LineLayout layout = line_layout(sloping({{"published ddp", "published", {{20, 80}}}}));
+  const Figure figure = sloping({{"published ddp", "published", {{20, 80}}}});
+  const LineLayout layout = layout_of(figure);
   CHECK(layout.guides.front().line.empty());
   CHECK(layout.guides.front().text == "published ddp: 80.0 % at epoch 20");
 }
 
 TEST_CASE("a guide is cut where the epochs end") {
-  const LineLayout layout = line_layout(sloping({{"published", "published", {{1, 50}, {19, 68}}}}));
+  const Figure figure = sloping({{"published", "published", {{1, 50}, {19, 68}}}});
+  const LineLayout layout = layout_of(figure);
   const Polyline& line = layout.guides.front().line;
   REQUIRE(line.size() == 2);
   CHECK(line.back().first == doctest::Approx(layout.x.pixel_high));
@@ -219,7 +232,7 @@ TEST_CASE("a Vega-Lite specification is JSON with the numbers of the figure, six
   const nlohmann::json first = nlohmann::json::parse(vega_lite(figure))["data"]["values"].front();
   CHECK(first["series"] == "single");
   CHECK(first["mean"].get<double>() ==
-        doctest::Approx(figure.series.front().points.front().mean).epsilon(1e-5));
+        doctest::Approx(series_of(figure).front().points.front().mean).epsilon(1e-5));
   CHECK(first["mean"].dump().size() <= 8);
   const nlohmann::json band = nlohmann::json::parse(vega_lite(figure))["layer"][0];
   CHECK(band["transform"][0]["filter"] == "datum.low > 0");  // the axis is logarithmic

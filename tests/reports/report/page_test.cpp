@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "reports/content/curves.h"
 #include "reports/draw/assets.h"
+#include "reports/draw/drawing.h"
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
 #include "reports/report/report.h"
@@ -69,7 +70,8 @@ TEST_CASE("series are single, each rank and the average") {
   const ReportData data = invented();
   const Content content = compose(data);
   std::vector<std::string> labels;
-  for (const Series& series : content.figures.front().panels.front().series) labels.push_back(series.label);
+  for (const Series& series : series_of(content.figures.front().panels.front()))
+    labels.push_back(series.label);
   CHECK(labels == std::vector<std::string>{"single", "ddp rank 0", "ddp rank 1", "ddp average"});
 }
 
@@ -77,7 +79,8 @@ TEST_CASE("series of a strategy with stages are its replicas") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "pipeline", "mp-ddp"}});
   const Content content = compose(data);
   std::vector<std::string> labels;
-  for (const Series& series : content.figures.front().panels.front().series) labels.push_back(series.label);
+  for (const Series& series : series_of(content.figures.front().panels.front()))
+    labels.push_back(series.label);
   CHECK(labels == std::vector<std::string>{"single", "pipeline", "mp-ddp replica 0", "mp-ddp replica 1",
                                            "mp-ddp average"});
 }

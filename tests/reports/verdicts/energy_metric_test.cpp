@@ -92,8 +92,9 @@ TEST_CASE("the panel of energy draws all devices together, in joules from zero")
       std::ranges::find_if(figures, [](const Figure* figure) { return figure->title == title; });
   REQUIRE(panel != figures.end());
   CHECK((*panel)->unit == "J");
-  CHECK((*panel)->y.from_zero);
-  CHECK((*panel)->series.size() == 2);  // an average an arm; single replicas have no energy of their own
+  const auto& lines = std::get<Lines>((*panel)->picture);
+  CHECK(lines.y.from_zero);
+  CHECK(lines.series.size() == 2);  // an average an arm; single replicas have no energy of their own
 }
 
 }  // namespace

@@ -107,11 +107,12 @@ TEST_CASE("the legend of the time breakdown names each part once, the bubble of 
   const ReportData data = invented({.models = six_models, .strategies = {"single", "ddp", "mp-ddp"}});
   const Figure breakdown = compose(data).breakdown;
   std::vector<std::string> names;
-  for (const Part& part : breakdown.parts) names.push_back(part.name);
+  for (const Part& part : std::get<Stacks>(breakdown.picture).parts) names.push_back(part.name);
   CHECK(std::ranges::count(names, "Pipeline bubble") == 1);
   std::ranges::sort(names);
   CHECK(std::ranges::adjacent_find(names) == names.end());
-  CHECK(compose(invented()).breakdown.parts.size() == names.size() - 1);  // no stages, no bubble
+  CHECK(std::get<Stacks>(compose(invented()).breakdown.picture).parts.size() ==
+        names.size() - 1);  // no stages, no bubble
 }
 
 TEST_CASE("expectations are held against each finished run of the plan, and missed ones named") {
