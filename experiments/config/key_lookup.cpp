@@ -64,17 +64,12 @@ const Parameter* run_parameter(std::string_view name) {
   static const Parameter strategy = choice("strategy", {});  // which there are says the file
   if (name == "model") return &model;
   if (name == "strategy") return &strategy;
-  for (const Key& key : keys())
-    if (key.parameter.name == name) return &key.parameter;
-  return nullptr;
+  const Key* key = key_or_null(name);
+  return key == nullptr ? nullptr : &key->parameter;
 }
 
 const Parameter* hyperparameter(const models::Model& model, std::string_view name) {
   return row_or_null(model.hyperparameters, &Parameter::name, name);
-}
-
-const StrategyKind* strategy_or_null(std::string_view name) {
-  return row_or_null(strategy_kinds(), &StrategyKind::name, name);
 }
 
 bool is_hyperparameter(std::string_view name, const Declared& declared) {
@@ -83,10 +78,8 @@ bool is_hyperparameter(std::string_view name, const Declared& declared) {
 }
 
 bool is_strategy_key(std::string_view name) {
-  const auto rows = keys();
-  return std::any_of(rows.begin(), rows.end(), [&](const Key& key) {
-    return key.parameter.name == name && key.place == KeyPlace::strategy;
-  });
+  const Key* key = key_or_null(name);
+  return key != nullptr && key->place == KeyPlace::strategy;
 }
 
 std::string in_quotes(const std::string& name) {
@@ -169,14 +162,9 @@ namespace {
 
 constexpr std::string_view per_replica = " per replica";
 
-const Key& key_named(const std::string& name) {
-  const auto rows = keys();
-  return *std::find_if(rows.begin(), rows.end(), [&](const Key& key) { return key.parameter.name == name; });
-}
-
 void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  problems.error(item.at, parameter.name + " must be " + allowed_text(key_named(parameter.name)) + ", is " +
-                              description(item));
+  problems.error(item.at, parameter.name + " must be " + allowed_text(*key_or_null(parameter.name)) +
+                              ", is " + description(item));
 }
 
 // The number before " per replica"; nothing where the text is another.

@@ -22,7 +22,6 @@ namespace trainyard::experiments {
 // The key of a run, or one of the axes `model` and `strategy`; null where it is neither.
 const Parameter* run_parameter(std::string_view name);
 const Parameter* hyperparameter(const models::Model& model, std::string_view name);
-const StrategyKind* strategy_or_null(std::string_view name);
 bool is_hyperparameter(std::string_view name, const Declared& declared);  // of any model
 bool is_strategy_key(std::string_view name);  // only in [strategy.*] and as an axis
 

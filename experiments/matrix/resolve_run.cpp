@@ -87,7 +87,7 @@ Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics
   const RunSettings settings(sheet, point);
   Run run;
   run.model = settings.model().name;
-  run.strategy = resolve_strategy(settings, problems);
+  resolve_strategy(settings, run, problems);
   run.hyperparameters = resolve_hyperparameters(settings, problems);
   take_keys(settings, run);
   run.data.split_seed = sheet.data_seed;
@@ -121,27 +121,33 @@ std::string strategy_text(const RunSettings& settings) {
   return text;
 }
 
-void check_number(const std::string& name, std::int64_t number, Range StrategyKind::*part,
-                  const RunSettings& settings, Diagnostics& problems) {
-  const Range& range = settings.kind().*part;
+void check_number(const Key& key, std::int64_t number, const RunSettings& settings, Diagnostics& problems) {
+  const std::string& name = key.parameter.name;
+  const Range& range = settings.kind().*key.of;
   if (range.has(number)) return;
   const std::string allowed = range.any() ? ">= " + std::to_string(range.minimum) : "1";
-  const std::string advice = range.any() ? "" : "; kinds with " + name + " are " + kinds_with(part);
+  const std::string advice = range.any() ? "" : "; kinds with " + name + " are " + kinds_with(key.of);
   problems.error(settings.place(name), name + " of " + strategy_text(settings) + " must be " + allowed +
                                            ", is " + std::to_string(number) + advice);
 }
 
-// Texts of kinds that have none.
-void check_texts(const RunSettings& settings, Diagnostics& problems) {
-  const auto refuse = [&](const std::string& name, Range StrategyKind::*part) {
-    const Setting* found = settings.find(name);
-    if (found == nullptr || (settings.kind().*part).any() || found->value == Value(std::string("auto")))
-      return;
-    problems.error(found->at,
-                   strategy_text(settings) + " has no " + name + "; kinds with one are " + kinds_with(part));
-  };
-  refuse("schedule", &StrategyKind::micro_batches);
-  refuse("stage_split", &StrategyKind::stages);
+// A schedule or a split of a kind that has none.
+void check_use(const Key& key, const RunSettings& settings, Diagnostics& problems) {
+  const Setting* found = settings.find(key.parameter.name);
+  if (found == nullptr || (settings.kind().*key.of).any() || found->value == Value(std::string("auto")))
+    return;
+  problems.error(found->at, strategy_text(settings) + " has no " + key.parameter.name +
+                                "; kinds with one are " + kinds_with(key.of));
+}
+
+void check_mesh(const RunSettings& settings, const Run& run, Diagnostics& problems) {
+  for (const Key& key : keys()) {
+    if (key.of == nullptr) continue;
+    if (is_mesh_number(key))
+      check_number(key, std::get<std::int64_t>(*value_of(key, run)), settings, problems);
+    else
+      check_use(key, settings, problems);
+  }
 }
 
 void take_split(const RunSettings& settings, Strategy& strategy) {
@@ -151,34 +157,26 @@ void take_split(const RunSettings& settings, Strategy& strategy) {
   if (boundaries == nullptr) return;
   strategy.boundaries = *boundaries;
   strategy.split = "given";
-}
-
-std::int64_t stages_of(const RunSettings& settings, const Strategy& strategy) {
-  const auto by_split = static_cast<std::int64_t>(strategy.boundaries.size()) + 1;
-  const std::int64_t usual = strategy.split == "given" ? by_split : settings.kind().stages.fallback;
-  return settings.optional_integer("stages").value_or(usual);
+  if (settings.find("stages") == nullptr) strategy.stages = static_cast<std::int64_t>(boundaries->size()) + 1;
 }
 
 }  // namespace
 
-Strategy resolve_strategy(const RunSettings& settings, Diagnostics& problems) {
+void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& problems) {
   const StrategyKind& kind = settings.kind();
-  Strategy strategy;
-  strategy.name = settings.strategy();
-  strategy.kind = kind.name;
-  if (kind.stages.any()) take_split(settings, strategy);
-  strategy.replicas = settings.optional_integer("replicas").value_or(kind.replicas.fallback);
-  strategy.stages = stages_of(settings, strategy);
-  strategy.micro_batches = settings.optional_integer("micro_batches").value_or(kind.micro_batches.fallback);
+  run.strategy.name = settings.strategy();
+  run.strategy.kind = kind.name;
+  for (const Key& key : keys()) {
+    if (!is_mesh_number(key)) continue;
+    const Setting* found = settings.find(key.parameter.name);
+    set_value(key, run, found != nullptr ? found->value : Value((kind.*key.of).fallback));
+  }
+  if (kind.stages.any()) take_split(settings, run.strategy);
   const Setting* schedule = settings.find("schedule");
   // The order of one micro-batch is the same under every schedule.
-  if (kind.micro_batches.any() && strategy.micro_batches > 1)
-    strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
-  check_number("replicas", strategy.replicas, &StrategyKind::replicas, settings, problems);
-  check_number("stages", strategy.stages, &StrategyKind::stages, settings, problems);
-  check_number("micro_batches", strategy.micro_batches, &StrategyKind::micro_batches, settings, problems);
-  check_texts(settings, problems);
-  return strategy;
+  if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
+    run.strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
+  check_mesh(settings, run, problems);
 }
 
 namespace {
@@ -209,10 +207,9 @@ RunSettings::RunSettings(const ExperimentConfig& sheet, const MatrixPoint& point
       kind_(strategy_kind(sheet, strategy_)) {}
 
 // `--set replicas=4` means the strategies that have replicas.
-bool RunSettings::has_use_for(const std::string& strategy_key) const {
-  if (strategy_key == "replicas") return kind_->replicas.any();
-  if (strategy_key == "stages" || strategy_key == "stage_split") return kind_->stages.any();
-  return kind_->micro_batches.any();
+bool RunSettings::has_use_for(const std::string& name) const {
+  const Key* key = key_or_null(name);
+  return key == nullptr || key->of == nullptr || (kind_->*key->of).any();
 }
 
 const Setting* RunSettings::find_in_tables(const std::string& name) const {
@@ -222,8 +219,8 @@ const Setting* RunSettings::find_in_tables(const std::string& name) const {
 
 const Setting* RunSettings::find(const std::string& name) const {
   if (const Setting* found = setting(point_.values, name)) return found;
-  if (const Setting* found = setting(sheet_.overrides, name))
-    if (!is_strategy_key(name) || has_use_for(name)) return found;
+  if (const Setting* found = setting(sheet_.overrides, name); found != nullptr && has_use_for(name))
+    return found;
   if (const Setting* found = find_in_tables(name)) return found;
   return setting(sheet_.defaults, name);
 }
@@ -237,12 +234,6 @@ const Setting* RunSettings::find_own(const std::string& name) const {
 Location RunSettings::place(const std::string& name) const {
   const Setting* found = find(name);
   return found ? found->at : point_.at;
-}
-
-std::optional<std::int64_t> RunSettings::optional_integer(const std::string& name) const {
-  const Setting* found = find(name);
-  if (found == nullptr) return std::nullopt;
-  return std::get<std::int64_t>(found->value);
 }
 
 namespace {

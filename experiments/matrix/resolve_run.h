@@ -43,10 +43,8 @@ class RunSettings {
   const Setting* find_own(const std::string& name) const;
   Location place(const std::string& name) const;  // of the setting, else of the point
 
-  std::optional<std::int64_t> optional_integer(const std::string& name) const;
-
  private:
-  bool has_use_for(const std::string& strategy_key) const;
+  bool has_use_for(const std::string& name) const;
   const Setting* find_in_tables(const std::string& name) const;
 
   const ExperimentConfig& sheet_;
@@ -62,7 +60,7 @@ Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics
 // Mesh and schedule of one run.
 
 // Reports what the strategy's kind does not have, and numbers out of its ranges.
-Strategy resolve_strategy(const RunSettings& settings, Diagnostics& problems);
+void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& problems);
 
 // Whether the values of a run can be combined.
 

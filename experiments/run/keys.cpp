@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 
 #include "base/named_row.h"
+#include "base/text.h"
 #include "models/datasets/datasets.h"
 
 namespace trainyard::experiments {
@@ -253,33 +255,46 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
-// Their defaults are those of the strategy's kind.
+// "ddp, mp-ddp 2; others 1": the defaults of the kinds, which have as many of `part`.
+std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
+  std::map<std::int64_t, std::vector<std::string>> names;  // by default
+  for (const StrategyKind& kind : strategy_kinds())
+    if ((kind.*part).any()) names[(kind.*part).fallback].push_back(kind.name);
+  std::string text;
+  for (const auto& [number, kinds] : names) text += joined(kinds) + " " + std::to_string(number) + "; ";
+  return text + "others 1";
+}
+
 std::vector<Key> strategy_keys() {
   return {
-      {.parameter =
-           integer_row("replicas", from_one, Bound{1024},
-                       "copies of the model, each with its part of the batch", "ddp, mp-ddp 2; others 1"),
+      {.parameter = integer_row("replicas", from_one, Bound{1024},
+                                "copies of the model, each with its part of the batch"),
        .place = KeyPlace::strategy,
+       .of = &StrategyKind::replicas,
        .member = &Strategy::replicas,
        .original = true},
       {.parameter = integer_row("stages", from_one, Bound{1024},
-                                "parts that the layers of each copy are cut into, each a rank",
-                                "mp, pipeline, mp-ddp 2; others 1"),
+                                "parts that the layers of each copy are cut into, each a rank"),
        .place = KeyPlace::strategy,
+       .of = &StrategyKind::stages,
        .member = &Strategy::stages,
        .original = true},
       {.parameter = integer_row("micro_batches", from_one, Bound{65536},
-                                "parts of a replica's batch that are in the stages at the same time",
-                                "pipeline, mp-ddp 4; others 1"),
+                                "parts of a replica's batch that are in the stages at the same time"),
        .place = KeyPlace::strategy,
+       .of = &StrategyKind::micro_batches,
        .member = &Strategy::micro_batches,
        .has = has_stages},
       {.parameter = text_row("schedule", {"gpipe", "1f1b"},
                              "all forward and then all backward, or one forward, one backward", "\"1f1b\""),
        .place = KeyPlace::strategy,
+       .of = &StrategyKind::micro_batches,
        .member = &Strategy::schedule,
        .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
-      {.parameter = stage_split_row(), .place = KeyPlace::strategy, .other_form = "\"auto\""},
+      {.parameter = stage_split_row(),
+       .place = KeyPlace::strategy,
+       .of = &StrategyKind::stages,
+       .other_form = "\"auto\""},
   };
 }
 
@@ -306,9 +321,11 @@ std::vector<Key> make_keys() {
                                        "from its last one instead of beginning anew"),
                  .member = &Run::checkpoint,
                  .is_work = false});
-  for (Key& key : all)
+  for (Key& key : all) {
+    if (is_mesh_number(key)) key.parameter.fallback_text = default_of_kinds(key.of);
     if (!key.parameter.fallback && key.parameter.fallback_text.empty())
       key.parameter.fallback = value_of(key, Run{});
+  }
   return all;
 }
 
@@ -365,6 +382,10 @@ std::span<const Key> keys() {
   return rows;
 }
 
+bool is_mesh_number(const Key& key) {
+  return key.of != nullptr && key.parameter.type == ValueType::integer;
+}
+
 bool is_in_run_key(const Key& key, const Run& run) {
   if (!key.is_work) return false;
   if (key.in_key != nullptr) return key.in_key(run);
@@ -387,72 +408,14 @@ std::string_view part_name(const Key& key) {
   return std::visit([](auto member) { return json_of_owner(member); }, key.member);
 }
 
+const Key* key_or_null(std::string_view name) {
+  return row_or_null(
+      keys(), [](const Key& key) -> std::string_view { return key.parameter.name; }, name);
+}
+
 std::string allowed_text(const Key& key) {
   const std::string text = allowed_text(key.parameter);
   return key.other_form.empty() ? text : text + " or " + key.other_form;
-}
-
-std::span<const StrategyKind> strategy_kinds() {
-  static const StrategyKind::Range one{};
-  static const StrategyKind::Range two_or_more{.fallback = 2, .minimum = 2, .maximum = 1024};
-  static const StrategyKind::Range micro_batches{.fallback = 4, .minimum = 1, .maximum = 65536};
-  static const std::array<StrategyKind, 6> rows{{
-      {.name = "single",
-       .about = "one rank, the whole batch: the baseline",
-       .replicas = one,
-       .stages = one,
-       .micro_batches = one,
-       .schedule = ""},
-      {.name = "ddp",
-       .about = "data parallel: each replica takes its part of the batch, gradients are summed over all",
-       .replicas = two_or_more,
-       .stages = one,
-       .micro_batches = one,
-       .schedule = ""},
-      {.name = "mp",
-       .about = "layer-wise model parallel: consecutive layers on each stage, one stage at work at a time",
-       .replicas = one,
-       .stages = two_or_more,
-       .micro_batches = one,
-       .schedule = ""},
-      {.name = "pipeline",
-       .about = "as mp, but the batch goes in micro-batches, so that stages work at the same time",
-       .replicas = one,
-       .stages = two_or_more,
-       .micro_batches = micro_batches,
-       .schedule = "1f1b"},
-      {.name = "mp-ddp",
-       .about = "replicas of pipelines: each stage's gradients are summed over its replicas",
-       .replicas = two_or_more,
-       .stages = two_or_more,
-       .micro_batches = micro_batches,
-       .schedule = "1f1b"},
-      {.name = "independent",
-       .about = "what single does, several times at once, none waiting for another: the machine's own limit, "
-                "drawn beside speed-up",
-       .replicas = two_or_more,
-       .stages = one,
-       .micro_batches = one,
-       .schedule = ""},
-  }};
-  return rows;
-}
-
-const StrategyKind& foreign_kind() {
-  static const StrategyKind kind{
-      .name = "foreign",
-      .about = "a program of yours: `command` is its command line, `replicas` the number of its processes",
-      .replicas = {.fallback = 1, .minimum = 1, .maximum = 1024},
-      .stages = {},
-      .micro_batches = {},
-      .schedule = ""};
-  return kind;
-}
-
-std::vector<std::string> strategy_names() {
-  std::vector<std::string> names;
-  for (const StrategyKind& kind : strategy_kinds()) names.push_back(kind.name);
-  return names;
 }
 
 }  // namespace trainyard::experiments

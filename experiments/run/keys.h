@@ -19,6 +19,7 @@
 
 #include "base/parameter.h"
 #include "experiments/run/run.h"
+#include "experiments/run/strategies.h"
 
 namespace trainyard::experiments {
 
@@ -36,6 +37,8 @@ using KeyMember =
 struct Key {
   Parameter parameter;  // without a default: a new `Run` has it
   KeyPlace place = KeyPlace::anywhere;
+  // The dimension of a mesh without which a strategy has no use for the key; null: it has one with any mesh.
+  StrategyKind::Range StrategyKind::*of = nullptr;
   std::string other_form = "";  // what is allowed beside the parameter's own values; see key_lookup.h
   KeyMember member = {};        // none: functions of its own
   std::string json = "";        // its name in `run.json` and in the work, if that is another
@@ -50,9 +53,11 @@ struct Key {
 };
 
 std::span<const Key> keys();
+const Key* key_or_null(std::string_view name);
 std::string allowed_text(const Key& key);  // both forms
 
 bool is_in_run_key(const Key& key, const Run& run);
+bool is_mesh_number(const Key& key);  // how many replicas, stages, micro-batches: the kind has the default
 
 // The value of the key's member; empty if it has none, or if the member is empty.
 std::optional<Value> value_of(const Key& key, const Run& run);
@@ -86,26 +91,5 @@ void with_member(const Key& key, Any& run, const Use& use) {
 
 // The object of `run.json` that has the member: "optimizer", "strategy", "data"; empty: the run itself.
 std::string_view part_name(const Key& key);
-
-// What a strategy is made of. A range of 1 … 1 means that the kind has no such thing.
-struct StrategyKind {
-  struct Range {
-    std::int64_t fallback = 1, minimum = 1, maximum = 1;
-    bool any() const { return maximum > 1; }
-    bool has(std::int64_t number) const { return number >= minimum && number <= maximum; }
-  };
-  std::string name;   // "single", "ddp"
-  std::string about;  // one line
-  Range replicas;
-  Range stages;
-  Range micro_batches;
-  std::string schedule;  // the default of more than one micro-batch; empty where there is never more
-};
-
-std::span<const StrategyKind> strategy_kinds();
-// A program of the user's, see experiments/config/config_strategies.h: the kind of a [strategy.*] that has a
-// command.
-const StrategyKind& foreign_kind();
-std::vector<std::string> strategy_names();
 
 }  // namespace trainyard::experiments

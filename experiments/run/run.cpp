@@ -9,6 +9,10 @@
 
 namespace trainyard::experiments {
 
+bool Strategy::independent() const {
+  return is_independent(kind);
+}
+
 double effective_learning_rate(const Run& run) {
   const double growth = static_cast<double>(run.global_batch) / static_cast<double>(run.batch_size);
   if (run.learning_rate_scaling == "linear") return run.optimizer.learning_rate * growth;

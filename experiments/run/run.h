@@ -27,8 +27,7 @@ struct ForeignFile {
 // Mesh and schedule. `name` is the label in the file, `kind` what it does.
 struct Strategy {
   std::string name = "single";
-  std::string kind = "single";  // "single", "ddp", "mp", "pipeline", "mp-ddp", "independent"; "foreign": a
-                                // program of the user's
+  std::string kind = "single";  // a row of strategies.h; "foreign": a program of the user's
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
   std::string schedule = "";       // "gpipe", "1f1b"; empty where a step is one micro-batch
@@ -42,9 +41,9 @@ struct Strategy {
   std::map<std::string, std::string> environment = {};  // variables of its own, with the run's values put in
   std::string folder = {};                              // where it starts: the experiment file's
   std::int64_t world_size() const { return replicas * stages; }
-  bool independent() const { return kind == "independent"; }
+  bool independent() const;  // each rank trains by itself
   bool foreign() const { return !command.empty(); }
-  // Replicas that share each batch. Independent ones do not: each trains as a single rank does.
+  // Replicas that share each batch.
   std::int64_t sharing_replicas() const { return independent() ? 1 : replicas; }
   bool operator==(const Strategy&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "experiments/run/strategies.h"
 #include "reports/results/metrics.h"
 
 namespace trainyard::reports {
@@ -85,7 +86,8 @@ class CellBuilder {
     }
     Cell& cell = cell_for(run);
     const std::string value = value_of(run, compare_.axis);
-    const bool limit = compare_.axis == "strategy" && run.kind == "independent" && value != compare_.baseline;
+    const bool limit =
+        compare_.axis == "strategy" && experiments::is_independent(run.kind) && value != compare_.baseline;
     Arm& arm = limit ? arm_in(cell.limits, value) : arm_for(cell, value);
     arm.runs.push_back(observation);
   }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "experiments/run/strategies.h"
 #include "reports/results/cells.h"
 
 namespace trainyard::reports {
@@ -17,8 +18,9 @@ using Texts = std::set<std::string>;
 std::string mesh_text(const db::RunSummary& run) {
   if (run.replicas * run.stages <= 1) return "";
   std::string text;
-  if (run.replicas > 1) text = counted(run.replicas, run.kind == "independent" ? "run" : "replica");
-  if (run.kind == "independent") return text + " at once";
+  if (run.replicas > 1)
+    text = counted(run.replicas, experiments::is_independent(run.kind) ? "run" : "replica");
+  if (experiments::is_independent(run.kind)) return text + " at once";
   if (run.stages <= 1) return text;
   text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "experiments/run/keys.h"
+#include "experiments/run/strategies.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {
@@ -16,9 +16,7 @@ namespace {
 using experiments::StatedTerms;
 
 bool is_foreign(const db::RunEvidence& evidence) {
-  const auto kinds = experiments::strategy_kinds();
-  const auto found = std::ranges::find(kinds, evidence.strategy_kind, &experiments::StrategyKind::name);
-  return found == kinds.end() || evidence.strategy_kind == "foreign";
+  return experiments::strategy_or_null(evidence.strategy_kind) == nullptr;
 }
 
 // The GPU's model where the rank says it, as on a cluster only the rank can; else what the launch was for.

@@ -7,6 +7,7 @@
 #include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/design/contract.h"
+#include "experiments/run/strategies.h"
 
 namespace trainyard::reports {
 
@@ -119,7 +120,7 @@ const experiments::Compare* planned_comparison(const ReportData& data, const Gro
     return nullptr;
   // independent runs are no arm of the file's comparison
   for (const db::RunSummary& run : data.runs)
-    if (run.kind == "independent" && holds(b, run)) return nullptr;
+    if (experiments::is_independent(run.kind) && holds(b, run)) return nullptr;
   for (const experiments::Compare& compare : data.plan.compare)
     if (compare.axis == a.conditions[0].name && compare.baseline == a.conditions[0].value) return &compare;
   return nullptr;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "experiments/protocol/transport.h"
+#include "experiments/run/strategies.h"
 #include "runner/communicator/communicator.h"
 #include "runner/communicator/gloo_communicator.h"
 #include "runner/communicator/nccl_communicator.h"
@@ -19,26 +20,17 @@ namespace trainyard::runner {
 
 namespace {
 
-constexpr std::array strategies{
-    Strategy{"single", false, false}, Strategy{"ddp", true, false},
-    Strategy{"mp", false, true},      Strategy{"pipeline", false, true},
-    Strategy{"mp-ddp", true, true},   Strategy{"independent", true, false, false}};
-
 std::string mesh_text(const experiments::Strategy& strategy) {
   return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages";
 }
 
 }  // namespace
 
-const Strategy& find_strategy(std::string_view kind) {
-  return named_row(strategies, &Strategy::kind, "strategy", kind);
-}
-
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
-  const Strategy& row = find_strategy(strategy.kind);
-  if ((strategy.replicas > 1 && !row.replicas) || (strategy.stages > 1 && !row.stages)) {
+  const experiments::StrategyKind& kind = experiments::find_strategy(strategy.kind);
+  if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any())) {
     throw UserError(
-        "strategy " + strategy.name + " is " + row.kind + ", which cannot have " + mesh_text(strategy),
+        "strategy " + strategy.name + " is " + kind.name + ", which cannot have " + mesh_text(strategy),
         "mp-ddp has both");
   }
   if (strategy.world_size() != world_size) {

@@ -1,4 +1,6 @@
-// The mesh of a run: where a rank stands, the strategy that makes the mesh, and a communicator per dimension.
+// The mesh of a run: where a rank stands, and a communicator per dimension. What a rank does follows from
+// mesh and schedule alone, so trainer and training loop are the same for all strategies
+// (experiments/run/strategies.h).
 //
 // Where a rank stands: replicas × stages, rank = replica · stages + stage.
 #pragma once
@@ -6,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <string_view>
 
 #include "experiments/run/run.h"
 #include "runner/communicator/communicator.h"
@@ -28,19 +29,6 @@ struct Mesh {
   int world_size() const { return replicas * stages; }
   Position position(int rank) const { return {rank / stages, rank % stages}; }
 };
-
-// The strategies as a table: which dimensions of the mesh each may use. What a rank does follows from mesh
-// and schedule alone, so trainer and training loop are the same for all.
-
-struct Strategy {
-  const char* kind;
-  bool replicas;  // may have several
-  bool stages;
-  bool connected = true;  // else each rank trains by itself
-};
-
-// UserError for an unknown kind, with those that exist.
-const Strategy& find_strategy(std::string_view kind);
 
 // The mesh of `strategy`. UserError where it does not have `world_size` ranks or not the dimensions of its
 // kind.

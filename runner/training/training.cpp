@@ -168,7 +168,7 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   const int threads = settle(launch, environment.rank, seat, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
   Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
-  if (!find_strategy(launch.run.strategy.kind).connected) {
+  if (launch.run.strategy.independent()) {
     ranks.barrier();  // at once, and then none waits for another
     ranks = unconnected(seat.device);
   }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "tests/experiments/run/example_runs.h"
 
 using namespace trainyard;
@@ -86,4 +87,22 @@ TEST_CASE("a member of a part of the run is in the part's object") {
   CHECK(part_name(key_named("stages")) == "strategy");
   CHECK(part_name(key_named("image_size")) == "data");
   CHECK(to_json(vgg11_hybrid()).at("optimizer").at("clip_norm") == 1);
+}
+
+TEST_CASE("a key of the mesh has the default of each kind of strategy") {
+  CHECK(default_text(key_named("replicas").parameter) == "ddp, mp-ddp, independent 2; others 1");
+  CHECK(default_text(key_named("stages").parameter) == "mp, pipeline, mp-ddp 2; others 1");
+  CHECK(default_text(key_named("micro_batches").parameter) == "pipeline, mp-ddp 4; others 1");
+}
+
+TEST_CASE("replicas share a batch unless they are independent or the strategy is not known") {
+  CHECK(is_independent("independent"));
+  CHECK_FALSE(is_independent("ddp"));
+  CHECK_FALSE(is_independent("foreign"));
+  Run run = cnn_ddp();
+  CHECK(run.strategy.sharing_replicas() == 2);
+  run.strategy.kind = "independent";
+  CHECK(run.strategy.sharing_replicas() == 1);
+  CHECK_THROWS_WITH_AS(find_strategy("dpp"), "there is no strategy \"dpp\"; did you mean \"ddp\"?",
+                       UserError);
 }

@@ -1,0 +1,65 @@
+#include "experiments/run/strategies.h"
+
+#include "base/named_row.h"
+
+namespace trainyard::experiments {
+
+std::span<const StrategyKind> strategy_kinds() {
+  static const StrategyKind::Range two_or_more{.fallback = 2, .minimum = 2, .maximum = 1024};
+  static const StrategyKind::Range micro_batches{.fallback = 4, .minimum = 1, .maximum = 65536};
+  static const std::vector<StrategyKind> rows{
+      {.name = "single", .about = "one rank, the whole batch: the baseline"},
+      {.name = "ddp",
+       .about = "data parallel: each replica takes its part of the batch, gradients are summed over all",
+       .replicas = two_or_more},
+      {.name = "mp",
+       .about = "layer-wise model parallel: consecutive layers on each stage, one stage at work at a time",
+       .stages = two_or_more},
+      {.name = "pipeline",
+       .about = "as mp, but the batch goes in micro-batches, so that stages work at the same time",
+       .stages = two_or_more,
+       .micro_batches = micro_batches,
+       .schedule = "1f1b"},
+      {.name = "mp-ddp",
+       .about = "replicas of pipelines: each stage's gradients are summed over its replicas",
+       .replicas = two_or_more,
+       .stages = two_or_more,
+       .micro_batches = micro_batches,
+       .schedule = "1f1b"},
+      {.name = "independent",
+       .about = "what single does, several times at once, none waiting for another: the machine's own limit, "
+                "drawn beside speed-up",
+       .replicas = two_or_more,
+       .independent = true},
+  };
+  return rows;
+}
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const StrategyKind& kind : strategy_kinds()) names.push_back(kind.name);
+  return names;
+}
+
+const StrategyKind* strategy_or_null(std::string_view name) {
+  return row_or_null(strategy_kinds(), &StrategyKind::name, name);
+}
+
+const StrategyKind& find_strategy(std::string_view name) {
+  return named_row(strategy_kinds(), &StrategyKind::name, "strategy", name);
+}
+
+bool is_independent(std::string_view name) {
+  const StrategyKind* kind = strategy_or_null(name);
+  return kind != nullptr && kind->independent;
+}
+
+const StrategyKind& foreign_kind() {
+  static const StrategyKind kind{
+      .name = "foreign",
+      .about = "a program of yours: `command` is its command line, `replicas` the number of its processes",
+      .replicas = {.fallback = 1, .minimum = 1, .maximum = 1024}};
+  return kind;
+}
+
+}  // namespace trainyard::experiments
