@@ -4,9 +4,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
+#include "experiments/design/cell_place.h"
 #include "experiments/design/contract.h"
 #include "experiments/matrix/resolve_run.h"
 #include "experiments/matrix/selection.h"
@@ -260,52 +262,53 @@ void report_baseline(const CompareTable& table, const std::vector<Value>& values
   }
 }
 
-// What two runs must share to be of one cell and one pair: every varied value but that of the axis. Runs that
-// differ in the seed alone state the same: `whatever_seed` leaves it out.
-std::string place_of(const std::map<std::string, Value>& values, const Compare& compare,
-                     const std::vector<std::string>& varied, bool whatever_seed = false) {
-  std::string place = compare.axis == "model" ? "" : plain_text(values.at("model"));
-  for (const std::string& name : varied) {
-    const auto value = values.find(name);
-    if (name != compare.axis && value != values.end() && !(whatever_seed && name == "seed"))
-      place += "\n" + name + "=" + plain_text(value->second);
-  }
-  return place;
+// Of runs that differ in the seed alone one is enough: they state the same.
+Compare whatever_seed(Compare compare) {
+  std::erase(compare.pair, "seed");
+  return compare;
 }
 
-// Said once for each model and value of the axis, whatever the seed. Not of a file that is wrong: its runs
-// may have values of which no network can be made.
+void warn_of_differences(const std::map<std::string, Value>& baseline,
+                         const std::map<std::string, Value>& arm, const Compare& compare, const Location& at,
+                         Diagnostics& problems) {
+  for (const TermDifference& difference : differing_terms(stated_by(baseline), stated_by(arm), compare)) {
+    if (difference.declared) continue;
+    problems.warning(at, "NOT COMPARABLE: " + plain_text(arm.at("model")) + " " +
+                             plain_text(arm.at(compare.axis)) + " against " + compare.baseline + ": " +
+                             to_text(difference) + "; make it equal, or say that it is meant: differs = [" +
+                             in_quotes(difference.declare_as) + "]");
+  }
+}
+
+// Said once for each arm of a cell. Not of a file that is wrong: its runs may have values of which no network
+// can be made.
 void warn_of_differences(const Compare& compare, const CompareTable& table,
                          const std::vector<std::string>& varied, const std::vector<ExpandedRun>& runs,
                          Diagnostics& problems) {
   if (problems.errors() > 0) return;
   using Values = std::map<std::string, Value>;
-  std::map<std::string, Values> baselines;
+  const auto pair_of = [&](const Values& values) {
+    return cell_place(text_in(values), compare, varied).cell_and_pair();
+  };
+  std::map<CellPlace::Pair, Values> baselines;
   std::vector<Values> arms;
   for (const ExpandedRun& each : runs) {
     Values values = values_by_name(each.run);
     const auto value = values.find(compare.axis);
     if (value == values.end()) continue;
     if (plain_text(value->second) == compare.baseline)
-      baselines.emplace(place_of(values, compare, varied), std::move(values));
+      baselines.emplace(pair_of(values), std::move(values));
     else
       arms.push_back(std::move(values));
   }
-  std::set<std::string> judged;
+  const Compare any_seed = whatever_seed(compare);
+  std::set<std::pair<CellPlace::Pair, std::string>> judged;
   for (const Values& arm : arms) {
-    const auto baseline = baselines.find(place_of(arm, compare, varied));
+    const auto baseline = baselines.find(pair_of(arm));
     if (baseline == baselines.end()) continue;
-    const std::string kind = place_of(arm, compare, varied, true) + "\n" + plain_text(arm.at(compare.axis));
-    if (!judged.insert(kind).second) continue;
-    for (const TermDifference& difference :
-         differing_terms(stated_by(baseline->second), stated_by(arm), compare)) {
-      if (difference.declared) continue;
-      problems.warning(table.at, "NOT COMPARABLE: " + plain_text(arm.at("model")) + " " +
-                                     plain_text(arm.at(compare.axis)) + " against " + compare.baseline +
-                                     ": " + to_text(difference) +
-                                     "; make it equal, or say that it is meant: differs = [" +
-                                     in_quotes(difference.declare_as) + "]");
-    }
+    const CellPlace place = cell_place(text_in(arm), any_seed, varied);
+    if (judged.emplace(place.cell_and_pair(), place.arm).second)
+      warn_of_differences(baseline->second, arm, compare, table.at, problems);
   }
 }
 

@@ -1,17 +1,17 @@
 #include "orchestrator/plan/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <set>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
+#include "experiments/design/cell_place.h"
+#include "experiments/run/keys.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::orchestrator {
@@ -114,19 +114,16 @@ void expect_seconds(std::vector<PlannedRun>& runs, const db::Database& database)
       run.expected_seconds = found->second;
 }
 
-// What the matrix says of a run, without the compared axis: runs with equal text are arms of the same pair.
-std::string pair_of(const experiments::Run& run, const std::string& axis) {
-  std::string text;
-  for (const auto& [name, value] : run.axes) {
-    static constexpr std::array<std::string_view, 6> of_strategies{
-        "strategy", "replicas", "stages", "schedule", "stage_split", "micro_batches"};
-    if (name == axis) continue;
-    if (axis == "strategy" &&
-        std::find(of_strategies.begin(), of_strategies.end(), name) != of_strategies.end())
-      continue;
-    text += name + "=" + experiments::plain_text(value) + "\n";
-  }
-  return text;
+// Arms of the same pair, of each seed also if the arms are not paired by it. Strategies may have meshes of
+// their own.
+experiments::CellPlace::Pair pair_of(const experiments::Run& run, const experiments::Compare& compare) {
+  experiments::CellPlace place = experiments::cell_place(run, compare);
+  if (compare.axis == "strategy")
+    std::erase_if(place.further, [](const auto& value) {
+      const experiments::Key* key = experiments::key_or_null(value.first);
+      return key != nullptr && key->place == experiments::KeyPlace::strategy;
+    });
+  return place.cell_and_pair();
 }
 
 // A number that looks drawn, the same for the same seed and run: SplitMix64 (Steele, Lea, Flood 2014).
@@ -139,11 +136,14 @@ std::uint64_t drawn(std::uint64_t seed, const std::string& key) {
 
 std::vector<std::size_t> paired_order(const experiments::Experiment& experiment,
                                       const std::vector<PlannedRun>& runs) {
-  const std::string axis = experiment.compare.empty() ? "strategy" : experiment.compare.front().axis;
-  std::map<std::string, std::size_t> first_of_pair;  // index of the first run of the pair in the file
+  experiments::Compare compare =
+      experiment.compare.empty() ? experiments::Compare{} : experiment.compare.front();
+  if (std::ranges::find(compare.pair, "seed") == compare.pair.end()) compare.pair.emplace_back("seed");
+  std::map<experiments::CellPlace::Pair, std::size_t>
+      first_of_pair;  // index of the first run of the pair in the file
   std::vector<std::tuple<std::size_t, std::uint64_t, std::size_t>> order;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::size_t pair = first_of_pair.emplace(pair_of(runs[i].run, axis), i).first->second;
+    const std::size_t pair = first_of_pair.emplace(pair_of(runs[i].run, compare), i).first->second;
     order.emplace_back(pair, drawn(experiment.data_seed, runs[i].key), i);
   }
   std::sort(order.begin(), order.end());

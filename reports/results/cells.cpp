@@ -4,44 +4,22 @@
 #include <map>
 #include <set>
 
-#include "experiments/run/strategies.h"
+#include "experiments/design/cell_place.h"
 #include "reports/results/metrics.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-using Further = std::vector<std::pair<std::string, std::string>>;
+using Further = experiments::CellPlace::Further;
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Values that make the cell, beside the model: varied, neither compared nor paired over.
-std::vector<std::string> further_names(const ReportData& data, const experiments::Compare& compare) {
-  std::set<std::string> names;
-  for (const std::string& name : data.plan.varied) {
-    const bool other = name != compare.axis && name != "model" && !contains(compare.pair, name);
-    // Seeds are the replicates, also where the arms are not paired by them.
-    if (other && name != "seed") names.insert(name);
-  }
-  return {names.begin(), names.end()};
-}
-
-Further further_of(const db::RunSummary& run, const std::vector<std::string>& names) {
-  Further further;
-  for (const std::string& name : names) further.emplace_back(name, value_of(run, name));
-  return further;
-}
-
-std::string pair_of(const db::RunSummary& run, const experiments::Compare& compare) {
-  if (compare.pair.empty()) return run.run_key;
-  if (compare.pair.size() == 1) return value_of(run, compare.pair.front());
-  std::string text;
-  for (const std::string& name : compare.pair) {
-    text += (text.empty() ? "" : " ") + name + "=" + value_of(run, name);
-  }
-  return text;
+std::vector<std::string> by_name(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return names;
 }
 
 std::string label_of(const std::string& title, const Further& further) {
@@ -73,22 +51,22 @@ std::map<std::string, std::size_t> last_planned(const ReportData& data) {
 class CellBuilder {
  public:
   CellBuilder(const ReportData& data, const experiments::Compare& compare)
-      : data_(data), compare_(compare), names_(further_names(data, compare)), last_(last_planned(data)) {
+      : data_(data), compare_(compare), varied_(by_name(data.plan.varied)), last_(last_planned(data)) {
     for (const db::FinalMetrics& final : data.finals) finals_[final.run_key] = &final;
   }
 
   void add(const db::RunSummary& run) {
-    Observation observation{pair_of(run, compare_), &run, nullptr, nullptr};
+    const auto value_in = [&](const std::string& name) { return value_of(run, name); };
+    const experiments::CellPlace place = experiments::cell_place(value_in, compare_, varied_);
+    Observation observation{compare_.pair.empty() ? run.run_key : place.pair, &run, nullptr, nullptr};
     if (const auto found = finals_.find(run.run_key); found != finals_.end())
       observation.final = found->second;
     if (const auto found = data_.launched.find(run.run_key); found != data_.launched.end()) {
       observation.launched = &found->second;
     }
-    Cell& cell = cell_for(run);
-    const std::string value = value_of(run, compare_.axis);
-    const bool limit =
-        compare_.axis == "strategy" && experiments::is_independent(run.kind) && value != compare_.baseline;
-    Arm& arm = limit ? arm_in(cell.limits, value) : arm_for(cell, value);
+    Cell& cell = cell_for(run, place);
+    Arm& arm = experiments::is_limit(compare_, run.kind, place.arm) ? arm_in(cell.limits, place.arm)
+                                                                    : arm_for(cell, place.arm);
     arm.runs.push_back(observation);
   }
 
@@ -106,8 +84,6 @@ class CellBuilder {
   }
 
  private:
-  using Id = std::pair<std::string, Further>;
-
   // The values that are not the same in all cells; all have the same names in the same order.
   Further distinguishing(const Further& further) const {
     Further differing;
@@ -117,14 +93,13 @@ class CellBuilder {
     return differing;
   }
 
-  Cell& cell_for(const db::RunSummary& run) {
-    const Id id{compare_.axis == "model" ? "" : run.model, further_of(run, names_)};
-    const auto [place, added] = places_.try_emplace(id, cells_.size());
+  Cell& cell_for(const db::RunSummary& run, const experiments::CellPlace& of_run) {
+    const auto [place, added] = places_.try_emplace(of_run.cell(), cells_.size());
     if (added) {
       Cell cell;
-      cell.model = id.first;
-      cell.further = id.second;
-      cell.label = id.first.empty() ? title_of(id.first) : title_of(run);  // what tells it apart follows
+      cell.model = of_run.model;
+      cell.further = of_run.further;
+      cell.label = cell.model.empty() ? title_of(cell.model) : title_of(run);  // what tells it apart follows
       cell.baseline.value = compare_.baseline;
       cells_.push_back(std::move(cell));
     }
@@ -192,10 +167,10 @@ class CellBuilder {
 
   const ReportData& data_;
   const experiments::Compare& compare_;
-  std::vector<std::string> names_;
+  std::vector<std::string> varied_;
   std::map<std::string, std::size_t> last_;
   std::map<std::string, const db::FinalMetrics*> finals_;
-  std::map<Id, std::size_t> places_;
+  std::map<experiments::CellPlace::Cell, std::size_t> places_;
   std::vector<Cell> cells_;
 };
 

@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "db/queries/queries.h"
+#include "experiments/design/cell_place.h"
+#include "experiments/run/strategies.h"
 
 namespace trainyard::reports {
 
@@ -18,23 +20,25 @@ using runner::StepSeconds;
 // Enough for the ranks to fall into step with one another.
 constexpr int simulated_steps = 100;
 
+bool is_foreign(const experiments::Strategy& strategy) {
+  return strategy.kind == experiments::foreign_kind().name;
+}
+
+// The values of the matrix beside the strategy, which is compared.
 std::string cell_of(const experiments::Run& run) {
-  std::string text;
-  for (const auto& [name, value] : run.axes) {
-    if (name == "model" || name == "strategy" || name == "seed") continue;
-    text += (text.empty() ? "" : ", ") + name + " " + experiments::plain_text(value);
-  }
-  return text;
+  return experiments::further_text(experiments::cell_place(run, experiments::Compare{}));
 }
 
 using Runs = std::vector<const MeasuredRun*>;
 
 struct Arms {
   std::map<std::string, Runs> by_name;  // of one model and cell
-  const Runs* of_kind(const std::string& kind, std::int64_t replicas) const {
+  // So many ranks at once, each of which trains by itself.
+  const Runs* unconnected(std::int64_t ranks) const {
     for (const auto& [name, runs] : by_name) {
       const experiments::Strategy& strategy = runs.front()->run.strategy;
-      if (strategy.kind == kind && strategy.replicas == replicas) return &runs;
+      const bool alone = strategy.stages == 1 && strategy.sharing_replicas() == 1 && !is_foreign(strategy);
+      if (alone && strategy.replicas == ranks) return &runs;
     }
     return nullptr;
   }
@@ -156,8 +160,8 @@ Basis basis_of(const MeasuredRun& measured, const Arms& arms) {
     const std::string order = strategy.schedule.empty() ? "layer by layer" : strategy.schedule;
     return {{}, order + " simulated, each rank's own work as measured", ""};
   }
-  const Runs* limit = strategy.independent() ? nullptr : arms.of_kind("independent", strategy.replicas);
-  const Runs* single = arms.of_kind("single", 1);
+  const Runs* limit = strategy.independent() ? nullptr : arms.unconnected(strategy.replicas);
+  const Runs* single = arms.unconnected(1);
   if (limit == nullptr && single == nullptr)
     return {{}, "", "the sweep has no single run of it to start from"};
   Basis basis = usable(limit != nullptr ? *limit : *single, measured);
@@ -241,8 +245,7 @@ std::vector<MeasuredRun> measured_runs(const db::Database& database, const std::
 }
 
 std::string lack_of(const MeasuredRun& run) {
-  if (run.run.strategy.kind == "foreign")
-    return "a program of your own does not record the parts of its steps";
+  if (is_foreign(run.run.strategy)) return "a program of your own does not record the parts of its steps";
   const bool has_parts = std::ranges::all_of(run.epoch.ranks, [&](const RankTimes& rank) {
     return rank.passed.contains("forward") &&
            (run.run.strategy.stages == 1 || rank.passed.contains("transfer"));

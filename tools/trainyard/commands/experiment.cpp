@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
 #include "models/catalogue.h"
 #include "reports/format/aligned_text.h"
@@ -171,56 +172,38 @@ struct PlannedArm {
   std::set<std::string> pairs;  // unpaired: keys
 };
 
-struct Places {
-  std::string cell;
-  std::string pair;
-  std::string arm;
-};
-
-// Names that do not have the same value in all runs: `--where` may leave one value of an axis.
-std::set<std::string> differing_names(const Experiment& experiment) {
+// Varied names that do not have the same value in all runs: `--where` may leave one value of an axis.
+std::vector<std::string> differing_names(const Experiment& experiment) {
   std::map<std::string, std::set<std::string>> values;
   for (const Run& run : experiment.runs)
     for (const auto& [name, value] : experiments::values_by_name(run))
       values[name].insert(experiments::plain_text(value));
-  std::set<std::string> names;
-  for (const auto& [name, texts] : values)
-    if (texts.size() > 1) names.insert(name);
+  std::vector<std::string> names = experiment.varied;
+  std::erase_if(names, [&](const std::string& name) { return values[name].size() < 2; });
   return names;
 }
 
-Places places_of(const Run& run, const Experiment& experiment, const Compare& compare,
-                 const std::set<std::string>& differs) {
-  const auto values = experiments::values_by_name(run);
-  Places places;
-  places.cell = compare.axis == "model" ? "all models" : run.model;
-  for (const std::string& name : experiment.varied) {
-    const auto value = values.find(name);
-    if (value == values.end() || name == compare.axis || name == "model") continue;
-    const bool paired = std::ranges::find(compare.pair, name) != compare.pair.end();
-    if (paired) places.pair += ' ' + experiments::plain_text(value->second);
-    if (!paired && name != "seed" && differs.contains(name))
-      places.cell += ", " + name + " " + experiments::plain_text(value->second);
-  }
-  if (compare.pair.empty()) places.pair = std::to_string(run.seed);
-  if (const auto axis = values.find(compare.axis); axis != values.end())
-    places.arm = experiments::plain_text(axis->second);
-  return places;
+std::string cell_text(const experiments::CellPlace& place) {
+  const std::string further = experiments::further_text(place);
+  return (place.model.empty() ? "all models" : place.model) + (further.empty() ? "" : ", ") + further;
 }
 
 std::vector<PlannedArm> planned_arms(const Experiment& experiment, const Compare& compare) {
   std::map<std::string, std::set<std::string>> baselines;
   std::vector<PlannedArm> arms;
-  const std::set<std::string> differs = differing_names(experiment);
+  const std::vector<std::string> varied = differing_names(experiment);
   for (const Run& run : experiment.runs) {
-    const Places places = places_of(run, experiment, compare, differs);
-    if (places.arm == compare.baseline) baselines[places.cell].insert(places.pair);
-    if (places.arm.empty() || places.arm == compare.baseline) continue;
-    if (compare.axis == "strategy" && run.strategy.independent()) continue;  // no verdict judges it
+    const auto values = experiments::values_by_name(run);
+    const auto place = experiments::cell_place(experiments::text_in(values), compare, varied);
+    const std::string cell = cell_text(place);
+    const std::string pair = compare.pair.empty() ? std::to_string(run.seed) : place.pair;
+    if (place.arm == compare.baseline) baselines[cell].insert(pair);
+    if (place.arm.empty() || place.arm == compare.baseline) continue;
+    if (experiments::is_limit(compare, run.strategy.kind, place.arm)) continue;
     auto found = std::ranges::find_if(
-        arms, [&](const PlannedArm& one) { return one.cell == places.cell && one.arm == places.arm; });
-    if (found == arms.end()) found = arms.insert(arms.end(), {places.cell, places.arm, &run, {}});
-    found->pairs.insert(places.pair);
+        arms, [&](const PlannedArm& one) { return one.cell == cell && one.arm == place.arm; });
+    if (found == arms.end()) found = arms.insert(arms.end(), {cell, place.arm, &run, {}});
+    found->pairs.insert(pair);
   }
   for (PlannedArm& arm : arms) {
     const std::set<std::string>& others = baselines[arm.cell];
