@@ -1,6 +1,5 @@
 // [compare] or [[compare]]: what is compared, with what, and by which margins.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/named_row.h"
@@ -286,34 +285,14 @@ const MachineKey* machine_key(const std::string& name) {
   return nullptr;
 }
 
-// The launchers of a key in quotation marks: "\"slurm\" or \"mpi\"".
-std::string launchers_text(const MachineKey& key) {
-  std::string text = "\"" + key.launchers + "\"";
-  const auto space = text.find(' ');
-  return space == std::string::npos ? text : text.replace(space, 1, "\" or \"");
-}
-
-// What trainyard says itself; Slurm also takes beginnings of names.
-bool reserved(const std::string& option, const std::string& launcher) {
-  static constexpr std::array<const char*, 13> of_sbatch{
-      "--job-name", "--output", "--error",  "--chdir", "--wrap",   "--array", "--parsable",
-      "--requeue",  "--export", "--signal", "--wait",  "--ntasks", "--input"};
-  static constexpr std::array<const char*, 8> of_mpirun{"-n",     "-np",   "--n",        "--np",
-                                                        "--host", "-host", "--hostfile", "-hostfile"};
-  const std::string name = option.substr(0, option.find('='));
-  if (launcher == "mpi") return std::find(of_mpirun.begin(), of_mpirun.end(), name) != of_mpirun.end();
-  return std::any_of(of_sbatch.begin(), of_sbatch.end(),
-                     [&](const char* own) { return std::string(own).starts_with(name); });
-}
-
-void check_options(const TomlNode& list, const Machine& machine, Diagnostics& problems) {
+void check_options(const TomlNode& list, const LauncherRules& launcher, Diagnostics& problems) {
   if (list.list() == nullptr) return;
   for (const TomlNode& item : *list.list()) {
     if (item.text() == nullptr) continue;
-    if (machine.launcher == "slurm" && (item.text()->size() < 3 || !item.text()->starts_with("--")))
-      problems.error(item.at,
-                     "an option of sbatch must be \"--name\" or \"--name=value\", is " + description(item));
-    else if (reserved(*item.text(), machine.launcher))
+    if (launcher.long_options && (item.text()->size() < 3 || !item.text()->starts_with("--")))
+      problems.error(item.at, "an option of " + launcher.program +
+                                  " must be \"--name\" or \"--name=value\", is " + description(item));
+    else if (is_own_option(launcher, *item.text()))
       problems.error(item.at, description(item) + " is trainyard's own to set; leave it out of options");
   }
 }
@@ -323,15 +302,17 @@ void check_together(const TomlNode::Table& table, const Machine& machine, Diagno
   for (const TomlMember& member : table) {
     const MachineKey* key = machine_key(member.name);
     if (key == nullptr) continue;
-    if (!key->launchers.empty() && key->launchers.find(machine.launcher) == std::string::npos)
-      problems.error(member.at, member.name + " is for launcher = " + launchers_text(*key) +
-                                    ", and the launcher here is \"" + machine.launcher + "\"");
+    if (!key->launchers.empty() &&
+        std::ranges::find(key->launchers, machine.launcher) == key->launchers.end())
+      problems.error(member.at, member.name +
+                                    " is for launcher = " + joined(key->launchers, in_quotes, " or ") +
+                                    ", and the launcher here is " + in_quotes(machine.launcher));
     else if (member.name == "options")
-      check_options(member.value, machine, problems);
-    if (member.name == "exclusive" && machine.launcher == "mpi" && !machine.exclusive_host)
+      check_options(member.value, machine.rules(), problems);
+    if (member.name == "exclusive" && !machine.rules().shares_hosts && !machine.exclusive_host)
       problems.error(member.value.at,
-                     "exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share "
-                     "hosts between runs");
+                     "exclusive must be \"host\" under launcher = " + in_quotes(machine.launcher) + ": " +
+                         machine.rules().program + " does not share hosts between runs");
     if (machine.accelerator == "cpu" && member.name == "gpus_per_task")
       problems.error(member.at, "gpus_per_task asks for GPUs, and accelerator is \"cpu\"");
     if (machine.accelerator == "cpu" && member.name == "communicator" && machine.communicator == "nccl")

@@ -1,12 +1,12 @@
 #include "experiments/config/machine_keys.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <regex>
 
+#include "base/text.h"
 #include "experiments/config/config.h"
 
 namespace trainyard::experiments {
@@ -39,6 +39,18 @@ bool read_choice(const TomlNode& item, std::initializer_list<const char*> choice
   const std::string* text = item.text();
   if (text == nullptr || std::find(choices.begin(), choices.end(), *text) == choices.end()) return false;
   into = *text;
+  return true;
+}
+
+std::string launchers_text() {
+  return "one of " +
+         joined(launcher_rules(), [](const LauncherRules& row) { return "\"" + row.name + "\""; });
+}
+
+bool read_launcher(const TomlNode& item, Machine& machine) {
+  const std::string* name = item.text();
+  if (name == nullptr || rules_or_null(*name) == nullptr) return false;
+  machine.launcher = *name;
   return true;
 }
 
@@ -81,73 +93,72 @@ bool read_options(const TomlNode& item, Machine& machine) {
 }  // namespace
 
 std::span<const MachineKey> machine_keys() {
-  static const std::array<MachineKey, 19> rows{{
-      {"launcher", "one of \"local\", \"slurm\", \"mpi\"", "\"local\"", "",
-       "what starts the ranks: this host, jobs of Slurm, or mpirun",
-       [](const TomlNode& item, Machine& to) {
-         return read_choice(item, {"local", "slurm", "mpi"}, to.launcher);
-       }},
-      {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", "",
+  static const std::vector<std::string> all, local{"local"}, slurm{"slurm"}, mpi{"mpi"},
+      clusters{"slurm", "mpi"};
+  static const std::vector<MachineKey> rows{
+      {"launcher", launchers_text(), "\"local\"", all,
+       "what starts the ranks: this host, jobs of Slurm, or mpirun", read_launcher},
+      {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", all,
        "what ranks train on; auto: GPUs where the host has some and LibTorch is a CUDA build, else CPU "
        "cores; "
        "on a cluster GPUs where gpus_per_task asks for them",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "cpu", "cuda"}, to.accelerator);
        }},
-      {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", "local",
+      {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", local,
        "most devices of this host at a time: GPUs, or groups of cores. A group has a core for each of "
        "`threads`; without `threads` the groups are equal. auto: all GPUs; as many groups as a run has ranks "
        "and the host has cores for, or without `threads` min(2, cores)",
        read_devices},
-      {"exclusive", "one of \"host\", \"devices\"", "\"host\"", "",
+      {"exclusive", "one of \"host\", \"devices\"", "\"host\"", all,
        "a timed run has its hosts to itself; \"devices\" packs runs and marks their times", read_exclusive},
-      {"communicator", "one of \"auto\", \"gloo\", \"nccl\"", "\"auto\"", "",
+      {"communicator", "one of \"auto\", \"gloo\", \"nccl\"", "\"auto\"", all,
        "how ranks exchange gradients and activations; auto: nccl where each has a GPU of its own, else "
        "memory "
        "where all of a run are on one host, else gloo",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "gloo", "nccl"}, to.communicator);
        }},
-      {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", "",
+      {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", all,
        "a run without any progress for so long has failed", read_timeout},
-      {"spool", "a folder", "", "slurm mpi",
+      {"spool", "a folder", "", clusters,
        "folder that all hosts share: holds runs/ in place of the yard's own; the database stays in the yard",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.spool); }},
-      {"allocation", "one of \"job\", \"shared\"", "", "slurm",
+      {"allocation", "one of \"job\", \"shared\"", "", slurm,
        "a job for each run, or one allocation for all of them; default: shared where trainyard itself runs "
        "inside one, else job",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"job", "shared"}, to.allocation);
        }},
-      {"jobs", "an integer >= 1", "100", "slurm", "most jobs in the queue at a time",
+      {"jobs", "an integer >= 1", "100", slurm, "most jobs in the queue at a time",
        [](const TomlNode& item, Machine& to) { return read_integer(item, 1, 1'000'000, to.jobs); }},
-      {"partition", "a text", "", "slurm", "sbatch --partition",
+      {"partition", "a text", "", slurm, "sbatch --partition",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.partition); }},
-      {"account", "a text", "", "slurm", "sbatch --account",
+      {"account", "a text", "", slurm, "sbatch --account",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.account); }},
-      {"qos", "a text", "", "slurm", "sbatch --qos",
+      {"qos", "a text", "", slurm, "sbatch --qos",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.qos); }},
-      {"time_limit", "\"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\"", "", "slurm",
+      {"time_limit", "\"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\"", "", slurm,
        "of each job, as sbatch --time takes it", read_time_limit},
-      {"signal_before", "an integer of seconds in 0 … 65535", "120", "slurm",
+      {"signal_before", "an integer of seconds in 0 … 65535", "120", slurm,
        "ranks are told to end so long before the time limit",
        [](const TomlNode& item, Machine& to) {
          return read_integer(item, 0, 65535, to.signal_before_seconds);
        }},
-      {"nodes", "an integer >= 1", "", "slurm", "hosts that a run is spread over, as far as it has ranks",
+      {"nodes", "an integer >= 1", "", slurm, "hosts that a run is spread over, as far as it has ranks",
        [](const TomlNode& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
-      {"cpus_per_task", "an integer >= 1", "1", "slurm mpi",
+      {"cpus_per_task", "an integer >= 1", "1", clusters,
        "cores of each rank, and its threads unless `threads` of a run says fewer",
        [](const TomlNode& item, Machine& to) { return read_integer(item, 1, 1 << 20, to.cpus_per_task); }},
-      {"gpus_per_task", "an integer >= 1", "", "slurm",
+      {"gpus_per_task", "an integer >= 1", "", slurm,
        "sbatch --gpus-per-task; each rank trains on one of them",
        [](const TomlNode& item, Machine& to) { return (to.gpus_per_task = integer(item, 1)).has_value(); }},
-      {"hosts", "a file", "", "mpi", "host file of mpirun: a host a line",
+      {"hosts", "a file", "", mpi, "host file of mpirun: a host a line",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.hosts); }},
-      {"options", "a list of texts", "[]", "slurm mpi",
+      {"options", "a list of texts", "[]", clusters,
        "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, as they stand",
        read_options},
-  }};
+  };
   return rows;
 }
 

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "experiments/config/toml_tree.h"
 #include "experiments/run/machine.h"
@@ -12,9 +13,9 @@ namespace trainyard::experiments {
 
 struct MachineKey {
   std::string name;
-  std::string allowed;    // "an integer >= 1"
-  std::string fallback;   // as text; empty: none
-  std::string launchers;  // those it is for, "slurm mpi"; empty: all
+  std::string allowed;                 // "an integer >= 1"
+  std::string fallback;                // as text; empty: none
+  std::vector<std::string> launchers;  // those it is for; empty: all
   std::string meaning;
   // Puts the value into the machine; false if it is not allowed.
   bool (*read)(const TomlNode& value, Machine& machine);

@@ -3,10 +3,27 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainyard::experiments {
+
+// A launcher as [machine] knows it: one row per launcher. How it starts ranks is in
+// orchestrator/launch/launcher.h.
+struct LauncherRules {
+  std::string name;
+  bool on_this_host = false;  // ranks are processes of this host, and lease its devices
+  bool shares_hosts = true;   // runs may be on a host together: `exclusive = "devices"`
+  bool has_jobs = false;      // a run may be a job, which has hosts of its own
+  std::string program = "";   // that takes `options`
+  bool long_options = false;  // … each of which is --name or --name=value, and the name may be cut short
+  std::vector<std::string> own_options = {};  // that trainyard sets itself
+};
+std::span<const LauncherRules> launcher_rules();
+const LauncherRules* rules_or_null(std::string_view launcher);
+bool is_own_option(const LauncherRules& launcher, const std::string& option);  // "--chdir=/tmp"
 
 struct Machine {
   std::string launcher = "local";
@@ -28,14 +45,16 @@ struct Machine {
   std::string hosts;                 // mpi: its host file
   std::vector<std::string> options;  // further ones of sbatch or mpirun, one argument each
 
-  bool on_this_host() const { return launcher == "local"; }
+  const LauncherRules& rules() const;
+  bool on_this_host() const { return rules().on_this_host; }
   // Whether ranks on other hosts have GPUs: those that they are given, not any that happen to be there.
   bool gpus_elsewhere() const {
     return !on_this_host() && (accelerator == "cuda" || (accelerator == "auto" && gpus_per_task));
   }
   // Jobs have hosts of their own; all else shares what there is.
   bool one_at_a_time() const {
-    return launcher == "mpi" || (exclusive_host && !(launcher == "slurm" && allocation != "shared"));
+    const bool own_hosts = rules().has_jobs && allocation != "shared";
+    return !rules().shares_hosts || (exclusive_host && !own_hosts);
   }
 };
 

@@ -18,10 +18,10 @@ namespace trainyard::orchestrator {
 
 std::span<const LauncherKind> launchers() {
   static const std::array<LauncherKind, 3> rows{
-      {{"local", "processes on this host",
+      {{"local",
         [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.yard); }},
-       {"slurm", "jobs of Slurm, one a run, or steps of one allocation", slurm_launcher},
-       {"mpi", "mpirun, on the hosts of a host file", mpi_launcher}}};
+       {"slurm", slurm_launcher},
+       {"mpi", mpi_launcher}}};
   return rows;
 }
 

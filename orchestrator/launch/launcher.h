@@ -63,10 +63,9 @@ struct LauncherSetting {
 std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard);
 std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
 
-// What can start a run's ranks, by name.
+// What starts a run's ranks, by the name in `launcher_rules`.
 struct LauncherKind {
   std::string name;
-  std::string about;
   std::unique_ptr<Launcher> (*make)(const LauncherSetting& setting);
 };
 std::span<const LauncherKind> launchers();

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
+#include "base/text.h"
 #include "experiments/config/machine_keys.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
@@ -169,8 +170,7 @@ void list_strategies(const std::string& name) {
 }
 
 void print_machine_key(const experiments::MachineKey& key) {
-  std::string where = key.launchers;
-  if (const auto space = where.find(' '); space != std::string::npos) where.replace(space, 1, ", ");
+  const std::string where = joined(key.launchers);
   std::cout << fmt::format("{:<26} {}\n{:<26} {}\n", key.name, key.meaning,
                            where.empty() ? "" : "  (" + where + ")", key.allowed);
   if (!key.fallback.empty()) std::cout << fmt::format("{:<26} default {}\n", "", key.fallback);

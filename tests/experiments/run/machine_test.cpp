@@ -1,0 +1,49 @@
+// [machine]: what follows from the launcher.
+#include "experiments/run/machine.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+using namespace trainyard;
+using namespace trainyard::experiments;
+
+static Machine machine_of(const std::string& launcher, bool exclusive, const std::string& allocation = "") {
+  Machine machine;
+  machine.launcher = launcher;
+  machine.exclusive_host = exclusive;
+  machine.allocation = allocation;
+  return machine;
+}
+
+TEST_CASE("runs share this host unless they have it to themselves, a job has its own, mpirun's never share") {
+  CHECK(machine_of("local", true).one_at_a_time());
+  CHECK_FALSE(machine_of("local", false).one_at_a_time());
+  CHECK_FALSE(machine_of("slurm", true, "job").one_at_a_time());
+  CHECK(machine_of("slurm", true, "shared").one_at_a_time());
+  CHECK_FALSE(machine_of("slurm", false, "shared").one_at_a_time());
+  CHECK(machine_of("mpi", true).one_at_a_time());
+  CHECK(machine_of("mpi", false).one_at_a_time());
+}
+
+TEST_CASE("ranks on other hosts have the GPUs that they ask for") {
+  Machine machine = machine_of("slurm", true);
+  CHECK_FALSE(machine.on_this_host());
+  CHECK_FALSE(machine.gpus_elsewhere());
+  machine.gpus_per_task = 1;
+  CHECK(machine.gpus_elsewhere());
+  machine.accelerator = "cpu";
+  CHECK_FALSE(machine.gpus_elsewhere());
+  CHECK(machine_of("local", true).on_this_host());
+  CHECK_THROWS_AS(machine_of("pbs", true).on_this_host(), InternalError);
+}
+
+TEST_CASE("an option that trainyard sets is its own, for Slurm also if it is cut short") {
+  const LauncherRules& slurm = *rules_or_null("slurm");
+  const LauncherRules& mpi = *rules_or_null("mpi");
+  CHECK(is_own_option(slurm, "--chdir=/tmp"));
+  CHECK(is_own_option(slurm, "--outp"));
+  CHECK_FALSE(is_own_option(slurm, "--constraint=fast"));
+  CHECK(is_own_option(mpi, "-np"));
+  CHECK_FALSE(is_own_option(mpi, "--hos"));
+}
