@@ -81,30 +81,6 @@ void take_keys(const RunSettings& settings, Run& run) {
   }
 }
 
-}  // namespace
-
-Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems) {
-  const RunSettings settings(sheet, point);
-  Run run;
-  run.model = settings.model().name;
-  resolve_strategy(settings, run, problems);
-  run.hyperparameters = resolve_hyperparameters(settings, problems);
-  take_keys(settings, run);
-  run.data.split_seed = sheet.data_seed;
-  resolve_dataset(settings, run, problems);
-  run.declared = declaration_of(settings, run.data.dataset);
-  resolve_optimizer(settings, run);
-  resolve_batch(settings, run);
-  resolve_kept(run);
-  for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
-  if (!run.data.dataset.empty()) check_run(settings, run, problems);
-  if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
-    fill_command(foreign->second, run, problems);
-  return run;
-}
-
-namespace {
-
 using Range = StrategyKind::Range;
 
 // "mp, pipeline, mp-ddp": the kinds of which `part` may be more than one.
@@ -160,8 +136,7 @@ void take_split(const RunSettings& settings, Strategy& strategy) {
   if (settings.find("stages") == nullptr) strategy.stages = static_cast<std::int64_t>(boundaries->size()) + 1;
 }
 
-}  // namespace
-
+// Reports what the strategy's kind does not have, and numbers out of its ranges.
 void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& problems) {
   const StrategyKind& kind = settings.kind();
   run.strategy.name = settings.strategy();
@@ -178,8 +153,6 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
     run.strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
   check_mesh(settings, run, problems);
 }
-
-namespace {
 
 const Setting* setting(const Settings& settings, const std::string& name) {
   const auto found = settings.find(name);
@@ -238,6 +211,9 @@ Location RunSettings::place(const std::string& name) const {
 
 namespace {
 
+// Reports what does not fit together, at the value to be changed. What is said of all runs ([defaults],
+// --set) and means nothing for this one is taken back to the default instead: augmentation of texts,
+// synchronised normalisation of a model without any.
 class Check {
  public:
   Check(const RunSettings& settings, Run& run, Diagnostics& problems)
@@ -401,14 +377,30 @@ class Check {
 
 }  // namespace
 
-void check_run(const RunSettings& settings, Run& run, Diagnostics& problems) {
-  Check(settings, run, problems).all();
-}
-
 std::string dataset_problem(const models::Model& model, const std::string& dataset) {
   if (std::find(model.datasets.begin(), model.datasets.end(), dataset) != model.datasets.end()) return "";
   return "model " + in_quotes(model.name) + " cannot be trained on " + in_quotes(dataset) + ", only on " +
          joined(model.datasets);
+}
+
+Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems) {
+  const RunSettings settings(sheet, point);
+  Run run;
+  run.model = settings.model().name;
+  resolve_strategy(settings, run, problems);
+  run.hyperparameters = resolve_hyperparameters(settings, problems);
+  take_keys(settings, run);
+  run.data.split_seed = sheet.data_seed;
+  resolve_dataset(settings, run, problems);
+  run.declared = declaration_of(settings, run.data.dataset);
+  resolve_optimizer(settings, run);
+  resolve_batch(settings, run);
+  resolve_kept(run);
+  for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
+  if (!run.data.dataset.empty()) Check(settings, run, problems).all();
+  if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
+    fill_command(foreign->second, run, problems);
+  return run;
 }
 
 }  // namespace trainyard::experiments

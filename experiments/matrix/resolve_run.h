@@ -1,6 +1,5 @@
-// From one point of the matrix to a complete run: settings, mesh and schedule, and whether they fit together.
-//
-// One point of the matrix, or one added row, to the complete run that it stands for.
+// From one point of the matrix, or one added row, to a complete run: settings, mesh and schedule, and whether
+// they fit together.
 #pragma once
 
 #include <cstdint>
@@ -56,18 +55,6 @@ class RunSettings {
 
 // Every key resolved; data not yet found. Reports what cannot be combined, at the value to be changed.
 Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems);
-
-// Mesh and schedule of one run.
-
-// Reports what the strategy's kind does not have, and numbers out of its ranges.
-void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& problems);
-
-// Whether the values of a run can be combined.
-
-// Reports what does not fit together, at the value to be changed. What is said of all runs ([defaults],
-// --set) and means nothing for this one is taken back to the default instead: augmentation of texts,
-// synchronised normalisation of a model without any.
-void check_run(const RunSettings& settings, Run& run, Diagnostics& problems);
 
 // Why `model` cannot be trained on `dataset`; empty where it can.
 std::string dataset_problem(const models::Model& model, const std::string& dataset);
