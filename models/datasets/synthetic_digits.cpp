@@ -109,8 +109,8 @@ int sum_of_bytes(std::uint32_t bits) {
   return static_cast<int>((pairs & 0xFFFFU) + (pairs >> 16U));
 }
 
-// Approximately normal values with mean 0 and standard deviation 1: sums of four random bytes. One draw has
-// eight.
+// Approximately normal values with mean 0 and standard deviation 1: sums of four random bytes. One draw
+// gives two values.
 std::vector<float> noise(SplitMix64& random, std::size_t count) {
   std::vector<std::uint32_t> bits(count + count % 2);
   for (std::size_t i = 0; i < bits.size(); i += 2) {

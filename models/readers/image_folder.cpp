@@ -69,7 +69,7 @@ Names classes_in(const fs::path& folder) {
   return names;
 }
 
-// If the copy of a class is missing, the model must not silently be trained without that class.
+// An empty class folder may be an incomplete copy. The model must not silently be trained without that class.
 void refuse_empty_classes(const fs::path& folder) {
   Names names = folders_in(folder);
   std::erase_if(names, [&](const std::string& name) { return !pictures_in(folder / name).empty(); });
