@@ -1,4 +1,4 @@
-// Catalogue of models: one row per model with task, metrics, hyper-parameters and layers. No LibTorch.
+// Catalogue of models: one row per model with task, hyper-parameters and layers. No LibTorch.
 // - `experiments` checks experiment files against the catalogue and balances stages by the cost of the
 //   layers.
 // - `models/networks` builds the layers. `trainyard list models` prints the catalogue.
@@ -43,8 +43,7 @@ double counted_cost(const Layer& layer);
 struct Model {
   std::string name;                   // "mlp"
   std::string title;                  // "MLP"
-  std::string task;                   // "classification", "reconstruction", "translation"
-  std::vector<std::string> metrics;   // names in the records: "loss", "correct"
+  std::string task;                   // "classification", "reconstruction", "translation": models/metrics.h
   std::vector<std::string> datasets;  // the data sets that it can be trained on, the default first
   std::vector<Parameter> hyperparameters;
   std::string about;  // one line

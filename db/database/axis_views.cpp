@@ -7,8 +7,10 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <SQLiteCpp/Savepoint.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "db/database/metric_sql.h"
 #include "db/database/statements.h"
 #include "db/database/views.h"
 
@@ -16,30 +18,16 @@ namespace trainyard::db {
 
 namespace {
 
-// Of final_metrics and task_final_metrics together: a column has one name in both.
-const std::vector<std::string> fixed_columns{"run_key",
-                                             "experiment",
-                                             "model",
-                                             "strategy",
-                                             "seed",
-                                             "train_loss",
-                                             "train_accuracy",
-                                             "validation_loss",
-                                             "validation_accuracy",
-                                             "test_loss",
-                                             "test_accuracy",
-                                             "epoch_train_seconds",
-                                             "variant",
-                                             "epoch_energy_joules",
-                                             "total_validation_seconds",
-                                             "peak_device_bytes",
-                                             "train_perplexity",
-                                             "validation_perplexity",
-                                             "test_perplexity",
-                                             "train_psnr",
-                                             "validation_psnr",
-                                             "test_psnr",
-                                             "test_bleu"};
+// The columns of final_metrics and task_final_metrics together: a column has one name in both.
+std::vector<std::string> fixed_columns() {
+  std::vector<std::string> names{"run_key", "experiment",       "model", "strategy", "seed",
+                                 "variant", "peak_device_bytes"};
+  for (const models::Cost& cost : models::all_costs) names.emplace_back(cost.final_column);
+  for (const models::Metric& metric : models::all_metrics)
+    for (const std::string_view phase : metric.phases())
+      names.push_back(fmt::format("{}_{}", phase, metric.name));
+  return names;
+}
 
 // Columns that hold the value of the axis of the same name, in whichever view they are.
 constexpr std::array<std::string_view, 7> same_value{"model",   "strategy", "seed",  "epochs",
@@ -118,13 +106,11 @@ std::string variant_sql(const std::vector<std::string>& axes) {
 std::string final_metrics_view(const std::vector<std::string>& axes) {
   std::string text =
       "CREATE VIEW final_metrics AS\n"
-      "SELECT v.run_key, v.experiment, v.model, v.strategy, v.seed, f.train_loss, f.train_accuracy, "
-      "f.validation_loss,\n"
-      "  f.validation_accuracy, f.test_loss, f.test_accuracy, s.epoch_train_seconds, "
-      "f.total_validation_seconds,\n"
-      "  s.epoch_energy_joules, s.peak_device_bytes,\n  " +
+      "SELECT v.run_key, v.experiment, v.model, v.strategy, v.seed" +
+      each_mean(all_phases, "f.{phase}_{name}") +
+      ", s.epoch_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, s.peak_device_bytes,\n  " +
       variant_sql(axes) + " AS variant";
-  for (const AxisColumn& column : axis_columns(axes, fixed_columns))
+  for (const AxisColumn& column : axis_columns(axes, fixed_columns()))
     text += ",\n  " + axis_value_sql(column.axis) + " AS " + quoted_identifier(column.name);
   return text +
          "\nFROM run_final f\n"
@@ -173,7 +159,7 @@ std::string quoted_identifier(const std::string& name) {
 
 std::vector<std::string> axis_views(const std::vector<std::string>& axes) {
   std::string more = ",\n  v.variant";
-  for (const AxisColumn& column : axis_columns(axes, fixed_columns))
+  for (const AxisColumn& column : axis_columns(axes, fixed_columns()))
     more += ", v." + quoted_identifier(column.name);
   return {final_metrics_view(axes), task_final_metrics(more)};
 }

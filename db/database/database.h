@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "models/metrics.h"
 
 namespace SQLite {
 class Database;
@@ -17,8 +18,9 @@ class Database;
 
 namespace trainyard::db {
 
-// `PRAGMA user_version`: rises with every change of a table (db/database/schema.h).
-inline constexpr int schema_version = 10;
+// `PRAGMA user_version`: rises with every change of a table (db/database/schema.h), and each metric has
+// columns.
+inline constexpr int schema_version = 5 + static_cast<int>(models::all_metrics.size());
 
 // The database cannot be written or read any more: the disk is full, cannot be written, or fails. What was
 // committed is intact.

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/database/metric_sql.h"
 #include "db/database/statements.h"
 
 namespace trainyard::db {
@@ -116,26 +117,13 @@ FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_h
   attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
 }
 
-// Of the corpus, from the sums of all ranks: 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where
-// p_n is matched / candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n
-// is.
-constexpr const char* bleu = R"sql((
-  SELECT CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0
-    ELSE 100 * exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), ln(sum / weight) / 4))) END
-  FROM (SELECT name, IIF(COUNT(sum) = COUNT(*), SUM(sum), NULL) AS sum, SUM(weight) AS weight
-        FROM metric
-        WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND phase = 'test'
-          AND name IN ('bleu_1', 'bleu_2', 'bleu_3', 'bleu_4', 'bleu_length')
-        GROUP BY name)))sql";
-
 // What a finished run ended with: metrics of its last epoch, and those after training.
 std::string put_final() {
-  return "INSERT INTO run_final (run_key, train_loss, train_accuracy, validation_loss, validation_accuracy, "
-         "test_loss, test_accuracy, test_bleu, total_validation_seconds)" +
-         std::string(with_epochs) +
-         " SELECT ?1, e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy, " +
-         mean_over_ranks(test_metrics, "test", "loss") + ", " +
-         mean_over_ranks(test_metrics, "test", "correct") + ", " + bleu +
+  return "INSERT INTO run_final (run_key" + each_mean(all_phases, "{phase}_{name}") +
+         each_of_sums("test_{name}") + ", total_validation_seconds)" + std::string(with_epochs) +
+         " SELECT ?1" + each_mean(epoch_phases, "e.{phase}_{name}") +
+         each_mean(test_phase, mean_over_ranks(test_metrics, "{phase}", "{record}")) +
+         each_of_sums("{value}") +
          ", (SELECT SUM(validation_seconds) FROM done) "
          "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
 }
@@ -201,14 +189,11 @@ constexpr const char* energy_of_devices = R"sql(CASE WHEN COUNT(e.energy_joules)
 std::string put_epoch() {
   static constexpr const char* same_epoch =
       "x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch";
-  return "INSERT OR REPLACE INTO attempt_epoch (run_key, attempt, epoch, ranks, train_loss, train_accuracy, "
-         "validation_loss, validation_accuracy, train_seconds, validation_seconds, energy_joules, "
-         "peak_device_bytes) "
-         "SELECT e.run_key, e.attempt, e.epoch, COUNT(*), " +
-         mean_over_ranks(same_epoch, "train", "loss") + ", " +
-         mean_over_ranks(same_epoch, "train", "correct") + ", " +
-         mean_over_ranks(same_epoch, "validation", "loss") + ", " +
-         mean_over_ranks(same_epoch, "validation", "correct") +
+  return "INSERT OR REPLACE INTO attempt_epoch (run_key, attempt, epoch, ranks" +
+         each_mean(epoch_phases, "{phase}_{name}") +
+         ", train_seconds, validation_seconds, energy_joules, peak_device_bytes) "
+         "SELECT e.run_key, e.attempt, e.epoch, COUNT(*)" +
+         each_mean(epoch_phases, mean_over_ranks(same_epoch, "{phase}", "{record}")) +
          ", MAX(e.train_seconds), MAX(e.validation_seconds), " + energy_of_devices +
          ", MAX(e.peak_device_bytes) FROM epoch e "
          "WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.epoch = ?3 GROUP BY e.run_key, e.attempt, e.epoch";

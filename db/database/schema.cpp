@@ -1,11 +1,11 @@
 #include "db/database/schema.h"
 
 #include <string>
-#include <string_view>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "db/database/database.h"
+#include "db/database/metric_sql.h"
 #include "db/database/views.h"
 
 namespace trainyard::db {
@@ -15,7 +15,8 @@ namespace {
 // Rows are named by what the files name them by (run_key, attempt, rank, epoch …), never by numbers of our
 // own: a database rebuilt from the files has equal rows. The tables from run_state on are kept by the writer
 // (db/database/run_states.h, record_faults.h), but for probe and probe_layer.
-constexpr std::string_view tables = R"sql(
+std::string tables() {
+  return R"sql(
 CREATE TABLE journal (
   id INTEGER PRIMARY KEY,
   sha256 TEXT NOT NULL UNIQUE,
@@ -294,11 +295,9 @@ CREATE TABLE attempt_epoch (
   run_key TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   epoch INTEGER NOT NULL,
-  ranks INTEGER NOT NULL,
-  train_loss REAL,
-  train_accuracy REAL,
-  validation_loss REAL,
-  validation_accuracy REAL,
+  ranks INTEGER NOT NULL)sql" +
+         each_mean(epoch_phases, "{phase}_{name} REAL") +
+         R"sql(,
   train_seconds REAL,
   validation_seconds REAL,
   energy_joules REAL,
@@ -308,14 +307,8 @@ CREATE TABLE attempt_epoch (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE run_final (
-  run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE,
-  train_loss REAL,
-  train_accuracy REAL,
-  validation_loss REAL,
-  validation_accuracy REAL,
-  test_loss REAL,
-  test_accuracy REAL,
-  test_bleu REAL,
+  run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE)sql" +
+         each_mean(all_phases, "{phase}_{name} REAL") + each_of_sums("test_{name} REAL") + R"sql(,
   total_validation_seconds REAL
 ) STRICT, WITHOUT ROWID;
 
@@ -331,13 +324,14 @@ CREATE TABLE attempt_fault (
   FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 )sql";
+}
 
 }  // namespace
 
 void make_schema(SQLite::Database& connection) {
   SQLite::Transaction transaction(connection, SQLite::TransactionBehavior::IMMEDIATE);
   if (connection.execAndGet("PRAGMA user_version").getInt() == schema_version) return;
-  connection.exec(std::string(tables));
+  connection.exec(tables());
   for (const std::string& view : views()) connection.exec(view);
   connection.exec("PRAGMA application_id = " + std::to_string(application_id));
   connection.exec("PRAGMA user_version = " + std::to_string(schema_version));

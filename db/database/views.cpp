@@ -1,11 +1,10 @@
 #include "db/database/views.h"
 
-#include <array>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
 
 #include "db/database/axis_views.h"
+#include "db/database/metric_sql.h"
 
 namespace trainyard::db {
 
@@ -65,17 +64,17 @@ JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 
 // While a run is not finished, an epoch is there only when all ranks have written it. Without statistics
 // SQLite would begin with the epochs: CROSS JOIN says to begin with the runs.
-constexpr std::string_view run_epoch = R"sql(
-CREATE VIEW run_epoch AS
-SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds,
-  e.train_loss, e.train_accuracy, e.validation_loss, e.validation_accuracy, e.energy_joules, e.peak_device_bytes
+std::string run_epoch() {
+  return "CREATE VIEW run_epoch AS\n"
+         "SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds" +
+         each_mean(epoch_phases, "e.{phase}_{name}") + R"sql(, e.energy_joules, e.peak_device_bytes
 FROM run_state s
 CROSS JOIN attempt_chain k ON k.run_key = s.run_key
 CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 CROSS JOIN attempt_epoch e
   ON e.run_key = k.run_key AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
-WHERE s.status = 'finished' OR e.ranks >= a.world_size
-)sql";
+WHERE s.status = 'finished' OR e.ranks >= a.world_size)sql";
+}
 
 constexpr std::string_view run_in_experiment = R"sql(
 CREATE VIEW run_in_experiment AS
@@ -109,46 +108,40 @@ FROM run_epoch e JOIN metric m ON m.run_key = e.run_key AND m.attempt = e.attemp
 GROUP BY e.run_key, e.epoch, e.attempt, m.phase, m.name
 )sql";
 
-constexpr std::string_view epoch_average = R"sql(
-CREATE VIEW epoch_average AS
-SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch, e.train_loss, e.train_accuracy,
-  e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds, e.energy_joules,
-  e.peak_device_bytes
-FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key
-)sql";
+std::string epoch_average() {
+  return "CREATE VIEW epoch_average AS\n"
+         "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch" +
+         each_mean(epoch_phases, "e.{phase}_{name}") +
+         ", e.train_seconds, e.validation_seconds, e.energy_joules, e.peak_device_bytes\n"
+         "FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key";
+}
 
-constexpr std::string_view epoch_rank = R"sql(
-CREATE VIEW epoch_rank AS
-SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch,
+std::string epoch_rank() {
+  static constexpr const char* of_rank = R"sql(
   (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
-     AND m.epoch = e.epoch AND m.phase = 'train' AND m.name = 'loss' AND m.rank = e.rank) AS train_loss,
-  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
-     AND m.epoch = e.epoch AND m.phase = 'train' AND m.name = 'correct' AND m.rank = e.rank) AS train_accuracy,
-  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
-     AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'loss' AND m.rank = e.rank)
-    AS validation_loss,
-  (SELECT m.sum / NULLIF(m.weight, 0) FROM metric m WHERE m.run_key = e.run_key AND m.attempt = e.attempt
-     AND m.epoch = e.epoch AND m.phase = 'validation' AND m.name = 'correct' AND m.rank = e.rank)
-    AS validation_accuracy,
+     AND m.epoch = e.epoch AND m.phase = '{phase}' AND m.name = '{record}' AND m.rank = e.rank) AS {phase}_{name})sql";
+  return "CREATE VIEW epoch_rank AS\n"
+         "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch" +
+         each_mean(epoch_phases, of_rank) + R"sql(,
   e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes
 FROM run_in_experiment r
 CROSS JOIN run_chain c ON c.run_key = r.run_key
 CROSS JOIN epoch e
-  ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
-)sql";
+  ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch)sql";
+}
 
 // A replica is `stages` consecutive ranks: its metrics are those of its last stage, the only one that writes
 // any, its times those of the slowest.
-constexpr std::string_view epoch_replica = R"sql(
-CREATE VIEW epoch_replica AS
-SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, e.epoch,
-  MAX(e.train_loss) AS train_loss, MAX(e.train_accuracy) AS train_accuracy,
-  MAX(e.validation_loss) AS validation_loss, MAX(e.validation_accuracy) AS validation_accuracy,
+std::string epoch_replica() {
+  return "CREATE VIEW epoch_replica AS\n"
+         "SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, "
+         "e.epoch" +
+         each_mean(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(,
   MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
 FROM epoch_rank e JOIN run r ON r.run_key = e.run_key
 GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
-HAVING COUNT(*) = r.stages
-)sql";
+HAVING COUNT(*) = r.stages)sql";
+}
 
 // Epochs whose times are compared: db/database/run_states.cpp says which.
 constexpr std::string_view timed_epoch = R"sql(
@@ -188,82 +181,61 @@ constexpr std::string_view run_axis = R"sql(
 CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 )sql";
 
-constexpr std::array plain_views{attempt_status,      attempt_summary,   counted_attempt, run_chain,
-                                 run_epoch,           run_in_experiment, run_summary,     epoch_mean,
-                                 epoch_average,       epoch_rank,        epoch_replica,   timed_epoch,
-                                 epoch_train_seconds, time_parts,        run_axis};
-
-}  // namespace
-
-std::vector<std::string> views() {
-  std::vector<std::string> all(plain_views.begin(), plain_views.end());
-  for (std::string& view : task_views()) all.push_back(std::move(view));
-  for (std::string& view : axis_views({})) all.push_back(std::move(view));
-  return all;
-}
-
-namespace {
-
-using Phases = std::initializer_list<std::string_view>;
-
-// Of a phase, for which @ stands. The loss of a translation is nats per token; a perplexity beyond what a
-// double holds is NULL.
-constexpr std::string_view perplexity =
-    "CASE WHEN r.task = 'translation' AND v.@_loss < 709 THEN exp(v.@_loss) END AS @_perplexity";
-
-// The loss of a reconstruction is the mean squared error of a pixel with peak 1; the PSNR of an error of 0 is
-// NULL.
-constexpr std::string_view psnr =
-    "CASE WHEN r.task = 'reconstruction' THEN -10 * log10(v.@_loss) END AS @_psnr";
-
-// One a phase, each behind a comma.
-std::string columns(std::string_view formula, Phases phases) {
-  std::string text;
-  for (const std::string_view phase : phases) {
-    text += ",\n  ";
-    for (const char letter : formula) letter == '@' ? text += phase : text += letter;
-  }
-  return text;
-}
-
-// `first` columns of the view `base`, what is derived of each phase's loss, and what views had later: a
+// The columns `first` of the view `base`, what follows from each phase's loss, and what views had later: a
 // column has the place that it was given first.
 std::string select_with_derived(const std::string& base, const std::string& first, Phases phases,
                                 const std::string& more_columns = "", const std::string& more_joins = "") {
-  return "SELECT " + first + columns(perplexity, phases) + columns(psnr, phases) + more_columns + "\nFROM " +
-         base + " v JOIN run r ON r.run_key = v.run_key" + more_joins;
+  return "SELECT " + first + each_of_loss(phases) + more_columns + "\nFROM " + base +
+         " v JOIN run r ON r.run_key = v.run_key" + more_joins;
 }
 
 std::string task_epoch_average() {
   return "CREATE VIEW task_epoch_average AS\n" +
-         select_with_derived(
-             "epoch_average",
-             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch, v.train_loss, v.train_accuracy, "
-             "v.validation_loss, v.validation_accuracy, v.train_seconds, v.validation_seconds",
-             {"train", "validation"}, ",\n  v.energy_joules, v.peak_device_bytes");
+         select_with_derived("epoch_average",
+                             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch" +
+                                 each_mean(epoch_phases, "v.{phase}_{name}") +
+                                 ", v.train_seconds, v.validation_seconds",
+                             epoch_phases, ", v.energy_joules, v.peak_device_bytes");
 }
 
 std::string task_epoch_replica() {
-  return "CREATE VIEW task_epoch_replica AS\n" +
-         select_with_derived("epoch_replica", "v.*", {"train", "validation"});
+  return "CREATE VIEW task_epoch_replica AS\n" + select_with_derived("epoch_replica", "v.*", epoch_phases);
 }
 
 }  // namespace
+
+std::vector<std::string> views() {
+  std::vector<std::string> all{std::string(attempt_status),
+                               std::string(attempt_summary),
+                               std::string(counted_attempt),
+                               std::string(run_chain),
+                               run_epoch(),
+                               std::string(run_in_experiment),
+                               std::string(run_summary),
+                               std::string(epoch_mean),
+                               epoch_average(),
+                               epoch_rank(),
+                               epoch_replica(),
+                               std::string(timed_epoch),
+                               std::string(epoch_train_seconds),
+                               std::string(time_parts),
+                               std::string(run_axis),
+                               task_epoch_average(),
+                               task_epoch_replica()};
+  for (std::string& view : axis_views({})) all.push_back(std::move(view));
+  return all;
+}
 
 std::string task_final_metrics(const std::string& more_columns) {
   return "CREATE VIEW task_final_metrics AS\n" +
          select_with_derived(
              "final_metrics",
-             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.train_loss, v.train_accuracy, "
-             "v.validation_loss, v.validation_accuracy, v.test_loss, v.test_accuracy, v.epoch_train_seconds, "
-             "v.total_validation_seconds",
-             {"train", "validation", "test"},
-             ",\n  f.test_bleu, v.epoch_energy_joules, v.peak_device_bytes" + more_columns,
+             "v.run_key, v.experiment, v.model, v.strategy, v.seed" +
+                 each_mean(all_phases, "v.{phase}_{name}") +
+                 ", v.epoch_train_seconds, v.total_validation_seconds",
+             all_phases,
+             each_of_sums("f.test_{name}") + ", v.epoch_energy_joules, v.peak_device_bytes" + more_columns,
              " JOIN run_final f ON f.run_key = v.run_key");
-}
-
-std::vector<std::string> task_views() {
-  return {task_epoch_average(), task_epoch_replica()};
 }
 
 }  // namespace trainyard::db

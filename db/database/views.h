@@ -12,9 +12,6 @@ namespace trainyard::db {
 // All views, each as one CREATE VIEW statement, in an order in which they can be made.
 std::vector<std::string> views();
 
-// task_epoch_average and task_epoch_replica, each as one CREATE VIEW statement.
-std::vector<std::string> task_views();
-
 // CREATE VIEW task_final_metrics. `more_columns`, each behind a comma, of the row `v` of final_metrics.
 std::string task_final_metrics(const std::string& more_columns);
 

@@ -2,14 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 
+#include "db/database/metric_sql.h"
 #include "db/database/statements.h"
 #include "db/queries/axes.h"
 #include "db/queries/queries.h"
@@ -26,24 +27,23 @@ EpochRow epoch_of(RowReader row) {
   epoch.seed = row.integer();
   epoch.replica = row.integer();
   epoch.epoch = row.integer();
-  epoch.train_loss = row.number();
-  epoch.train_accuracy = row.number();
-  epoch.validation_loss = row.number();
-  epoch.validation_accuracy = row.number();
-  epoch.train_seconds = row.number();
-  epoch.validation_seconds = row.number();
-  epoch.train_perplexity = row.number();
-  epoch.validation_perplexity = row.number();
-  epoch.train_psnr = row.number();
-  epoch.validation_psnr = row.number();
-  epoch.energy_joules = row.number();
-  epoch.peak_device_bytes = row.number();
+  for (const NamedColumn& value : epoch_columns()) epoch[value.column] = row.number();
   return epoch;
 }
 
-std::vector<EpochRow> epochs(const Database& database, const char* sql, const std::string& of) {
+// ", e.train_loss, e.train_accuracy, …".
+std::string listed(const std::vector<NamedColumn>& columns, std::string_view prefix) {
+  std::string text;
+  for (const NamedColumn& value : columns) (text += ", ").append(prefix).append(value.name);
+  return text;
+}
+
+// Of the rows `which` of task_epoch_average e.
+std::vector<EpochRow> averages(const Database& database, const std::string& which, const std::string& of) {
   return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), sql);
+    SQLite::Statement statement(database.connection(),
+                                "SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch" +
+                                    listed(epoch_columns(), "e.") + " FROM task_epoch_average e" + which);
     Bound rows(statement, of);
     std::vector<EpochRow> found;
     while (rows.next()) found.push_back(epoch_of(RowReader(rows.row())));
@@ -57,13 +57,7 @@ FinalMetrics final_of(RowReader row) {
   final.model = row.text();
   final.strategy = row.text();
   final.seed = row.integer();
-  using F = FinalMetrics;
-  for (double F::*value :
-       {&F::train_loss, &F::train_accuracy, &F::validation_loss, &F::validation_accuracy, &F::test_loss,
-        &F::test_accuracy, &F::epoch_train_seconds, &F::total_validation_seconds, &F::train_perplexity,
-        &F::validation_perplexity, &F::test_perplexity, &F::train_psnr, &F::validation_psnr, &F::test_psnr,
-        &F::test_bleu, &F::epoch_energy_joules, &F::peak_device_bytes})
-    final.*value = row.number();
+  for (const NamedColumn& value : final_columns()) final[value.column] = row.number();
   final.epochs = row.integer();
   final.times_count = row.flag();
   final.times_problem = row.text();
@@ -73,14 +67,12 @@ FinalMetrics final_of(RowReader row) {
 
 std::vector<FinalMetrics> finals(const Database& database, const std::string& which, const std::string& of) {
   return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT f.run_key, f.model, f.strategy, f.seed, f.train_loss, f.train_accuracy, f.validation_loss,
-             f.validation_accuracy, f.test_loss, f.test_accuracy, f.epoch_train_seconds, f.total_validation_seconds,
-             f.train_perplexity, f.validation_perplexity, f.test_perplexity, f.train_psnr, f.validation_psnr,
-             f.test_psnr, f.test_bleu, f.epoch_energy_joules, f.peak_device_bytes, s.epochs_done, s.times_count,
-             s.times_problem, s.other_share
-      FROM task_final_metrics f
-      JOIN run_state s ON s.run_key = f.run_key)sql" + which);
+    SQLite::Statement statement(
+        database.connection(),
+        "SELECT f.run_key, f.model, f.strategy, f.seed" + listed(final_columns(), "f.") +
+            ", s.epochs_done, s.times_count, s.times_problem, s.other_share FROM task_final_metrics f "
+            "JOIN run_state s ON s.run_key = f.run_key" +
+            which);
     Bound rows(statement, of);
     std::vector<FinalMetrics> found;
     while (rows.next()) found.push_back(final_of(RowReader(rows.row())));
@@ -106,29 +98,49 @@ TimeParts time_parts_of(RowReader row) {
 
 }  // namespace
 
+namespace {
+
+NamedColumn named(const std::string& name) {
+  return {name, MetricColumn::named(name)};
+}
+
+std::vector<NamedColumn> columns_of(Phases phases, std::string_view models::Cost::*cost) {
+  std::vector<NamedColumn> columns;
+  for (const models::Metric& metric : models::all_metrics)
+    for (const std::string_view phase : metric.phases())
+      if (std::ranges::find(phases, phase) != phases.end())
+        columns.push_back(named(fmt::format("{}_{}", phase, metric.name)));
+  for (const models::Cost& each : models::all_costs) columns.push_back(named(std::string(each.*cost)));
+  columns.push_back(named("peak_device_bytes"));
+  return columns;
+}
+
+}  // namespace
+
+const std::vector<NamedColumn>& epoch_columns() {
+  static const std::vector<NamedColumn> columns = columns_of(epoch_phases, &models::Cost::epoch_column);
+  return columns;
+}
+
+const std::vector<NamedColumn>& final_columns() {
+  static const std::vector<NamedColumn> columns = columns_of(all_phases, &models::Cost::final_column);
+  return columns;
+}
+
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment) {
-  return epochs(database, R"sql(
-    SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch, e.train_loss, e.train_accuracy,
-           e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
-           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr, e.energy_joules,
-           e.peak_device_bytes
-    FROM task_epoch_average e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
+  return averages(database, R"sql(
+    JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
     WHERE e.experiment = ? ORDER BY m.first_journal_id, m.position, e.epoch)sql",
-                experiment);
+                  experiment);
 }
 
 // A run in several experiments has the same epochs in each: those of the first are taken.
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key) {
-  return epochs(database, R"sql(
-    SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch, e.train_loss, e.train_accuracy,
-           e.validation_loss, e.validation_accuracy, e.train_seconds, e.validation_seconds,
-           e.train_perplexity, e.validation_perplexity, e.train_psnr, e.validation_psnr, e.energy_joules,
-           e.peak_device_bytes
-    FROM task_epoch_average e
+  return averages(database, R"sql(
     WHERE e.run_key = ?1 AND e.experiment IS (SELECT m.experiment FROM experiment_run m WHERE m.run_key = ?1
                                               ORDER BY m.first_journal_id LIMIT 1)
     ORDER BY e.epoch)sql",
-                run_key);
+                  run_key);
 }
 
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment) {
@@ -234,17 +246,24 @@ std::vector<ChainLink> chain_of(const Database& database, const std::string& exp
   return chain;
 }
 
-constexpr std::array<double EpochRow::*, 4> means{&EpochRow::train_loss, &EpochRow::train_accuracy,
-                                                  &EpochRow::validation_loss, &EpochRow::validation_accuracy};
+// A metric that is a mean over ranks, in a phase of an epoch.
+struct Mean {
+  std::string_view phase;
+  std::string_view record;
+  MetricColumn column;
+};
 
-// Which of `means` a metric is; nothing: another one.
-std::optional<std::size_t> place_of(const char* phase, const char* name) {
-  const bool train = std::strcmp(phase, "train") == 0;
-  if (!train && std::strcmp(phase, "validation") != 0) return std::nullopt;
-  const std::size_t first = train ? 0 : 2;
-  if (std::strcmp(name, "loss") == 0) return first;
-  if (std::strcmp(name, "correct") == 0) return first + 1;
-  return std::nullopt;
+const std::vector<Mean>& means() {
+  static const std::vector<Mean> rows = [] {
+    std::vector<Mean> all;
+    for (const std::string_view phase : epoch_phases)
+      for (const models::Metric& metric : models::all_metrics)
+        if (!metric.record.empty())
+          all.push_back(
+              {phase, metric.record, MetricColumn::named(fmt::format("{}_{}", phase, metric.name))});
+    return all;
+  }();
+  return rows;
 }
 
 // SQL's MAX: what is no number is left out.
@@ -254,12 +273,36 @@ void take_greater(double& greatest, double value) {
 
 // An epoch of a replica while it is read. Of its stages only the last writes metrics.
 struct ReplicaEpoch {
-  std::array<double, means.size()> of{not_defined, not_defined, not_defined, not_defined};
-  double train_seconds = not_defined;
-  double validation_seconds = not_defined;
+  MetricValues values;
   std::int64_t ranks = 0;
 };
 using ReplicaEpochs = std::map<std::pair<std::int64_t, std::int64_t>, ReplicaEpoch>;  // by (epoch, replica)
+
+// What follows from the losses of an epoch, by the views' formulas.
+class LossFormulas {
+ public:
+  explicit LossFormulas(const Database& database)
+      : statement_(database.connection(), "SELECT 0" + each_of_loss(epoch_phases) +
+                                              " FROM (SELECT ?1 AS train_loss, ?2 AS validation_loss) v, "
+                                              "(SELECT ?3 AS task) r") {
+    for (const models::Metric& metric : models::all_metrics)
+      for (const std::string_view phase : epoch_phases)
+        if (!metric.of_loss.empty())
+          columns_.push_back(MetricColumn::named(fmt::format("{}_{}", phase, metric.name)));
+  }
+
+  void fill(MetricValues& values, const std::string& task) {
+    Bound result(statement_, values["train_loss"], values["validation_loss"], task);
+    if (!result.next()) return;
+    RowReader row(result.row());
+    (void)row.integer();
+    for (const MetricColumn column : columns_) values[column] = row.number();
+  }
+
+ private:
+  SQLite::Statement statement_;
+  std::vector<MetricColumn> columns_;
+};
 
 EpochRow row_of(const ChainLink& link, std::int64_t epoch, std::int64_t replica, const ReplicaEpoch& of) {
   EpochRow row;
@@ -269,19 +312,7 @@ EpochRow row_of(const ChainLink& link, std::int64_t epoch, std::int64_t replica,
   row.seed = link.seed;
   row.replica = replica;
   row.epoch = epoch;
-  for (std::size_t i = 0; i < means.size(); ++i) row.*means[i] = of.of[i];
-  row.train_seconds = of.train_seconds;
-  row.validation_seconds = of.validation_seconds;
-  const auto perplexity = [](double loss) { return loss < 709 ? std::exp(loss) : not_defined; };
-  const auto psnr = [](double loss) { return loss > 0 ? -10 * std::log10(loss) : not_defined; };
-  if (link.task == "translation") {
-    row.train_perplexity = perplexity(row.train_loss);
-    row.validation_perplexity = perplexity(row.validation_loss);
-  }
-  if (link.task == "reconstruction") {
-    row.train_psnr = psnr(row.train_loss);
-    row.validation_psnr = psnr(row.validation_loss);
-  }
+  static_cast<MetricValues&>(row) = of.values;
   return row;
 }
 
@@ -294,12 +325,15 @@ class ReplicaReader {
           WHERE run_key = ? AND attempt = ? AND epoch > ? AND epoch <= ?)sql"),
         metrics_(database.connection(), R"sql(
           SELECT epoch, rank, phase, name, sum, weight FROM metric
-          WHERE run_key = ? AND attempt = ? AND epoch > ? AND epoch <= ?)sql") {}
+          WHERE run_key = ? AND attempt = ? AND epoch > ? AND epoch <= ?)sql"),
+        formulas_(database) {}
 
   ReplicaEpochs read(const ChainLink& link) {
     ReplicaEpochs epochs;
     read_times(link, epochs);
     read_metrics(link, epochs);
+    if (has_formulas(link.task))
+      for (auto& [place, epoch] : epochs) formulas_.fill(epoch.values, link.task);
     return epochs;
   }
 
@@ -310,8 +344,8 @@ class ReplicaReader {
       RowReader row(rows.row());
       const std::int64_t number = row.integer();
       ReplicaEpoch& epoch = epochs[{number, row.integer() / link.stages}];
-      take_greater(epoch.train_seconds, row.number());
-      take_greater(epoch.validation_seconds, row.number());
+      take_greater(epoch.values["train_seconds"], row.number());
+      take_greater(epoch.values["validation_seconds"], row.number());
       ++epoch.ranks;
     }
   }
@@ -320,18 +354,27 @@ class ReplicaReader {
     Bound rows(metrics_, link.run_key, link.attempt, link.after_epoch, link.up_to_epoch);
     while (rows.next()) {
       const SQLite::Statement& row = rows.row();
-      const auto place = place_of(row.getColumn(2).getText(), row.getColumn(3).getText());
-      if (!place) continue;
+      const std::string_view phase = row.getColumn(2).getText(), record = row.getColumn(3).getText();
+      const auto mean = std::ranges::find_if(
+          means(), [&](const Mean& each) { return each.phase == phase && each.record == record; });
+      if (mean == means().end()) continue;
       const auto epoch =
           epochs.find({row.getColumn(0).getInt64(), row.getColumn(1).getInt64() / link.stages});
       const double weight = row.getColumn(5).getDouble();
       if (epoch == epochs.end() || weight == 0) continue;
-      take_greater(epoch->second.of[*place], number_or_nan(row.getColumn(4)) / weight);
+      take_greater(epoch->second.values[mean->column], number_or_nan(row.getColumn(4)) / weight);
     }
+  }
+
+  static bool has_formulas(const std::string& task) {
+    return std::ranges::any_of(models::all_metrics, [&](const models::Metric& metric) {
+      return !metric.of_loss.empty() && metric.is_of(task);
+    });
   }
 
   SQLite::Statement times_;
   SQLite::Statement metrics_;
+  LossFormulas formulas_;
 };
 
 }  // namespace

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,12 +19,11 @@
 
 #include "base/parameter.h"
 #include "db/database/database.h"
+#include "db/queries/metric_values.h"
 #include "experiments/design/experiment.h"
 #include "experiments/design/reference_results.h"
 
 namespace trainyard::db {
-
-inline constexpr double not_defined = std::numeric_limits<double>::quiet_NaN();
 
 struct RunSummary {
   std::string run_key;
@@ -116,19 +114,14 @@ int last_known_attempt(const Database& database, const std::string& run_key);
 // One row per run and epoch, summed over replicas (times: the slowest rank), and one per replica: metrics of
 // its last stage, times of its slowest. While a run is not finished, its epoch has an average once all ranks
 // have written theirs. `epochs_of_run` gives averages.
-struct EpochRow {
+// Energy and memory have averages only.
+struct EpochRow : MetricValues {
   std::string run_key;
   std::string model;
   std::string strategy;
   std::int64_t seed = 0;
   std::int64_t replica = -1;  // −1: the average over replicas; without stages a replica is a rank
   std::int64_t epoch = 0;
-  double train_loss = 0, train_accuracy = 0, validation_loss = 0, validation_accuracy = 0;
-  double train_seconds = 0, validation_seconds = 0;
-  double train_perplexity = not_defined, validation_perplexity = not_defined;  // of translations
-  double train_psnr = not_defined, validation_psnr = not_defined;              // dB, of reconstructions
-  double energy_joules = not_defined;      // of all devices, in training; averages only
-  double peak_device_bytes = not_defined;  // of the rank that needed most; averages only
 };
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
@@ -145,20 +138,11 @@ struct TimeParts {
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
 
 // What enters the verdicts of one finished run (`task_final_metrics`).
-struct FinalMetrics {
+struct FinalMetrics : MetricValues {
   std::string run_key;
   std::string model;
   std::string strategy;
   std::int64_t seed = 0;
-  double train_loss = 0, train_accuracy = 0, validation_loss = 0, validation_accuracy = 0;
-  double test_loss = 0, test_accuracy = 0;
-  double epoch_train_seconds = 0;  // median over epochs after the first; of fewer than 3 none is dropped
-  double total_validation_seconds = 0;
-  double train_perplexity = not_defined, validation_perplexity = not_defined, test_perplexity = not_defined;
-  double train_psnr = not_defined, validation_psnr = not_defined, test_psnr = not_defined;  // dB
-  double test_bleu = not_defined;            // from 0 to 100, as sacreBLEU prints it
-  double epoch_energy_joules = not_defined;  // of all devices: the median over the epochs that are timed
-  double peak_device_bytes = not_defined;    // of the rank that needed most; GPUs only
   std::int64_t epochs = 0;
   bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
   std::string times_problem;  // why they do not; empty if they count

@@ -28,7 +28,6 @@ struct WholeEpoch {
   std::string run_key;
   std::int64_t epoch = 0;
   std::int64_t world_size = 1;
-  bool first_of_attempt = false;
   double slowest = 0;
   std::vector<RankEpoch> ranks;
   std::string transport;
@@ -44,18 +43,20 @@ RankEpoch rank_epoch_of(RowReader& row) {
   return rank;
 }
 
-// All epochs in order of runs, each with its ranks in order.
+// The epochs of finished runs whose times are compared, in order of runs, each with its ranks in order.
+// +: as in the view time_parts.
 template <class Take>
 void for_each_epoch(const Database& database, const std::string& experiment, const Take& take) {
   SQLite::Statement statement(database.connection(), R"sql(
-    SELECT m.run_key, e.epoch, c.world_size, e.epoch = c.after_epoch + 1, e.rank, e.train_seconds,
+    SELECT m.run_key, e.epoch, a.world_size, e.rank, e.train_seconds,
            e.data_seconds, e.forward_seconds, e.backward_seconds, e.exposed_communication_seconds,
            e.bubble_seconds, e.optimizer_seconds, e.other_seconds, COALESCE(e.extra, ''),
            CASE WHEN e.rank = 0 THEN COALESCE(json_extract(p.start_extra, '$.transport'), '') END
     FROM experiment_run m
-    JOIN run_chain c ON c.run_key = m.run_key AND c.status = 'finished'
-    JOIN epoch e ON e.run_key = c.run_key AND e.attempt = c.attempt
-                AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+    CROSS JOIN run_state s ON s.run_key = m.run_key AND s.status = 'finished'
+    CROSS JOIN timed_epoch t ON t.run_key = m.run_key
+    CROSS JOIN attempt a ON a.run_key = t.run_key AND a.attempt = t.attempt
+    CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch
     LEFT JOIN process p ON e.rank = 0 AND p.run_key = e.run_key AND p.attempt = e.attempt AND p.rank = 0
     WHERE m.experiment = ? AND e.train_seconds IS NOT NULL
     ORDER BY m.first_journal_id, m.position, e.epoch, e.rank)sql");
@@ -71,7 +72,6 @@ void for_each_epoch(const Database& database, const std::string& experiment, con
       epoch.epoch = number;
     }
     epoch.world_size = row.integer();
-    epoch.first_of_attempt = row.flag();
     epoch.ranks.push_back(rank_epoch_of(row));
     if (std::string transport = row.text(); epoch.ranks.back().rank == 0) epoch.transport = transport;
     epoch.slowest = std::max(epoch.slowest, epoch.ranks.back().train_seconds);
@@ -100,7 +100,6 @@ void add(RankTimes& times, double& steps, const RankEpoch& epoch, double weight)
 }
 
 MedianEpoch middle_of(std::vector<WholeEpoch> epochs) {
-  epochs = timed(std::move(epochs));
   std::ranges::sort(epochs, {}, &WholeEpoch::slowest);
   const std::size_t first = (epochs.size() - 1) / 2;
   const std::size_t last = epochs.size() / 2;

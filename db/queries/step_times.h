@@ -2,7 +2,6 @@
 // feeds it with.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,8 +20,8 @@ struct RankTimes {
   SecondsByPart on_core;  // of them, on the rank's core: recorded where ranks share cores
 };
 
-// The epoch in the middle of those whose times are compared, by its slowest rank; of an even number the mean
-// of the two in the middle. Its seconds are those that verdicts are made of (`epoch_train_seconds`).
+// The epoch in the middle of those whose times are compared (timed_epoch), by its slowest rank; of an even
+// number the mean of the two in the middle. Its seconds are those of verdicts (`epoch_train_seconds`).
 struct MedianEpoch {
   std::string run_key;
   double train_seconds = 0;
@@ -34,17 +33,5 @@ struct MedianEpoch {
 // Of the finished runs of an experiment whose ranks have all recorded it, in order of first planning.
 // UserError where the file cannot be read.
 std::vector<MedianEpoch> middle_epochs(const Database& database, const std::string& experiment);
-
-// Whose times are compared: all epochs but the first of each attempt, which warms up. Of fewer than 3 none is
-// dropped, nor where each attempt has trained one only. `RunStates` and the view `timed_epoch` say the same
-// in SQL.
-
-// Of the epochs of one run, which say `first_of_attempt`, those that count.
-template <typename Epoch>
-std::vector<Epoch> timed(std::vector<Epoch> epochs) {
-  const auto is_first = [](const Epoch& epoch) { return epoch.first_of_attempt; };
-  if (epochs.size() >= 3 && !std::ranges::all_of(epochs, is_first)) std::erase_if(epochs, is_first);
-  return epochs;
-}
 
 }  // namespace trainyard::db

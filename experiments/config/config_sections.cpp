@@ -9,6 +9,7 @@
 #include "experiments/config/machine_keys.h"
 #include "experiments/design/contract.h"
 #include "models/datasets/datasets.h"
+#include "models/metrics.h"
 
 namespace trainyard::experiments {
 
@@ -161,27 +162,26 @@ namespace {
 // Every metric of the model's task by its name in the file.
 struct Choice {
   std::string phase;
-  const ExpectedMetric* metric = nullptr;
-  std::string name() const { return phase + '_' + metric->name; }
+  const models::Metric* metric = nullptr;
+  std::string name() const { return phase + '_' + std::string(metric->name); }
 };
 
 std::vector<Choice> choices_of(const models::Model& model) {
   std::vector<Choice> choices;
-  for (const ExpectedMetric& metric : expected_metrics()) {
+  for (const models::Metric& metric : models::all_metrics) {
     const bool any_task = is_declared(model) && model.task.empty();
-    if (any_task && metric.name != "loss" && metric.name != "accuracy") continue;
-    if (!any_task && std::find(metric.tasks.begin(), metric.tasks.end(), model.task) == metric.tasks.end())
-      continue;
-    for (const char* phase : {"test", "validation", "train"})
-      if (!metric.test_only || phase == std::string("test")) choices.push_back({phase, &metric});
+    if (any_task ? metric.is_special() : !metric.is_of(model.task)) continue;
+    const auto phases = metric.phases();
+    for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase)
+      choices.push_back({std::string(*phase), &metric});
   }
   return choices;
 }
 
 bool is_metric(const std::string& name) {
-  for (const ExpectedMetric& metric : expected_metrics())
-    for (const char* phase : {"test_", "validation_", "train_"})
-      if (name == phase + metric.name) return true;
+  for (const models::Metric& metric : models::all_metrics)
+    for (const std::string_view phase : models::phases)
+      if (name == std::string(phase) + '_' + std::string(metric.name)) return true;
   return false;
 }
 
@@ -196,16 +196,17 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
                                 joined(known));
 }
 
-std::optional<double> read_bound(const std::string& name, const ExpectedMetric& metric, const TomlNode& item,
+std::optional<double> read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,
                                  Diagnostics& problems) {
   Parameter parameter;
   parameter.name = name;
   parameter.type = ValueType::number;
-  if (metric.is_fraction) {  // 90 would be missed by every run
+  const bool is_score = metric.kind == models::MetricKind::bleu;
+  if (metric.kind == models::MetricKind::accuracy) {  // 90 would be missed by every run
     parameter.minimum = Bound{0};
     parameter.maximum = Bound{1};
   }
-  if (metric.is_score) {
+  if (is_score) {
     parameter.minimum = Bound{0};
     parameter.maximum = Bound{100};
   }
@@ -213,15 +214,15 @@ std::optional<double> read_bound(const std::string& name, const ExpectedMetric& 
   if (!value) return std::nullopt;
   const double bound = std::get<double>(*value);
   // A fraction is meant: every run would pass it.
-  if (metric.is_score && bound > 0 && bound < 1)
-    problems.error(item.at, metric.name +
+  if (is_score && bound > 0 && bound < 1)
+    problems.error(item.at, std::string(metric.name) +
                                 " is a score from 0 to 100, and this is less than 1: for the fraction " +
                                 trainyard::to_text(bound) + " write " +
                                 trainyard::to_text(std::round(1e8 * bound) / 1e6));
   return bound;
 }
 
-void read_bounds(const TomlNode& item, const ExpectedMetric& metric, Expectation& expectation,
+void read_bounds(const TomlNode& item, const models::Metric& metric, Expectation& expectation,
                  Diagnostics& problems) {
   if (item.table()->empty())
     problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
@@ -250,7 +251,7 @@ void read_line(const TomlMember& member, const models::Model& model, std::vector
   if (member.value.table() != nullptr) {
     read_bounds(member.value, *choice->metric, expectation, problems);
   } else {
-    auto& bound = choice->metric->more_is_better ? expectation.at_least : expectation.at_most;
+    auto& bound = models::higher_is_better(choice->metric->kind) ? expectation.at_least : expectation.at_most;
     bound = read_bound("a threshold", *choice->metric, member.value, problems);
   }
   if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});

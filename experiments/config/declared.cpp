@@ -115,8 +115,6 @@ void declare_model(const TomlMember& member, Declared& declared, Diagnostics& pr
   if (!titled)
     problems.error(member.at,
                    "model " + in_quotes(member.name) + " has no title, as in title = \"Character GPT\"");
-  model.metrics = {"loss"};
-  if (model.task == "classification" || model.task == "translation") model.metrics.push_back("correct");
   declared.models.push_back(std::move(model));
 }
 

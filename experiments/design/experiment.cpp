@@ -58,19 +58,6 @@ std::optional<double> optional_number(const json& object, const char* name) {
 
 }  // namespace
 
-const std::vector<ExpectedMetric>& expected_metrics() {
-  static const std::vector<ExpectedMetric> rows{
-      {.name = "loss", .tasks = {"classification", "reconstruction", "translation"}},
-      {.name = "accuracy",
-       .more_is_better = true,
-       .is_fraction = true,
-       .tasks = {"classification", "translation"}},
-      {.name = "perplexity", .tasks = {"translation"}},
-      {.name = "bleu", .more_is_better = true, .test_only = true, .is_score = true, .tasks = {"translation"}},
-      {.name = "psnr", .more_is_better = true, .tasks = {"reconstruction"}}};
-  return rows;
-}
-
 std::string metric_name(const Expectation& expectation) {
   return expectation.phase + '_' + expectation.metric;
 }

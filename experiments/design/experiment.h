@@ -52,24 +52,13 @@ Compare compare_from_json(const nlohmann::json& json);
 // finished run of the model against them.
 
 struct Expectation {
-  std::string model;   // holds for every run of it, whatever its strategy and seed
-  std::string phase;   // "train", "validation", "test"; of the first two the last epoch counts
-  std::string metric;  // "loss", "accuracy" (a fraction), "perplexity", "psnr" (decibels), "bleu" (0 – 100)
+  std::string model;               // holds for every run of it, whatever its strategy and seed
+  std::string phase;               // "train", "validation", "test"; of the first two the last epoch counts
+  std::string metric;              // "loss", "accuracy", …: a row of models/metrics.h
   std::optional<double> at_least;  // one of the two at least
   std::optional<double> at_most;
   bool operator==(const Expectation&) const = default;
 };
-
-// A metric that can be expected of a model.
-struct ExpectedMetric {
-  std::string name;
-  bool more_is_better = false;  // a plain number in the file is the least value, else the greatest
-  bool test_only = false;
-  bool is_fraction = false;        // in [0, 1]
-  bool is_score = false;           // in [0, 100]
-  std::vector<std::string> tasks;  // of the models that have it
-};
-const std::vector<ExpectedMetric>& expected_metrics();
 
 // "test_accuracy": the name in the file.
 std::string metric_name(const Expectation& expectation);

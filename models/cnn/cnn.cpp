@@ -16,7 +16,6 @@ Model cnn() {
   return {.name = "cnn",
           .title = "CNN",
           .task = "classification",
-          .metrics = {"loss", "correct"},
           .datasets = {"mnist", "fashion-mnist", "synthetic-digits", "cifar10", "synthetic-color-digits",
                        "folder"},
           .hyperparameters = {sizes_parameter("channels", {16, 32}, 2, 2,

@@ -22,7 +22,6 @@ Model conv_autoencoder() {
   return {.name = "conv-autoencoder",
           .title = "ConvAutoencoder",
           .task = "reconstruction",
-          .metrics = {"loss"},
           .datasets = {"mnist", "cifar10", "fashion-mnist", "synthetic-digits", "synthetic-color-digits",
                        "folder"},
           .hyperparameters = {sizes_parameter("channels", {16, 32, 64}, 1, 5,

@@ -13,7 +13,6 @@ Model mlp() {
   return {.name = "mlp",
           .title = "MLP",
           .task = "classification",
-          .metrics = {"loss", "correct"},
           .datasets = {"mnist", "fashion-mnist", "synthetic-digits", "cifar10", "synthetic-color-digits",
                        "folder"},
           .hyperparameters = {sizes_parameter("hidden", {250, 100}, 0, 16,

@@ -16,7 +16,6 @@ Model nbow() {
   return {.name = "nbow",
           .title = "NBoW",
           .task = "classification",
-          .metrics = {"loss", "correct"},
           .datasets = {"imdb", "synthetic-reviews"},
           .hyperparameters = {size_parameter("embedding", 300, "size of the embedding of a word"),
                               dropout_parameter(0, "probability; applied to the mean of the words")},

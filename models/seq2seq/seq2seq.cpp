@@ -28,7 +28,6 @@ Model seq2seq() {
   return {.name = "seq2seq",
           .title = "Seq2Seq",
           .task = "translation",
-          .metrics = {"loss", "correct", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "bleu_length"},
           .datasets = {"multi30k", "synthetic-phrases"},
           .hyperparameters = {size_parameter("embedding", 256, "size of the embedding of a token"),
                               size_parameter("hidden", 512, "outputs of each LSTM layer"), depth_parameter(),

@@ -34,7 +34,6 @@ Model vgg11() {
       .name = "vgg11",
       .title = "VGG11",
       .task = "classification",
-      .metrics = {"loss", "correct"},
       .datasets = {"cifar10", "synthetic-color-digits", "folder"},
       .hyperparameters =
           {size_parameter("width", 64,

@@ -47,7 +47,7 @@ std::vector<Curve> read_curves(const std::map<std::string, std::vector<const db:
     if (found == rows.end()) continue;
     Curve curve;
     for (const db::EpochRow* row : found->second) {
-      if (row->replica == replica) curve.emplace_back(row->epoch, scale * row->*metric.epoch_value);
+      if (row->replica == replica) curve.emplace_back(row->epoch, scale * (*row)[*metric.epoch_value]);
     }
     if (!curve.empty()) curves.push_back(std::move(curve));
   }
@@ -158,8 +158,9 @@ std::vector<Point> CurveReader::seconds_points(const Arm& arm, const Metric& met
     if (found == averages_.end()) continue;
     double seconds = 0;
     for (const db::EpochRow* row : found->second) {
-      seconds += row->train_seconds + (std::isfinite(row->validation_seconds) ? row->validation_seconds : 0);
-      values[row->epoch].push_back(shown_scale(metric.kind) * row->*metric.epoch_value);
+      const double validation = (*row)["validation_seconds"];
+      seconds += (*row)["train_seconds"] + (std::isfinite(validation) ? validation : 0);
+      values[row->epoch].push_back(shown_scale(metric.kind) * (*row)[*metric.epoch_value]);
       ends[row->epoch].push_back(seconds);
     }
   }

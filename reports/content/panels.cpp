@@ -226,7 +226,7 @@ std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const 
   const CurveReader reader(data, cell, palette);
   std::vector<Figure> panels;
   for (const Metric& metric : metrics()) {
-    if (metric.epoch_value == nullptr) continue;
+    if (!metric.epoch_value) continue;
     Figure panel = make_panel(data, cell, metric, reader);
     if (is_of_every_model(metric) || panel.missing.empty()) panels.push_back(std::move(panel));
   }

@@ -144,7 +144,7 @@ Table run_numbers(const Content& content) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {
     const bool measured = std::ranges::any_of(content.data->finals, [&](const db::FinalMetrics& final) {
-      return std::isfinite(final.*metric.final_value);
+      return std::isfinite(final[metric.final_value]);
     });
     if (measured || !metric.rarely_measured) columns.push_back(&metric);
   }
@@ -158,7 +158,7 @@ Table run_numbers(const Content& content) {
   for (const db::RunSummary& run : content.data->runs) runs[run.run_key] = &run;
   for (const db::FinalMetrics& final : content.data->finals) {
     TableRow row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
-    for (const Metric* metric : columns) row.emplace_back(final.*metric->final_value);
+    for (const Metric* metric : columns) row.emplace_back(final[metric->final_value]);
     const auto run = runs.find(final.run_key);
     for (const std::string& axis : axes)
       row.emplace_back(run == runs.end() ? std::string() : value_of(*run->second, axis));

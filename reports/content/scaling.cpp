@@ -25,7 +25,7 @@ struct ScaledArm {
 double seconds_of(const Observation& observation) {
   // A run beside others says nothing of a strategy; one whose own ranks share a device does, and is named.
   const bool alone = observation.launched == nullptr || observation.launched->host_exclusive;
-  return observation.final != nullptr && alone ? observation.final->epoch_train_seconds : std::nan("");
+  return observation.final != nullptr && alone ? (*observation.final)["epoch_train_seconds"] : std::nan("");
 }
 
 std::map<std::string, double> seconds_by_pair(const Arm& arm) {

@@ -377,13 +377,19 @@ std::string percent(double fraction) {
   return fixed(100 * fraction, 2);
 }
 
-// "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": of the test set.
+// "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": of the test set, scores first.
 std::string of_the_task(const db::FinalMetrics& final) {
-  if (std::isfinite(final.test_psnr)) return "PSNR " + fixed(final.test_psnr, 2) + " dB";
   std::string text;
-  if (std::isfinite(final.test_bleu)) text = "BLEU " + fixed(final.test_bleu, 2);
-  if (std::isfinite(final.test_perplexity))
-    text += (text.empty() ? "perplexity " : ", perplexity ") + for_table(final.test_perplexity);
+  const auto all = metrics();
+  for (auto row = all.rbegin(); row != all.rend(); ++row) {
+    const Metric& metric = *row;
+    if (metric.task.empty() || metric.epoch_value) continue;
+    const double value = final[metric.final_value];
+    if (!std::isfinite(value)) continue;
+    text += (text.empty() ? "" : ", ") + std::string(metric.of->title) + ' ' +
+            (higher_is_better(metric.kind) ? fixed(value, 2) : for_table(value)) +
+            (metric.kind == MetricKind::psnr ? " dB" : "");
+  }
   return text;
 }
 
@@ -394,8 +400,8 @@ struct Measured {
   explicit Measured(const std::vector<db::FinalMetrics>& finals) {
     for (const db::FinalMetrics& final : finals) {
       task |= !of_the_task(final).empty();
-      energy |= std::isfinite(final.epoch_energy_joules);
-      memory |= std::isfinite(final.peak_device_bytes);
+      energy |= std::isfinite(final["epoch_energy_joules"]);
+      memory |= std::isfinite(final["peak_device_bytes"]);
     }
   }
   bool shows(const Column& column) const {
@@ -436,10 +442,8 @@ void add_axis(Markup& out, const db::RunSummary& run, const std::string& name) {
 
 void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
              const std::vector<std::string>& axes, const Measured& measured) {
-  const double nan = std::nan("");
-  const auto value = [&](double db::FinalMetrics::*member) {
-    return final == nullptr ? nan : final->*member;
-  };
+  const db::MetricValues none;
+  const db::MetricValues& value = final == nullptr ? none : *final;
   out.open("tr", {{"class", run.status == "failed" ? "failed" : "run"}});
   out.leaf("td", {{"class", "name"}}, run.run_key).leaf("td", {}, title_of(run)).leaf("td", {}, run.strategy);
   add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
@@ -447,18 +451,18 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
   add_number(out, static_cast<double>(run.epochs_done),
              std::to_string(run.epochs_done) +
                  (run.epochs_done == run.epochs ? "" : "/" + std::to_string(run.epochs)));
-  const double accuracy = value(&db::FinalMetrics::validation_accuracy);
-  const double loss = value(&db::FinalMetrics::validation_loss);
-  const double tested = value(&db::FinalMetrics::test_accuracy);
-  const double seconds = value(&db::FinalMetrics::epoch_train_seconds);
+  const double accuracy = value["validation_accuracy"];
+  const double loss = value["validation_loss"];
+  const double tested = value["test_accuracy"];
+  const double seconds = value["epoch_train_seconds"];
   add_number(out, accuracy, percent(accuracy));
   add_number(out, loss, for_table(loss));
   add_number(out, tested, percent(tested));
   if (measured.task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
   add_number(out, seconds, for_table(seconds));
-  const double joules = value(&db::FinalMetrics::epoch_energy_joules);
+  const double joules = value["epoch_energy_joules"];
   if (measured.energy) add_number(out, joules, for_table(joules));
-  const double gibibytes = value(&db::FinalMetrics::peak_device_bytes) * 0x1p-30;
+  const double gibibytes = value["peak_device_bytes"] * 0x1p-30;
   if (measured.memory) add_number(out, gibibytes, for_table(gibibytes));
   add_number(out, run.total_seconds, for_table(run.total_seconds));
   out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final)).close().line();

@@ -1,6 +1,7 @@
 #include "reports/results/metrics.h"
 
-#include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -18,43 +19,51 @@ const models::Model* find_row(const std::string& model) {
   return nullptr;
 }
 
+// "Training accuracy".
+std::string title_of(std::string_view phase, const models::Metric& metric) {
+  const std::string first = phase == "train" ? "Training" : phase == "validation" ? "Validation" : "Test";
+  return first + " " + std::string(metric.title);
+}
+
+Metric row_of(std::string_view phase, const models::Metric& metric) {
+  const std::string name(metric.name);
+  const auto column = db::MetricColumn::named(std::string(phase) + '_' + name);
+  return {.name = std::string(phase) + '-' + name,
+          .title = title_of(phase, metric),
+          .kind = metric.kind,
+          .of = &metric,
+          .final_value = column,
+          .epoch_value = phase == "test" ? std::nullopt : std::optional(column),
+          .task = metric.is_special() ? std::string(metric.tasks.front()) : "",
+          .published = metric.published && phase == "validation"};
+}
+
+Metric row_of(const models::Cost& cost) {
+  return {.name = std::string(cost.name),
+          .title = std::string(cost.title),
+          .kind = cost.kind,
+          .final_value = db::MetricColumn::named(cost.final_column),
+          .epoch_value = db::MetricColumn::named(cost.epoch_column),
+          .task = "",
+          .published = cost.published,
+          .rarely_measured = cost.rarely_measured};
+}
+
+// Fractions come first.
+std::vector<Metric> rows() {
+  std::vector<Metric> table;
+  for (const bool fractions : {true, false})
+    for (const models::Metric& metric : models::all_metrics)
+      if ((metric.kind == MetricKind::accuracy) == fractions)
+        for (const std::string_view phase : metric.phases()) table.push_back(row_of(phase, metric));
+  for (const models::Cost& cost : models::all_costs) table.push_back(row_of(cost));
+  return table;
+}
+
 }  // namespace
 
 std::span<const Metric> metrics() {
-  using Final = db::FinalMetrics;
-  using Epoch = db::EpochRow;
-  static const std::vector<Metric> table{
-      {"train-accuracy", "Training accuracy", MetricKind::accuracy, "correct", &Final::train_accuracy,
-       &Epoch::train_accuracy, false},
-      {"validation-accuracy", "Validation accuracy", MetricKind::accuracy, "correct",
-       &Final::validation_accuracy, &Epoch::validation_accuracy, true},
-      {"test-accuracy", "Test accuracy", MetricKind::accuracy, "correct", &Final::test_accuracy, nullptr,
-       false},
-      {"train-loss", "Training loss", MetricKind::loss, "loss", &Final::train_loss, &Epoch::train_loss,
-       false},
-      {"validation-loss", "Validation loss", MetricKind::loss, "loss", &Final::validation_loss,
-       &Epoch::validation_loss, true},
-      {"test-loss", "Test loss", MetricKind::loss, "loss", &Final::test_loss, nullptr, false},
-      {"train-perplexity", "Training perplexity", MetricKind::perplexity, "loss", &Final::train_perplexity,
-       &Epoch::train_perplexity, false, "translation"},
-      {"validation-perplexity", "Validation perplexity", MetricKind::perplexity, "loss",
-       &Final::validation_perplexity, &Epoch::validation_perplexity, false, "translation"},
-      {"test-perplexity", "Test perplexity", MetricKind::perplexity, "loss", &Final::test_perplexity, nullptr,
-       false, "translation"},
-      {"test-bleu", "Test BLEU", MetricKind::bleu, "", &Final::test_bleu, nullptr, false, "translation"},
-      {"train-psnr", "Training PSNR", MetricKind::psnr, "loss", &Final::train_psnr, &Epoch::train_psnr, false,
-       "reconstruction"},
-      {"validation-psnr", "Validation PSNR", MetricKind::psnr, "loss", &Final::validation_psnr,
-       &Epoch::validation_psnr, false, "reconstruction"},
-      {"test-psnr", "Test PSNR", MetricKind::psnr, "loss", &Final::test_psnr, nullptr, false,
-       "reconstruction"},
-      {"train-seconds", "Training time per epoch", MetricKind::time, "", &Final::epoch_train_seconds,
-       &Epoch::train_seconds, true},
-      {"validation-seconds", "Total validation time", MetricKind::time, "", &Final::total_validation_seconds,
-       &Epoch::validation_seconds, false},
-      {"train-energy", "Training energy per epoch", MetricKind::energy, "", &Final::epoch_energy_joules,
-       &Epoch::energy_joules, false, "", true},
-  };
+  static const std::vector<Metric> table = rows();
   return table;
 }
 
@@ -63,18 +72,6 @@ const Metric& find_metric(const std::string& name) {
     if (metric.name == name) return metric;
   }
   throw InternalError("no metric is called " + name);
-}
-
-double shown_scale(MetricKind kind) {
-  return kind == MetricKind::accuracy ? 100 : 1;
-}
-
-bool higher_is_better(MetricKind kind) {
-  return kind == MetricKind::accuracy || kind == MetricKind::bleu || kind == MetricKind::psnr;
-}
-
-bool is_cost(MetricKind kind) {
-  return kind == MetricKind::time || kind == MetricKind::energy;
 }
 
 bool is_of_every_model(const Metric& metric) {
@@ -90,20 +87,12 @@ std::string title_of(const db::RunSummary& run) {
   return run.model_title.empty() ? title_of(run.model) : run.model_title;
 }
 
-// Of a model of the user's own: what runs of its task record.
-static bool declared_to_have(const db::RunSummary& run, const Metric& metric) {
-  if (!metric.task.empty()) return run.task == metric.task;
-  const bool counts = run.task == "classification" || run.task == "translation";
-  return metric.record.empty() || metric.record == "loss" || (metric.record == "correct" && counts);
-}
-
 bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (metric.rarely_measured) return false;
-  if (!run.model_title.empty()) return declared_to_have(run, metric);
+  if (metric.of == nullptr) return true;
+  if (!run.model_title.empty()) return metric.kind == MetricKind::loss || metric.of->is_of(run.task);
   const models::Model* row = find_row(run.model);
-  if (!metric.task.empty() && (row == nullptr || row->task != metric.task)) return false;
-  if (metric.record.empty()) return true;
-  return row != nullptr && std::ranges::find(row->metrics, metric.record) != row->metrics.end();
+  return row != nullptr && metric.of->is_of(row->task);
 }
 
 }  // namespace trainyard::reports

@@ -1,37 +1,36 @@
-// The metrics that a report judges and draws: one row each, in the order of the page.
+// The metrics that a report judges and draws: one row per phase of each metric, in the order of the page.
+// They follow from models/metrics.h.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "db/queries/queries.h"
+#include "models/metrics.h"
 
 namespace trainyard::reports {
 
-enum class MetricKind { accuracy, loss, time, perplexity, psnr, bleu, energy };
+using models::higher_is_better;
+using models::is_cost;
+using models::MetricKind;
+using models::shown_scale;
 
 struct Metric {
   std::string name;   // "train-accuracy": in file names and anchors
   std::string title;  // "Training accuracy"
   MetricKind kind = MetricKind::accuracy;
-  std::string record;  // the catalogue's name of what it is made from; empty: times, which every model has
-  double db::FinalMetrics::*final_value = nullptr;  // what enters a verdict
-  double db::EpochRow::*epoch_value = nullptr;      // what is drawn by epoch; null: the test metrics
-  bool published = false;                           // enters the published table
-  std::string task = "";                            // the only task that has it; empty: any
-  bool rarely_measured = false;                     // shown only where a run has a number
+  const models::Metric* of = nullptr;           // null: a cost, which every model has
+  db::MetricColumn final_value;                 // what enters a verdict
+  std::optional<db::MetricColumn> epoch_value;  // what is drawn by epoch; none: the test metrics
+  std::string task;                             // the only task that has it; empty: any
+  bool published = false;                       // enters the published table
+  bool rarely_measured = false;                 // shown only where a run has a number
 };
 
 std::span<const Metric> metrics();
 const Metric& find_metric(const std::string& name);  // InternalError where there is none
 
-// What a value is multiplied by to be shown: accuracies are fractions in the database, and BLEU is
-// from 0 to 100 everywhere.
-double shown_scale(MetricKind kind);
-bool higher_is_better(MetricKind kind);
-// What a training costs, not what it learns: of the machine, so that it compares only between equal ones, and
-// a run that diverged has it like any other.
-bool is_cost(MetricKind kind);
 // A verdict of it has a column in the table of all models, where anything was measured.
 bool is_of_every_model(const Metric& metric);
 

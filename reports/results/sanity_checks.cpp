@@ -36,27 +36,27 @@ double classes_of(const db::RunSummary& run) {
 
 bool is_at_chance(const db::EpochRow& last, double classes) {
   if (classes < 2) return false;
-  const bool loss = std::abs(last.train_loss / std::log(classes) - 1) <= near_chance;
-  return loss && last.train_accuracy <= chance_accuracy / classes;
+  const bool loss = std::abs(last["train_loss"] / std::log(classes) - 1) <= near_chance;
+  return loss && last["train_accuracy"] <= chance_accuracy / classes;
 }
 
 bool is_constant_loss(const std::vector<const db::EpochRow*>& epochs) {
   if (epochs.size() < fewest_epochs) return false;
-  const auto [least, most] =
-      std::ranges::minmax_element(epochs, {}, [](const db::EpochRow* epoch) { return epoch->train_loss; });
-  return (*most)->train_loss - (*least)->train_loss <= constant_loss * std::abs((*most)->train_loss);
+  const auto [least, most] = std::ranges::minmax_element(
+      epochs, {}, [](const db::EpochRow* epoch) { return (*epoch)["train_loss"]; });
+  return (**most)["train_loss"] - (**least)["train_loss"] <= constant_loss * std::abs((**most)["train_loss"]);
 }
 
 // What no training gives: a foreign arm's sums are its own.
 bool is_impossible(const db::EpochRow& epoch) {
-  return epoch.train_accuracy > 1 || epoch.validation_accuracy > 1 || epoch.train_seconds < 0 ||
-         epoch.validation_seconds < 0;
+  return epoch["train_accuracy"] > 1 || epoch["validation_accuracy"] > 1 || epoch["train_seconds"] < 0 ||
+         epoch["validation_seconds"] < 0;
 }
 
 Symptom symptom_of(const db::RunSummary& run, const std::vector<const db::EpochRow*>& epochs) {
   const db::EpochRow& last = *epochs.back();
-  const bool no_number = std::isinf(last.train_loss) ||
-                         (std::isnan(last.train_loss) && known_to_have(run, find_metric("train-loss")));
+  const bool no_number = std::isinf(last["train_loss"]) ||
+                         (std::isnan(last["train_loss"]) && known_to_have(run, find_metric("train-loss")));
   if (no_number) return Symptom::diverged;
   if (is_impossible(last)) return Symptom::impossible;
   if (is_at_chance(last, classes_of(run))) return Symptom::chance;
@@ -131,36 +131,6 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
   return lines;
 }
 
-namespace {
-
-struct Source {
-  double db::FinalMetrics::*value;
-  double scale = 1;  // from the database's unit to the file's
-};
-
-const Source& source_of(const std::string& metric) {
-  using Final = db::FinalMetrics;
-  static const std::map<std::string, Source> sources{
-      {"train_loss", {&Final::train_loss}},
-      {"validation_loss", {&Final::validation_loss}},
-      {"test_loss", {&Final::test_loss}},
-      {"train_accuracy", {&Final::train_accuracy}},
-      {"validation_accuracy", {&Final::validation_accuracy}},
-      {"test_accuracy", {&Final::test_accuracy}},
-      {"train_perplexity", {&Final::train_perplexity}},
-      {"validation_perplexity", {&Final::validation_perplexity}},
-      {"test_perplexity", {&Final::test_perplexity}},
-      {"train_psnr", {&Final::train_psnr}},
-      {"validation_psnr", {&Final::validation_psnr}},
-      {"test_psnr", {&Final::test_psnr}},
-      {"test_bleu", {&Final::test_bleu}}};
-  const auto found = sources.find(metric);
-  if (found == sources.end()) throw InternalError("no metric is called " + metric);
-  return found->second;
-}
-
-}  // namespace
-
 std::string outcome_of(const CheckedExpectation& checked) {
   if (checked.values.empty()) return "no finished run";
   if (checked.holds()) return "✓ all as expected";
@@ -176,11 +146,11 @@ std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
   for (const experiments::Expectation& expectation : data.plan.expect) {
     CheckedExpectation result{expectation, {}, {}};
     const std::string metric = experiments::metric_name(expectation);
-    const Source& source = source_of(metric);
+    const auto column = db::MetricColumn::named(metric);
     for (const db::RunSummary& run : data.runs) {
       const auto final = finals.find(run.run_key);
       if (run.model != expectation.model || final == finals.end() || !planned.contains(run.run_key)) continue;
-      const double value = source.scale * final->second->*source.value;
+      const double value = (*final->second)[column];
       result.values.push_back(value);
       if (experiments::holds(expectation, value)) continue;
       result.missed.push_back(name_of(run, run.model, data.plan.varied) + " (" + run.run_key + ") has " +

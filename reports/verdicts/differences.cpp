@@ -21,10 +21,10 @@ bool no_loss_where_others_count(double loss, double accuracy) {
 bool has_diverged(const Observation& observation) {
   if (observation.final == nullptr) return false;
   const db::FinalMetrics& final = *observation.final;
-  return no_loss_where_others_count(final.train_loss, final.train_accuracy) ||
-         no_loss_where_others_count(final.validation_loss, final.validation_accuracy) ||
-         no_loss_where_others_count(final.test_loss, final.test_accuracy) ||
-         (std::isnan(final.train_loss) && known_to_have(*observation.run, find_metric("train-loss")));
+  return no_loss_where_others_count(final["train_loss"], final["train_accuracy"]) ||
+         no_loss_where_others_count(final["validation_loss"], final["validation_accuracy"]) ||
+         no_loss_where_others_count(final["test_loss"], final["test_accuracy"]) ||
+         (std::isnan(final["train_loss"]) && known_to_have(*observation.run, find_metric("train-loss")));
 }
 
 // Same machine and same programs: what two times must share to be compared.
@@ -148,7 +148,7 @@ class Collector {
                             ": " + costs("its") + " not count");
       return false;
     }
-    if (!std::isfinite(observation.final->*metric_.final_value)) {
+    if (!std::isfinite((*observation.final)[metric_.final_value])) {
       ++lacks.unmeasured;
       drop(observation, arm + " has no such number");
       return false;
@@ -161,10 +161,10 @@ class Collector {
   }
 
   double number_of(const Observation& observation) {
-    const bool by_epoch = metric_.final_value == &db::FinalMetrics::epoch_train_seconds ||
-                          metric_.final_value == &db::FinalMetrics::epoch_energy_joules;
+    const bool by_epoch = metric_.final_value == db::MetricColumn("epoch_train_seconds") ||
+                          metric_.final_value == db::MetricColumn("epoch_energy_joules");
     result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
-    return observation.final->*metric_.final_value;
+    return (*observation.final)[metric_.final_value];
   }
 
   // Accuracy and loss of a diverged run are an outcome, not a number to average; its times are times.
@@ -250,7 +250,7 @@ bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric) {
     for (const Observation& observation : side->runs) {
       known = known || known_to_have(*observation.run, metric);
       if (observation.final == nullptr) continue;
-      if (!std::isnan(observation.final->*metric.final_value)) return true;
+      if (!std::isnan((*observation.final)[metric.final_value])) return true;
       finished = true;
       diverged = diverged || has_diverged(observation);
     }

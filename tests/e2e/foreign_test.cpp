@@ -73,8 +73,8 @@ TEST_CASE(
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
   const auto epochs = db::epoch_averages(database, "foreign");
   REQUIRE(epochs.size() == 3);
-  CHECK(epochs[2].train_loss < epochs[0].train_loss);
-  CHECK(epochs[2].train_accuracy > 0.9);  // which side of a plane a point is on
+  CHECK(epochs[2]["train_loss"] < epochs[0]["train_loss"]);
+  CHECK(epochs[2]["train_accuracy"] > 0.9);  // which side of a plane a point is on
   CHECK(db::epoch_replicas(database, "foreign").size() == 6);
 
   const auto key = db::run_summaries(database).front().run_key;
@@ -91,7 +91,7 @@ TEST_CASE(
   const auto again =
       db::epoch_averages(db::Database::open_read_only(scratch.path() / "resumed/results.db"), "foreign");
   REQUIRE(again.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) CHECK(again[i].train_loss == epochs[i].train_loss);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(again[i]["train_loss"] == epochs[i]["train_loss"]);
   CHECK(contains(run_trainyard(scratch.path(), {"show", "last", "--yard", "resumed"}).out,
                  "goes on after epoch 2 of attempt 1"));
 }

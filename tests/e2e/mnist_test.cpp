@@ -17,9 +17,9 @@ namespace {
 std::map<std::string, double> mean_test_accuracy(const db::Database& database) {
   std::map<std::string, double> sum, count;
   for (const auto& run : db::final_metrics(database, "mnist")) {
-    sum[run.strategy] += 100 * run.test_accuracy;
+    sum[run.strategy] += 100 * run["test_accuracy"];
     count[run.strategy] += 1;
-    CHECK(run.test_accuracy > 0.92);
+    CHECK(run["test_accuracy"] > 0.92);
     CHECK(run.epochs <= 10);
   }
   for (auto& [strategy, value] : sum) value /= count[strategy];
@@ -45,7 +45,7 @@ TEST_CASE("MNIST: above 92 % in ten epochs, and two replicas train as one device
 
   std::map<std::pair<std::int64_t, std::int64_t>, std::map<std::string, double>> losses;
   for (const auto& row : db::epoch_averages(database, "mnist"))
-    if (row.epoch <= 3) losses[{row.seed, row.epoch}][row.strategy] = row.train_loss;
+    if (row.epoch <= 3) losses[{row.seed, row.epoch}][row.strategy] = row["train_loss"];
   REQUIRE(losses.size() == 9);
   for (const auto& [at, loss] : losses)
     CHECK(loss.at("ddp") == doctest::Approx(loss.at("single")).epsilon(1e-3));

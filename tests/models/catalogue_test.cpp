@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "models/metrics.h"
 #include "tests/models/chains.h"
 #include "tests/support/data_folder.h"
 
@@ -18,8 +19,8 @@ TEST_CASE("every model is described, its defaults are allowed, and its data sets
     CAPTURE(model.name);
     CHECK(names.insert(model.name).second);
     CHECK(std::set<std::string>{"classification", "reconstruction", "translation"}.contains(model.task));
-    REQUIRE_FALSE(model.metrics.empty());
-    CHECK(model.metrics.front() == "loss");
+    REQUIRE_FALSE(records_of(model.task).empty());
+    CHECK(records_of(model.task).front() == "loss");
     CHECK_FALSE(model.title.empty());
     CHECK_FALSE(model.about.empty());
     REQUIRE_FALSE(model.datasets.empty());

@@ -37,7 +37,7 @@ void finish_with(Yard& yard, const experiments::Run& run, const std::vector<std:
 
 std::vector<double> joules_of_epochs(const Yard& yard) {
   std::vector<double> joules;
-  for (const EpochRow& row : epoch_averages(yard.database, "sweep")) joules.push_back(row.energy_joules);
+  for (const EpochRow& row : epoch_averages(yard.database, "sweep")) joules.push_back(row["energy_joules"]);
   return joules;
 }
 
@@ -51,8 +51,8 @@ TEST_CASE("the energy of an epoch is the sum over its devices, that of a run the
               {{{900, "GPU-a", 7000}, {100.5, "GPU-a", 5000}, {104, "GPU-a", 5000}, {102, "GPU-a", 5000}},
                {{800, "GPU-b", 6000}, {200, "GPU-b", 9000}, {204, "GPU-b", 6000}, {202, "GPU-b", 6000}}});
   CHECK(joules_of_epochs(yard) == std::vector<double>{1700, 300.5, 308, 304});
-  CHECK(yard.final().epoch_energy_joules == 304);  // the median without the first epoch, which warms up
-  CHECK(yard.final().peak_device_bytes == 9000);
+  CHECK(yard.final()["epoch_energy_joules"] == 304);  // the median without the first epoch, which warms up
+  CHECK(yard.final()["peak_device_bytes"] == 9000);
   CHECK(rows_of(yard.database, "SELECT energy_joules, peak_device_bytes FROM run_summary") ==
         std::vector<std::string>{"[2612.5,9000]"});
   CHECK(rows_of(yard.database, "SELECT epoch_energy_joules, peak_device_bytes FROM task_final_metrics") ==

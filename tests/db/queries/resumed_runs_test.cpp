@@ -124,7 +124,7 @@ TEST_CASE("the first epoch of each attempt warms up: its time is not compared, w
         yard.ingest.record(spool.next("end", end_body("finished", 35)));
     }
     CAPTURE(lasts.size());
-    CHECK(yard.final().epoch_train_seconds == expected);
+    CHECK(yard.final()["epoch_train_seconds"] == expected);
   }
 }
 

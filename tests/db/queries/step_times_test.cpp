@@ -22,7 +22,7 @@ TEST_CASE("the epoch in the middle takes the seconds that verdicts are made of")
     const auto epochs = middle_epochs(yard.database, "sweep");
     REQUIRE(epochs.size() == 1);
     CHECK(epochs[0].run_key == key(run));
-    CHECK(epochs[0].train_seconds == doctest::Approx(yard.final().epoch_train_seconds));
+    CHECK(epochs[0].train_seconds == doctest::Approx(yard.final()["epoch_train_seconds"]));
     REQUIRE(epochs[0].ranks.size() == 2);
     CHECK(epochs[0].ranks[1].passed.at("backward") == doctest::Approx(0.75));
     CHECK(epochs[0].steps == 0);  // none of its records says how many

@@ -14,19 +14,12 @@ namespace trainyard::db::testing {
 
 // Replicas are read in one pass: against the view.
 inline void check_replicas(const Database& database) {
-  static const std::vector<std::pair<std::string, double EpochRow::*>> columns{
-      {"train_loss", &EpochRow::train_loss},
-      {"train_accuracy", &EpochRow::train_accuracy},
-      {"validation_loss", &EpochRow::validation_loss},
-      {"validation_accuracy", &EpochRow::validation_accuracy},
-      {"train_seconds", &EpochRow::train_seconds},
-      {"validation_seconds", &EpochRow::validation_seconds},
-      {"train_perplexity", &EpochRow::train_perplexity},
-      {"validation_perplexity", &EpochRow::validation_perplexity},
-      {"train_psnr", &EpochRow::train_psnr},
-      {"validation_psnr", &EpochRow::validation_psnr}};
+  static const std::vector<std::string> columns{
+      "train_loss",    "train_accuracy",     "validation_loss",  "validation_accuracy",
+      "train_seconds", "validation_seconds", "train_perplexity", "validation_perplexity",
+      "train_psnr",    "validation_psnr"};
   std::string sql = "SELECT e.run_key, e.strategy, e.replica, e.epoch";
-  for (const auto& [name, member] : columns) sql += ", " + name;
+  for (const std::string& name : columns) sql += ", " + name;
   const auto view = select(database, sql + R"sql(
     FROM task_epoch_replica e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
     WHERE e.experiment = 'sweep' ORDER BY m.first_journal_id, m.position, e.replica, e.epoch)sql")
@@ -39,8 +32,8 @@ inline void check_replicas(const Database& database) {
     CHECK(read[i].replica == view[i][2].get<std::int64_t>());
     CHECK(read[i].epoch == view[i][3].get<std::int64_t>());
     for (std::size_t column = 0; column < columns.size(); ++column) {
-      CAPTURE(columns[column].first);
-      const double value = read[i].*columns[column].second;
+      CAPTURE(columns[column]);
+      const double value = read[i][MetricColumn::named(columns[column])];
       const nlohmann::json& expected = view[i][column + 4];
       CHECK(std::isnan(value) == expected.is_null());
       if (!expected.is_null()) CHECK(value == doctest::Approx(expected.get<double>()).epsilon(1e-12));

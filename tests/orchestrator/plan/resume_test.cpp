@@ -50,7 +50,7 @@ struct Interrupted {
   std::vector<double> losses() const {
     std::vector<double> losses;
     for (const auto& epoch : db::epoch_averages(bench.database, "bench"))
-      losses.push_back(80 * epoch.train_loss);
+      losses.push_back(80 * epoch["train_loss"]);
     return losses;
   }
 

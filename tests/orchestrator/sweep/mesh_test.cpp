@@ -23,7 +23,7 @@ TEST_CASE("four ranks on two devices train as a mesh, and their times are marked
   const auto finals = db::final_metrics(bench.database, "bench");
   REQUIRE(finals.size() == 1);
   CHECK_FALSE(finals[0].times_count);
-  CHECK(finals[0].test_accuracy == doctest::Approx(0.9));          // of the two last stages, 9 of 10 each
+  CHECK(finals[0]["test_accuracy"] == doctest::Approx(0.9));       // of the two last stages, 9 of 10 each
   CHECK(db::epoch_replicas(bench.database, "bench").size() == 4);  // two epochs of two replicas
   CHECK(*bench.status.outcomes["mlp mp-ddp seed 0"].test_accuracy == doctest::Approx(0.9));
 }

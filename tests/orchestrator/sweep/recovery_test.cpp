@@ -225,7 +225,7 @@ TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
   REQUIRE(after.size() == before.size());
   for (std::size_t i = 0; i < after.size(); ++i) {
     CHECK(after[i].run_key == before[i].run_key);
-    CHECK(after[i].test_accuracy == before[i].test_accuracy);
+    CHECK(after[i]["test_accuracy"] == before[i]["test_accuracy"]);
   }
 }
 

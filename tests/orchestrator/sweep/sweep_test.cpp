@@ -37,9 +37,9 @@ TEST_CASE("a sweep trains what is planned and writes it to the database") {
   const auto metrics = db::final_metrics(bench.database, "bench");
   REQUIRE(metrics.size() == 4);
   for (const auto& row : metrics) {
-    CHECK(row.test_accuracy == doctest::Approx(0.9));  // each rank: 9 of 10
-    CHECK(row.test_loss == doctest::Approx(0.5));
-    CHECK(row.epoch_train_seconds == doctest::Approx(0.0015));
+    CHECK(row["test_accuracy"] == doctest::Approx(0.9));  // each rank: 9 of 10
+    CHECK(row["test_loss"] == doctest::Approx(0.5));
+    CHECK(row["epoch_train_seconds"] == doctest::Approx(0.0015));
     CHECK(row.times_count);
   }
   CHECK(*bench.status.outcomes["mlp ddp seed 1"].test_accuracy == doctest::Approx(0.9));

@@ -22,9 +22,9 @@ ReportData study() {
   }
   const auto ratio = [](const std::string& arm) { return arm == "single" ? 1.0 : arm == "b64" ? 1.5 : 2.0; };
   for (const char* arm : {"single", "b64", "b32"}) {
-    set_final(data, "mlp", arm, &db::FinalMetrics::epoch_train_seconds,
+    set_final(data, "mlp", arm, "epoch_train_seconds",
               [&](int seed) { return ratio(arm) * (2 + 0.01 * seed); });
-    set_final(data, "mlp", arm, &db::FinalMetrics::validation_accuracy,
+    set_final(data, "mlp", arm, "validation_accuracy",
               [&](int seed) { return 0.8 + 0.02 * (ratio(arm) - 1) + 0.001 * seed; });
   }
   data.history.front().compare = data.plan.compare;

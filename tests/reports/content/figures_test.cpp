@@ -29,9 +29,9 @@ const Lines& lines_of(const Figure& figure) {
 void set_reference_times(ReportData& data) {
   const std::vector<double> single{100, 102, 98, 101, 99};
   const std::vector<double> ddp{55, 56.5, 54, 55.5, 54.5};
-  set_final(data, "mlp", "single", &db::FinalMetrics::epoch_train_seconds,
+  set_final(data, "mlp", "single", "epoch_train_seconds",
             [&](int seed) { return single[static_cast<std::size_t>(seed)]; });
-  set_final(data, "mlp", "ddp", &db::FinalMetrics::epoch_train_seconds,
+  set_final(data, "mlp", "ddp", "epoch_train_seconds",
             [&](int seed) { return ddp[static_cast<std::size_t>(seed)]; });
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("independent runs at once are the machine's limit, and no arm") {
     }
   const std::vector<double> alone{100, 102, 98, 101, 99};
   const auto set = [&](const char* strategy, double factor) {
-    set_final(data, "mlp", strategy, &db::FinalMetrics::epoch_train_seconds,
+    set_final(data, "mlp", strategy, "epoch_train_seconds",
               [&](int seed) { return factor * alone.at(static_cast<std::size_t>(seed)); });
   };
   set("single", 1);
@@ -148,8 +148,8 @@ TEST_CASE("the forest plot has each effect of the verdicts with its margin") {
 TEST_CASE("loss over wall-clock time adds up training and validation") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 2, .epochs = 3});
   for (db::EpochRow& row : data.averages) {
-    row.train_seconds = row.strategy == "single" ? 4 : 2;
-    row.validation_seconds = 1;
+    row["train_seconds"] = row.strategy == "single" ? 4 : 2;
+    row["validation_seconds"] = 1;
   }
   const Content content = compose(data);
   const auto& figure = lines_of(figure_named(content, "mlp-validation-loss-over-time"));

@@ -105,7 +105,7 @@ TEST_CASE("one seed has no band, and the caption says so") {
 TEST_CASE("a metric that a model lacks says «not defined»") {
   ReportData data = invented({.models = {"autoencoder"}});
   for (std::vector<db::EpochRow>* rows : {&data.averages, &data.replicas}) {
-    for (db::EpochRow& row : *rows) row.train_accuracy = row.validation_accuracy = std::nan("");
+    for (db::EpochRow& row : *rows) row["train_accuracy"] = row["validation_accuracy"] = std::nan("");
   }
   const Content content = compose(data);
   CHECK(content.figures.front().panels.front().missing == "not defined");

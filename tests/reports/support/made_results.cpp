@@ -33,17 +33,17 @@ double speed_of(const db::RunSummary& run) {
 template <typename Row>
 void add_task_metrics(Row& row) {
   if (row.model == "conv-autoencoder") {
-    row.train_accuracy = row.validation_accuracy = std::nan("");
-    row.train_loss *= 0.01;
-    row.validation_loss *= 0.01;
-    row.train_psnr = -10 * std::log10(row.train_loss);
-    row.validation_psnr = -10 * std::log10(row.validation_loss);
+    row["train_accuracy"] = row["validation_accuracy"] = std::nan("");
+    row["train_loss"] *= 0.01;
+    row["validation_loss"] *= 0.01;
+    row["train_psnr"] = -10 * std::log10(row["train_loss"]);
+    row["validation_psnr"] = -10 * std::log10(row["validation_loss"]);
   }
   if (row.model == "seq2seq") {
-    row.train_loss += 2;
-    row.validation_loss += 2;
-    row.train_perplexity = std::exp(row.train_loss);
-    row.validation_perplexity = std::exp(row.validation_loss);
+    row["train_loss"] += 2;
+    row["validation_loss"] += 2;
+    row["train_perplexity"] = std::exp(row["train_loss"]);
+    row["validation_perplexity"] = std::exp(row["validation_loss"]);
   }
 }
 
@@ -62,12 +62,12 @@ db::EpochRow epoch_row(const db::RunSummary& run, std::int64_t rank, int epoch, 
   row.seed = run.seed;
   row.replica = rank;
   row.epoch = epoch;
-  row.train_loss = 2.3 * std::exp(-0.5 * epoch) + 0.25 + 0.004 * at(1);
-  row.train_accuracy = 0.1 + 0.87 * progress + 0.002 * at(2);
-  row.validation_loss = 2.3 * std::exp(-0.45 * epoch) + 0.3 + 0.006 * at(3);
-  row.validation_accuracy = 0.1 + 0.85 * progress + 0.002 * at(4);
-  row.train_seconds = (2.0 + (epoch == 1 ? 0.4 : 0) + 0.02 * at(5)) * speed;
-  row.validation_seconds = (0.25 + 0.004 * at(6)) * speed;
+  row["train_loss"] = 2.3 * std::exp(-0.5 * epoch) + 0.25 + 0.004 * at(1);
+  row["train_accuracy"] = 0.1 + 0.87 * progress + 0.002 * at(2);
+  row["validation_loss"] = 2.3 * std::exp(-0.45 * epoch) + 0.3 + 0.006 * at(3);
+  row["validation_accuracy"] = 0.1 + 0.85 * progress + 0.002 * at(4);
+  row["train_seconds"] = (2.0 + (epoch == 1 ? 0.4 : 0) + 0.02 * at(5)) * speed;
+  row["validation_seconds"] = (0.25 + 0.004 * at(6)) * speed;
   add_task_metrics(row);
   return row;
 }
@@ -81,7 +81,7 @@ double joules_of(const db::RunSummary& run, int epoch) {
 void add_epochs(ReportData& data, const db::RunSummary& run, int epochs, std::uint64_t which, bool energy) {
   for (int epoch = 1; epoch <= epochs; ++epoch) {
     data.averages.push_back(epoch_row(run, -1, epoch, which));
-    if (energy) data.averages.back().energy_joules = joules_of(run, epoch);
+    if (energy) data.averages.back()["energy_joules"] = joules_of(run, epoch);
     for (std::int64_t rank = 0; rank < run.replicas; ++rank)
       data.replicas.push_back(epoch_row(run, rank, epoch, which));
   }
@@ -94,24 +94,24 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
   final.model = run.model;
   final.strategy = run.strategy;
   final.seed = run.seed;
-  final.train_loss = last.train_loss;
-  final.train_accuracy = last.train_accuracy;
-  final.validation_loss = last.validation_loss;
-  final.validation_accuracy = last.validation_accuracy;
-  final.test_loss = last.validation_loss + 0.01;
-  final.test_accuracy = last.validation_accuracy - 0.003;
-  final.train_perplexity = last.train_perplexity;
-  final.validation_perplexity = last.validation_perplexity;
-  final.train_psnr = last.train_psnr;
-  final.validation_psnr = last.validation_psnr;
-  if (run.model == "conv-autoencoder") final.test_psnr = last.validation_psnr - 0.02;
+  final["train_loss"] = last["train_loss"];
+  final["train_accuracy"] = last["train_accuracy"];
+  final["validation_loss"] = last["validation_loss"];
+  final["validation_accuracy"] = last["validation_accuracy"];
+  final["test_loss"] = last["validation_loss"] + 0.01;
+  final["test_accuracy"] = last["validation_accuracy"] - 0.003;
+  final["train_perplexity"] = last["train_perplexity"];
+  final["validation_perplexity"] = last["validation_perplexity"];
+  final["train_psnr"] = last["train_psnr"];
+  final["validation_psnr"] = last["validation_psnr"];
+  if (run.model == "conv-autoencoder") final["test_psnr"] = last["validation_psnr"] - 0.02;
   if (run.model == "seq2seq") {
-    final.test_perplexity = std::exp(final.test_loss);
-    final.test_bleu = 30 + 0.2 * static_cast<double>(run.seed);
+    final["test_perplexity"] = std::exp(final["test_loss"]);
+    final["test_bleu"] = 30 + 0.2 * static_cast<double>(run.seed);
   }
-  final.epoch_train_seconds = last.train_seconds;
-  final.total_validation_seconds = last.validation_seconds * epochs;
-  final.epoch_energy_joules = last.energy_joules;
+  final["epoch_train_seconds"] = last["train_seconds"];
+  final["total_validation_seconds"] = last["validation_seconds"] * epochs;
+  final["epoch_energy_joules"] = last["energy_joules"];
   final.epochs = epochs;
   final.other_share = 0.004;
   data.finals.push_back(std::move(final));
@@ -224,10 +224,10 @@ void set_status(ReportData& data, const std::string& model, const std::string& s
 }
 
 void set_final(ReportData& data, const std::string& model, const std::string& strategy,
-               double db::FinalMetrics::*metric, const std::function<double(int)>& value) {
+               db::MetricColumn metric, const std::function<double(int)>& value) {
   for (db::FinalMetrics& final : data.finals) {
     if (final.model == model && final.strategy == strategy)
-      final.*metric = value(static_cast<int>(final.seed));
+      final[metric] = value(static_cast<int>(final.seed));
   }
 }
 

@@ -36,6 +36,6 @@ void set_status(ReportData& data, const std::string& model, const std::string& s
 
 // Sets one final number of all runs of an arm, by seed.
 void set_final(ReportData& data, const std::string& model, const std::string& strategy,
-               double db::FinalMetrics::*metric, const std::function<double(int)>& value);
+               db::MetricColumn metric, const std::function<double(int)>& value);
 
 }  // namespace trainyard::reports

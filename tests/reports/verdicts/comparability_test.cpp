@@ -276,8 +276,8 @@ TEST_CASE("the report says whether each arm was probed, and names those that wer
 void set_losses(ReportData& data, const std::string& strategy, double loss, double accuracy, double step) {
   for (db::EpochRow& epoch : data.averages) {
     if (epoch.strategy != strategy) continue;
-    epoch.train_loss = loss + step * static_cast<double>(epoch.epoch);
-    epoch.train_accuracy = accuracy;
+    epoch["train_loss"] = loss + step * static_cast<double>(epoch.epoch);
+    epoch["train_accuracy"] = accuracy;
   }
 }
 
@@ -310,8 +310,8 @@ TEST_CASE("a loss that never changes and a loss that is no number are pointed ou
   CHECK(contains(training_symptoms(data)[0], "are constant"));
   set_losses(data, "ddp", std::nan(""), 0.6, 0);
   CHECK(contains(training_symptoms(data)[0], "5 runs have diverged"));
-  for (db::EpochRow& row : data.averages) row.train_loss = 1.0 / static_cast<double>(row.epoch);
-  for (db::EpochRow& row : data.averages) row.validation_accuracy = 5;
+  for (db::EpochRow& row : data.averages) row["train_loss"] = 1.0 / static_cast<double>(row.epoch);
+  for (db::EpochRow& row : data.averages) row["validation_accuracy"] = 5;
   CHECK(contains(training_symptoms(data).at(0), "not to be believed: an accuracy above 100 %"));
 }
 

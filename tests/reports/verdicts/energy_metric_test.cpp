@@ -15,14 +15,12 @@
 namespace trainyard::reports {
 namespace {
 
-using Final = db::FinalMetrics;
-
 constexpr const char* title = "Training energy per epoch";
 
 ReportData measured() {
   ReportData data = invented({.models = {"mlp"}});
-  set_final(data, "mlp", "single", &Final::epoch_energy_joules, [](int seed) { return 500 + 0.1 * seed; });
-  set_final(data, "mlp", "ddp", &Final::epoch_energy_joules, [](int seed) { return 400 + 0.1 * seed; });
+  set_final(data, "mlp", "single", "epoch_energy_joules", [](int seed) { return 500 + 0.1 * seed; });
+  set_final(data, "mlp", "ddp", "epoch_energy_joules", [](int seed) { return 400 + 0.1 * seed; });
   return data;
 }
 
@@ -54,7 +52,7 @@ TEST_CASE("energy of runs that shared the host or a device enters no verdict") {
 
 TEST_CASE("a run without the number is named, the others count") {
   ReportData data = measured();
-  final_of(data, "mlp", "ddp", 2).epoch_energy_joules = db::not_defined;
+  final_of(data, "mlp", "ddp", 2)["epoch_energy_joules"] = db::not_defined;
   const Verdict verdict = energy_verdict(data);
   CHECK(verdict.n == 4);
   REQUIRE(verdict.dropped.size() == 1);
@@ -78,7 +76,7 @@ TEST_CASE("page, Markdown, LaTeX tables and numbers have it where it was measure
 TEST_CASE("the page's table of runs has the most memory that a device held, where one was measured") {
   ReportData data = invented({.models = {"mlp"}});
   CHECK_FALSE(contains(page_html(compose(data), {"svg"}), "Peak GiB"));
-  final_of(data, "mlp", "ddp", 1).peak_device_bytes = 5 * 0x1p28;  // 1.25 GiB
+  final_of(data, "mlp", "ddp", 1)["peak_device_bytes"] = 5 * 0x1p28;  // 1.25 GiB
   const std::string page = page_html(compose(data), {"svg"});
   CHECK(contains(page, "Peak GiB"));
   CHECK(contains(page, "data-value=\"1.25\""));

@@ -15,8 +15,6 @@
 namespace trainyard::reports {
 namespace {
 
-using Final = db::FinalMetrics;
-
 // Ten seeds of one model; the journal has planned none of them yet.
 ReportData unplanned() {
   ReportData data = invented({.models = {"mlp"}, .seeds = 10});
@@ -26,8 +24,8 @@ ReportData unplanned() {
 
 // Differences of validation accuracy in points around `mean`, spread by ± `spread`.
 void set_accuracy(ReportData& data, double mean, double spread) {
-  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
             [&](int seed) { return 0.9 + (mean + (seed % 2 == 0 ? spread : -spread)) / 100; });
 }
 
@@ -83,8 +81,8 @@ TEST_CASE("the verdict is that of the first look that decided, a later one that 
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   plan_again(data, keys_of_seeds(data, 0, 9));
-  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
             [](int seed) { return 0.9 + (seed < 5 ? 0.02 : -0.0198) + 0.0001 * (seed % 2); });
   const Verdict verdict = accuracy_verdict(data);
   CHECK(verdict.word == VerdictKind::improves);
@@ -92,7 +90,7 @@ TEST_CASE("the verdict is that of the first look that decided, a later one that 
   CHECK(verdict.look == 1);
   CHECK(verdict.looks == 2);
   CHECK(verdict.level == doctest::Approx(0.04));
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+  set_final(data, "mlp", "ddp", "validation_accuracy",
             [](int seed) { return 0.9 + (seed < 5 ? 0.0060 : 0.0005) + 0.00005 * (seed % 2); });
   const Verdict first = accuracy_verdict(data);
   CHECK(first.word == VerdictKind::improves);
@@ -103,8 +101,8 @@ TEST_CASE("a later look that decides otherwise is printed beside the verdict") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 2));
   plan_again(data, keys_of_seeds(data, 0, 9));
-  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
             [](int seed) { return 0.9 + (seed < 3 ? 0.006 : 0.0005) + 0.00002 * (seed % 2); });
   const Verdict verdict = accuracy_verdict(data);
   CHECK(verdict.word == VerdictKind::improves);

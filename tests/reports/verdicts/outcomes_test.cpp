@@ -10,12 +10,10 @@
 namespace trainyard::reports {
 namespace {
 
-using Final = db::FinalMetrics;
-
 TEST_CASE("an arm that diverges where the baseline does not deteriorates, outside the test") {
   ReportData data = one_model();
-  final_of(data, "mlp", "ddp", 2).train_loss = std::nan("");
-  final_of(data, "mlp", "ddp", 2).validation_loss = std::nan("");
+  final_of(data, "mlp", "ddp", 2)["train_loss"] = std::nan("");
+  final_of(data, "mlp", "ddp", 2)["validation_loss"] = std::nan("");
   for (const char* metric : {"train-loss", "validation-loss", "validation-accuracy"}) {
     const Verdict verdict = verdict_on(judged(data), "mlp", metric);
     CHECK(verdict.word == VerdictKind::deteriorates);
@@ -29,9 +27,9 @@ TEST_CASE("an arm that diverges where the baseline does not deteriorates, outsid
 
 TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSIVE") {
   ReportData data = one_model();
-  final_of(data, "mlp", "single", 1).train_loss = std::numeric_limits<double>::infinity();
+  final_of(data, "mlp", "single", 1)["train_loss"] = std::numeric_limits<double>::infinity();
   CHECK(verdict_on(judged(data), "mlp", "train-loss").word == VerdictKind::improves);
-  final_of(data, "mlp", "ddp", 1).train_loss = std::nan("");
+  final_of(data, "mlp", "ddp", 1)["train_loss"] = std::nan("");
   const std::vector<CellVerdicts> both = judged(data);
   CHECK(verdict_on(both, "mlp", "train-loss").word == VerdictKind::inconclusive);
   CHECK(verdict_on(both, "mlp", "train-loss").diverged);
@@ -40,7 +38,7 @@ TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSI
 TEST_CASE("an arm that diverges for every seed is an outcome, not a metric that is not defined") {
   ReportData data = one_model();
   for (const char* arm : {"single", "ddp"}) {
-    set_final(data, "mlp", arm, &Final::train_loss, [](int) { return std::nan(""); });
+    set_final(data, "mlp", arm, "train_loss", [](int) { return std::nan(""); });
   }
   CHECK(verdict_on(judged(data), "mlp", "train-loss").diverged);
 }
@@ -48,10 +46,9 @@ TEST_CASE("an arm that diverges for every seed is an outcome, not a metric that 
 TEST_CASE("a metric that a model lacks has no verdict") {
   ReportData data = invented({.models = {"something new"}});
   for (const char* arm : {"single", "ddp"}) {
-    for (double Final::*metric :
-         {&Final::train_accuracy, &Final::validation_accuracy, &Final::test_accuracy}) {
-      set_final(data, "something new", arm, metric, [](int) { return std::nan(""); });
-    }
+    set_final(data, "something new", arm, "train_accuracy", [](int) { return std::nan(""); });
+    set_final(data, "something new", arm, "validation_accuracy", [](int) { return std::nan(""); });
+    set_final(data, "something new", arm, "test_accuracy", [](int) { return std::nan(""); });
   }
   const std::vector<CellVerdicts> cells = judged(data);
   CHECK(cells.front().find("ddp", "train-accuracy") == nullptr);
@@ -129,8 +126,8 @@ TEST_CASE("NO DATA names the arm and what is missing") {
     CHECK(verdict.word == VerdictKind::no_data);
     return verdict.reason;
   };
-  set_final(data, "mlp", "ddp", &Final::validation_loss, [](int) { return std::nan(""); });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy, [](int) { return std::nan(""); });
+  set_final(data, "mlp", "ddp", "validation_loss", [](int) { return std::nan(""); });
+  set_final(data, "mlp", "ddp", "validation_accuracy", [](int) { return std::nan(""); });
   CHECK(reason() == "both runs of ddp recorded no validation loss");
   set_status(data, "mlp", "ddp", 0, "failed");
   CHECK(reason() == "no run of ddp has a value: one failed, one recorded no validation loss");

@@ -16,8 +16,6 @@
 namespace trainyard::reports {
 namespace {
 
-using Final = db::FinalMetrics;
-
 // Of ddp, in the only cell.
 Verdict verdict_on(const ReportData& data, const std::string& metric) {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
@@ -28,9 +26,8 @@ Verdict verdict_on(const ReportData& data, const std::string& metric) {
 
 TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
   ReportData data = invented({.models = {"seq2seq"}});
-  set_final(data, "seq2seq", "single", &Final::test_perplexity, [](int seed) { return 30 + 0.01 * seed; });
-  set_final(data, "seq2seq", "ddp", &Final::test_perplexity,
-            [](int seed) { return 30.3 + 0.01 * (seed % 2); });
+  set_final(data, "seq2seq", "single", "test_perplexity", [](int seed) { return 30 + 0.01 * seed; });
+  set_final(data, "seq2seq", "ddp", "test_perplexity", [](int seed) { return 30.3 + 0.01 * (seed % 2); });
   const Verdict verdict = verdict_on(data, "test-perplexity");
   CHECK(verdict.scale == Scale::log_ratio);
   CHECK(verdict.margin == doctest::Approx(std::log(1.02)));
@@ -41,8 +38,8 @@ TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
 
 TEST_CASE("BLEU is judged in points, and more is better") {
   ReportData data = invented({.models = {"seq2seq"}});
-  set_final(data, "seq2seq", "single", &Final::test_bleu, [](int seed) { return 30.0 + 0.01 * seed; });
-  set_final(data, "seq2seq", "ddp", &Final::test_bleu, [](int seed) { return 32.0 + 0.01 * (seed % 2); });
+  set_final(data, "seq2seq", "single", "test_bleu", [](int seed) { return 30.0 + 0.01 * seed; });
+  set_final(data, "seq2seq", "ddp", "test_bleu", [](int seed) { return 32.0 + 0.01 * (seed % 2); });
   const Verdict verdict = verdict_on(data, "test-bleu");
   CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.margin == 0.5);
@@ -51,9 +48,8 @@ TEST_CASE("BLEU is judged in points, and more is better") {
 
 TEST_CASE("a PSNR is judged in decibels: the margin is the loss's ratio of squared errors") {
   ReportData data = invented({.models = {"conv-autoencoder"}});
-  set_final(data, "conv-autoencoder", "single", &Final::test_psnr,
-            [](int seed) { return 20 + 0.001 * seed; });
-  set_final(data, "conv-autoencoder", "ddp", &Final::test_psnr, [](int seed) { return 19.5 + 0.002 * seed; });
+  set_final(data, "conv-autoencoder", "single", "test_psnr", [](int seed) { return 20 + 0.001 * seed; });
+  set_final(data, "conv-autoencoder", "ddp", "test_psnr", [](int seed) { return 19.5 + 0.002 * seed; });
   const Verdict verdict = verdict_on(data, "test-psnr");
   CHECK(verdict.scale == Scale::decibels);
   CHECK(verdict.margin == doctest::Approx(0.08600171761917561));  // 10·log10(1.02)
@@ -121,12 +117,11 @@ TEST_CASE("expectations are held against each finished run of the plan, and miss
                       {"cnn", "validation", "loss", std::nullopt, 1.0},
                       {"cnn", "test", "accuracy", 0.9, std::nullopt}};
   for (const char* arm : {"single", "ddp"}) {
-    set_final(data, "mlp", arm, &db::FinalMetrics::test_accuracy, [](int) { return 0.8; });
-    set_final(data, "cnn", arm, &db::FinalMetrics::validation_loss, [](int) { return 0.7; });
-    set_final(data, "cnn", arm, &db::FinalMetrics::test_accuracy,
-              [](int seed) { return seed == 1 ? 0.5 : 0.95; });
+    set_final(data, "mlp", arm, "test_accuracy", [](int) { return 0.8; });
+    set_final(data, "cnn", arm, "validation_loss", [](int) { return 0.7; });
+    set_final(data, "cnn", arm, "test_accuracy", [](int seed) { return seed == 1 ? 0.5 : 0.95; });
   }
-  final_of(data, "cnn", "ddp", 2).validation_loss = std::nan("");
+  final_of(data, "cnn", "ddp", 2)["validation_loss"] = std::nan("");
   set_status(data, "cnn", "single", 1, "failed");
   const std::vector<CheckedExpectation> checked = check_expectations(data);
   REQUIRE(checked.size() == 3);
@@ -149,8 +144,7 @@ TEST_CASE("expectations are held against each finished run of the plan, and miss
 TEST_CASE("BLEU is expected from 0 to 100, and runs outside the latest plan are not held against it") {
   ReportData data = invented({.models = {"seq2seq"}, .strategies = {"single"}, .seeds = 2});
   data.plan.expect = {{"seq2seq", "test", "bleu", 25, std::nullopt}};
-  set_final(data, "seq2seq", "single", &db::FinalMetrics::test_bleu,
-            [](int seed) { return seed == 0 ? 30.0 : 10.0; });
+  set_final(data, "seq2seq", "single", "test_bleu", [](int seed) { return seed == 0 ? 30.0 : 10.0; });
   CHECK_FALSE(check_expectations(data).front().holds());
   data.plan.keys.pop_back();  // seed 1
   CHECK(check_expectations(data).front().values == std::vector<double>{30});

@@ -14,15 +14,13 @@
 namespace trainyard::reports {
 namespace {
 
-using Final = db::FinalMetrics;
-
 TEST_CASE("reference case R3 improves the training time, as a change in percent and as a ratio") {
   const std::vector<double> a{100, 102, 98, 101, 99};
   const std::vector<double> b{55, 56.5, 54, 55.5, 54.5};
   ReportData data = one_model();
-  set_final(data, "mlp", "single", &Final::epoch_train_seconds,
+  set_final(data, "mlp", "single", "epoch_train_seconds",
             [&](int seed) { return a[static_cast<std::size_t>(seed)]; });
-  set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
+  set_final(data, "mlp", "ddp", "epoch_train_seconds",
             [&](int seed) { return b[static_cast<std::size_t>(seed)]; });
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(verdict.word == VerdictKind::improves);
@@ -39,8 +37,8 @@ TEST_CASE("reference case R3 improves the training time, as a change in percent 
 TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
   const std::vector<double> d{-.10, .07, -.07, .03, -.10};
   ReportData data = one_model();
-  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.95; });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.95; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
             [&](int seed) { return 0.95 + d[static_cast<std::size_t>(seed)] / 100; });
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
   CHECK(verdict.word == VerdictKind::no_change);
@@ -50,9 +48,9 @@ TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
 
 TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
   ReportData data = one_model();
-  set_final(data, "mlp", "ddp", &Final::epoch_train_seconds, [](int seed) { return 4.0 + 0.01 * seed; });
-  set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 1.0 + 0.001 * seed; });
-  set_final(data, "mlp", "ddp", &Final::validation_loss, [](int seed) { return 1.2 + 0.001 * (seed % 2); });
+  set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 4.0 + 0.01 * seed; });
+  set_final(data, "mlp", "single", "validation_loss", [](int seed) { return 1.0 + 0.001 * seed; });
+  set_final(data, "mlp", "ddp", "validation_loss", [](int seed) { return 1.2 + 0.001 * (seed % 2); });
   CHECK(verdict_on(judged(data), "mlp", "train-seconds").word == VerdictKind::deteriorates);
   const Verdict loss = verdict_on(judged(data), "mlp", "validation-loss");
   CHECK(loss.word == VerdictKind::deteriorates);
@@ -63,9 +61,8 @@ TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
 TEST_CASE("a small loss is compared by differences with the absolute margin") {
   ReportData data = one_model();
   // (1.02 − 1) · 0.2 = 0.004 < 0.005; a change of 10 % is 0.02, more than the margin of 0.005
-  set_final(data, "mlp", "single", &Final::validation_loss, [](int seed) { return 0.2 + 0.0001 * seed; });
-  set_final(data, "mlp", "ddp", &Final::validation_loss,
-            [](int seed) { return 0.203 + 0.0001 * (seed % 2); });
+  set_final(data, "mlp", "single", "validation_loss", [](int seed) { return 0.2 + 0.0001 * seed; });
+  set_final(data, "mlp", "ddp", "validation_loss", [](int seed) { return 0.203 + 0.0001 * (seed % 2); });
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
   CHECK(verdict.scale == Scale::absolute);
   CHECK(verdict.margin == 0.005);
@@ -97,8 +94,8 @@ TEST_CASE("a failed run is dropped and named, and its cell is judged without it"
 TEST_CASE("each p is labelled with its hypothesis of the three-sided test") {
   ReportData data = one_model();
   const auto change_times = [&](double factor) {
-    set_final(data, "mlp", "single", &Final::epoch_train_seconds, [](int seed) { return 100.0 + seed; });
-    set_final(data, "mlp", "ddp", &Final::epoch_train_seconds,
+    set_final(data, "mlp", "single", "epoch_train_seconds", [](int seed) { return 100.0 + seed; });
+    set_final(data, "mlp", "ddp", "epoch_train_seconds",
               [=](int seed) { return factor * (100.3 + 1.01 * seed); });
     return verdict_on(judged(data), "mlp", "train-seconds");
   };
@@ -120,7 +117,7 @@ TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
 TEST_CASE("equal differences are compared with the margin and flagged") {
   ReportData data = one_model();
   for (const char* arm : {"single", "ddp"}) {
-    set_final(data, "mlp", arm, &Final::test_accuracy, [](int seed) { return 0.9 + 0.01 * seed; });
+    set_final(data, "mlp", arm, "test_accuracy", [](int seed) { return 0.9 + 0.01 * seed; });
   }
   const Verdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
   CHECK(verdict.word == VerdictKind::no_change);
@@ -134,8 +131,8 @@ TEST_CASE("equal differences are compared with the margin and flagged") {
 // look, 0.04, one cell alone decides and two together do not.
 void set_borderline(ReportData& data, const std::string& model) {
   const std::vector<double> d{0.55, 0.60, 0.65, 0.70, 0.85};
-  set_final(data, model, "single", &Final::validation_accuracy, [](int) { return 0.9; });
-  set_final(data, model, "ddp", &Final::validation_accuracy,
+  set_final(data, model, "single", "validation_accuracy", [](int) { return 0.9; });
+  set_final(data, model, "ddp", "validation_accuracy",
             [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
 }
 
@@ -169,8 +166,8 @@ TEST_CASE("another arm is another family, and an INTERIM cell counts in its fami
 TEST_CASE("an inconclusive cell says how many seeds would do, as a planning value") {
   ReportData data = one_model();
   const std::vector<double> d{-0.9, 0.6, 0.1, -0.4, 0.7};
-  set_final(data, "mlp", "single", &Final::validation_accuracy, [](int) { return 0.9; });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy,
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
             [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
   CHECK(verdict.word == VerdictKind::inconclusive);
@@ -237,11 +234,10 @@ TEST_CASE("an arm that the file has no longer is compared no longer") {
 
 TEST_CASE("the published table takes validation metrics and train time, and marks a contradiction") {
   ReportData data = one_model();
-  set_final(data, "mlp", "ddp", &Final::train_accuracy, [](int seed) { return 0.99 + 0.0001 * seed; });
-  set_final(data, "mlp", "single", &Final::train_accuracy,
-            [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
-  set_final(data, "mlp", "ddp", &Final::validation_accuracy, [](int seed) { return 0.90 + 0.0001 * seed; });
-  set_final(data, "mlp", "single", &Final::validation_accuracy,
+  set_final(data, "mlp", "ddp", "train_accuracy", [](int seed) { return 0.99 + 0.0001 * seed; });
+  set_final(data, "mlp", "single", "train_accuracy", [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
+  set_final(data, "mlp", "ddp", "validation_accuracy", [](int seed) { return 0.90 + 0.0001 * seed; });
+  set_final(data, "mlp", "single", "validation_accuracy",
             [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
   const PublishedTable table = published_table({data.plan.compare.front(), judged(data)});
   REQUIRE(table.rows.size() == 5);

@@ -12,6 +12,7 @@
 #include "experiments/config/machine_keys.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
+#include "models/metrics.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "tools/trainyard/cli/command.h"
@@ -65,7 +66,7 @@ void show_model(const std::string& name) {
   const auto& model = models::find_model(name);
   const auto& dataset = models::find_dataset(model.datasets.front());
   std::cout << model.title << ": " << model.about << "\ntask " << model.task << "; metrics "
-            << joined(model.metrics) << "; data sets " << joined(model.datasets) << "\n\n"
+            << joined(models::records_of(model.task)) << "; data sets " << joined(model.datasets) << "\n\n"
             << aligned_table(parameter_table(model.hyperparameters));
   models::Hyperparameters defaults;
   for (const auto& parameter : model.hyperparameters) defaults[parameter.name] = parameter.fallback.value();

@@ -22,6 +22,7 @@
 #include "db/queries/queries.h"
 #include "experiments/protocol/record.h"
 #include "experiments/run/run.h"
+#include "models/metrics.h"
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/yard/yard.h"
@@ -55,35 +56,41 @@ reports::Table values_table(const db::RunSummary& run) {
   return table;
 }
 
-// A column of what is not measured everywhere, where any epoch has it.
-void add_measured(reports::Table& table, const std::vector<db::EpochRow>& epochs, const char* title,
-                  double factor, int digits, double db::EpochRow::*value) {
-  const auto measured = [&](const db::EpochRow& epoch) { return std::isfinite(epoch.*value); };
+const char* decibels(const models::Metric& metric) {
+  return metric.kind == models::MetricKind::psnr ? " dB" : "";
+}
+
+// Adds a column for a value that some runs do not have, if any epoch has it.
+void add_measured(reports::Table& table, const std::vector<db::EpochRow>& epochs, const std::string& title,
+                  double factor, int digits, db::MetricColumn value) {
+  const auto measured = [&](const db::EpochRow& epoch) { return std::isfinite(epoch[value]); };
   if (std::ranges::none_of(epochs, measured)) return;
   table.columns.push_back(reports::right_column(title));
   for (std::size_t i = 0; i < epochs.size(); ++i)
-    table.rows[i].emplace_back(reports::decimals(factor * (epochs[i].*value), digits));
+    table.rows[i].emplace_back(reports::decimals(factor * epochs[i][value], digits));
 }
 
-// An accuracy, a perplexity or a PSNR has a column if the task of the run has it.
+db::MetricColumn column_of(std::string_view phase, const models::Metric& metric) {
+  return db::MetricColumn::named(fmt::format("{}_{}", phase, metric.name));
+}
+
+// A metric has a column if the task of the run has it.
 reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
-  using Row = db::EpochRow;
   reports::Table table;
   table.columns = {reports::right_column("epoch")};
   for (const auto& epoch : epochs) table.rows.push_back({epoch.epoch});
-  add_measured(table, epochs, "train loss", 1, 5, &Row::train_loss);
-  add_measured(table, epochs, "train %", 100, 2, &Row::train_accuracy);
-  add_measured(table, epochs, "train perplexity", 1, 3, &Row::train_perplexity);
-  add_measured(table, epochs, "train PSNR dB", 1, 2, &Row::train_psnr);
-  add_measured(table, epochs, "validation loss", 1, 5, &Row::validation_loss);
-  add_measured(table, epochs, "validation %", 100, 2, &Row::validation_accuracy);
-  add_measured(table, epochs, "validation perplexity", 1, 3, &Row::validation_perplexity);
-  add_measured(table, epochs, "validation PSNR dB", 1, 2, &Row::validation_psnr);
-  add_measured(table, epochs, "train s", 1, 3, &Row::train_seconds);
-  add_measured(table, epochs, "validation s", 1, 3, &Row::validation_seconds);
+  for (const std::string_view phase : {"train", "validation"})
+    for (const models::Metric& metric : models::all_metrics) {
+      const bool percent = metric.kind == models::MetricKind::accuracy;
+      add_measured(table, epochs,
+                   fmt::format("{} {}{}", phase, percent ? "%" : metric.title, decibels(metric)),
+                   models::shown_scale(metric.kind), metric.digits, column_of(phase, metric));
+    }
+  add_measured(table, epochs, "train s", 1, 3, "train_seconds");
+  add_measured(table, epochs, "validation s", 1, 3, "validation_seconds");
   constexpr double gibibyte = 1 << 30;
-  add_measured(table, epochs, "train J", 1, 1, &db::EpochRow::energy_joules);
-  add_measured(table, epochs, "peak GiB", 1 / gibibyte, 3, &db::EpochRow::peak_device_bytes);
+  add_measured(table, epochs, "train J", 1, 1, "energy_joules");
+  add_measured(table, epochs, "peak GiB", 1 / gibibyte, 3, "peak_device_bytes");
   return table;
 }
 
@@ -91,17 +98,15 @@ reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
 // the scale from 0 to 100.
 std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMetrics>& final) {
   std::string text;
-  const auto add = [&](const char* name, double value, int digits, const char* unit) {
+  for (const models::Metric& metric : models::all_metrics) {
+    const bool percent = metric.kind == models::MetricKind::accuracy;
+    const double value = metric.name == "accuracy" ? run.test_accuracy
+                         : final                   ? (*final)[column_of("test", metric)]
+                                                   : db::not_defined;
     if (std::isfinite(value))
-      text += (text.empty() ? "\ntest " : ", test ") + std::string(name) + " " +
-              reports::decimals(value, digits) + unit;
-  };
-  if (final) add("loss", final->test_loss, 5, "");
-  add("accuracy", 100 * run.test_accuracy, 2, " %");
-  if (final) {
-    add("perplexity", final->test_perplexity, 3, "");
-    add("BLEU", final->test_bleu, 2, "");
-    add("PSNR", final->test_psnr, 2, " dB");
+      text += fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", metric.title,
+                          reports::decimals(models::shown_scale(metric.kind) * value, metric.digits),
+                          percent ? " %" : decibels(metric));
   }
   return text.empty() ? "" : text + "\n";
 }

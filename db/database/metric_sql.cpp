@@ -1,0 +1,69 @@
+#include "db/database/metric_sql.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace trainyard::db {
+
+namespace {
+
+template <typename... Words>
+std::string filled(std::string_view pattern, Words&&... words) {
+  return ", " + fmt::format(fmt::runtime(pattern), std::forward<Words>(words)...);
+}
+
+std::string replaced(std::string_view formula, std::string_view what) {
+  std::string text;
+  for (const char letter : formula) letter == '@' ? text += what : text += letter;
+  return text;
+}
+
+// "'a', 'b'".
+std::string listed(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names)
+    if (!name.empty()) text += (text.empty() ? "'" : ", '") + std::string(name) + "'";
+  return text;
+}
+
+std::string value_of_sums(const models::Metric& metric) {
+  return "(SELECT " + std::string(metric.of_sums) +
+         " FROM (SELECT name, IIF(COUNT(sum) = COUNT(*), SUM(sum), NULL) AS sum, SUM(weight) AS weight "
+         "FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND phase = 'test' AND name IN (" +
+         listed(metric.sums) + ") GROUP BY name))";
+}
+
+}  // namespace
+
+std::string each_mean(Phases phases, std::string_view pattern) {
+  std::string text;
+  for (const std::string_view phase : phases)
+    for (const models::Metric& metric : models::all_metrics)
+      if (!metric.record.empty())
+        text += filled(pattern, fmt::arg("phase", phase), fmt::arg("name", metric.name),
+                       fmt::arg("record", metric.record));
+  return text;
+}
+
+std::string each_of_loss(Phases phases) {
+  std::string text;
+  for (const models::Metric& metric : models::all_metrics)
+    for (const std::string_view phase : phases)
+      if (!metric.of_loss.empty())
+        text += filled("CASE WHEN r.task IN ({}) THEN {} END AS {}_{}", listed(metric.tasks),
+                       replaced(metric.of_loss, fmt::format("v.{}_loss", phase)), phase, metric.name);
+  return text;
+}
+
+std::string each_of_sums(std::string_view pattern) {
+  std::string text;
+  for (const models::Metric& metric : models::all_metrics)
+    if (!metric.of_sums.empty())
+      text += filled(pattern, fmt::arg("name", metric.name), fmt::arg("value", value_of_sums(metric)));
+  return text;
+}
+
+}  // namespace trainyard::db

@@ -1,0 +1,77 @@
+// Numbers of a run or an epoch by the names that their columns have in the views: "train_loss". Which there
+// are follows from the tables of models/metrics.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "models/metrics.h"
+
+namespace trainyard::db {
+
+inline constexpr double not_defined = std::numeric_limits<double>::quiet_NaN();
+
+// The name of a number, resolved. A literal that names none does not compile.
+class MetricColumn {
+ public:
+  consteval MetricColumn(const char* name) : place_(place_of(name)) {
+    if (place_ == count) throw "no number has this name";
+  }
+  // Of `phase`, by its place in `models::phases`, and a metric of the table.
+  static MetricColumn named(std::string_view name) {  // InternalError if there is none
+    const std::size_t place = place_of(name);
+    if (place == count) throw InternalError("no metric is called " + std::string(name));
+    return MetricColumn(place);
+  }
+  bool operator==(const MetricColumn&) const = default;
+
+ private:
+  friend class MetricValues;
+  static constexpr std::size_t of_metrics = models::all_metrics.size() * models::phases.size();
+  static constexpr std::size_t of_costs = 2 * models::all_costs.size();
+  static constexpr std::size_t count = of_metrics + of_costs + 1;
+
+  explicit constexpr MetricColumn(std::size_t place) : place_(place) {}
+
+  // Those of metrics, of costs for a run and for an epoch, then the memory; `count` if there is none.
+  static constexpr std::size_t place_of(std::string_view name) {
+    for (std::size_t i = 0; i < of_metrics; ++i) {
+      const std::string_view phase = models::phases[i % models::phases.size()];
+      if (name.starts_with(phase) && name.substr(phase.size()).starts_with('_') &&
+          name.substr(phase.size() + 1) == models::all_metrics[i / models::phases.size()].name)
+        return i;
+    }
+    for (std::size_t i = 0; i < models::all_costs.size(); ++i) {
+      if (name == models::all_costs[i].final_column) return of_metrics + 2 * i;
+      if (name == models::all_costs[i].epoch_column) return of_metrics + 2 * i + 1;
+    }
+    return name == "peak_device_bytes" ? count - 1 : count;
+  }
+
+  std::size_t place_ = 0;
+};
+
+class MetricValues {
+ public:
+  MetricValues() { numbers_.fill(not_defined); }
+  double operator[](MetricColumn column) const { return numbers_[column.place_]; }
+  double& operator[](MetricColumn column) { return numbers_[column.place_]; }
+
+ private:
+  std::array<double, MetricColumn::count> numbers_;
+};
+
+struct NamedColumn {
+  std::string name;
+  MetricColumn column;
+};
+// The numbers of task_epoch_average and of task_final_metrics, in an order of their own.
+const std::vector<NamedColumn>& epoch_columns();
+const std::vector<NamedColumn>& final_columns();
+
+}  // namespace trainyard::db

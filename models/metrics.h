@@ -1,0 +1,136 @@
+// The metrics of all tasks, one row each, and what a training costs. Columns of the database, expectations,
+// verdicts, figures and tables follow from these tables. To add a metric: its sums in the runner
+// (runner/data/task.cpp) and a row here. No LibTorch.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard::models {
+
+inline constexpr std::array<std::string_view, 3> phases{"train", "validation", "test"};
+
+// What a metric's numbers are: its unit, its direction, and the margin that its verdicts use.
+enum class MetricKind {
+  accuracy,    // a fraction, shown in percent; more is better; compared in points
+  loss,        // compared by its ratio, or if it is small by its difference
+  time,        // seconds; compared by its ratio
+  perplexity,  // an exponential of the loss; compared by the loss's ratio
+  psnr,        // decibels; more is better; the loss's ratio on a logarithmic scale
+  bleu,        // a score from 0 to 100; more is better; compared in points
+  energy       // joules; compared as time is
+};
+
+// What a value is multiplied by to be shown: accuracies are fractions in the database, and BLEU is
+// from 0 to 100 everywhere.
+constexpr double shown_scale(MetricKind kind) {
+  return kind == MetricKind::accuracy ? 100 : 1;
+}
+constexpr bool higher_is_better(MetricKind kind) {
+  return kind == MetricKind::accuracy || kind == MetricKind::bleu || kind == MetricKind::psnr;
+}
+// What a training costs, not what it learns: of the machine, so that it compares only between equal ones, and
+// a run that diverged has it like any other.
+constexpr bool is_cost(MetricKind kind) {
+  return kind == MetricKind::time || kind == MetricKind::energy;
+}
+
+struct Metric {
+  std::string_view name{};   // "accuracy": its columns are train_accuracy, validation_accuracy, test_accuracy
+  std::string_view title{};  // "accuracy", behind "Training", "Validation" or "Test"
+  MetricKind kind = MetricKind::loss;
+  int digits = 2;                           // that `show` prints
+  std::array<std::string_view, 3> tasks{};  // of the models that have it
+  // Where its number comes from, one of the three:
+  std::string_view record{};   // records of this name: Σ sum / Σ weight over ranks
+  std::string_view of_loss{};  // SQL of the mean loss `@`
+  // SQL over the rows (name, sum, weight) of these records of the test, each summed over ranks.
+  std::string_view of_sums{};
+  std::array<std::string_view, 5> sums{};
+  bool published = false;  // its validation enters the published table
+
+  constexpr std::span<const std::string_view> phases() const {
+    const std::span<const std::string_view> all(models::phases);
+    return of_sums.empty() ? all : all.last(1);
+  }
+  constexpr bool is_of(std::string_view task) const {
+    return !task.empty() && std::ranges::find(tasks, task) != tasks.end();
+  }
+  // Of one task alone.
+  constexpr bool is_special() const { return record.empty(); }
+};
+
+inline constexpr std::array all_metrics{
+    Metric{.name = "loss",
+           .title = "loss",
+           .kind = MetricKind::loss,
+           .digits = 5,
+           .tasks = {"classification", "reconstruction", "translation"},
+           .record = "loss",
+           .published = true},
+    Metric{.name = "accuracy",
+           .title = "accuracy",
+           .kind = MetricKind::accuracy,
+           .tasks = {"classification", "translation"},
+           .record = "correct",
+           .published = true},
+    // The loss is nats per token. A perplexity beyond what a double holds is NULL.
+    Metric{.name = "perplexity",
+           .title = "perplexity",
+           .kind = MetricKind::perplexity,
+           .digits = 3,
+           .tasks = {"translation"},
+           .of_loss = "CASE WHEN @ < 709 THEN exp(@) END"},
+    // Of the corpus: 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where p_n is matched /
+    // candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n is (Papineni
+    // et al. 2002).
+    Metric{.name = "bleu",
+           .title = "BLEU",
+           .kind = MetricKind::bleu,
+           .tasks = {"translation"},
+           .of_sums = "CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0 "
+                      "ELSE 100 * exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), "
+                      "ln(sum / weight) / 4))) END",
+           .sums = {"bleu_1", "bleu_2", "bleu_3", "bleu_4", "bleu_length"}},
+    // The loss is the mean squared error of a pixel with peak 1. The PSNR of an error of 0 is NULL.
+    Metric{.name = "psnr",
+           .title = "PSNR",
+           .kind = MetricKind::psnr,
+           .tasks = {"reconstruction"},
+           .of_loss = "-10 * log10(@)"}};
+
+// What a training costs: measured by the runner, whatever the task.
+struct Cost {
+  std::string_view name{};   // "train-seconds": in file names and anchors
+  std::string_view title{};  // "Training time per epoch"
+  MetricKind kind = MetricKind::time;
+  std::string_view final_column{};  // of a run
+  std::string_view epoch_column{};  // of an epoch
+  bool published = false;
+  bool rarely_measured = false;  // shown only if a run has a number
+};
+
+inline constexpr std::array all_costs{Cost{.name = "train-seconds",
+                                           .title = "Training time per epoch",
+                                           .final_column = "epoch_train_seconds",
+                                           .epoch_column = "train_seconds",
+                                           .published = true},
+                                      Cost{.name = "validation-seconds",
+                                           .title = "Total validation time",
+                                           .final_column = "total_validation_seconds",
+                                           .epoch_column = "validation_seconds"},
+                                      Cost{.name = "train-energy",
+                                           .title = "Training energy per epoch",
+                                           .kind = MetricKind::energy,
+                                           .final_column = "epoch_energy_joules",
+                                           .epoch_column = "energy_joules",
+                                           .rarely_measured = true}};
+
+// The names of what a rank of a run with this task records: "loss", "correct".
+std::vector<std::string> records_of(std::string_view task);
+
+}  // namespace trainyard::models
