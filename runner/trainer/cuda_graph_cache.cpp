@@ -1,7 +1,6 @@
 #include "runner/trainer/cuda_graph_cache.h"
 
 #include <algorithm>
-#include <array>
 
 #include <ATen/ATen.h>
 
@@ -11,25 +10,6 @@ namespace trainyard::runner {
 
 namespace {
 
-struct Facts {
-  const experiments::Run& run;
-  at::Device device;
-  const std::string& transport;
-};
-
-struct Obstacle {
-  bool (*there)(const Facts&);
-  const char* why;
-};
-
-constexpr std::array obstacles{
-    Obstacle{[](const Facts& facts) { return !facts.device.is_cuda(); }, "the device is no GPU"},
-    Obstacle{[](const Facts& facts) { return facts.run.strategy.stages > 1; },
-             "stages exchange messages within a step"},
-    Obstacle{[](const Facts& facts) { return facts.transport != "none" && facts.transport != "nccl"; },
-             "gradients travel through the host"},
-};
-
 // Never empty.
 std::string failure_text(const std::exception& error) {
   const std::string line = what_torch_says(error);
@@ -37,12 +17,6 @@ std::string failure_text(const std::exception& error) {
 }
 
 }  // namespace
-
-std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport) {
-  const Facts facts{run, device, transport};
-  const auto found = std::ranges::find_if(obstacles, [&](const Obstacle& each) { return each.there(facts); });
-  return found == obstacles.end() ? "" : found->why;
-}
 
 CudaGraphCache::CudaGraphCache(MakeCudaGraph make, at::Device device, Communicator& replicas)
     : make_(std::move(make)),
@@ -76,7 +50,7 @@ bool CudaGraphCache::capture(Captured& captured, const at::Tensor& like, const W
   failure_ = try_capture(captured, like, work, marked);
   if (holds_on_all(replicas_, failure_.empty())) return true;
   if (failure_.empty()) failure_ = "the capture failed on another rank";
-  forget();  // first: graphs may have work of the group that is given up
+  clear();  // first: graphs may hold work of the group that is given up
   replicas_.renew();
   return false;
 }
@@ -99,7 +73,7 @@ std::string CudaGraphCache::try_capture(Captured& captured, const at::Tensor& li
   }
 }
 
-void CudaGraphCache::forget() {
+void CudaGraphCache::clear() {
   for (auto& [shape, captured] : by_shape_) {
     captured.graph.reset();
     captured.marks.reset();

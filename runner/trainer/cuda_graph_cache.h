@@ -1,17 +1,17 @@
-// Training steps that a GPU runs by itself: a whole step (batch, forward, backward, reduction, optimizer) is
-// captured as a graph and replayed with other samples, so the host launches one thing a step instead of
-// hundreds. For small networks that is most of the time. Steps are captured where their shapes come again and
-// nothing in them needs the host; `why_not_captured` decides, nobody asks for it.
+// Cache of training steps as CUDA graphs. A whole step (batch, forward, backward, reduction, optimizer) is
+// captured as a graph and replayed with other samples, so the host launches one thing per step instead of
+// hundreds. For small networks the launches are most of the time. runner/trainer/step_runner.h decides which
+// steps are captured.
 //
-// The first steps of a shape run as they are: they are real steps, in which libraries choose algorithms and
-// allocate. Capturing computes nothing; then the same step is replayed. So the results are those of steps
+// The first steps of a shape are computed. They are real steps, in which libraries choose algorithms and
+// allocate. A capture computes nothing; after it the same step is replayed. So the results are those of steps
 // without a graph.
 //
-// Collectives in a graph want all ranks to capture and replay together (NCCL's user guide, «Using NCCL with
-// CUDA graphs»). So what decides is the same on all replicas: the shape of the global batch, not of a part.
-// After each capture the replicas tell one another, through the host, whether it succeeded: where it failed
-// on one of them, all forget theirs, meet anew and make this step and all others as they are. Until then
-// nothing of the capture was done on any, so no replica is ahead of another.
+// Collectives in a graph require that all ranks capture and replay together (NCCL's user guide, "Using NCCL
+// with CUDA graphs"). So the decision follows from what is the same on all replicas: the shape of the global
+// batch, not of a part. After each capture the replicas tell each other, through the host, whether it
+// succeeded. If it failed on one of them, all drop their graphs, make their group anew, and compute this step
+// and all others. No replica is ahead of another then, because a capture has computed nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,19 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "experiments/run/run.h"
 #include "runner/communicator/communicator.h"
 #include "runner/device/gpu.h"
 #include "runner/device/step_times.h"
 
 namespace trainyard::runner {
 
-// Why steps of `run` are not captured, for people; empty where they are. `transport` as in Connections.
-std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport);
-
 class CudaGraphCache {
  public:
   static constexpr int eager_steps = 3;           // of each shape, before it is captured
   static constexpr std::size_t most_graphs = 32;  // sentences have so many shapes that come often
 
-  // The step on samples that lie at `places` on the device, int64 [batch], and are others in each replay. It
-  // marks its parts, where `marks` are given. What it does on the host is not repeated.
+  // The step on the samples at `places`, int64 [batch] on the device, which are others in each replay. It
+  // marks its parts if `marks` are given. What it does on the host is not repeated.
   using Work = std::function<void(const at::Tensor& places, const std::shared_ptr<PartMarks>& marks)>;
 
   // `replicas` make each step together; they must outlive it.
@@ -51,15 +47,14 @@ class CudaGraphCache {
     std::int64_t divisor = 1;         // of the summed loss
     std::int64_t number = 0;
   };
-  // Makes the step by a replay and returns true; or returns false where the caller is to make it as it is.
-  // `work` may be captured: what is different in each step it reads from the device. Replays are marked in
-  // `timeline`, which may be nullptr. Collective.
+  // Makes the step by a replay and returns true, or returns false if the caller must compute it. `work` may
+  // be captured: it reads from the device what is different in each step. Replays are marked in `timeline`,
+  // which may be nullptr. Collective.
   bool replay(const Step& step, const Work& work, DeviceTimeline* timeline = nullptr);
   const at::Tensor& step_number() const { return step_number_; }  // int64 [], on the device
   const at::Tensor& loss_factor() const { return loss_factor_; }  // double [], on the device: 1 / divisor
 
-  // What was captured holds no more: the learning rate or the data is another.
-  void forget();
+  void clear();  // drops all graphs
 
   const std::string& failure() const { return failure_; }  // of a capture, after which none is tried again
 
@@ -71,7 +66,7 @@ class CudaGraphCache {
     std::unique_ptr<CudaGraph> graph;
   };
   bool capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked);
-  // What went wrong; empty where nothing did.
+  // What went wrong; empty if nothing did.
   std::string try_capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked);
   std::size_t graphs() const;  // that there are
 

@@ -16,7 +16,6 @@
 #include "runner/device/step_times.h"
 #include "runner/gradients/clipping.h"
 #include "runner/gradients/sharded_reducer.h"
-#include "runner/gradients/sparse_gradient.h"
 #include "runner/optimizer/sharded_optimizer.h"
 #include "runner/trainer/mesh.h"
 #include "runner/trainer/translation.h"
@@ -55,64 +54,46 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       task_(&find_task(models::find_model(run.model).task)),
       network_(build_stage(run, input, ranks, dtype)),
       update_(make_update(run.optimizer, network_, *ranks.replicas)),
+      loss_scale_(needs_loss_scale(run.precision) ? dynamic_loss_scale(ranks.device)
+                                                  : std::make_unique<LossScale>()),
       executor_(network_, *ranks.stages, run.precision),
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
       inference_(forward_actions(ranks, 1)),
       metrics_(*task_, ranks.device) {
   if (ranks.device.is_cuda()) times_.device = timeline_ = std::make_shared<DeviceTimeline>(gpu_marks());
-  why_not_captured_ = runner::why_not_captured(run, ranks.device, ranks.transport());
-  if (why_not_captured_.empty()) capture_steps(gpu_graphs());
-  if (needs_loss_scale(run.precision)) scale_loss(LossScaling());
+  const bool captures = runner::why_not_captured(run_, ranks.device, ranks.transport()).empty();
+  capture_steps(captures ? gpu_graphs() : MakeCudaGraph());
 }
 
-StageWork Trainer::work_on(const Dataset& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
-                           Divisor divisor) const {
+StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micro_batches,
+                           MetricSums& sums) const {
   StageWork work;
-  work.samples = divided(places, micro_batches);
+  work.samples = divided(input.places, micro_batches);
   work.context.seed = run_.seed;
-  work.context.step = steps_done_;
+  work.context.step = input.number;
+  work.context.step_on_device = input.number_on_device;
   work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
     return gather(data, samples, inputs, targets);
   };
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
-  // how many there are is asked for: a step that is replayed may not, and on a GPU that takes time
-  if (divisor && ranks_.device.is_cpu()) work.positions = task_->positions;
-  work.loss = [&sums, divisor, this](const at::Tensor&, const networks::Activations& outputs,
-                                     const at::Tensor& targets) {
+  // asks how many positions there are: a captured step may not, and on a GPU that takes time
+  if (!input.captured() && ranks_.device.is_cpu()) work.positions = task_->positions;
+  work.loss = [&sums, &input, this](const at::Tensor&, const networks::Activations& outputs,
+                                    const at::Tensor& targets) {
     const at::Tensor output = for_loss(outputs.front());
     const at::Tensor sum = task_->loss_sum(output, targets);
     sums.add(sum, output, targets);
-    const at::Tensor loss = part_of_mean(sum, divisor);
-    return loss_scale_ ? loss_scale_->scaled(loss) : loss;
+    return loss_scale_->scaled(input.part_of_mean(sum));
   };
   return work;
 }
 
-at::Tensor Trainer::part_of_mean(const at::Tensor& sum, Divisor divisor) const {
-  if (divisor) return sum * (1.0 / static_cast<double>(*divisor));
-  return sum * captured_->loss_factor().to(sum.scalar_type());
-}
-
 void Trainer::step(const Dataset& data, const Share& share) {
-  const auto padded = captured_ ? data.padded_like(share.batch) : nullptr;
-  if (!replay(data, padded, share)) compute(padded ? *padded : data, share.places, share.divisor, times_);
+  steps_->run(data, share, steps_done_, times_);
   count(metrics_, data, share.places);
   ++steps_done_;
   ++times_.steps;
-}
-
-bool Trainer::replay(const Dataset& data, const std::shared_ptr<const Dataset>& padded, const Share& share) {
-  const bool all_have_some = share.batch.size(0) >= ranks_.mesh.replicas;
-  if (!captured_ || data.gathers_on_host() || !all_have_some) return false;
-  PartWatch watch(times_);
-  const auto work = [this, &data, padded](const at::Tensor& own, const std::shared_ptr<PartMarks>& marks) {
-    StepTimes inside;
-    inside.device = marks;
-    compute(padded ? *padded : data, own, std::nullopt, inside);
-  };
-  const std::vector<std::int64_t> shape = (padded ? *padded : data).shape(share.batch);
-  return captured_->replay({shape, share.places, share.divisor, steps_done_}, work, timeline_.get());
 }
 
 // The last stage knows the loss, and so what it is a sum over.
@@ -120,17 +101,13 @@ void Trainer::count(MetricSums& sums, const Dataset& data, const at::Tensor& pla
   if (ranks_.last_stage()) sums.count(data.weight(places));
 }
 
-void Trainer::compute(const Dataset& data, const at::Tensor& places, Divisor divisor, StepTimes& times) {
+void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& times) {
   const int micro_batches = static_cast<int>(run_.gradient_accumulation) * micro_batches_of(run_);
-  StageWork work = work_on(data, places, micro_batches, metrics_, divisor);
+  StageWork work = work_on(data, input, micro_batches, metrics_);
   if (run_.batch_norm == "sync" && ranks_.mesh.replicas > 1) {
     work.context.sum_over_replicas = [this](const at::Tensor& tensor) {
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
-  }
-  if (!divisor) {  // the host's number would be that of the step that was captured, in all that are replayed
-    work.context.step = -1;
-    work.context.step_on_device = captured_->step_number();
   }
   PartWatch watch(times);
   Reducer& reducer = *update_.reducer;
@@ -140,12 +117,10 @@ void Trainer::compute(const Dataset& data, const at::Tensor& places, Divisor div
   watch.skip();
   had_samples ? reducer.finish() : reducer.reduce_zeros();
   watch.lap(&TimeParts::exposed_communication);
-  if (loss_scale_)
-    loss_scale_->unscale(numbers_of(reducer.gradients()),
-                         [this](const at::Tensor& own) { sum_over_whole_model(own); });
+  loss_scale_->unscale(reducer.gradients(), [this](const at::Tensor& own) { sum_over_whole_model(own); });
   if (run_.optimizer.clip_norm > 0) clip_whole_model();
-  optimizer.update(reducer.gradients(), loss_scale_ ? std::optional(loss_scale_->found_inf()) : std::nullopt);
-  if (loss_scale_) loss_scale_->update();
+  optimizer.update(reducer.gradients(), loss_scale_->found_inf());
+  loss_scale_->update();
   watch.lap(&TimeParts::optimizer);
   optimizer.wait_for_others();
   watch.lap(&TimeParts::exposed_communication);
@@ -156,7 +131,7 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
   ranks_.replicas->take_straggler_seconds();  // what was before is no training
   PartWatch watch(times_);
   const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
-  if (captured_ && run_.augmentation != "none") captured_->forget();  // other draws, in other memory
+  if (run_.augmentation != "none") steps_->clear();  // other draws, in other memory
   at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
   if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its places
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
@@ -171,18 +146,18 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
 
 // A captured step has it among its constants.
 void Trainer::set_learning_rate(double learning_rate) {
-  if (captured_ && learning_rate_ != learning_rate) captured_->forget();
+  if (learning_rate_ != learning_rate) steps_->clear();
   learning_rate_ = learning_rate;
   update_.optimizer->set_learning_rate(learning_rate);
 }
 
-void Trainer::capture_steps(MakeCudaGraph make) {
-  captured_.reset();
-  if (make) captured_.emplace(std::move(make), ranks_.device, *ranks_.replicas);
-}
-
-std::string Trainer::why_not_captured() const {
-  return captured_ ? captured_->failure() : why_not_captured_;
+void Trainer::capture_steps(const MakeCudaGraph& make) {
+  auto compute = [this](const Dataset& data, const StepInput& input, StepTimes& times) {
+    this->compute(data, input, times);
+  };
+  steps_ = make ? replayed_steps(std::move(compute), make, ranks_.device, *ranks_.replicas, timeline_)
+                : computed_steps(std::move(compute),
+                                 runner::why_not_captured(run_, ranks_.device, ranks_.transport()));
 }
 
 MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done) {
@@ -192,7 +167,8 @@ MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const 
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const at::Tensor places = sampler.places(order, k);
-    StageWork work = work_on(data, places, micro_batches_of(run_), sums, /*divisor=*/1);
+    const StepInput input{.places = places, .number = steps_done_};
+    StageWork work = work_on(data, input, micro_batches_of(run_), sums);
     work.context.training = false;
     executor_.run(evaluation_, work, *update_.reducer, unrecorded);
     count(sums, data, places);
@@ -251,8 +227,7 @@ std::vector<networks::NamedParameter> Trainer::remembered_values() const {
   for (const std::vector<at::Tensor>& row : update_.optimizer->state())  // by place
     for (const at::Tensor& tensor : row)
       values.push_back({"optimizer." + std::to_string(values.size()), tensor});
-  if (loss_scale_)
-    for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
+  for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
   return values;
 }
 
@@ -278,15 +253,6 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
 
 MetricSums Trainer::take_metrics() {
   return metrics_.take();
-}
-
-std::optional<ScaledSteps> Trainer::take_scaled_steps() {
-  if (!loss_scale_) return std::nullopt;
-  return ScaledSteps{loss_scale_->value(), loss_scale_->take_skipped_steps()};
-}
-
-void Trainer::scale_loss(const LossScaling& scaling) {
-  loss_scale_.emplace(ranks_.device, scaling);
 }
 
 StepTimes Trainer::take_times() {

@@ -19,9 +19,9 @@
 #include "runner/optimizer/loss_scale.h"
 #include "runner/optimizer/optimizer.h"
 #include "runner/schedule/schedule.h"
-#include "runner/trainer/cuda_graph_cache.h"
 #include "runner/trainer/executor.h"
 #include "runner/trainer/mesh.h"
+#include "runner/trainer/step_runner.h"
 
 namespace trainyard::runner {
 
@@ -67,11 +67,11 @@ class Trainer {
   }
   void set_learning_rate(double learning_rate);
 
-  // Replays steps by such graphs; on a GPU it does so by itself where it can
-  // (runner/trainer/cuda_graph_cache.h).
-  void capture_steps(MakeCudaGraph make);
-  // Why steps are computed one by one; empty where they are replayed.
-  std::string why_not_captured() const;
+  // Replays steps as such graphs, or computes each step if `make` is empty. On a GPU the trainer replays
+  // without being asked if it can (runner/trainer/step_runner.h).
+  void capture_steps(const MakeCudaGraph& make);
+  // Why steps are computed one by one, for people. Empty if they are replayed.
+  std::string why_not_captured() const { return steps_->why_not_captured(); }
 
   // All steps of an epoch, in its order and with its augmentation.
   void train_epoch(const Dataset& data, std::int64_t epoch, const Sampler& sampler, const StepDone& done);
@@ -88,11 +88,11 @@ class Trainer {
   MetricSums take_metrics();
   // `step`'s seconds since the last call.
   StepTimes take_times();
-  // The loss scale and the steps that were skipped since the last call; nothing where the precision needs
-  // none.
-  std::optional<ScaledSteps> take_scaled_steps();
+  // The loss scale and the steps that were skipped since the last call. Empty if the precision needs no
+  // scale.
+  std::optional<ScaledSteps> take_scaled_steps() { return loss_scale_->take_steps(); }
   // Begins loss scaling anew, with other settings than PyTorch's.
-  void scale_loss(const LossScaling& scaling);
+  void scale_loss(const LossScaling& scaling) { loss_scale_ = dynamic_loss_scale(ranks_.device, scaling); }
   void measure_seconds_on_core() { times_.on_core.emplace(); }
 
   // All that further steps depend on and that is no function of the run: parameters, running statistics,
@@ -108,15 +108,9 @@ class Trainer {
   std::vector<at::Tensor> gradients() { return update_.reducer->whole_gradients(); }
 
  private:
-  // What a summed loss is divided by. Nothing in a step that is captured: the device is told in each replay.
-  using Divisor = std::optional<std::int64_t>;
-  // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum / `divisor`.
-  StageWork work_on(const Dataset& data, const at::Tensor& places, int micro_batches, MetricSums& sums,
-                    Divisor divisor) const;
-  at::Tensor part_of_mean(const at::Tensor& sum, Divisor divisor) const;
-  void compute(const Dataset& data, const at::Tensor& places, Divisor divisor, StepTimes& times);
-  // `padded`: the data as the batch is padded; nothing where that is `data` as it is.
-  bool replay(const Dataset& data, const std::shared_ptr<const Dataset>& padded, const Share& share);
+  // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum · loss factor.
+  StageWork work_on(const Dataset& data, const StepInput& input, int micro_batches, MetricSums& sums) const;
+  void compute(const Dataset& data, const StepInput& input, StepTimes& times);
   void count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
@@ -128,18 +122,17 @@ class Trainer {
   const Task* task_;
   networks::Network network_;
   Update update_;
-  std::optional<LossScale> loss_scale_;  // where the precision needs one
+  std::unique_ptr<LossScale> loss_scale_;
   Executor executor_;
   std::vector<Action> training_;    // of this stage, in a step
   std::vector<Action> evaluation_;  // of this stage, in a batch
   std::vector<Action> inference_;   // of this stage, in one micro-batch
-  std::string why_not_captured_;
-  std::optional<CudaGraphCache> captured_;
   std::optional<double> learning_rate_;
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;
   std::shared_ptr<DeviceTimeline> timeline_;  // of a GPU; also in `times_`
   StepTimes times_;
+  std::unique_ptr<StepRunner> steps_;
 };
 
 }  // namespace trainyard::runner

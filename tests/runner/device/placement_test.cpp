@@ -163,17 +163,18 @@ TEST_CASE("off the CPU ranks of every mesh train as on it, by copies in host mem
 TEST_CASE("off the CPU a loss scale lies there, and skips what it skips on the CPU") {
   const at::Device device = testing::pretend_device();
   for (const at::Device where : {at::Device(at::kCPU), device}) {
-    LossScale scale(where);
+    const auto scale = dynamic_loss_scale(where);
     const auto on = at::TensorOptions(where);
     {
       const testing::NoQuestions silent;
       const at::Tensor infinite = at::full({3}, std::numeric_limits<float>::infinity(), on);
-      scale.unscale({at::ones({2}, on), infinite}, [](const at::Tensor&) {});
-      scale.update();
+      scale->unscale({at::ones({2}, on), infinite}, [](const at::Tensor&) {});
+      scale->update();
     }
-    CHECK(scale.found_inf().device() == where);
-    CHECK(scale.value() == 32768);
-    CHECK(scale.take_skipped_steps() == 1);
+    CHECK(scale->found_inf()->device() == where);
+    const auto steps = scale->take_steps();
+    CHECK(steps->loss_scale == 32768);
+    CHECK(steps->skipped_steps == 1);
   }
 }
 

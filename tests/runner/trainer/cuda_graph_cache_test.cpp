@@ -6,6 +6,7 @@
 
 #include "models/catalogue.h"
 #include "models/networks/network.h"
+#include "runner/trainer/step_runner.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_graph.h"
 #include "tests/runner/support/replicas.h"
@@ -192,7 +193,7 @@ TEST_CASE("each shape has a graph of its own, and only so many are kept at a tim
   for (std::int64_t length = 1; length <= most; ++length) CHECK(make(length));
   CHECK(counts.captured == most);
   CHECK(!make(most + 1));  // as it is, in every step
-  steps.forget();
+  steps.clear();
   CHECK(make(most + 1));
   CHECK(make(1));
   CHECK(counts.captured == most + 2);

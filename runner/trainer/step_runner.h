@@ -1,0 +1,60 @@
+// Step runner: makes the training steps of a rank, whose trainer says how one is computed.
+//
+// `computed_steps` computes each step. `replayed_steps` replays steps as CUDA graphs (cuda_graph_cache.h) if
+// their shape comes again, and computes the others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "experiments/run/run.h"
+#include "runner/communicator/communicator.h"
+#include "runner/data/dataset.h"
+#include "runner/data/sampler.h"
+#include "runner/device/gpu.h"
+#include "runner/device/step_times.h"
+
+namespace trainyard::runner {
+
+// Values of a step that the next step has others of. A captured step reads them from the device, where each
+// replay writes its own.
+struct StepInput {
+  at::Tensor places;              // int64 [batch]: this replica's samples
+  double loss_factor = 1;         // 1 / (divisor of the summed loss)
+  std::int64_t number = 0;        // steps before this one; -1 in a captured step
+  at::Tensor factor_on_device{};  // double []: `loss_factor` of a captured step, otherwise undefined
+  at::Tensor number_on_device{};  // int64 []: `number` of a captured step, otherwise undefined
+
+  bool captured() const { return number_on_device.defined(); }  // the step may ask the device for no value
+  at::Tensor part_of_mean(const at::Tensor& loss_sum) const;    // loss_sum · loss_factor
+};
+
+class StepRunner {
+ public:
+  // Computes a step. It marks or measures its parts in `times`.
+  using Compute = std::function<void(const Dataset& data, const StepInput& input, StepTimes& times)>;
+
+  virtual ~StepRunner() = default;
+  // Makes step `number` with this replica's share of the batch, which may be empty. Collective.
+  virtual void run(const Dataset& data, const Share& share, std::int64_t number, StepTimes& times) = 0;
+  // Drops what was captured: the learning rate or the data has changed.
+  virtual void clear() = 0;
+  // Why steps are computed one by one, for people. Empty if they are replayed.
+  virtual std::string why_not_captured() const = 0;
+};
+
+// Why steps of `run` are not captured, for people. Empty if they are. `transport` as in Connections.
+std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport);
+
+std::unique_ptr<StepRunner> computed_steps(StepRunner::Compute compute, std::string why_not_captured);
+
+// `replicas` make each step together and must outlive it. Replays are marked in `timeline`, which may be
+// nullptr.
+std::unique_ptr<StepRunner> replayed_steps(StepRunner::Compute compute, MakeCudaGraph make, at::Device device,
+                                           Communicator& replicas, std::shared_ptr<DeviceTimeline> timeline);
+
+}  // namespace trainyard::runner
