@@ -42,11 +42,9 @@ at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
   return at::zeros({count}, at::TensorOptions(dtype).device(device()));
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): others keep it
-std::unique_ptr<Communicator::Work> Communicator::meet(std::function<void()> then) {
-  barrier();
-  then();
-  return std::make_unique<Done>();
+std::optional<double> take_straggler_seconds(Communicator& communicator) {
+  SharedMemoryFeatures* const shared = communicator.shared_memory();
+  return shared ? std::optional(shared->take_straggler_seconds()) : std::nullopt;
 }
 
 double sum_over(Communicator& communicator, double own) {
@@ -99,7 +97,7 @@ namespace {
 
 using Work = Communicator::Work;
 
-// SavePolicy the copy until the other is done with it, and brings back what came.
+// Keeps the copy until the transport is done with it, and copies back what came.
 class CopiedWork final : public Work {
  public:
   CopiedWork(std::unique_ptr<Work> work, at::Tensor copy, at::Tensor back_to)
@@ -126,7 +124,7 @@ class HostCopies final : public Communicator {
   int rank() const override { return through_->rank(); }
   int size() const override { return through_->size(); }
   const char* transport() const override { return transport_.c_str(); }
-  bool same_clock() const override { return through_->same_clock(); }
+  Capabilities capabilities() const override { return {.same_clock = through_->capabilities().same_clock}; }
   at::Device device() const override { return device_; }
 
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {

@@ -48,7 +48,7 @@ class ProcessGroups final : public Communicator {
   int size() const override { return host_->size(); }
   const char* transport() const override { return transport_; }
   at::Device device() const override { return device_; }
-  bool in_order() const override { return true; }
+  Capabilities capabilities() const override { return {.ordered_messages = true}; }
 
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     if (!on_device(tensor)) return host_->all_reduce(tensor);

@@ -76,7 +76,7 @@ class Peers {
 // Everything is zero at first and only its owner writes it: a rank its state, its contributions and the
 // messages it sends; a receiver only marks a message as taken.
 
-enum class Collective : std::int32_t { none, all_reduce, broadcast, barrier, meeting };
+enum class Collective : std::int32_t { none, all_reduce, broadcast, barrier, async_barrier };
 
 // What a rank brings to a collective.
 struct Contribution {

@@ -31,7 +31,7 @@ struct Pending {
   Collective kind = Collective::none;
   int root = 0;
   Shared own;
-  std::function<void()> then = {};  // of a meeting
+  std::function<void()> then = {};  // of an asynchronous barrier
 };
 
 // The seconds in which somebody is late.
@@ -51,7 +51,7 @@ class LateTime {
   double seconds_ = 0;
 };
 
-class SharedMemoryCommunicator final : public Communicator {
+class SharedMemoryCommunicator final : public Communicator, private SharedMemoryFeatures {
  public:
   explicit SharedMemoryCommunicator(std::unique_ptr<SharedGroup> group)
       : group_(std::move(group)), messages_(*group_) {}
@@ -59,17 +59,11 @@ class SharedMemoryCommunicator final : public Communicator {
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
   const char* transport() const override { return "shared memory"; }
-  bool same_clock() const override { return true; }
-  std::optional<double> take_straggler_seconds() override { return late_.take(); }
+  Capabilities capabilities() const override { return {.same_clock = true}; }
+  SharedMemoryFeatures* shared_memory() override { return this; }
 
   at::Tensor allocate(std::int64_t count, at::ScalarType dtype) override {
     return tensor_at(rank(), take_zeros(count, dtype), count, dtype);
-  }
-  at::Tensor allocate_shared(std::int64_t count, at::ScalarType dtype) override {
-    const at::Tensor offset = at::zeros({}, at::kLong);
-    if (rank() == 0) offset.fill_(static_cast<std::int64_t>(take_zeros(count, dtype)));
-    broadcast(offset, 0);
-    return tensor_at(0, static_cast<std::uint64_t>(offset.item<std::int64_t>()), count, dtype);
   }
 
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
@@ -83,12 +77,6 @@ class SharedMemoryCommunicator final : public Communicator {
   }
   void barrier() override { complete("barrier", begin({Collective::barrier, 0, {}}, {})); }
 
-  std::unique_ptr<Work> meet(std::function<void()> then) override {
-    const std::uint64_t number = begin({Collective::meeting, 0, {}, std::move(then)}, {});
-    advance();
-    return std::make_unique<MeetingWork>(*this, number);
-  }
-
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
     return messages_.send(tensor, to, tag);
   }
@@ -97,6 +85,19 @@ class SharedMemoryCommunicator final : public Communicator {
   }
 
  private:
+  at::Tensor allocate_shared(std::int64_t count, at::ScalarType dtype) override {
+    const at::Tensor offset = at::zeros({}, at::kLong);
+    if (rank() == 0) offset.fill_(static_cast<std::int64_t>(take_zeros(count, dtype)));
+    broadcast(offset, 0);
+    return tensor_at(0, static_cast<std::uint64_t>(offset.item<std::int64_t>()), count, dtype);
+  }
+  std::unique_ptr<Work> async_barrier(std::function<void()> then) override {
+    const std::uint64_t number = begin({Collective::async_barrier, 0, {}, std::move(then)}, {});
+    advance();
+    return std::make_unique<AsyncBarrierWork>(*this, number);
+  }
+  double take_straggler_seconds() override { return late_.take(); }
+
   class CollectiveWork final : public Work {
    public:
     CollectiveWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
@@ -106,9 +107,10 @@ class SharedMemoryCommunicator final : public Communicator {
     SharedMemoryCommunicator& owner_;
     std::uint64_t number_;
   };
-  class MeetingWork final : public Work {
+  class AsyncBarrierWork final : public Work {
    public:
-    MeetingWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    AsyncBarrierWork(SharedMemoryCommunicator& owner, std::uint64_t number)
+        : owner_(owner), number_(number) {}
     void wait() override { owner_.do_all_up_to(number_); }
 
    private:
@@ -186,7 +188,7 @@ class SharedMemoryCommunicator final : public Communicator {
                             " exchange different tensors");
     const Pending& pending = pending_.at(number);
     if (own.kind == Collective::all_reduce) add_up_own_slice(number);
-    if (own.kind == Collective::meeting) pending.then();
+    if (own.kind == Collective::async_barrier) pending.then();
     if (own.kind == Collective::broadcast && rank() != pending.root) {
       const Contribution& root = group_->contribution(pending.root, number);
       std::memcpy(pending.own.tensor.mutable_data_ptr(), group_->data(pending.root, root.offset),

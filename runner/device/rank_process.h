@@ -13,7 +13,7 @@
 
 namespace trainyard::runner {
 
-// SavePolicy freed tensors in the heap instead of returning their pages after each one. To be called before
+// Keeps freed tensors in the heap instead of returning their pages after each one. To be called before
 // anything allocates: at the very top of `main`.
 void tune_allocator();
 

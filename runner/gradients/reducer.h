@@ -32,9 +32,8 @@ class Reducer {
   // sparse with each row once. Where replicas share out the work, those of its slices
   // (runner/gradients/sharded_reducer.h).
   virtual const std::vector<at::Tensor>& gradients() const = 0;
-  virtual bool in_slices() const {
-    return false;
-  }  // what is asked of all gradients, all replicas know only together
+  // Each replica has the gradients of its own shards: only all replicas together know the whole gradient.
+  virtual bool sharded() const { return false; }
   // Of all parameters, after the step's update. Collective.
   virtual std::vector<at::Tensor> whole_gradients() { return gradients(); }
 };

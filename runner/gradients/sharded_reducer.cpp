@@ -19,11 +19,12 @@ namespace {
 class ShardedReducer final : public BucketedReducer {
  public:
   // `memory` [replicas, numbers of the layout] is seen by all.
-  ShardedReducer(const std::vector<networks::NamedParameter>& of, SliceLayout layout, Communicator& replicas,
-                 const at::Tensor& memory)
+  ShardedReducer(const std::vector<networks::NamedParameter>& of, ShardLayout layout, Communicator& replicas,
+                 SharedMemoryFeatures& shared, const at::Tensor& memory)
       : BucketedReducer(of, layout.buckets()),
         layout_(std::move(layout)),
         replicas_(replicas),
+        shared_(shared),
         memory_(memory),
         for_others_(of.size()),
         rows_(of.size()),
@@ -33,7 +34,7 @@ class ShardedReducer final : public BucketedReducer {
   }
 
   const std::vector<at::Tensor>& gradients() const override { return gradients_; }
-  bool in_slices() const override { return true; }
+  bool sharded() const override { return true; }
 
   std::vector<at::Tensor> whole_gradients() override {
     const at::NoGradGuard no_grad;
@@ -80,7 +81,7 @@ class ShardedReducer final : public BucketedReducer {
 
   void share_rows(std::size_t parameter) {
     const std::int64_t rows = parameters()[parameter].value.size(0);
-    const at::Tensor numbers = replicas_.allocate_shared(replicas_.size() * (1 + rows), at::kLong);
+    const at::Tensor numbers = shared_.allocate_shared(replicas_.size() * (1 + rows), at::kLong);
     for (int rank = 0; rank < replicas_.size(); ++rank)
       rows_[parameter].push_back(
           {shown_by(rank, parameter), numbers.slice(0, rank * (1 + rows), (rank + 1) * (1 + rows))});
@@ -108,7 +109,7 @@ class ShardedReducer final : public BucketedReducer {
   std::unique_ptr<Communicator::Work> leave(std::size_t bucket) override {
     const std::size_t first = first_own_[bucket];
     const std::size_t last = bucket + 1 < first_own_.size() ? first_own_[bucket + 1] : own_.size();
-    return replicas_.meet([this, first, last] {
+    return shared_.async_barrier([this, first, last] {
       const at::NoGradGuard no_grad;
       for (std::size_t k = first; k < last; ++k) gradients_[k] = sum_of(own_[k]);
     });
@@ -121,8 +122,9 @@ class ShardedReducer final : public BucketedReducer {
     return sum_in_order(own.slice.of(gradient), own.shown, replicas_.rank());
   }
 
-  SliceLayout layout_;
+  ShardLayout layout_;
   Communicator& replicas_;
+  SharedMemoryFeatures& shared_;  // of `replicas_`
   at::Tensor memory_;
   std::vector<Own> own_;                            // bucket by bucket
   std::vector<std::size_t> first_own_;              // of each bucket
@@ -134,12 +136,13 @@ class ShardedReducer final : public BucketedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> sliced_reducer(const std::vector<networks::NamedParameter>& parameters,
-                                        const SliceLayout& layout, Communicator& replicas) {
+std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
+                                         const ShardLayout& layout, Communicator& replicas) {
+  SharedMemoryFeatures* const shared = replicas.shared_memory();
+  if (!shared) return nullptr;
   const at::Tensor memory =
-      replicas.allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
-  if (!memory.defined()) return nullptr;
-  return std::make_unique<ShardedReducer>(parameters, layout, replicas,
+      shared->allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
+  return std::make_unique<ShardedReducer>(parameters, layout, replicas, *shared,
                                           memory.view({replicas.size(), layout.numbers()}));
 }
 
@@ -292,7 +295,7 @@ at::Tensor Shard::of(const at::Tensor& whole) const {
   return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
 }
 
-SliceLayout::SliceLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
+ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
     : buckets_(std::move(buckets)), places_(parameters.size()) {
   for (const auto& bucket : buckets_) {
     for (const std::size_t i : bucket) {
@@ -307,12 +310,12 @@ SliceLayout::SliceLayout(const std::vector<at::Tensor>& parameters, Buckets buck
   }
 }
 
-at::Tensor SliceLayout::in(const at::Tensor& memory, std::size_t parameter) const {
+at::Tensor ShardLayout::in(const at::Tensor& memory, std::size_t parameter) const {
   const Place& place = places_[parameter];
   return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
 }
 
-std::vector<Shard> SliceLayout::slices(std::size_t bucket, int rank, int size) const {
+std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
   const std::vector<std::size_t>& members = buckets_[bucket];
   const std::int64_t start = places_[members.front()].begin;
   const std::int64_t count = places_[members.back()].end - start;
@@ -329,7 +332,7 @@ std::vector<Shard> SliceLayout::slices(std::size_t bucket, int rank, int size) c
   return slices;
 }
 
-std::vector<Shard> SliceLayout::slices(int rank, int size) const {
+std::vector<Shard> ShardLayout::slices(int rank, int size) const {
   std::vector<Shard> all;
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
     for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);

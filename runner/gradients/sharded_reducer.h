@@ -36,11 +36,11 @@ struct Shard {
   at::Tensor of(const at::Tensor& whole) const;
 };
 
-class SliceLayout {
+class ShardLayout {
  public:
   // Of `parameters` without holes, all of one type, in `buckets`. A matrix alone in its bucket is cut between
   // rows.
-  SliceLayout(const std::vector<at::Tensor>& parameters, Buckets buckets);
+  ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets);
 
   std::size_t parameters() const { return places_.size(); }
   const Buckets& buckets() const { return buckets_; }
@@ -69,11 +69,11 @@ class SliceLayout {
   std::int64_t numbers_ = 0;
 };
 
-// Null where the replicas share no memory; collective. `gradients` are those of this replica's slices of
-// `layout`. Between `finish` and the next step's backward all replicas must have met, as those of a shared
-// optimizer do after their update. `replicas` must outlive it.
-std::unique_ptr<Reducer> sliced_reducer(const std::vector<networks::NamedParameter>& parameters,
-                                        const SliceLayout& layout, Communicator& replicas);
+// Null if the replicas share no memory; collective. `gradients` are those of this replica's slices of
+// `layout`. All replicas must pass a barrier between `finish` and the next step's backward, as those of a
+// sharded optimizer do after their update. `replicas` must outlive the reducer.
+std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
+                                         const ShardLayout& layout, Communicator& replicas);
 
 // Sums over replicas that share memory: each shows the others what they need of its gradients, and adds up
 // what it is shown of its own slices, in the order of the ranks.

@@ -16,7 +16,8 @@ class ShardedOptimizer final : public Optimizer {
  public:
   // `memory` is for all parameters, each at its place of `layout`.
   ShardedOptimizer(const experiments::Optimizer& settings, const std::vector<at::Tensor>& parameters,
-                   SliceLayout layout, const at::Tensor& memory, Communicator& replicas)
+                   ShardLayout layout, const at::Tensor& memory, Communicator& replicas,
+                   SharedMemoryFeatures& shared)
       : replicas_(replicas),
         layout_(std::move(layout)),
         slices_(layout_.slices(replicas.rank(), replicas.size())) {
@@ -27,7 +28,7 @@ class ShardedOptimizer final : public Optimizer {
       at::Tensor(parameters[i]).set_data(value);
     }
     own_ = make_optimizer(settings, slices_in(memory), [&](const std::vector<at::Tensor>&) {
-      remembered_.push_back(replicas.allocate_shared(memory.numel(), memory.scalar_type()));
+      remembered_.push_back(shared.allocate_shared(memory.numel(), memory.scalar_type()));
       return slices_in(remembered_.back());
     });
     replicas.barrier();
@@ -68,7 +69,7 @@ class ShardedOptimizer final : public Optimizer {
   }
 
   Communicator& replicas_;
-  SliceLayout layout_;
+  ShardLayout layout_;
   std::vector<Shard> slices_;           // of this replica
   std::vector<at::Tensor> remembered_;  // for each row of the state that has numbers for each of a parameter
   std::unique_ptr<Optimizer> own_;      // of the slices
@@ -83,12 +84,13 @@ bool can_share(const std::vector<at::Tensor>& parameters) {
   });
 }
 
-std::unique_ptr<Optimizer> shared_optimizer(const experiments::Optimizer& settings,
-                                            const std::vector<at::Tensor>& parameters,
-                                            const SliceLayout& layout, Communicator& replicas) {
-  const at::Tensor memory = replicas.allocate_shared(layout.numbers(), parameters.front().scalar_type());
-  if (!memory.defined()) return nullptr;
-  return std::make_unique<ShardedOptimizer>(settings, parameters, layout, memory, replicas);
+std::unique_ptr<Optimizer> sharded_optimizer(const experiments::Optimizer& settings,
+                                             const std::vector<at::Tensor>& parameters,
+                                             const ShardLayout& layout, Communicator& replicas) {
+  SharedMemoryFeatures* const shared = replicas.shared_memory();
+  if (!shared) return nullptr;
+  const at::Tensor memory = shared->allocate_shared(layout.numbers(), parameters.front().scalar_type());
+  return std::make_unique<ShardedOptimizer>(settings, parameters, layout, memory, replicas, *shared);
 }
 
 }  // namespace trainyard::runner

@@ -15,11 +15,11 @@ namespace trainyard::runner {
 // Whether such `parameters` can lie in memory that replicas share.
 bool can_share(const std::vector<at::Tensor>& parameters);
 
-// Null where the replicas share no memory. Collective over `replicas`, which must outlive it and have equal
+// Null if the replicas share no memory. Collective over `replicas`, which must outlive it and have equal
 // `parameters`; so is each `step`, of which it takes the gradients of this replica's slices of `layout`, in
 // their order, summed: then no replica reads parameters any more. The parameters move to the shared memory.
-std::unique_ptr<Optimizer> shared_optimizer(const experiments::Optimizer& settings,
-                                            const std::vector<at::Tensor>& parameters,
-                                            const SliceLayout& layout, Communicator& replicas);
+std::unique_ptr<Optimizer> sharded_optimizer(const experiments::Optimizer& settings,
+                                             const std::vector<at::Tensor>& parameters,
+                                             const ShardLayout& layout, Communicator& replicas);
 
 }  // namespace trainyard::runner

@@ -63,6 +63,7 @@ class ExecutorRun {
   ExecutorRun(Executor& executor, const StageWork& work, Reducer& reducer, StepTimes& times)
       : executor_(executor),
         stages_(executor.stages_),
+        ordered_(stages_.capabilities().ordered_messages),
         work_(work),
         reducer_(reducer),
         live_(work.samples.size()),
@@ -171,7 +172,7 @@ class ExecutorRun {
     Live& live = this->live(action.micro_batch);
     networks::Activations gradients;
     for (const at::Tensor& input : with_gradient(live.inputs)) gradients.push_back(gradient_of(input));
-    outgoing_.send(stages_, stages_.rank() - 1, tag_of(action), gradients, !stages_.in_order());
+    outgoing_.send(stages_, stages_.rank() - 1, tag_of(action), gradients, !ordered_);
     live.inputs.clear();
     watch_.lap(&TimeParts::transfer);
   }
@@ -197,7 +198,7 @@ class ExecutorRun {
     return content;
   }
 
-  // SavePolicy the next receives under way.
+  // Keeps the next receives under way.
   void post_receives() {
     while (posted_.size() < posted_ahead && next_receive_ < receives_.size()) {
       const Action& action = receives_[next_receive_++];
@@ -209,7 +210,7 @@ class ExecutorRun {
     for (Expected& expected : posted_) {
       if (blocked.contains(expected.action.kind)) continue;
       post_tensors(expected);
-      if (stages_.in_order() && !expected.message.posted()) blocked.insert(expected.action.kind);
+      if (ordered_ && !expected.message.posted()) blocked.insert(expected.action.kind);
     }
   }
 
@@ -221,7 +222,7 @@ class ExecutorRun {
 
   // Gradients look like the outputs that they belong to.
   bool is_described(const Action& action) {
-    if (action.kind == Kind::receive_gradients) return !stages_.in_order();
+    if (action.kind == Kind::receive_gradients) return !ordered_;
     return executor_.received_.next_is_described(shape(action.micro_batch));
   }
 
@@ -249,6 +250,7 @@ class ExecutorRun {
 
   Executor& executor_;
   Communicator& stages_;
+  const bool ordered_;  // messages match by order alone
   const StageWork& work_;
   Reducer& reducer_;
   std::vector<Live> live_;  // by micro-batch

@@ -48,8 +48,8 @@ class Executor {
       : network_(network),
         stages_(stages),
         precision_(std::move(precision)),
-        sent_(stages.in_order()),
-        received_(stages.in_order()) {}
+        sent_(stages.capabilities().ordered_messages),
+        received_(stages.capabilities().ordered_messages) {}
 
   // Takes all `actions`. Where there are backwards among them, `reducer` has gradients prepared before, and
   // is told of the last one; returns whether there was any. Collective over the stages.

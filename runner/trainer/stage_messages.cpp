@@ -119,7 +119,7 @@ void IncomingMessage::post_tensors(const Layout& expected) {
 double IncomingMessage::wait_for_sender() {
   const std::int64_t begin = nanoseconds();
   if (const auto work = std::exchange(header_work_, nullptr)) work->wait();
-  if (!header_.defined() || !communicator_->same_clock()) return 0;
+  if (!header_.defined() || !communicator_->capabilities().same_clock) return 0;
   const std::int64_t sent = header_.const_data_ptr<std::int64_t>()[header_integers - 1];
   return 1e-9 * static_cast<double>(nanoseconds() - std::max(sent, begin));
 }

@@ -4,9 +4,9 @@
 // neighbour, and what is waited after that is the transfer. The header's receive can always be posted ahead,
 // the tensors' as soon as somebody knows how many numbers they will hold.
 //
-// Where messages meet in their order only (`Communicator::in_order`), a header would have to be read by the
-// host before the next receive can be posted, so that the GPU would stand still. There a message has one only
-// where its receiver cannot know what it looks like, and both sides must agree on which (`Descriptions`).
+// If messages match by order alone (`Capabilities::ordered_messages`), the host would have to read a header
+// before it can post the next receive, and the GPU would stand still. There a message has a header only if
+// its receiver cannot know its layout, and both sides must agree on that (`Descriptions`).
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,13 @@ Layout layout_of(const networks::Activations& tensors);
 class Descriptions {
  public:
   using Shape = std::vector<std::int64_t>;
-  explicit Descriptions(bool in_order) : in_order_(in_order) {}
-  bool next_is_described(const Shape& shape) { return !in_order_ || met_.insert(shape).second; }
+  explicit Descriptions(bool ordered_messages) : ordered_messages_(ordered_messages) {}
+  bool next_is_described(const Shape& shape) { return !ordered_messages_ || met_.insert(shape).second; }
   void learn(const Shape& shape, Layout layout) { layouts_[shape] = std::move(layout); }
   std::optional<Layout> layout(const Shape& shape) const;  // where it was learnt
 
  private:
-  bool in_order_;
+  bool ordered_messages_;
   std::set<Shape> met_;
   std::map<Shape, Layout> layouts_;
 };

@@ -128,7 +128,7 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
 
 void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler& sampler,
                           const StepDone& done) {
-  ranks_.replicas->take_straggler_seconds();  // what was before is no training
+  take_straggler_seconds(*ranks_.replicas);  // drops those from before the training
   PartWatch watch(times_);
   const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
   if (run_.augmentation != "none") steps_->clear();  // other draws, in other memory
@@ -141,7 +141,7 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
     done(k + 1, metrics_);
     watch.skip();
   }
-  times_.straggler = ranks_.replicas->take_straggler_seconds();
+  times_.straggler = take_straggler_seconds(*ranks_.replicas);
 }
 
 // A captured step has it among its constants.
@@ -202,7 +202,7 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
 // `own` is known of the gradients that this rank updates with: each stage has its own, replicas have the same
 // or, in slices, each its own too.
 void Trainer::sum_over_whole_model(const at::Tensor& own) const {
-  if (update_.reducer->in_slices()) ranks_.replicas->all_reduce(own)->wait();
+  if (update_.reducer->sharded()) ranks_.replicas->all_reduce(own)->wait();
   ranks_.stages->all_reduce(own)->wait();
 }
 
@@ -276,9 +276,9 @@ Update make_update(const experiments::Optimizer& settings, const networks::Netwo
   const auto values = network.parameter_values();
   if (replicas.size() == 1) return {local_reducer(network.parameters()), make_optimizer(settings, values)};
   if (can_share(values)) {
-    const SliceLayout layout(values, cut_into_buckets(values, default_bucket_bytes));
-    Update update{sliced_reducer(network.parameters(), layout, replicas),
-                  shared_optimizer(settings, values, layout, replicas)};
+    const ShardLayout layout(values, cut_into_buckets(values, default_bucket_bytes));
+    Update update{sharded_reducer(network.parameters(), layout, replicas),
+                  sharded_optimizer(settings, values, layout, replicas)};
     if (update.reducer && update.optimizer) return update;
   }
   return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values)};

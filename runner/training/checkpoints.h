@@ -21,7 +21,7 @@
 
 namespace trainyard::runner {
 
-// SavePolicy the weights of a run as one safetensors file, whatever the mesh: parameters and running
+// Saves the weights of a run as one safetensors file, whatever the mesh: parameters and running
 // statistics of all stages, under the names that the network on one device gives them.
 
 inline constexpr const char* weights_file_name = "weights.safetensors";

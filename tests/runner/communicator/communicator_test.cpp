@@ -118,28 +118,26 @@ TEST_CASE("no rank leaves a barrier before all have come") {
 }
 
 TEST_CASE("what is to be done when all have come is done once, in its turn, beside collective calls") {
-  for (const Transport& transport : transports) {
-    CAPTURE(transport.name);
-    std::atomic<int> come = 0;
-    run(transport, 3, [&](Communicator& communicator) {
-      for (int round = 1; round <= 50; ++round) {
-        std::vector<int> done;
-        const at::Tensor one = at::ones({5});
-        const auto first_to_be_done = [&] {
-          expect(come >= 3 * round, "done before all had come");
-          done.push_back(1);
-        };
-        ++come;
-        const auto first = communicator.meet(first_to_be_done);
-        const auto second = communicator.meet([&] { done.push_back(2); });
-        communicator.all_reduce(one)->wait();
-        first->wait();
-        second->wait();
-        expect(done == std::vector{1, 2}, "not once, or not in turn");
-        expect(one.eq(3).all().item<bool>(), "sum");
-      }
-    });
-  }
+  std::atomic<int> come = 0;
+  run(transport_named("shared memory"), 3, [&](Communicator& communicator) {
+    SharedMemoryFeatures& shared = *communicator.shared_memory();
+    for (int round = 1; round <= 50; ++round) {
+      std::vector<int> done;
+      const at::Tensor one = at::ones({5});
+      const auto first_to_be_done = [&] {
+        expect(come >= 3 * round, "done before all had come");
+        done.push_back(1);
+      };
+      ++come;
+      const auto first = shared.async_barrier(first_to_be_done);
+      const auto second = shared.async_barrier([&] { done.push_back(2); });
+      communicator.all_reduce(one)->wait();
+      first->wait();
+      second->wait();
+      expect(done == std::vector{1, 2}, "not once, or not in turn");
+      expect(one.eq(3).all().item<bool>(), "sum");
+    }
+  });
 }
 
 // Rank 1 comes 20 ms after rank 0. A busy machine may hold either up anywhere, but not in every round.
@@ -151,7 +149,7 @@ TEST_CASE("in shared memory a rank knows how long it waited for the one that cam
     std::array<std::vector<std::optional<double>>, 2> waited;
     run(transport, 2, [&](Communicator& communicator) {
       communicator.barrier();
-      communicator.take_straggler_seconds();
+      take_straggler_seconds(communicator);
       for (int round = 1; round <= 5; ++round) {
         if (communicator.rank() == 0) called = round;
         while (called < round) std::this_thread::yield();
@@ -159,11 +157,11 @@ TEST_CASE("in shared memory a rank knows how long it waited for the one that cam
         const auto begin = Clock::now();
         communicator.barrier();
         const std::chrono::duration<double> inside = Clock::now() - begin;
-        const auto seconds = communicator.take_straggler_seconds();
+        const auto seconds = take_straggler_seconds(communicator);
         expect(seconds.value_or(0) <= inside.count(), "longer than it was there");
         waited[static_cast<std::size_t>(communicator.rank())].push_back(seconds);
       }
-      expect(communicator.take_straggler_seconds().value_or(0) == 0, "counted twice");
+      expect(take_straggler_seconds(communicator).value_or(0) == 0, "counted twice");
     });
     const bool measured = &transport == &transports[1];
     for (const auto& of_rank : waited)
@@ -259,9 +257,10 @@ TEST_CASE("what one rank writes to shared memory all see; over TCP there is none
   for (const Transport& transport : transports) {
     run(transport, 3, [&](Communicator& communicator) {
       for (int again = 0; again < 3; ++again) {
-        const at::Tensor all = communicator.allocate_shared(300, at::kLong);
-        expect(all.defined() == (&transport == &transports[1]), "shared");
-        if (!all.defined()) return;
+        SharedMemoryFeatures* const shared = communicator.shared_memory();
+        expect((shared != nullptr) == (&transport == &transports[1]), "shared");
+        if (!shared) return;
+        const at::Tensor all = shared->allocate_shared(300, at::kLong);
         expect(all.eq(0).all().item<bool>(), "zeros");
         communicator.barrier();
         all.slice(0, 100L * communicator.rank(), 100L * (communicator.rank() + 1)).fill_(again + 1);

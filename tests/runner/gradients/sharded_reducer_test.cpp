@@ -110,16 +110,16 @@ void expect_slices(const Gradients& found, const Gradients& sums, const std::vec
       throw std::runtime_error("another sum in parameter " + std::to_string(slices[k].parameter));
 }
 
-SliceLayout layout_for(const std::vector<NamedParameter>& parameters) {
+ShardLayout layout_for(const std::vector<NamedParameter>& parameters) {
   const auto values = values_of(parameters);
   return {values, cut_into_buckets(values, bucket_bytes)};
 }
 
 void reduce_and_compare(Communicator& ranks, at::ScalarType dtype, Matrix matrix) {
   const auto parameters = odd_parameters(dtype);
-  const SliceLayout layout = layout_for(parameters);
+  const ShardLayout layout = layout_for(parameters);
   const auto slices = layout.slices(ranks.rank(), ranks.size());
-  const auto reducer = sliced_reducer(parameters, layout, ranks);
+  const auto reducer = sharded_reducer(parameters, layout, ranks);
   for (int step = 0; step < 5; ++step) {
     if (is_idle(ranks.rank(), step)) {
       reducer->reduce_zeros();
@@ -153,8 +153,8 @@ TEST_CASE("each replica sums its slices over all ranks, of whole gradients and o
 TEST_CASE("rows that replicas took stay rows, each once") {
   testing::run_ranks(2, [](Communicator& ranks) {
     const auto parameters = odd_parameters(at::kFloat);
-    const SliceLayout layout = layout_for(parameters);
-    const auto reducer = sliced_reducer(parameters, layout, ranks);
+    const ShardLayout layout = layout_for(parameters);
+    const auto reducer = sharded_reducer(parameters, layout, ranks);
     reducer->prepare();
     reducer->last_backward();
     backward(parameters, gradients_of(parameters, ranks.rank(), 0, Matrix::rows));
@@ -188,7 +188,7 @@ TEST_CASE("a gradient that has most rows becomes a whole one") {
 
 TEST_CASE("slices cover every number once, evenly, and cut matrices that are alone between rows") {
   const auto parameters = odd_parameters(at::kFloat);
-  const SliceLayout layout = layout_for(parameters);
+  const ShardLayout layout = layout_for(parameters);
   CHECK(layout.columns(3) == 13);
   CHECK(layout.columns(0) == 0);
   for (const int size : {1, 2, 3, 7}) {
@@ -213,7 +213,7 @@ TEST_CASE("a replica that has gone is noticed where its gradients are waited for
   std::string error;
   CHECK_THROWS(testing::run_ranks(2, [&](Communicator& ranks) {
     const auto parameters = odd_parameters(at::kFloat);
-    const auto reducer = sliced_reducer(parameters, layout_for(parameters), ranks);
+    const auto reducer = sharded_reducer(parameters, layout_for(parameters), ranks);
     if (ranks.rank() == 1) throw std::runtime_error("gone");
     try {
       reducer->reduce_zeros();
@@ -226,7 +226,7 @@ TEST_CASE("a replica that has gone is noticed where its gradients are waited for
 
 TEST_CASE("where no memory is shared there is no reducer of slices") {
   const auto parameters = odd_parameters(at::kFloat);
-  CHECK(sliced_reducer(parameters, layout_for(parameters), *single_communicator()) == nullptr);
+  CHECK(sharded_reducer(parameters, layout_for(parameters), *single_communicator()) == nullptr);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void take_steps(Optimizer& optimizer, const std::vector<at::Tensor>& parameters,
 }
 
 // A bucket of several parameters and some of one.
-SliceLayout layout_of(const std::vector<at::Tensor>& parameters) {
+ShardLayout layout_of(const std::vector<at::Tensor>& parameters) {
   return {parameters, cut_into_buckets(parameters, 2000)};
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("replicas that each update a part have the parameters and the state of
           const auto whole = make_optimizer(settings, alone);
           const auto parameters = some_parameters(dtype);
           const auto strides = parameters[2].strides().vec();
-          const auto shared = shared_optimizer(settings, parameters, layout_of(parameters), ranks);
+          const auto shared = sharded_optimizer(settings, parameters, layout_of(parameters), ranks);
           take_steps(*whole, alone, 0, 6);
           take_steps_in_slices(*shared, parameters, 0, 6, ranks);
           for (std::size_t i = 0; i < alone.size(); ++i) expect_near(parameters[i], alone[i], "parameter");
@@ -101,7 +101,7 @@ TEST_CASE("replicas that each update a part have the parameters and the state of
 TEST_CASE("parameters lie in memory once for all replicas") {
   testing::run_ranks(3, [](Communicator& ranks) {
     const auto parameters = some_parameters(at::kFloat);
-    const auto optimizer = shared_optimizer(settings_to_try[0], parameters, layout_of(parameters), ranks);
+    const auto optimizer = sharded_optimizer(settings_to_try[0], parameters, layout_of(parameters), ranks);
     ranks.barrier();
     if (ranks.rank() == 2) parameters[3].fill_(4711);
     ranks.barrier();
@@ -127,7 +127,7 @@ TEST_CASE("what a shared optimizer remembers is taken up by others, whoever divi
     take_steps(*whole, alone, 3, 6);
     testing::run_ranks(3, [&](Communicator& ranks) {
       const auto parameters = some_parameters(at::kDouble);
-      const auto shared = shared_optimizer(settings, parameters, layout_of(parameters), ranks);
+      const auto shared = sharded_optimizer(settings, parameters, layout_of(parameters), ranks);
       for (std::size_t i = 0; i < values.size(); ++i) parameters[i].copy_(values[i]);
       const auto rows = shared->state();
       for (std::size_t k = 0; k < rows.size(); ++k)
@@ -144,7 +144,7 @@ TEST_CASE("where no memory is shared there is no shared optimizer, and parameter
   const auto parameters = some_parameters(at::kDouble);
   const auto communicator = single_communicator();
   const void* memory = parameters[0].const_data_ptr();
-  CHECK(shared_optimizer(settings_to_try[2], parameters, layout_of(parameters), *communicator) == nullptr);
+  CHECK(sharded_optimizer(settings_to_try[2], parameters, layout_of(parameters), *communicator) == nullptr);
   CHECK(parameters[0].const_data_ptr() == memory);
 }
 

@@ -16,7 +16,7 @@ class InOrder final : public PassedOn {
   InOrder(std::unique_ptr<Communicator> through, int& host_messages)
       : PassedOn(std::move(through)), host_messages_(host_messages) {}
   const char* transport() const override { return "in order"; }
-  bool in_order() const override { return true; }
+  Capabilities capabilities() const override { return {.ordered_messages = true}; }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
     if (tensor.is_floating_point()) return PassedOn::send(tensor, to, any_tag);
     ++host_messages_;

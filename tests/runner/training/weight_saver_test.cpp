@@ -25,7 +25,7 @@ class BesideDevice final : public testing::PassedOn {
   using PassedOn::PassedOn;
   const char* transport() const override { return "beside a device"; }
   at::Device device() const override { return at::kMeta; }
-  bool in_order() const override { return true; }
+  Capabilities capabilities() const override { return {.ordered_messages = true}; }
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     return PassedOn::all_reduce(on_host(tensor));
   }
