@@ -4,9 +4,9 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
-#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/networks/libtorch_private.h"
 #include "models/networks/vector_kernels.h"
 
 namespace trainyard::networks {
@@ -61,9 +61,7 @@ at::Tensor sparse_gradient(const at::Tensor& of_means, const at::Tensor& rows, c
   AT_DISPATCH_FLOATING_TYPES(of_means.scalar_type(), "mean_of_rows", [&] {
     add_gradients<scalar_t>(values, of_means.contiguous(), rows, starts, used.positions);
   });
-  const at::Tensor gradient = at::_sparse_coo_tensor_unsafe(used.rows, values, {of_rows, of_means.size(1)},
-                                                            values.options().layout(at::kSparse));
-  return gradient._coalesced_(true);
+  return libtorch::sparse_tensor(used.rows, values, {of_rows, of_means.size(1)});
 }
 
 class MeanOfRows : public autograd::Function<MeanOfRows> {
@@ -139,7 +137,7 @@ class ToFewOutputs : public autograd::Function<ToFewOutputs> {
 at::Tensor transposed_convolution(const at::Tensor& images, const at::Tensor& weight, const at::Tensor& bias,
                                   const TransposedConvolution& how) {
   const bool plain = !images.is_cpu() || weight.size(1) > few_outputs || weight.size(2) != weight.size(3) ||
-                     at::autocast::is_autocast_enabled(at::kCPU);
+                     libtorch::cpu_autocast().has_value();
   if (!plain) return ToFewOutputs::apply(images, weight, bias, how);
   return at::conv_transpose2d(images, weight, bias, how.stride, how.padding, how.output_padding);
 }

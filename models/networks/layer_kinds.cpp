@@ -7,11 +7,10 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "models/networks/layer_kernels.h"
+#include "models/networks/libtorch_private.h"
 #include "models/networks/random_stream.h"
 #include "models/samples/tokenizer.h"
 
@@ -241,16 +240,14 @@ bool has_bfloat16_layers() {
 // float32 is always supported, bfloat16 on some CPUs, float16 never.
 class SupportedOn {
  public:
-  explicit SupportedOn(const at::Tensor& x)
-      : widens_(x.is_cpu() && at::autocast::is_autocast_enabled(at::kCPU) &&
-                (at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf || !has_bfloat16_layers())) {
-    if (widens_) no_autocast_.emplace(c10::DispatchKey::AutocastCPU);
+  explicit SupportedOn(const at::Tensor& x) {
+    const auto dtype = x.is_cpu() ? libtorch::cpu_autocast() : std::nullopt;
+    if (dtype && (*dtype == at::kHalf || !has_bfloat16_layers())) no_autocast_.emplace();
   }
-  at::Tensor wide(const at::Tensor& x) const { return widens_ ? x.to(at::kFloat) : x; }
+  at::Tensor wide(const at::Tensor& x) const { return no_autocast_ ? x.to(at::kFloat) : x; }
 
  private:
-  bool widens_;
-  std::optional<c10::impl::ExcludeDispatchKeyGuard> no_autocast_;  // while this lives
+  std::optional<libtorch::WithoutCpuAutocast> no_autocast_;
 };
 
 struct Encoded {
@@ -340,11 +337,8 @@ Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
 // If weights are not in one piece of memory, cuDNN copies them in every step.
 void lay_out_for_cudnn(const models::Layer& row, const std::vector<at::Tensor>& weights) {
   if (!at::cudnn_is_acceptable(weights.front())) return;
-  constexpr std::int64_t lstm = 2, weights_of_layer = 4;  // cudnnRNNMode_t: CUDNN_LSTM
   const at::NoGradGuard no_grad;
-  at::_cudnn_rnn_flatten_weight(weights, weights_of_layer, row.sizes.at("inputs"), lstm,
-                                row.sizes.at("outputs"), /*proj_size=*/0, /*num_layers=*/1,
-                                /*batch_first=*/true, /*bidirectional=*/false);
+  libtorch::flatten_lstm_weights(weights, row.sizes.at("inputs"), row.sizes.at("outputs"));
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include "base/sha256.h"
+#include "models/networks/libtorch_private.h"
 
 namespace trainyard::networks {
 
@@ -17,7 +17,7 @@ std::uint64_t stream_seed(std::string_view purpose, std::uint64_t seed, std::str
 }
 
 at::Generator random_stream(std::string_view purpose, std::uint64_t seed, std::string_view detail) {
-  return at::detail::createCPUGenerator(stream_seed(purpose, seed, detail));
+  return libtorch::cpu_generator(stream_seed(purpose, seed, detail));
 }
 
 InitialWeights::InitialWeights(std::string path, const Initialisation& start)

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 
 #include "base/error.h"
+#include "models/networks/libtorch_private.h"
 #include "runner/communicator/shared_memory.h"
 #include "runner/device/step_times.h"
 
@@ -200,7 +200,7 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
   void add_up_own_slice(std::uint64_t number) {
     constexpr std::int64_t line = 64;
     constexpr std::int64_t piece = 1 << 15;
-    const at::AutoDispatchBelowADInplaceOrView plain;
+    const libtorch::WithoutAutograd plain;
     const std::int64_t count = group_->contribution(rank(), number).count;
     const auto edge = [&](int r) { return r == size() ? count : count * r / size() / line * line; };
     for (std::int64_t begin = edge(rank()); begin < edge(rank() + 1); begin += piece) {

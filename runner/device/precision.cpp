@@ -5,10 +5,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
-#include <ATen/autocast_mode.h>
 
 #include "base/error.h"
 #include "base/named_row.h"
+#include "models/networks/libtorch_private.h"
 
 namespace trainyard::runner {
 
@@ -29,32 +29,6 @@ const Precision& find_precision(const std::string& name) {
   return named_row(precisions, &Precision::name, "precision", name);
 }
 
-// Autocast to `dtype` on `device` while it lives; then everything is as it was, and the casts of weights are
-// forgotten.
-class Autocast {
- public:
-  Autocast(at::DeviceType device, at::ScalarType dtype)
-      : device_(device),
-        enabled_(at::autocast::is_autocast_enabled(device)),
-        dtype_(at::autocast::get_autocast_dtype(device)) {
-    at::autocast::set_autocast_enabled(device, true);
-    at::autocast::set_autocast_dtype(device, dtype);
-    at::autocast::increment_nesting();
-  }
-  ~Autocast() {
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, enabled_);
-    at::autocast::set_autocast_dtype(device_, dtype_);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  at::DeviceType device_;
-  bool enabled_;
-  at::ScalarType dtype_;
-};
-
 }  // namespace
 
 void use_precision(const std::string& precision, const at::Device& device) {
@@ -72,7 +46,7 @@ networks::Activations forward_in(const std::string& precision, const networks::N
                                  const networks::ForwardContext& context) {
   const std::optional<at::ScalarType> dtype = find_precision(precision).mixed_with;
   if (!dtype) return network.forward(inputs, context);
-  const Autocast autocast(inputs.front().device().type(), *dtype);
+  const libtorch::Autocast autocast(inputs.front().device().type(), *dtype);
   return network.forward(inputs, context);
 }
 

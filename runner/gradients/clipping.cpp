@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "models/networks/libtorch_private.h"
 #include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
@@ -14,7 +15,7 @@ namespace {
 constexpr double least_norm = 1e-6;
 
 at::Tensor squares_of(const std::vector<at::Tensor>& numbers) {
-  return at::stack(at::_foreach_norm(numbers, 2)).to(at::kDouble).square_().sum();
+  return at::stack(libtorch::norms_of_each(numbers)).to(at::kDouble).square_().sum();
 }
 
 double sum_of_squares(const std::vector<at::Tensor>& numbers) {
@@ -30,7 +31,7 @@ double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
   const double norm = std::sqrt(sum_over_all(sum_of_squares(numbers)));
   const double factor = max_norm / (norm + least_norm);
   const bool within = factor >= 1;  // not so where the norm is NaN
-  if (!within && !numbers.empty()) at::_foreach_mul_(numbers, factor);
+  if (!within && !numbers.empty()) libtorch::multiply_each(numbers, factor);
   return norm;
 }
 
@@ -41,7 +42,7 @@ void clip_without_looking(const std::vector<at::Tensor>& gradients, double max_n
       gradients.empty() ? at::zeros({}, at::TensorOptions(device).dtype(at::kDouble)) : squares_of(gradients);
   sum_over_all(squares);
   const at::Tensor factor = squares.sqrt().add_(least_norm).reciprocal_().mul_(max_norm).clamp_max_(1);
-  if (!gradients.empty()) at::_foreach_mul_(gradients, factor.to(gradients.front().scalar_type()));
+  if (!gradients.empty()) libtorch::multiply_each(gradients, factor.to(gradients.front().scalar_type()));
 }
 
 }  // namespace trainyard::runner

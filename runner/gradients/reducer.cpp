@@ -3,9 +3,9 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include "base/error.h"
+#include "models/networks/libtorch_private.h"
 #include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
@@ -85,8 +85,6 @@ std::unique_ptr<Reducer> bucket_reducer(std::vector<networks::NamedParameter> pa
   return std::make_unique<BucketReducer>(std::move(parameters), std::move(buckets), communicator);
 }
 
-namespace autograd = torch::autograd;
-
 Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes) {
   Buckets buckets;
   std::int64_t bytes = 0;
@@ -112,10 +110,6 @@ BucketedReducer::BucketedReducer(std::vector<networks::NamedParameter> parameter
   for (std::size_t i = 0; i < parameters_.size(); ++i) watch(i);
 }
 
-BucketedReducer::~BucketedReducer() {
-  for (const Hook& hook : hooks_) hook.accumulator->del_post_hook(hook.key);
-}
-
 void BucketedReducer::prepare() {
   last_ = false;
   left_.clear();
@@ -139,15 +133,11 @@ void BucketedReducer::reduce_zeros() {
 
 // Has `arrived` called whenever a backward has added to the gradient of a parameter.
 void BucketedReducer::watch(std::size_t parameter) {
-  auto accumulator = autograd::impl::grad_accumulator(parameters_[parameter].value);
-  if (!accumulator)
-    throw InternalError("parameter " + parameters_[parameter].name + " does not require its gradient");
-  const auto key = accumulator->add_post_hook(std::make_unique<autograd::utils::LambdaPostHook>(
-      [this, parameter](const autograd::variable_list& outputs, const autograd::variable_list&) {
-        arrived(parameter, parameters_[parameter].value.grad());
-        return outputs;
-      }));
-  hooks_.push_back({std::move(accumulator), key});
+  const auto& [name, value] = parameters_[parameter];
+  auto hook = libtorch::on_gradient(
+      value, [this, parameter] { arrived(parameter, parameters_[parameter].value.grad()); });
+  if (!hook) throw InternalError("parameter " + name + " does not require its gradient");
+  hooks_.push_back(std::move(hook));
 }
 
 void BucketedReducer::arrived(std::size_t parameter, const at::Tensor& gradient) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
@@ -63,7 +62,6 @@ Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t
 class BucketedReducer : public Reducer {
  public:
   BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets);
-  ~BucketedReducer() override;
   BucketedReducer(const BucketedReducer&) = delete;
   BucketedReducer& operator=(const BucketedReducer&) = delete;
 
@@ -82,11 +80,6 @@ class BucketedReducer : public Reducer {
   // All gradients of a bucket were taken: what waits until their sums are there.
   virtual std::unique_ptr<Communicator::Work> leave(std::size_t bucket) = 0;
 
-  struct Hook {
-    decltype(torch::autograd::impl::grad_accumulator({})) accumulator;  // alive as long as its hook is wanted
-    std::uintptr_t key;
-  };
-
   void watch(std::size_t parameter);
   void arrived(std::size_t parameter, const at::Tensor& gradient);
   std::string without_gradient() const;
@@ -96,8 +89,8 @@ class BucketedReducer : public Reducer {
   std::vector<std::size_t> bucket_of_;                     // of each parameter
   std::vector<std::size_t> missing_;                       // of each bucket, in this step
   std::vector<std::unique_ptr<Communicator::Work>> left_;  // of the buckets that have left
-  std::vector<Hook> hooks_;
-  bool last_ = false;  // the backward under way is the step's last
+  std::vector<std::shared_ptr<void>> hooks_;               // that call `arrived`
+  bool last_ = false;                                      // the backward under way is the step's last
 };
 
 }  // namespace trainyard::runner

@@ -9,6 +9,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/core/grad_mode.h>
 
+#include "models/networks/libtorch_private.h"
 #include "models/networks/vector_kernels.h"
 #include "runner/gradients/sparse_gradient.h"
 
@@ -161,7 +162,7 @@ Rows rows_of(const at::Tensor& numbers, const at::Tensor& values) {
 }
 
 Rows rows_of(const at::Tensor& sparse) {
-  return rows_of(sparse._indices().contiguous(), sparse._values().contiguous());
+  return rows_of(libtorch::sparse_rows(sparse).contiguous(), libtorch::sparse_values(sparse).contiguous());
 }
 
 // Those that `slice` has.
@@ -209,10 +210,7 @@ at::Tensor sparse(const Rows& rows, const Shard& slice) {
   const at::Tensor numbers = at::empty({1, rows.count()}, at::kLong);
   std::transform(rows.numbers, rows.numbers + rows.count(), numbers.mutable_data_ptr<std::int64_t>(),
                  [&](std::int64_t row) { return row - slice.first_row(); });
-  return at::_sparse_coo_tensor_unsafe(numbers, rows.values,
-                                       {slice.last_row() - slice.first_row(), slice.columns},
-                                       rows.values.options().layout(at::kSparse))
-      ._coalesced_(true);
+  return libtorch::sparse_tensor(numbers, rows.values, {slice.last_row() - slice.first_row(), slice.columns});
 }
 
 at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Shard& slice,

@@ -7,6 +7,8 @@
 
 #include <ATen/ATen.h>
 
+#include "models/networks/libtorch_private.h"
+
 namespace trainyard::runner {
 
 namespace {
@@ -18,7 +20,8 @@ bool ascend(const at::Tensor& rows) {
 
 // Each byte of `to` once: the rows that are given, and zeros between them.
 void write_rows(const at::Tensor& given, const at::Tensor& to) {
-  const at::Tensor rows = given._indices().contiguous(), values = given._values().contiguous();
+  const at::Tensor rows = libtorch::sparse_rows(given).contiguous(),
+                   values = libtorch::sparse_values(given).contiguous();
   const auto* row = rows.const_data_ptr<std::int64_t>();
   const auto* from = static_cast<const std::byte*>(values.const_data_ptr());
   auto* const begin = static_cast<std::byte*>(to.mutable_data_ptr());
@@ -39,11 +42,12 @@ void write_rows(const at::Tensor& given, const at::Tensor& to) {
 // look.
 at::Tensor with_each_row_once(const at::Tensor& gradient) {
   if (!gradient.is_sparse() || gradient.is_coalesced()) return gradient;
-  return ascend(gradient._indices().contiguous()) ? gradient._coalesced_(true) : gradient.coalesce();
+  return ascend(libtorch::sparse_rows(gradient).contiguous()) ? libtorch::marked_coalesced(gradient)
+                                                              : gradient.coalesce();
 }
 
 at::Tensor numbers_of(const at::Tensor& gradient) {
-  return gradient.is_sparse() ? gradient._values() : gradient;
+  return gradient.is_sparse() ? libtorch::sparse_values(gradient) : gradient;
 }
 
 std::vector<at::Tensor> numbers_of(const std::vector<at::Tensor>& gradients) {
@@ -58,8 +62,10 @@ at::Tensor whole(const at::Tensor& gradient) {
 }
 
 at::Tensor whole_where_most(const at::Tensor& gradient) {
-  if (!gradient.is_sparse() || 4 * gradient._values().size(0) <= 3 * gradient.size(0)) return gradient;
-  at::Tensor to = at::empty(gradient.sizes(), gradient._values().options());
+  if (!gradient.is_sparse()) return gradient;
+  const at::Tensor values = libtorch::sparse_values(gradient);
+  if (4 * values.size(0) <= 3 * gradient.size(0)) return gradient;
+  at::Tensor to = at::empty(gradient.sizes(), values.options());
   write_whole(gradient, to);
   return to;
 }
@@ -74,7 +80,7 @@ void write_whole(const at::Tensor& gradient, const at::Tensor& to) {
     write_rows(given, to);
   } else {
     to.zero_();
-    to.index_copy_(0, given._indices()[0], given._values());
+    to.index_copy_(0, libtorch::sparse_rows(given)[0], libtorch::sparse_values(given));
   }
 }
 

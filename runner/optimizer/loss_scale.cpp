@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "models/networks/libtorch_private.h"
 #include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
@@ -25,7 +26,7 @@ class DynamicLossScale final : public LossScale {
     found_inf_.zero_();
     if (!gradients.empty()) {
       const at::Tensor inverse = scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
-      at::_amp_foreach_non_finite_check_and_unscale_(numbers_of(gradients), found_inf_, inverse);
+      libtorch::unscale_each(numbers_of(gradients), found_inf_, inverse);
     }
     sum_over_all(found_inf_);
     found_inf_.clamp_max_(1);  // several ranks may have found some
@@ -36,8 +37,8 @@ class DynamicLossScale final : public LossScale {
   void update() override {
     const at::NoGradGuard no_grad;
     skipped_steps_.add_(found_inf_);
-    at::_amp_update_scale_(scale_, sound_steps_, found_inf_, scaling_.growth, scaling_.backoff,
-                           scaling_.growth_interval);
+    libtorch::update_loss_scale(scale_, sound_steps_, found_inf_, scaling_.growth, scaling_.backoff,
+                                scaling_.growth_interval);
   }
 
   std::vector<networks::NamedParameter> state() const override {

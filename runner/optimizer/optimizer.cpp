@@ -11,6 +11,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/named_row.h"
+#include "models/networks/libtorch_private.h"
 #include "runner/gradients/sparse_gradient.h"
 #include "runner/optimizer/sparse_update.h"
 
@@ -58,7 +59,8 @@ std::vector<at::Tensor> select(const std::vector<std::size_t>& places,
 // Calls `update(part, rows)` for parts of `parameter` that cover it, side by side.
 template <class Update>
 void for_each_part(const at::Tensor& parameter, const at::Tensor& gradient, const Update& update) {
-  const at::Tensor rows = gradient._indices().contiguous(), values = gradient._values().contiguous();
+  const at::Tensor rows = libtorch::sparse_rows(gradient).contiguous(),
+                   values = libtorch::sparse_values(gradient).contiguous();
   const GivenRows given{rows.const_data_ptr<std::int64_t>(), values.const_data_ptr<float>(), rows.size(1)};
   const std::int64_t columns = parameter.stride(0);
   at::parallel_for(0, parameter.size(0), /*grain_size=*/64, [&](std::int64_t begin, std::int64_t end) {
@@ -83,9 +85,8 @@ class Sgd final : public Optimizer {
     const DenseSparseSplit ways = ways_of(parameters_, gradients, skip);
     const bool begins = first_ && !skip;  // one that may be skipped begins from velocity 0, which is the same
     if (!ways.fused.empty()) {
-      at::_fused_sgd_(select(ways.fused, parameters_), ways.gradients, select(ways.fused, velocity_),
-                      settings_.weight_decay, settings_.momentum, settings_.learning_rate, /*dampening=*/0,
-                      /*nesterov=*/false, /*maximize=*/false, begins, /*grad_scale=*/{}, skip);
+      libtorch::fused_sgd(select(ways.fused, parameters_), ways.gradients, select(ways.fused, velocity_),
+                          settings_.weight_decay, settings_.momentum, settings_.learning_rate, begins, skip);
     }
     for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
     first_ = false;
@@ -142,16 +143,9 @@ class Adam final : public Optimizer {
   static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 
   void update_fused(const DenseSparseSplit& ways, const std::optional<at::Tensor>& skip) {
-    constexpr auto kernel = [](auto&&... arguments) {
-      if constexpr (decoupled)
-        at::_fused_adamw_(arguments...);
-      else
-        at::_fused_adam_(arguments...);
-    };
-    kernel(select(ways.fused, parameters_), ways.gradients, select(ways.fused, mean_),
-           select(ways.fused, square_), at::TensorList(), select(ways.fused, steps_), settings_.learning_rate,
-           beta1, beta2, settings_.weight_decay, epsilon, /*amsgrad=*/false,
-           /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), skip);
+    libtorch::fused_adam(decoupled, select(ways.fused, parameters_), ways.gradients,
+                         select(ways.fused, mean_), select(ways.fused, square_), select(ways.fused, steps_),
+                         {settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon}, skip);
   }
 
   void update_rows_of(std::size_t i, const at::Tensor& gradient) {

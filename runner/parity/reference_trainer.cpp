@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "models/catalogue.h"
+#include "models/networks/libtorch_private.h"
 #include "runner/data/task.h"
 #include "runner/device/precision.h"
 #include "runner/gradients/clipping.h"
@@ -56,7 +57,7 @@ double ReferenceTrainer::step(const Dataset& data, const std::vector<Share>& sha
   for (const auto& parameter : network_.parameters())
     gradients_.push_back(with_each_row_once(parameter.value.grad()));
   if (const double scale = probed_loss_scale(run_.precision); scale != 1)
-    at::_foreach_div_(numbers_of(gradients_), scale);
+    libtorch::divide_each(numbers_of(gradients_), scale);
   if (run_.optimizer.clip_norm > 0)
     clip_gradients(gradients_, run_.optimizer.clip_norm, [](double squares) { return squares; });
   optimizer_->step(gradients_);
