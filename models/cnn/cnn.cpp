@@ -2,7 +2,7 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> layers(const Hyperparameters& values, const InputShape& input) {
+static std::vector<Layer> cnn_layers(const Hyperparameters& values, const InputShape& input) {
   Chain chain(input);
   for (const std::int64_t channels : integers(values, "channels")) {
     chain.convolution(channels).relu().max_pool();
@@ -23,7 +23,7 @@ Model cnn() {
                               sizes_parameter("hidden", {128}, 1, 1,
                                               "outputs of the hidden fully connected layer")},
           .about = "two 3x3 convolutions with ReLU and 2x2 max pooling, then two fully connected layers",
-          .layers = layers};
+          .layers = cnn_layers};
 }
 
 }  // namespace trainyard::models

@@ -7,7 +7,7 @@
 
 namespace trainyard::models {
 
-namespace {
+namespace sentence_pairs {
 
 constexpr std::uint64_t purpose =
     0x7068726173657300;  // so that other generated data has other random numbers
@@ -262,14 +262,15 @@ RawTexts phrases(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
   return texts;
 }
 
-}  // namespace
+}  // namespace sentence_pairs
 
 Parts<RawTexts> synthetic_phrases(std::uint64_t seed) {
-  return {
-      .train = phrases(seed, 0, 2000), .validation = phrases(seed, 1, 250), .test = phrases(seed, 2, 250)};
+  return {.train = sentence_pairs::phrases(seed, 0, 2000),
+          .validation = sentence_pairs::phrases(seed, 1, 250),
+          .test = sentence_pairs::phrases(seed, 2, 250)};
 }
 
-namespace {
+namespace film_reviews {
 
 using Words = std::span<const char* const>;
 
@@ -356,11 +357,12 @@ RawTexts reviews(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
   return texts;
 }
 
-}  // namespace
+}  // namespace film_reviews
 
 Parts<RawTexts> synthetic_reviews(std::uint64_t seed) {
-  return {
-      .train = reviews(seed, 0, 2000), .validation = reviews(seed, 1, 500), .test = reviews(seed, 2, 500)};
+  return {.train = film_reviews::reviews(seed, 0, 2000),
+          .validation = film_reviews::reviews(seed, 1, 500),
+          .test = film_reviews::reviews(seed, 2, 500)};
 }
 
 }  // namespace trainyard::models

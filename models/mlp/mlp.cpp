@@ -2,7 +2,7 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> layers(const Hyperparameters& values, const InputShape& input) {
+static std::vector<Layer> mlp_layers(const Hyperparameters& values, const InputShape& input) {
   Chain chain(input);
   chain.flatten();
   for (const std::int64_t width : integers(values, "hidden")) chain.linear(width).relu();
@@ -18,7 +18,7 @@ Model mlp() {
           .hyperparameters = {sizes_parameter("hidden", {250, 100}, 0, 16,
                                               "outputs of each hidden layer; [] is a linear model")},
           .about = "fully connected layers with ReLU between them",
-          .layers = layers};
+          .layers = mlp_layers};
 }
 
 }  // namespace trainyard::models

@@ -4,7 +4,7 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> layers(const Hyperparameters& values, const InputShape& input) {
+static std::vector<Layer> nbow_layers(const Hyperparameters& values, const InputShape& input) {
   return Chain(input)
       .mean_embedding(integer(values, "embedding"))
       .dropout(number(values, "dropout"))
@@ -20,7 +20,7 @@ Model nbow() {
           .hyperparameters = {size_parameter("embedding", 300, "size of the embedding of a word"),
                               dropout_parameter(0, "probability; applied to the mean of the words")},
           .about = "the mean of the embeddings of a text's words, then one linear layer",
-          .layers = layers};
+          .layers = nbow_layers};
 }
 
 }  // namespace trainyard::models

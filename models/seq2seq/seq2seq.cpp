@@ -5,7 +5,7 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> layers(const Hyperparameters& values, const InputShape& input) {
+static std::vector<Layer> seq2seq_layers(const Hyperparameters& values, const InputShape& input) {
   const std::int64_t embedding = integer(values, "embedding"), hidden = integer(values, "hidden");
   const std::int64_t depth = integer(values, "layers");
   const double dropout = number(values, "dropout");
@@ -34,7 +34,7 @@ Model seq2seq() {
                               dropout_parameter(
                                   0.5, "probability; applied to embeddings and between LSTM layers")},
           .about = "an LSTM encoder whose last states start an LSTM decoder; teacher forcing",
-          .layers = layers};
+          .layers = seq2seq_layers};
 }
 
 }  // namespace trainyard::models

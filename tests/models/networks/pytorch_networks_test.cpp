@@ -12,10 +12,8 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::networks::pytorch_networks_test {
 
-using namespace trainyard;
-using namespace trainyard::networks;
 using trainyard::tests::ScratchFolder;
 using Integers = std::vector<std::int64_t>;
 
@@ -215,8 +213,6 @@ void check_operations(const Case& c, const std::vector<NamedParameter>& expected
   }
 }
 
-}  // namespace
-
 TEST_CASE("each network trains as in PyTorch from the same weights, and PyTorch counts the same operations") {
   if (std::string(TRAINYARD_TORCH_PYTHON).empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
@@ -233,3 +229,5 @@ TEST_CASE("each network trains as in PyTorch from the same weights, and PyTorch 
     CHECK(losses[steps - 1].item<double>() != losses[0].item<double>());
   }
 }
+
+}  // namespace trainyard::networks::pytorch_networks_test

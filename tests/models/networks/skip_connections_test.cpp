@@ -14,10 +14,8 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::networks::skip_connections_test {
 
-using namespace trainyard;
-using namespace trainyard::networks;
 using models::Chain;
 using models::InputShape;
 using trainyard::tests::ScratchFolder;
@@ -117,8 +115,6 @@ void check_equal_without_overwriting(const Build& build) {
     CHECK(at::equal(found.values[i], expected.values[i]));
   }
 }
-
-}  // namespace
 
 TEST_CASE("a network with a skip connection trains exactly as without in-place operators") {
   check_equal_without_overwriting([](bool may_overwrite) {
@@ -242,3 +238,5 @@ TEST_CASE("a small residual network of convolutions trains as in PyTorch") {
       if (own.name == each.name) CHECK((own.value.detach() - each.value).abs().max().item<double>() < 1e-9);
   }
 }
+
+}  // namespace trainyard::networks::skip_connections_test

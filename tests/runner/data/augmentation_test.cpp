@@ -5,10 +5,7 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::augmentation_test {
 
 constexpr models::ImageShape shape{.channels = 3, .height = 9, .width = 11};
 constexpr std::int64_t samples = 40;
@@ -30,8 +27,6 @@ int pixel(const at::Tensor& image, const at::Tensor& fill, bool flipped, std::in
 std::int64_t number(const at::Tensor& drawn, std::int64_t sample, std::int64_t otherwise) {
   return drawn.defined() ? drawn[sample].item<std::int64_t>() : otherwise;
 }
-
-}  // namespace
 
 TEST_CASE("flips and crops of a batch are what they are pixel by pixel, in either memory order") {
   const at::Tensor fill = at::tensor({7, 8, 9}, at::kByte);
@@ -122,3 +117,5 @@ TEST_CASE("an unknown augmentation is an error that lists those there are") {
   CHECK_THROWS_WITH_AS(draw_augmentation("flop", 1, 1, 1), doctest::Contains("did you mean \"flip\"?"),
                        UserError);
 }
+
+}  // namespace trainyard::runner::augmentation_test

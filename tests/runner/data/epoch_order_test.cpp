@@ -7,10 +7,7 @@
 #include "runner/data/text_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::epoch_order_test {
 
 std::vector<std::int64_t> numbers(const at::Tensor& order) {
   return {order.const_data_ptr<std::int64_t>(), order.const_data_ptr<std::int64_t>() + order.numel()};
@@ -38,8 +35,6 @@ double padding(const at::Tensor& lengths, const at::Tensor& order, std::int64_t 
   }
   return 1 - filled / all;
 }
-
-}  // namespace
 
 TEST_CASE("the order of texts is a permutation that depends on lengths, global batch, seed and epoch only") {
   const at::Tensor lengths = random_lengths(1003);
@@ -122,3 +117,5 @@ TEST_CASE("evaluation takes texts from the shortest to the longest") {
       {.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}}, .labels = {1, 0, 1}});
   CHECK(numbers(evaluation_order(split)) == std::vector<std::int64_t>{1, 2, 0});
 }
+
+}  // namespace trainyard::runner::epoch_order_test

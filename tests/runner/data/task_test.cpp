@@ -8,10 +8,7 @@
 #include "models/networks/network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::task_test {
 
 MetricSums sums_of(const char* task_name, const at::Tensor& outputs, const at::Tensor& targets,
                    std::int64_t weight) {
@@ -20,8 +17,6 @@ MetricSums sums_of(const char* task_name, const at::Tensor& outputs, const at::T
   sums.add(task.loss_sum(outputs, targets), outputs, targets, weight);
   return sums;
 }
-
-}  // namespace
 
 TEST_CASE(
     "classification sums the cross entropy of samples and counts those whose largest logit is their "
@@ -129,3 +124,5 @@ TEST_CASE("an unknown task is an error that lists those there are") {
   CHECK_THROWS_WITH_AS(find_task("regression"), doctest::Contains("there is no task \"regression\""),
                        UserError);
 }
+
+}  // namespace trainyard::runner::task_test

@@ -3,10 +3,7 @@
 #include "base/error.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::text_dataset_test {
 
 at::Tensor places(std::initializer_list<std::int64_t> numbers) {
   return at::tensor(at::ArrayRef<std::int64_t>(numbers), at::kLong);
@@ -22,8 +19,6 @@ const models::Texts texts{.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {
 // "5 6 <eos>" is "<bos> 7 <eos>" and "8 <eos>" is "<bos> 9 10 11 <eos>"
 const models::TextPairs pairs{.source = {.tokens = {5, 6, 3, 8, 3}, .offsets = {0, 3, 5}},
                               .target = {.tokens = {2, 7, 3, 2, 9, 10, 11, 3}, .offsets = {0, 3, 8}}};
-
-}  // namespace
 
 TEST_CASE("a batch of texts is padded to its own longest, in any order and with repetitions") {
   const TextDataset split(texts);
@@ -118,3 +113,5 @@ TEST_CASE("data of another kind than the task's is refused") {
   CHECK_THROWS_WITH_AS(make_parts(splits, find_task("translation"), at::kFloat, false),
                        doctest::Contains("the data set is not one for translation"), UserError);
 }
+
+}  // namespace trainyard::runner::text_dataset_test

@@ -7,10 +7,7 @@
 #include "base/error.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::device_test {
 
 TEST_CASE("a device of cores is the CPU, and one of CUDA is the GPU of that number") {
   CHECK(device_named("cpu:0-1").is_cpu());
@@ -54,4 +51,4 @@ TEST_CASE("GPUs are listed with number, name, memory and UUID") {
   CHECK(to_json(std::vector<GpuFacts>{}).dump() == "[]");
 }
 
-}  // namespace
+}  // namespace trainyard::runner::device_test

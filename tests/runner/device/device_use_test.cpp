@@ -12,11 +12,9 @@
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::runner::device_use_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 using trainyard::tests::ScratchFolder;
 
 // The counters of the stand-in, while it lives.
@@ -43,8 +41,6 @@ std::vector<nlohmann::json> record_epoch(const std::filesystem::path& folder, co
   records.epoch({1, 1.5, 0, 0.5, {}, {}, use, MetricSums(task), MetricSums(task)});
   return records_of(launch, 0);
 }
-
-}  // namespace
 
 TEST_CASE("the joules of a GPU are those of its own counter, found by its UUID") {
   const Counters counters("GPU-a 1500\nGPU-b 2000250\n");
@@ -107,3 +103,5 @@ TEST_CASE("a record of an epoch names energy, device and memory where they were 
   for (const char* member : {"energy_joules", "energy_device", "peak_device_bytes"})
     CHECK_FALSE(nothing.contains(member));
 }
+
+}  // namespace trainyard::runner::device_use_test

@@ -13,10 +13,7 @@
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::gpu_test {
 
 bool there_is_a_gpu() {
   const bool found = !gpus().empty();
@@ -150,4 +147,4 @@ TEST_CASE("on a GPU: what is too large says how much it would take") {
   CHECK(bytes_refused(said).value_or(0) >= std::int64_t{1} << 50);
 }
 
-}  // namespace
+}  // namespace trainyard::runner::gpu_test

@@ -3,10 +3,7 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::out_of_memory_test {
 
 TEST_CASE("what could not be allocated is read from what LibTorch says, on either device") {
   CHECK(bytes_refused(
@@ -42,4 +39,4 @@ TEST_CASE("a run that does not fit says model, batch, what it takes and what the
               "mlp with a batch of 128 does not fit into the memory of cpu: 2.00 GiB more could not be had"));
 }
 
-}  // namespace
+}  // namespace trainyard::runner::out_of_memory_test

@@ -10,8 +10,7 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 
-namespace trainyard::runner {
-namespace {
+namespace trainyard::runner::sharded_reducer_test {
 
 using networks::NamedParameter;
 using Gradients = std::vector<at::Tensor>;
@@ -229,5 +228,4 @@ TEST_CASE("where no memory is shared there is no reducer of slices") {
   CHECK(sharded_reducer(parameters, layout_for(parameters), *single_communicator()) == nullptr);
 }
 
-}  // namespace
-}  // namespace trainyard::runner
+}  // namespace trainyard::runner::sharded_reducer_test

@@ -14,11 +14,9 @@
 #include "tests/runner/support/replicas.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::runner::loss_scale_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 using trainyard::tests::ScratchFolder;
 
 constexpr std::int64_t batch = 12;
@@ -165,8 +163,6 @@ std::vector<double> train_here(const Case& c) {
   return all;
 }
 
-}  // namespace
-
 TEST_CASE("float16: losses, scales and skipped steps are those of PyTorch's GradScaler, under every mesh") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
   if (python.empty()) {
@@ -238,3 +234,5 @@ TEST_CASE("tf32 is refused on a CPU, and precisions without a small range scale 
   run.precision = "bfloat16";
   CHECK_FALSE(Trainer(run, input(), unconnected()).take_scaled_steps());
 }
+
+}  // namespace trainyard::runner::loss_scale_test

@@ -8,8 +8,7 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 
-namespace trainyard::runner {
-namespace {
+namespace trainyard::runner::sharded_optimizer_test {
 
 // Odd sizes, one too small to be cut, one with its channels last.
 std::vector<at::Tensor> some_parameters(at::ScalarType dtype) {
@@ -148,5 +147,4 @@ TEST_CASE("where no memory is shared there is no shared optimizer, and parameter
   CHECK(parameters[0].const_data_ptr() == memory);
 }
 
-}  // namespace
-}  // namespace trainyard::runner
+}  // namespace trainyard::runner::sharded_optimizer_test

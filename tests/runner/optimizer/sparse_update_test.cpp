@@ -9,8 +9,7 @@
 #include "runner/optimizer/optimizer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace trainyard::runner {
-namespace {
+namespace trainyard::runner::sparse_update_test {
 
 constexpr std::int64_t matrix_rows = 300, columns = 37;
 
@@ -59,8 +58,6 @@ double difference_after_steps(const experiments::Optimizer& settings) {
     differences.push_back(difference(by_rows->state()[k][0], dense->state()[k][0]));
   return at::tensor(differences, at::kDouble).max().item<double>();  // NaN where one of them is
 }
-
-}  // namespace
 
 TEST_CASE("a step by rows is the dense kernel's to rounding, for all optimizers") {
   CHECK(difference_after_steps({.kind = "sgd", .learning_rate = 0.1, .momentum = 0}) < 1e-6);
@@ -118,4 +115,4 @@ TEST_CASE("gradients by rows are clipped by the same norm as whole ones, and wri
   }
 }
 
-}  // namespace trainyard::runner
+}  // namespace trainyard::runner::sparse_update_test

@@ -7,11 +7,9 @@
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
+namespace trainyard::runner::parity_batch_norm_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 
 // The last batch has 3 samples: of four replicas one has none.
 constexpr std::int64_t global_batch = 13;
@@ -64,8 +62,6 @@ Outcome train(int replicas, const std::string& batch_norm) {
   return outcome;
 }
 
-}  // namespace
-
 TEST_CASE("batch normalisation: synchronised statistics train and evaluate as one replica does") {
   const Outcome one = train(1, "local");
   for (const int replicas : {2, 4}) {
@@ -103,3 +99,5 @@ TEST_CASE("batch normalisation: all replicas evaluate with the running statistic
   const double loss = find_task("classification").loss_sum(outputs, all.targets).item<double>();
   CHECK(two.evaluated_loss == doctest::Approx(loss).epsilon(1e-9).scale(0));
 }
+
+}  // namespace trainyard::runner::parity_batch_norm_test

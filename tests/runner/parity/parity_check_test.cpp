@@ -20,11 +20,9 @@
 #include "tests/runner/support/replicas.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::runner::parity_check_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 
 using Outcomes = std::map<int, std::vector<ProbedStep>>;  // by rank
 
@@ -167,8 +165,6 @@ Left train_to_the_end(experiments::Run run, bool probed) {
   return left;
 }
 
-}  // namespace
-
 TEST_CASE(
     "parity gate: it holds in half precision too, for every model, and losses are not those of float32") {
   for (const std::string model : {"mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"}) {
@@ -282,3 +278,5 @@ TEST_CASE("parity gate: weights and metrics are the same, bit by bit, with and w
   CHECK(std::ranges::count(plain.metrics, '\n') == 4 * 3);
   CHECK(probed.metrics == plain.metrics);
 }
+
+}  // namespace trainyard::runner::parity_check_test

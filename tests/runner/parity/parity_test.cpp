@@ -15,11 +15,9 @@
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
+namespace trainyard::runner::parity_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 
 using Tensors = std::map<std::string, at::Tensor>;  // by name of the parameter
 
@@ -154,8 +152,6 @@ experiments::Strategy strategy(const char* kind, std::int64_t replicas, std::int
           .boundaries = {}};
 }
 
-}  // namespace
-
 #define MODEL_UNDER_EVERY_STRATEGY(model)                        \
   TEST_CASE(model ".single") {                                   \
     check_parity(model, strategy("single", 1, 1, "", 1));        \
@@ -185,3 +181,5 @@ MODEL_UNDER_EVERY_STRATEGY("vgg11")
 MODEL_UNDER_EVERY_STRATEGY("nbow")
 MODEL_UNDER_EVERY_STRATEGY("seq2seq")
 MODEL_UNDER_EVERY_STRATEGY("conv-autoencoder")
+
+}  // namespace trainyard::runner::parity_test

@@ -8,10 +8,7 @@
 #include "tests/runner/support/passed_on.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::captured_replicas_test {
 
 TEST_CASE("where a capture fails on one replica none replays, not even what was captured before") {
   constexpr int replicas = 3, broken = 1;
@@ -154,4 +151,4 @@ TEST_CASE("replicas train the same whether their steps are replayed or a capture
   }
 }
 
-}  // namespace
+}  // namespace trainyard::runner::captured_replicas_test

@@ -11,10 +11,7 @@
 #include "tests/runner/support/fake_graph.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::cuda_graph_cache_test {
 
 using testing::Counts;
 using testing::fake_graphs;
@@ -199,4 +196,4 @@ TEST_CASE("each shape has a graph of its own, and only so many are kept at a tim
   CHECK(counts.captured == most + 2);
 }
 
-}  // namespace
+}  // namespace trainyard::runner::cuda_graph_cache_test

@@ -17,10 +17,7 @@
 #include "tests/runner/support/replicas.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::device_steps_test {
 
 TEST_CASE(
     "dropout by tensors drops what the loop over samples drops, whatever the type and the number of places") {
@@ -266,4 +263,4 @@ TEST_CASE("the CPU has no peak of a device's memory, and is waited for by nobody
   CHECK_NOTHROW(synchronize(at::kCPU));
 }
 
-}  // namespace
+}  // namespace trainyard::runner::device_steps_test

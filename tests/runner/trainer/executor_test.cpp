@@ -10,11 +10,9 @@
 #include "tests/runner/support/in_order.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
+namespace trainyard::runner::executor_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 
 constexpr models::ImageShape small{.channels = 2, .height = 9, .width = 8};
 
@@ -106,8 +104,6 @@ void check_equal(const Result& many, const Result& one) {
   CHECK(many.correct == one.correct);
   CHECK(many.evaluated_loss == doctest::Approx(one.evaluated_loss).epsilon(1e-11));
 }
-
-}  // namespace
 
 TEST_CASE(
     "every mesh and schedule trains and evaluates as one rank does, with uneven and empty micro-batches") {
@@ -267,3 +263,5 @@ TEST_CASE("a world that does not fit the mesh, and a mesh that does not fit the 
   CHECK_THROWS_WITH_AS(mesh_of(strategy, 6), doctest::Contains("there is no strategy \"pipelined\""),
                        UserError);
 }
+
+}  // namespace trainyard::runner::executor_test

@@ -7,10 +7,7 @@
 #include "runner/optimizer/optimizer.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::learns_test {
 
 struct Case {
   std::string model;
@@ -72,8 +69,6 @@ std::vector<double> train(const networks::Network& network, const Task& task, co
   return losses;
 }
 
-}  // namespace
-
 TEST_CASE("the loss of every task falls where a small network is trained on synthetic data") {
   for (const Case& c : cases) {
     CAPTURE(c.model);
@@ -90,3 +85,5 @@ TEST_CASE("the loss of every task falls where a small network is trained on synt
     CHECK(losses.back() < c.ratio * losses.front());
   }
 }
+
+}  // namespace trainyard::runner::learns_test

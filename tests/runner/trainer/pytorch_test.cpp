@@ -11,11 +11,9 @@
 #include "tests/runner/support/replicas.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::runner::pytorch_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 using trainyard::tests::ScratchFolder;
 
 constexpr std::int64_t batch = 12;  // divides evenly among 2 ranks
@@ -122,8 +120,6 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   return losses;
 }
 
-}  // namespace
-
 TEST_CASE(
     "networks, optimizers and gradient reduction give what PyTorch and its DistributedDataParallel give") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
@@ -151,3 +147,5 @@ TEST_CASE(
     CHECK(largest_difference(found, expected) < (is_mixed(c) ? 1e-5 : 1e-9));
   }
 }
+
+}  // namespace trainyard::runner::pytorch_test

@@ -9,10 +9,7 @@
 #include "runner/data/text_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
-namespace {
-
-using namespace trainyard;
-using namespace trainyard::runner;
+namespace trainyard::runner::translation_test {
 
 using Tokens = std::vector<std::int64_t>;
 
@@ -65,8 +62,6 @@ at::Tensor backwards(const networks::Activations& inputs) {
   }
   return next;
 }
-
-}  // namespace
 
 TEST_CASE("BLEU is that of sacrebleu 2.6.0, to which an unknown word of a reference is another word") {
   BleuSums sums;
@@ -132,3 +127,5 @@ TEST_CASE("BLEU adds up over batches and is recorded as matched n-grams of all")
   }
   CHECK(rows == "bleu_1 6/7 bleu_2 3/5 bleu_3 2/3 bleu_4 1/1 bleu_length 7/9 ");
 }
+
+}  // namespace trainyard::runner::translation_test

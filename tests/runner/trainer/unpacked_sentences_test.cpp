@@ -17,10 +17,8 @@
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/replicas.h"
 
-namespace {
+namespace trainyard::runner::unpacked_sentences_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
 using networks::Activations;
 using networks::ForwardContext;
 using testing::largest;
@@ -246,4 +244,4 @@ TEST_CASE("a step of sentences that may be replayed asks for no value either, an
   }
 }
 
-}  // namespace
+}  // namespace trainyard::runner::unpacked_sentences_test

@@ -14,11 +14,9 @@
 #include "tests/support/file_size_limit.h"
 #include "tests/support/scratch_folder.h"
 
-namespace {
+namespace trainyard::runner::checkpoints_test {
 
-using namespace trainyard;
-using namespace trainyard::runner;
-using namespace trainyard::runner::testing;
+using namespace testing;
 using nlohmann::json;
 using trainyard::tests::read_text;
 using trainyard::tests::ScratchFolder;
@@ -73,8 +71,6 @@ std::string error_of(const experiments::Launch& launch) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE(
     "a run that goes on after an epoch trains the bits of the uninterrupted run, under every strategy") {
@@ -221,3 +217,5 @@ TEST_CASE(
   CHECK(types_of(records_of(whole, 0)) == std::vector<std::string>{"start", "epoch"});
   CHECK(names_in(whole.checkpoints).empty());
 }
+
+}  // namespace trainyard::runner::checkpoints_test
