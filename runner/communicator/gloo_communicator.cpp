@@ -62,6 +62,16 @@ Store connect_store(const Environment& environment) {
   });
 }
 
+LocalStore open_local_store() {
+  ignore_broken_pipes();
+  c10d::TCPStoreOptions options;
+  options.port = 0;  // any that is free
+  options.isServer = true;
+  options.waitWorkers = false;
+  const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  return {store, store->getPort()};
+}
+
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
                                                 const GroupOptions& group) {
   ignore_broken_pipes();

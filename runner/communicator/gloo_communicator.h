@@ -14,6 +14,13 @@ namespace trainyard::runner {
 // plain torchrun. CommunicationError where it does not answer.
 Store connect_store(const Environment& environment);
 
+// A store of its own on a free port of 127.0.0.1. This process serves it while the object lives.
+struct LocalStore {
+  Store store;
+  int port = 0;
+};
+LocalStore open_local_store();
+
 // Meets the other ranks through `store`, under the prefix `name`, and connects to each.
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
                                                 const GroupOptions& group);

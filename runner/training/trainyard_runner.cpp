@@ -4,10 +4,9 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
+#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -23,19 +22,19 @@ namespace {
 
 using namespace trainyard;
 
-constexpr const char* help = R"(trainyard-runner [--records DIR | --version [--json] | --help]
+constexpr const char* about = "Trains one rank of one run, which the environment names.";
 
-Trains one rank of one run. --records writes to DIR instead of the folder of run.json, which is how to run a rank
-again by hand. --version --json also lists the GPUs that it sees. It reads
+constexpr const char* environment_and_codes = R"(Environment:
   TRAINYARD_RUN                      path of run.json, which says what to train and where records go
   RANK, WORLD_SIZE                   its place; default: the only rank
   LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks on this host, and their number; default: all
-  MASTER_ADDR, MASTER_PORT           the store where ranks meet, as trainyard-store prints it
+  MASTER_ADDR, MASTER_PORT           the rendezvous store, as trainyard-store prints it
   TORCHELASTIC_USE_AGENT_STORE=True  that store is already served; else rank 0 opens it
   TORCHELASTIC_RUN_ID                prefix of this launch in the store
   TRAINYARD_LOG                      level of its log on stderr: trace, debug, info, warning, error, off
-Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by SIGTERM.
-)";
+
+Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by
+SIGTERM.)";
 
 // Leaves without destructors: after an error no collective call of theirs may run, and after success they
 // only cost time.
@@ -71,8 +70,8 @@ void check_records(const experiments::Launch& launch, const std::filesystem::pat
                     "--records DIR writes to another", {.file = run_file.string()});
 }
 
-// `records_folder` stands in for the launch's own where it is given.
-[[noreturn]] void run_rank(const std::optional<std::filesystem::path>& records_folder = {}) {
+// Writes to `records_folder` if it is given, else to the launch's own.
+[[noreturn]] void run_rank(const std::optional<std::string>& records_folder) {
   runner::die_with_parent();
   runner::exit_on_sigterm();
   runner::report_at_terminate();
@@ -97,26 +96,38 @@ void check_records(const experiments::Launch& launch, const std::filesystem::pat
   leave(0);
 }
 
+void print_versions(bool as_json) {
+  runner::Versions versions = runner::versions();
+  if (!as_json) {
+    std::cout << runner::to_text(versions) << "\n";
+    return;
+  }
+  if (const std::string loaded = runner::nccl_version(); !loaded.empty()) versions.nccl = loaded;
+  nlohmann::ordered_json facts = runner::to_json(versions);
+  facts["gpus"] = runner::to_json(runner::gpus());
+  std::cout << facts << "\n";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   runner::tune_allocator();
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.empty()) run_rank();
-  if (arguments.size() == 2 && arguments[0] == "--records") run_rank(arguments[1]);
-  if (arguments == std::vector<std::string>{"--version"}) {
-    std::cout << runner::to_text(runner::versions()) << "\n";
-  } else if (arguments == std::vector<std::string>{"--version", "--json"}) {
-    runner::Versions versions = runner::versions();
-    if (const std::string loaded = runner::nccl_version(); !loaded.empty()) versions.nccl = loaded;
-    nlohmann::ordered_json facts = runner::to_json(versions);
-    facts["gpus"] = runner::to_json(runner::gpus());
-    std::cout << facts << "\n";
-  } else if (arguments == std::vector<std::string>{"--help"}) {
-    std::cout << help;
-  } else {
-    std::cerr << "error: unknown argument " << arguments.front() << "\n" << help;
-    return 2;
+  CLI::App program(about, "trainyard-runner");
+  std::optional<std::string> records;
+  bool version = false, json = false;
+  auto* const folder =
+      program.add_option("--records", records,
+                         "write to this folder instead of that of run.json: how to run a rank again by hand");
+  folder->type_name("DIR");
+  auto* const versions = program.add_flag("--version", version, "print the versions")->excludes(folder);
+  program.add_flag("--json", json, "print them as JSON, with the GPUs that it sees")->needs(versions);
+  program.footer(environment_and_codes);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : 2;
   }
+  if (!version) run_rank(records);
+  print_versions(json);
   return 0;
 }
