@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "runner/communicator/nccl_settings.h"
 #include "runner/communicator/process_groups.h"
 
 namespace trainyard::runner {

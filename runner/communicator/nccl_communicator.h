@@ -25,7 +25,4 @@ std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::s
 // Of the library that is loaded, which LD_PRELOAD may have chosen: "2.29.7"; empty where there is none.
 std::string nccl_version();
 
-// 22907 → "2.29.7", as NCCL counts since 2.9.
-std::string nccl_version_text(int code);
-
 }  // namespace trainyard::runner

@@ -3,8 +3,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "runner/communicator/nccl_communicator.h"
-
 namespace trainyard::runner {
 
 std::span<const NcclSetting> nccl_settings() {

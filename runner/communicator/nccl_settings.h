@@ -1,4 +1,4 @@
-// How c10d is to run NCCL. It reads this from the environment when a group is made.
+// How c10d runs NCCL, which it reads from the environment when a group is made; and NCCL's version as text.
 #pragma once
 
 #include <span>
@@ -17,5 +17,8 @@ std::span<const NcclSetting> nccl_settings();
 // Sets those that `shared_gpu` asks for: `always` whatever the environment says, others where it has none.
 // Before there are threads that read it.
 void set_nccl_environment(bool shared_gpu);
+
+// 22907 → "2.29.7", as NCCL counts since 2.9.
+std::string nccl_version_text(int code);
 
 }  // namespace trainyard::runner
