@@ -98,7 +98,7 @@ std::string Sampler::batches_hash(const at::Tensor& order) const {
   return hash.hex();
 }
 
-Share Sampler::share(const Dataset& data, const at::Tensor& order, std::int64_t step) const {
+LocalBatch Sampler::local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const {
   const at::Tensor batch = places_of_all(order, step);
   const at::Tensor own = own_part(batch, step);
   const std::int64_t divisor =

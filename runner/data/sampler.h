@@ -33,11 +33,11 @@ Part part_of(const Part& whole, std::int64_t part, std::int64_t parts);
 enum class Sampling { exact, distributed };
 Sampling find_sampling(std::string_view name);  // UserError for an unknown one, with those that exist
 
-// What a replica does in a step.
-struct Share {
-  at::Tensor places;         // int64 [part], may be empty
-  std::int64_t divisor = 0;  // what its summed loss is divided by before the sum over replicas
-  at::Tensor batch = {};     // int64 [global batch]: the places of all replicas
+// The part of a global batch that a replica trains on in a step.
+struct LocalBatch {
+  at::Tensor places;             // int64 [part], may be empty
+  std::int64_t divisor = 0;      // what its summed loss is divided by before the sum over replicas
+  at::Tensor global_batch = {};  // int64 [global batch]: the places of all replicas
 };
 
 class Sampler {
@@ -47,7 +47,7 @@ class Sampler {
           Sampling sampling = Sampling::exact);
   std::int64_t steps() const;                                           // of an epoch
   at::Tensor places(const at::Tensor& order, std::int64_t step) const;  // of `order`, int64 [sample]
-  Share share(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
+  LocalBatch local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
 
   // SHA-256 of the places of all steps of an epoch as little-endian 64-bit integers, step by step, each
   // global batch before it is divided: equal under every mesh, and what the term `batches` states.

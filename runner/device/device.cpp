@@ -75,7 +75,7 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
   return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
 }
 
-void settle_on(at::Device device) {
+void set_device(at::Device device) {
   if (device.is_cuda()) use_gpu(device.index());
 }
 

@@ -80,7 +80,7 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count);
 
 // Before anything is computed there: the thread's work goes to that GPU, on a stream of its own, and cuDNN
 // tries out which of its algorithms is fastest for each new shape.
-void settle_on(at::Device device);
+void set_device(at::Device device);
 void synchronize(at::Device device);  // waits until all work that was given to it is done
 
 std::int64_t free_device_bytes(at::Device device);

@@ -35,8 +35,8 @@ double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
   return norm;
 }
 
-void clip_without_looking(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
-                          const std::function<void(const at::Tensor&)>& sum_over_all) {
+void clip_without_sync(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
+                       const std::function<void(const at::Tensor&)>& sum_over_all) {
   const at::NoGradGuard no_grad;
   const at::Tensor squares =
       gradients.empty() ? at::zeros({}, at::TensorOptions(device).dtype(at::kDouble)) : squares_of(gradients);

@@ -17,7 +17,7 @@ double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
 
 // The same without a look at the norm, which stays on `device`, where the gradients are: `sum_over_all` adds
 // up a float64 [] there.
-void clip_without_looking(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
-                          const std::function<void(const at::Tensor&)>& sum_over_all);
+void clip_without_sync(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
+                       const std::function<void(const at::Tensor&)>& sum_over_all);
 
 }  // namespace trainyard::runner

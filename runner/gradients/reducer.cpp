@@ -27,7 +27,7 @@ class LocalReducer final : public Reducer {
       if (!gradient.defined()) {
         throw InternalError("parameter " + parameters_[i].name + " got no gradient in this step");
       }
-      gradients_[i] = with_each_row_once(gradient);
+      gradients_[i] = coalesced(gradient);
     }
   }
   void reduce_zeros() override { throw InternalError("a single rank has samples in every step"); }

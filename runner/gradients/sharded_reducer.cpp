@@ -90,7 +90,7 @@ class ShardedReducer final : public BucketedReducer {
 
   void take(std::size_t parameter, const at::Tensor& gradient) override {
     const at::NoGradGuard no_grad;
-    taken_[parameter] = whole_where_most(with_each_row_once(gradient));
+    taken_[parameter] = densify_if_full(coalesced(gradient));
     if (rows_[parameter].empty()) {
       taken_[parameter] = whole(taken_[parameter]);
       for (const ForOthers& part : for_others_[parameter]) part.to.copy_(part.slice.of(taken_[parameter]));

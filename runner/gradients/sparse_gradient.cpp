@@ -40,7 +40,7 @@ void write_rows(const at::Tensor& given, const at::Tensor& to) {
 
 // Autograd forgets that a gradient was made with each row once, and to sort it again takes longer than to
 // look.
-at::Tensor with_each_row_once(const at::Tensor& gradient) {
+at::Tensor coalesced(const at::Tensor& gradient) {
   if (!gradient.is_sparse() || gradient.is_coalesced()) return gradient;
   return ascend(libtorch::sparse_rows(gradient).contiguous()) ? libtorch::marked_coalesced(gradient)
                                                               : gradient.coalesce();
@@ -61,7 +61,7 @@ at::Tensor whole(const at::Tensor& gradient) {
   return gradient.is_sparse() ? gradient.to_dense() : gradient;
 }
 
-at::Tensor whole_where_most(const at::Tensor& gradient) {
+at::Tensor densify_if_full(const at::Tensor& gradient) {
   if (!gradient.is_sparse()) return gradient;
   const at::Tensor values = libtorch::sparse_values(gradient);
   if (4 * values.size(0) <= 3 * gradient.size(0)) return gradient;
@@ -75,7 +75,7 @@ void write_whole(const at::Tensor& gradient, const at::Tensor& to) {
     to.copy_(gradient);
     return;
   }
-  const at::Tensor given = with_each_row_once(gradient);
+  const at::Tensor given = coalesced(gradient);
   if (to.is_cpu() && to.is_contiguous() && to.scalar_type() == given.scalar_type()) {
     write_rows(given, to);
   } else {

@@ -9,7 +9,7 @@
 namespace trainyard::runner {
 
 // `gradient` with each row once, ascending, where it holds rows; a whole one as it is.
-at::Tensor with_each_row_once(const at::Tensor& gradient);
+at::Tensor coalesced(const at::Tensor& gradient);
 
 // The numbers that are there, in the memory of `gradient`: all others are zero. It has each row once.
 at::Tensor numbers_of(const at::Tensor& gradient);
@@ -20,7 +20,7 @@ at::Tensor whole(const at::Tensor& gradient);
 
 // The same where `gradient`, which has each row once, has more than three quarters of the rows: to exchange
 // and add up numbers then costs less than to look which of them are there. Else `gradient` as it is.
-at::Tensor whole_where_most(const at::Tensor& gradient);
+at::Tensor densify_if_full(const at::Tensor& gradient);
 
 // `whole(gradient)` written into `to`, of the same shape.
 void write_whole(const at::Tensor& gradient, const at::Tensor& to);

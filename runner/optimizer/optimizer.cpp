@@ -26,13 +26,13 @@ struct DenseSparseSplit {
   std::vector<std::size_t> by_rows;
 };
 
-bool is_set(const std::optional<at::Tensor>& skip) {
-  return skip && skip->item<float>() != 0;
+bool is_set(const std::optional<at::Tensor>& found_inf) {
+  return found_inf && found_inf->item<float>() != 0;
 }
 
 // The fused kernels know by themselves what to skip.
 DenseSparseSplit ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
-                         const std::optional<at::Tensor>& skip) {
+                         const std::optional<at::Tensor>& found_inf) {
   DenseSparseSplit ways;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const bool has_kernel = parameters[i].scalar_type() == at::kFloat && parameters[i].is_contiguous();
@@ -43,7 +43,7 @@ DenseSparseSplit ways_of(const std::vector<at::Tensor>& parameters, const std::v
       ways.gradients.push_back(whole(gradients[i]));
     }
   }
-  if (!ways.by_rows.empty() && is_set(skip)) ways.by_rows.clear();
+  if (!ways.by_rows.empty() && is_set(found_inf)) ways.by_rows.clear();
   return ways;
 }
 
@@ -80,13 +80,15 @@ class Sgd final : public Optimizer {
       : settings_(settings), parameters_(std::move(parameters)) {
     if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel wants none without momentum
   }
-  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf) override {
     const at::NoGradGuard no_grad;
-    const DenseSparseSplit ways = ways_of(parameters_, gradients, skip);
-    const bool begins = first_ && !skip;  // one that may be skipped begins from velocity 0, which is the same
+    const DenseSparseSplit ways = ways_of(parameters_, gradients, found_inf);
+    const bool begins =
+        first_ && !found_inf;  // one that may be skipped begins from velocity 0, which is the same
     if (!ways.fused.empty()) {
       libtorch::fused_sgd(select(ways.fused, parameters_), ways.gradients, select(ways.fused, velocity_),
-                          settings_.weight_decay, settings_.momentum, settings_.learning_rate, begins, skip);
+                          settings_.weight_decay, settings_.momentum, settings_.learning_rate, begins,
+                          found_inf);
     }
     for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
     first_ = false;
@@ -128,12 +130,12 @@ class Adam final : public Optimizer {
         mean_(zeros(parameters_)),
         square_(zeros(parameters_)),
         steps_(parameters_.size(), at::zeros({}, device_of(parameters_).dtype(at::kFloat))) {}
-  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf) override {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);
-    if (!steps_.empty() && skip) steps_.front().sub_(*skip);
-    const DenseSparseSplit ways = ways_of(parameters_, gradients, skip);
-    if (!ways.fused.empty()) update_fused(ways, skip);
+    if (!steps_.empty() && found_inf) steps_.front().sub_(*found_inf);
+    const DenseSparseSplit ways = ways_of(parameters_, gradients, found_inf);
+    if (!ways.fused.empty()) update_fused(ways, found_inf);
     for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
@@ -142,10 +144,10 @@ class Adam final : public Optimizer {
  private:
   static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 
-  void update_fused(const DenseSparseSplit& ways, const std::optional<at::Tensor>& skip) {
+  void update_fused(const DenseSparseSplit& ways, const std::optional<at::Tensor>& found_inf) {
     libtorch::fused_adam(decoupled, select(ways.fused, parameters_), ways.gradients,
                          select(ways.fused, mean_), select(ways.fused, square_), select(ways.fused, steps_),
-                         {settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon}, skip);
+                         {settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon}, found_inf);
   }
 
   void update_rows_of(std::size_t i, const at::Tensor& gradient) {

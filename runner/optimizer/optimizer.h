@@ -18,15 +18,16 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Changes the parameters; `gradients` in their order, each in the memory layout of its parameter or sparse
-  // with each row once. Where `skip` (float32 [], on their device) is 1 instead of 0 the step changes
+  // with each row once. Where `found_inf` (float32 [], on their device) is 1 instead of 0 the step changes
   // nothing, as if it had not been.
-  void step(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip = {}) {
-    update(gradients, skip);
-    wait_for_others();
+  void step(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf = {}) {
+    update(gradients, found_inf);
+    synchronize();
   }
   // The two halves of it: this replica's work, and waiting for what others do to the parameters.
-  virtual void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) = 0;
-  virtual void wait_for_others() {}
+  virtual void update(const std::vector<at::Tensor>& gradients,
+                      const std::optional<at::Tensor>& found_inf) = 0;
+  virtual void synchronize() {}
   // Of the following steps; before the first call it is that of the settings.
   virtual void set_learning_rate(double learning_rate) = 0;
   // What it remembers of the steps so far, beside the parameters: its own tensors. A row for each thing that

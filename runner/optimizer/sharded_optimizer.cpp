@@ -34,10 +34,10 @@ class ShardedOptimizer final : public Optimizer {
     replicas.barrier();
   }
 
-  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& skip) override {
-    if (!gradients.empty()) own_->update(gradients, skip);
+  void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf) override {
+    if (!gradients.empty()) own_->update(gradients, found_inf);
   }
-  void wait_for_others() override { replicas_.barrier(); }
+  void synchronize() override { replicas_.barrier(); }
   void set_learning_rate(double learning_rate) override { own_->set_learning_rate(learning_rate); }
   void restore_step(std::int64_t steps) override { own_->restore_step(steps); }
 

@@ -44,7 +44,9 @@ class Batches {
 
   std::int64_t steps() const { return samplers_.front().steps(); }
 
-  void train(Trainer& trainer, int replica, std::int64_t k) const { trainer.step(*data_, share(replica, k)); }
+  void train(Trainer& trainer, int replica, std::int64_t k) const {
+    trainer.step(*data_, local_batch(replica, k));
+  }
 
   // Where the sampler gives contiguous parts, the virtual mesh cuts the global batch by itself.
   double train(ReferenceTrainer& reference, std::int64_t k) const {
@@ -53,20 +55,20 @@ class Batches {
       const at::Tensor places = order_.slice(0, whole.begin, whole.end);
       return reference.step(*data_, places, data_->weight(places));
     }
-    std::vector<Share> shares;
+    std::vector<LocalBatch> local_batches;
     for (std::size_t replica = 0; replica < samplers_.size(); ++replica)
-      shares.push_back(share(static_cast<int>(replica), k));
-    return reference.step(*data_, shares);
+      local_batches.push_back(local_batch(static_cast<int>(replica), k));
+    return reference.step(*data_, local_batches);
   }
 
   // What a rank's summed loss of the step adds to the mean over the global batch.
   double part_of_mean(double loss_sum, int replica, std::int64_t k) const {
-    return loss_sum / static_cast<double>(share(replica, k).divisor);
+    return loss_sum / static_cast<double>(local_batch(replica, k).divisor);
   }
 
  private:
-  Share share(int replica, std::int64_t k) const {
-    return samplers_[static_cast<std::size_t>(replica)].share(*data_, order_, k);
+  LocalBatch local_batch(int replica, std::int64_t k) const {
+    return samplers_[static_cast<std::size_t>(replica)].local_batch(*data_, order_, k);
   }
 
   std::unique_ptr<Dataset> data_;

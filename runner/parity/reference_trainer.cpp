@@ -43,19 +43,18 @@ ReferenceTrainer::ReferenceTrainer(const experiments::Run& run, const models::In
       optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}
 
 double ReferenceTrainer::step(const Dataset& data, const at::Tensor& places, std::int64_t weight) {
-  std::vector<Share> shares;
+  std::vector<LocalBatch> local_batches;
   for (std::int64_t replica = 0; replica < replicas_; ++replica)
-    shares.push_back({part_of_places(places, replica, replicas_), weight});
-  return step(data, shares);
+    local_batches.push_back({part_of_places(places, replica, replicas_), weight});
+  return step(data, local_batches);
 }
 
-double ReferenceTrainer::step(const Dataset& data, const std::vector<Share>& shares) {
+double ReferenceTrainer::step(const Dataset& data, const std::vector<LocalBatch>& local_batches) {
   for (const auto& parameter : network_.parameters()) at::Tensor(parameter.value).mutable_grad().reset();
-  const double loss =
-      run_.batch_norm == "sync" ? compute_together(data, shares) : compute_in_turn(data, shares);
+  const double loss = run_.batch_norm == "sync" ? compute_together(data, local_batches)
+                                                : compute_in_turn(data, local_batches);
   gradients_.clear();
-  for (const auto& parameter : network_.parameters())
-    gradients_.push_back(with_each_row_once(parameter.value.grad()));
+  for (const auto& parameter : network_.parameters()) gradients_.push_back(coalesced(parameter.value.grad()));
   if (const double scale = probed_loss_scale(run_.precision); scale != 1)
     libtorch::divide_each(numbers_of(gradients_), scale);
   if (run_.optimizer.clip_norm > 0)
@@ -65,14 +64,14 @@ double ReferenceTrainer::step(const Dataset& data, const std::vector<Share>& sha
   return loss;
 }
 
-double ReferenceTrainer::compute_in_turn(const Dataset& data, const std::vector<Share>& shares) {
+double ReferenceTrainer::compute_in_turn(const Dataset& data, const std::vector<LocalBatch>& local_batches) {
   const std::vector<at::Tensor> before = copies(network_.buffers());
   std::vector<at::Tensor> of_first;
   double loss = 0;
-  for (const Share& share : shares) {
+  for (const LocalBatch& local : local_batches) {
     assign(network_.buffers(), before);
     for (std::int64_t m = 0; m < micro_batches_; ++m)
-      loss += compute(data, {{part_of_places(share.places, m, micro_batches_), share.divisor}});
+      loss += compute(data, {{part_of_places(local.places, m, micro_batches_), local.divisor}});
     if (of_first.empty()) of_first = copies(network_.buffers());
   }
   assign(network_.buffers(), of_first);
@@ -80,23 +79,23 @@ double ReferenceTrainer::compute_in_turn(const Dataset& data, const std::vector<
 }
 
 // With synchronised statistics the m-th micro-batches of all replicas are one batch.
-double ReferenceTrainer::compute_together(const Dataset& data, const std::vector<Share>& shares) {
+double ReferenceTrainer::compute_together(const Dataset& data, const std::vector<LocalBatch>& local_batches) {
   double loss = 0;
   for (std::int64_t m = 0; m < micro_batches_; ++m) {
-    std::vector<Share> parts;
-    parts.reserve(shares.size());
-    for (const Share& share : shares)
-      parts.push_back({part_of_places(share.places, m, micro_batches_), share.divisor});
+    std::vector<LocalBatch> parts;
+    parts.reserve(local_batches.size());
+    for (const LocalBatch& local : local_batches)
+      parts.push_back({part_of_places(local.places, m, micro_batches_), local.divisor});
     loss += compute(data, parts);
   }
   return loss;
 }
 
 // One forward and backward on all of `micro_batches`; returns the sum of their losses.
-double ReferenceTrainer::compute(const Dataset& data, const std::vector<Share>& micro_batches) {
+double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBatch>& micro_batches) {
   std::vector<at::Tensor> places;
   places.reserve(micro_batches.size());
-  for (const Share& part : micro_batches) places.push_back(part.places);
+  for (const LocalBatch& part : micro_batches) places.push_back(part.places);
   const at::Tensor all = at::cat(places);
   if (all.size(0) == 0) return 0;
   const Batch batch = data.gather(all);
@@ -109,7 +108,7 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<Share>& 
   const at::Tensor outputs = for_loss(forward_in(run_.precision, network_, batch.inputs, context).front());
   at::Tensor loss = at::zeros({}, outputs.options());
   std::int64_t begin = 0;
-  for (const Share& part : micro_batches) {
+  for (const LocalBatch& part : micro_batches) {
     const std::int64_t end = begin + part.places.size(0);
     if (end > begin)
       loss = loss + task.loss_sum(outputs.slice(0, begin, end), batch.targets.slice(0, begin, end)) /

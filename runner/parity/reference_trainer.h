@@ -27,7 +27,7 @@ class ReferenceTrainer {
   // A step on the global batch at `places`, of weight `weight`, in contiguous parts; returns its mean loss.
   double step(const Dataset& data, const at::Tensor& places, std::int64_t weight);
   // The same on what each replica takes of it; returns the sum of their losses.
-  double step(const Dataset& data, const std::vector<Share>& shares);
+  double step(const Dataset& data, const std::vector<LocalBatch>& local_batches);
   void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }
 
   // Goes on from these parameters and running statistics; its optimizer remembers what it has seen.
@@ -38,9 +38,9 @@ class ReferenceTrainer {
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
 
  private:
-  double compute_in_turn(const Dataset& data, const std::vector<Share>& shares);
-  double compute_together(const Dataset& data, const std::vector<Share>& shares);
-  double compute(const Dataset& data, const std::vector<Share>& micro_batches);
+  double compute_in_turn(const Dataset& data, const std::vector<LocalBatch>& local_batches);
+  double compute_together(const Dataset& data, const std::vector<LocalBatch>& local_batches);
+  double compute(const Dataset& data, const std::vector<LocalBatch>& micro_batches);
 
   experiments::Run run_;
   networks::Network network_;

@@ -1,13 +1,13 @@
-// Step runner: makes the training steps of a rank, whose trainer says how one is computed.
-//
-// `computed_steps` computes each step. `replayed_steps` replays steps as CUDA graphs (cuda_graph_cache.h) if
-// their shape comes again, and computes the others.
+// Step runner: makes the training steps of a rank, whose trainer says how one is computed. The plain one
+// computes each step. `replayed_steps` replays steps as CUDA graphs (cuda_graph_cache.h) if their shape comes
+// again, and computes the others.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 
@@ -38,19 +38,26 @@ class StepRunner {
   // Computes a step. It marks or measures its parts in `times`.
   using Compute = std::function<void(const Dataset& data, const StepInput& input, StepTimes& times)>;
 
+  explicit StepRunner(Compute compute, std::string why_not_captured = "")
+      : compute_(std::move(compute)), why_not_captured_(std::move(why_not_captured)) {}
   virtual ~StepRunner() = default;
-  // Makes step `number` with this replica's share of the batch, which may be empty. Collective.
-  virtual void run(const Dataset& data, const Share& share, std::int64_t number, StepTimes& times) = 0;
-  // Drops what was captured: the learning rate or the data has changed.
-  virtual void clear() = 0;
+  // Makes step `number` with this replica's part of the batch, which may be empty. Collective.
+  virtual void run(const Dataset& data, const LocalBatch& local, std::int64_t number, StepTimes& times) {
+    compute_(data, {local.places, 1.0 / static_cast<double>(local.divisor), number}, times);
+  }
+  virtual void clear() {}  // drops what was captured: the learning rate or the data has changed
   // Why steps are computed one by one, for people. Empty if they are replayed.
-  virtual std::string why_not_captured() const = 0;
+  virtual std::string why_not_captured() const { return why_not_captured_; }
+
+ protected:
+  Compute compute_;
+
+ private:
+  std::string why_not_captured_;
 };
 
 // Why steps of `run` are not captured, for people. Empty if they are. `transport` as in Connections.
 std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport);
-
-std::unique_ptr<StepRunner> computed_steps(StepRunner::Compute compute, std::string why_not_captured);
 
 // `replicas` make each step together and must outlive it. Replays are marked in `timeline`, which may be
 // nullptr.

@@ -89,9 +89,9 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
   return work;
 }
 
-void Trainer::step(const Dataset& data, const Share& share) {
-  steps_->run(data, share, steps_done_, times_);
-  count(metrics_, data, share.places);
+void Trainer::step(const Dataset& data, const LocalBatch& local) {
+  steps_->run(data, local, steps_done_, times_);
+  count(metrics_, data, local.places);
   ++steps_done_;
   ++times_.steps;
 }
@@ -122,7 +122,7 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
   optimizer.update(reducer.gradients(), loss_scale_->found_inf());
   loss_scale_->update();
   watch.lap(&TimeParts::optimizer);
-  optimizer.wait_for_others();
+  optimizer.synchronize();
   watch.lap(&TimeParts::exposed_communication);
 }
 
@@ -135,9 +135,9 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
   at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
   if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its places
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    const Share share = sampler.share(*augmented, order, k);
+    const LocalBatch local = sampler.local_batch(*augmented, order, k);
     watch.lap(&TimeParts::data);
-    step(*augmented, share);
+    step(*augmented, local);
     done(k + 1, metrics_);
     watch.skip();
   }
@@ -152,12 +152,14 @@ void Trainer::set_learning_rate(double learning_rate) {
 }
 
 void Trainer::capture_steps(const MakeCudaGraph& make) {
-  auto compute = [this](const Dataset& data, const StepInput& input, StepTimes& times) {
+  const auto compute = [this](const Dataset& data, const StepInput& input, StepTimes& times) {
     this->compute(data, input, times);
   };
-  steps_ = make ? replayed_steps(std::move(compute), make, ranks_.device, *ranks_.replicas, timeline_)
-                : computed_steps(std::move(compute),
-                                 runner::why_not_captured(run_, ranks_.device, ranks_.transport()));
+  if (make)
+    steps_ = replayed_steps(compute, make, ranks_.device, *ranks_.replicas, timeline_);
+  else
+    steps_ = std::make_unique<StepRunner>(compute,
+                                          runner::why_not_captured(run_, ranks_.device, ranks_.transport()));
 }
 
 MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done) {
@@ -208,8 +210,8 @@ void Trainer::sum_over_whole_model(const at::Tensor& own) const {
 
 void Trainer::clip_whole_model() {
   if (!ranks_.device.is_cpu())
-    return clip_without_looking(update_.reducer->gradients(), run_.optimizer.clip_norm, ranks_.device,
-                                [this](const at::Tensor& own) { sum_over_whole_model(own); });
+    return clip_without_sync(update_.reducer->gradients(), run_.optimizer.clip_norm, ranks_.device,
+                             [this](const at::Tensor& own) { sum_over_whole_model(own); });
   clip_gradients(update_.reducer->gradients(), run_.optimizer.clip_norm, [this](double own) {
     const at::Tensor sum = at::full({}, own, at::kDouble);
     sum_over_whole_model(sum);

@@ -60,7 +60,7 @@ class Trainer {
 
   // Trains on this replica's share of a global batch, which may be empty. The gradient is that of Σ over
   // replicas of (summed loss / divisor). Collective: all ranks make every step.
-  void step(const Dataset& data, const Share& share);
+  void step(const Dataset& data, const LocalBatch& local);
   // Of `places` (int64 [part]) alone.
   void step(const Dataset& data, const at::Tensor& places, std::int64_t divisor) {
     step(data, {places, divisor, places});

@@ -226,7 +226,7 @@ void AsyncMetrics::begin() {
   forgotten_ = mark_ != nullptr;
 }
 
-std::optional<MetricSnapshots> AsyncMetrics::look(const MetricSums& sums) {
+std::optional<MetricSnapshots> AsyncMetrics::poll(const MetricSums& sums) {
   if (device_.is_cpu() && !make_) return seen(sums);
   if (mark_ && mark_->passed()) {
     const auto* numbers = arriving_.const_data_ptr<double>();

@@ -44,7 +44,7 @@ class AsyncMetrics {
   void begin();  // of other sums: forgets those of before
   // The last that have arrived since `begin`; nothing before the first have. Has those of now follow, unless
   // some are under way.
-  std::optional<MetricSnapshots> look(const MetricSums& sums);
+  std::optional<MetricSnapshots> poll(const MetricSums& sums);
 
  private:
   void send(const MetricSums& sums);

@@ -29,7 +29,8 @@ using experiments::Phase;
 
 // Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says; beside a GPU
 // as many as the plan says.
-int settle(const experiments::Launch& launch, int rank, const DeviceAssignment& seat, RankRecords& records) {
+int configure_threads(const experiments::Launch& launch, int rank, const DeviceAssignment& seat,
+                      RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
@@ -49,7 +50,12 @@ models::InputShape input_of(const models::DataChoice& data) {
   return models::facts(models::find_dataset(data.source), data.folder, data).input;
 }
 
-// The passes over the data, of each of which this rank has its replica's part.
+struct EpochTiming {
+  double seconds;            // from a barrier to this rank's last optimizer step
+  double processor_seconds;  // of all its threads meanwhile
+};
+
+// Passes over the data, of which this rank has its replica's part.
 class EpochRunner {
  public:
   EpochRunner(const experiments::Run& run, const Connections& ranks, RankRecords& records)
@@ -59,11 +65,7 @@ class EpochRunner {
         meter_(ranks.device),
         seen_(ranks.device, ranks.device.is_cuda() ? gpu_marks() : MakeMark()) {}
 
-  struct Taken {
-    double seconds;            // from a barrier to this rank's last optimizer step
-    double processor_seconds;  // of all its threads meanwhile
-  };
-  Taken train(Trainer& trainer, const Dataset& data, std::int64_t epoch) {
+  EpochTiming train(Trainer& trainer, const Dataset& data, std::int64_t epoch) {
     const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
@@ -116,7 +118,7 @@ class EpochRunner {
  private:
   void show(Phase phase, std::int64_t epoch, std::int64_t step, const Sampler& sampler,
             const MetricSums& so_far) {
-    if (records_.progress_due()) records_.progress(phase, epoch, step, sampler.steps(), seen_.look(so_far));
+    if (records_.progress_due()) records_.progress(phase, epoch, step, sampler.steps(), seen_.poll(so_far));
   }
 
   Sampler sampler_of(const Dataset& data, Sampling sampling) const {
@@ -164,8 +166,8 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
 
   // 1. The process groups.
   const DeviceAssignment seat = resolve_device(launch, environment);
-  settle_on(seat.device);
-  const int threads = settle(launch, environment.rank, seat, records);
+  set_device(seat.device);
+  const int threads = configure_threads(launch, environment.rank, seat, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
   Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
   if (launch.run.strategy.independent()) {
@@ -229,25 +231,25 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   // 5. Train and evaluate each epoch.
   if (launch.devices_shared) trainer.measure_seconds_on_core();
   WeightSaver weights(run.save, launch.records / weights_file_name, ranks);
-  EpochRunner passes(run, ranks, records);
+  EpochRunner epoch_runner(run, ranks, records);
   const Checkpoints checkpoints(launch, ranks);
   for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
-    const EpochRunner::Taken taken = passes.train(trainer, *data.train, epoch);
+    const EpochTiming timing = epoch_runner.train(trainer, *data.train, epoch);
     Stopwatch watch;
-    MetricSums validation = passes.evaluate(trainer, *data.validation, Phase::validation, epoch);
+    MetricSums validation = epoch_runner.evaluate(trainer, *data.validation, Phase::validation, epoch);
     const double validation_seconds = watch.lap();
     weights.epoch_done(trainer.network(), validation);
-    records.epoch({epoch, taken.seconds, taken.processor_seconds, validation_seconds, trainer.take_times(),
-                   trainer.take_scaled_steps(), passes.device_use(), trainer.take_metrics(),
-                   std::move(validation), passes.batches(*data.train, epoch)});
+    records.epoch({epoch, timing.seconds, timing.processor_seconds, validation_seconds, trainer.take_times(),
+                   trainer.take_scaled_steps(), epoch_runner.device_use(), trainer.take_metrics(),
+                   std::move(validation), epoch_runner.batches(*data.train, epoch)});
     records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 
   // 6. Test after training.
   Stopwatch watch;
-  MetricSums test = passes.evaluate(trainer, *data.test, Phase::test, run.epochs);
-  if (trainer.task().target == Target::next_token) passes.add_translations(test, trainer, *data.test);
+  MetricSums test = epoch_runner.evaluate(trainer, *data.test, Phase::test, run.epochs);
+  if (trainer.task().target == Target::next_token) epoch_runner.add_translations(test, trainer, *data.test);
   records.test(watch.lap(), test);
 
   // 7. Clean up: no rank leaves while another may still need it.

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "models/samples/tokenizer.h"
-#include "tests/models/tokens.h"
 
 using namespace trainyard::models;
 using trainyard::tests::tokens_of;

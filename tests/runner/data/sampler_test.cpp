@@ -122,15 +122,15 @@ TEST_CASE("the loss is divided by the weight of all replicas, or as the mean of 
       .target = {.tokens = {2, 3, 2, 5, 3, 2, 5, 6, 3, 2, 5, 6, 7, 8, 9, 3}, .offsets = {0, 2, 5, 9, 16}}};
   const PairSplit data(pairs);
   const at::Tensor order = at::arange(4, at::kLong);
-  const auto share = [&](std::int64_t replica, Sampling sampling) {
-    const Share of_step = Sampler(4, 4, replica, 2, sampling).share(data, order, 0);
+  const auto local_batch = [&](std::int64_t replica, Sampling sampling) {
+    const LocalBatch of_step = Sampler(4, 4, replica, 2, sampling).local_batch(data, order, 0);
     return std::pair(numbers(of_step.places), of_step.divisor);
   };
   using Expected = std::pair<std::vector<std::int64_t>, std::int64_t>;
-  CHECK(share(0, Sampling::exact) == Expected({0, 1}, 12));
-  CHECK(share(1, Sampling::exact) == Expected({2, 3}, 12));
-  CHECK(share(0, Sampling::distributed) == Expected({0, 2}, std::int64_t{2} * 4));
-  CHECK(share(1, Sampling::distributed) == Expected({1, 3}, std::int64_t{2} * 8));
+  CHECK(local_batch(0, Sampling::exact) == Expected({0, 1}, 12));
+  CHECK(local_batch(1, Sampling::exact) == Expected({2, 3}, 12));
+  CHECK(local_batch(0, Sampling::distributed) == Expected({0, 2}, std::int64_t{2} * 4));
+  CHECK(local_batch(1, Sampling::distributed) == Expected({1, 3}, std::int64_t{2} * 8));
 }
 
 TEST_CASE("each replica is told of the whole global batch, also of samples that fill it up") {
@@ -138,10 +138,12 @@ TEST_CASE("each replica is told of the whole global batch, also of samples that 
                         .target = {.tokens = {2, 3, 2, 3, 2, 3}, .offsets = {0, 2, 4, 6}}});
   const at::Tensor order = at::tensor({2, 0, 1}, at::kLong);
   for (std::int64_t replica = 0; replica < 2; ++replica) {
-    CHECK(numbers(Sampler(3, 2, replica, 2).share(data, order, 0).batch) == std::vector<std::int64_t>{2, 0});
-    CHECK(numbers(Sampler(3, 2, replica, 2).share(data, order, 1).batch) == std::vector<std::int64_t>{1});
+    CHECK(numbers(Sampler(3, 2, replica, 2).local_batch(data, order, 0).global_batch) ==
+          std::vector<std::int64_t>{2, 0});
+    CHECK(numbers(Sampler(3, 2, replica, 2).local_batch(data, order, 1).global_batch) ==
+          std::vector<std::int64_t>{1});
     const Sampler distributed(3, 2, replica, 2, Sampling::distributed);
-    CHECK(numbers(distributed.share(data, order, 1).batch) == std::vector<std::int64_t>{1, 2});
+    CHECK(numbers(distributed.local_batch(data, order, 1).global_batch) == std::vector<std::int64_t>{1, 2});
   }
 }
 

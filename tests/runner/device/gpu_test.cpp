@@ -42,7 +42,7 @@ Trained train(const std::string& name, const How& how) {
   experiments::Run run = testing::parity_run(model, {});
   run.global_batch = 12;
   const at::Device device = device_named(how.device);
-  settle_on(device);
+  set_device(device);
   const Connections alone = unconnected(device);
   Trainer trainer(run, model.input, alone, how.dtype);
   if (!how.replays) trainer.capture_steps({});
@@ -96,7 +96,7 @@ TEST_CASE("on a GPU: data that does not fit there is copied beside the steps, an
 
 TEST_CASE("on a GPU: the parts of a step take time there, and its memory has a peak") {
   if (!there_is_a_gpu()) return;
-  settle_on(device_named("cuda:0"));
+  set_device(device_named("cuda:0"));
   reset_peak_device_bytes(device_named("cuda:0"));
   const Trained trained = train("cnn", {.replays = false, .dtype = at::kFloat});
   CHECK(trained.times.steps == 4);
@@ -110,14 +110,14 @@ TEST_CASE("on a GPU: the parts of a step take time there, and its memory has a p
 TEST_CASE("on a GPU: sums are seen once they have been copied to the host") {
   if (!there_is_a_gpu()) return;
   const at::Device device = device_named("cuda:0");
-  settle_on(device);
+  set_device(device);
   MetricSums sums(find_task("classification"), device);
   AsyncMetrics seen(device, gpu_marks());
   const auto on_gpu = at::TensorOptions(device);
   sums.add(at::full({}, 2.5, on_gpu), at::eye(4, on_gpu), at::arange(4, on_gpu.dtype(at::kLong)), 4);
-  seen.look(sums);
+  seen.poll(sums);
   synchronize(device);
-  const auto arrived = seen.look(sums);
+  const auto arrived = seen.poll(sums);
   REQUIRE(arrived);
   CHECK(arrived->loss == 2.5);
   CHECK(arrived->correct == 4);
@@ -136,7 +136,7 @@ TEST_CASE("on a GPU: the parts of replayed steps take time there too") {
 
 TEST_CASE("on a GPU: what is too large says how much it would take") {
   if (!there_is_a_gpu()) return;
-  settle_on(device_named("cuda:0"));
+  set_device(device_named("cuda:0"));
   std::string said;
   try {
     at::empty({std::int64_t{1} << 50}, at::TensorOptions(at::kCUDA).dtype(at::kByte));

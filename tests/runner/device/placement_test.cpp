@@ -49,8 +49,8 @@ void train_epoch(Trainer& trainer, const Dataset& data, std::int64_t epoch, cons
   if (!how.replays) return trainer.train_epoch(data, epoch, sampler, [](std::int64_t, const MetricSums&) {});
   const at::Tensor order = epoch_order(data, batch, /*seed=*/7, epoch);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    const Share share = sampler.share(data, order, k);
-    trainer.step(data, share.places, share.divisor);
+    const LocalBatch local = sampler.local_batch(data, order, k);
+    trainer.step(data, local.places, local.divisor);
   }
 }
 

@@ -176,13 +176,13 @@ TEST_CASE("rows that replicas took stay rows, each once") {
 TEST_CASE("a gradient that has most rows becomes a whole one") {
   const at::Tensor numbers = gradient_of(at::empty({8, 3}), 0, 0);
   const auto first_rows = [&](std::int64_t count) {
-    return with_each_row_once(with_rows(numbers, at::arange(count, at::kLong)));
+    return coalesced(with_rows(numbers, at::arange(count, at::kLong)));
   };
-  CHECK(whole_where_most(first_rows(6)).is_sparse());
-  const at::Tensor found = whole_where_most(first_rows(7));
+  CHECK(densify_if_full(first_rows(6)).is_sparse());
+  const at::Tensor found = densify_if_full(first_rows(7));
   CHECK_FALSE(found.is_sparse());
   CHECK(at::equal(found, first_rows(7).to_dense()));
-  CHECK(whole_where_most(numbers).is_same(numbers));
+  CHECK(densify_if_full(numbers).is_same(numbers));
 }
 
 TEST_CASE("slices cover every number once, evenly, and cut matrices that are alone between rows") {

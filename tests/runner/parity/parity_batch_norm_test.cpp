@@ -47,8 +47,8 @@ Outcome train(int replicas, const std::string& batch_norm) {
     const Sampler sampler(samples, global_batch, ranks.position.replica, replicas);
     for (std::size_t step = 0; step < outcome.losses.size(); ++step) {
       const auto k = static_cast<std::int64_t>(step) % sampler.steps();
-      const Share share = sampler.share(*data, at::arange(samples), k);
-      trainer.step(*data, share.places, share.divisor);
+      const LocalBatch local = sampler.local_batch(*data, at::arange(samples), k);
+      trainer.step(*data, local.places, local.divisor);
       const std::lock_guard lock(mutex);
       outcome.losses[step] += trainer.take_metrics().loss();
     }

@@ -81,18 +81,18 @@ TEST_CASE("clipping without a look at the norm scales as clipping with one does"
     CAPTURE(max_norm);
     const auto looked = gradients(), unseen = gradients();
     clip_gradients(looked, max_norm, [](double squares) { return squares; });
-    clip_without_looking(unseen, max_norm, at::kCPU, [](const at::Tensor&) {});
+    clip_without_sync(unseen, max_norm, at::kCPU, [](const at::Tensor&) {});
     for (std::size_t i = 0; i < looked.size(); ++i) CHECK(at::equal(looked[i], unseen[i]));
   }
   const auto of_two = gradients();  // another stage has as much again: norm √384
-  clip_without_looking(of_two, 1, at::kCPU, [](const at::Tensor& squares) { squares.mul_(2); });
+  clip_without_sync(of_two, 1, at::kCPU, [](const at::Tensor& squares) { squares.mul_(2); });
   CHECK(of_two[0][0].item<float>() == doctest::Approx(4 / std::sqrt(384.0)));
   double others = 0;  // a stage without parameters takes part in the sum
-  clip_without_looking({}, 1, at::kCPU,
-                       [&](const at::Tensor& squares) { others = squares.add_(4).item<double>(); });
+  clip_without_sync({}, 1, at::kCPU,
+                    [&](const at::Tensor& squares) { others = squares.add_(4).item<double>(); });
   CHECK(others == 4);
   const std::vector<at::Tensor> infinite{at::full({2}, std::numeric_limits<float>::infinity())};
-  clip_without_looking(infinite, 1, at::kCPU, [](const at::Tensor&) {});
+  clip_without_sync(infinite, 1, at::kCPU, [](const at::Tensor&) {});
   CHECK(!infinite[0].isfinite().any().item<bool>());
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("sums are seen as they were when the device had come to their copy, an
   const auto step = [&] {
     given += 1;
     sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
-    return seen.look(sums);
+    return seen.poll(sums);
   };
   CHECK_FALSE(step());  // under way since step 1
   CHECK_FALSE(step());
@@ -199,7 +199,7 @@ TEST_CASE("sums on a CPU are seen at once, without accuracy where there is none"
   AsyncMetrics seen(at::kCPU, {});
   MetricSums sums(find_task("reconstruction"));
   sums.add(at::full({}, 3.0), at::ones({2}), at::zeros({2}), 2);
-  const auto now = seen.look(sums);
+  const auto now = seen.poll(sums);
   REQUIRE(now);
   CHECK(now->loss == 3);
   CHECK_FALSE(now->correct);

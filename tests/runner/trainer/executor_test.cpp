@@ -69,8 +69,9 @@ Result train_and_evaluate(const experiments::Run& run,
     const Sampler sampler(samples, global_batch, ranks.position.replica, mesh.replicas);
     for (std::size_t step = 0; step < result.losses.size(); ++step) {
       const auto k = static_cast<std::int64_t>(step) % sampler.steps();
-      const Share share = sampler.share(data, epoch_order(samples, run.seed, static_cast<int>(step) / 5), k);
-      trainer.step(data, share.places, share.divisor);
+      const LocalBatch local =
+          sampler.local_batch(data, epoch_order(samples, run.seed, static_cast<int>(step) / 5), k);
+      trainer.step(data, local.places, local.divisor);
       const std::lock_guard lock(mutex);
       result.losses[step] +=
           trainer.take_metrics().loss() / static_cast<double>(sampler.global_batch(k).size());
