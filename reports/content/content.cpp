@@ -21,39 +21,6 @@ std::vector<Cell> cells_of(const Comparison& comparison) {
   return cells;
 }
 
-std::string row_of(VerdictKind word) {
-  switch (word) {
-    case VerdictKind::improves:
-      return "improves";
-    case VerdictKind::no_change:
-      return "no change";
-    case VerdictKind::deteriorates:
-      return "deteriorates";
-    case VerdictKind::inconclusive:
-      return "inconclusive";
-    case VerdictKind::interim:
-    case VerdictKind::not_timed:
-    case VerdictKind::no_data:
-    case VerdictKind::not_comparable:
-    case VerdictKind::broken:
-      return "no verdict";
-  }
-  return "";
-}
-
-// Training improves where validation deteriorates, or the reverse.
-bool contradicts(const CellVerdicts& cell, const Verdict& published) {
-  const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
-  const Verdict* other = cell.find(published.arm, training);
-  if (other == nullptr || other->metric == published.metric) return false;
-  return (other->word == VerdictKind::improves && published.word == VerdictKind::deteriorates) ||
-         (other->word == VerdictKind::deteriorates && published.word == VerdictKind::improves);
-}
-
-PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
-  return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
-}
-
 void add_new_keys(const Arm& arm, const std::set<std::string>& seen, std::set<std::string>& keys) {
   for (const Observation& observation : arm.runs)
     if (!seen.contains(observation.run->run_key)) keys.insert(observation.run->run_key);
@@ -136,6 +103,7 @@ Content compose(const ReportData& data) {
     content.comparisons.push_back({compare, judge(data, compare), {}});
     std::ranges::copy(cells_of(content.comparisons.back()), std::back_inserter(all_cells));
   }
+  content.tables = paper_tables(content.comparisons);
   content.palette = make_palette(all_cells);
   add_effects(content);
   const std::vector<std::vector<Cell>> cells = new_cells(content.comparisons);
@@ -160,28 +128,6 @@ std::vector<const Figure*> all_figures(const Content& content) {
   figures.push_back(&content.breakdown);
   add(content.data_figures);
   return figures;
-}
-
-PublishedTable published_table(const Comparison& comparison) {
-  PublishedTable table;
-  for (const char* name : {"improves", "no change", "deteriorates", "inconclusive", "no verdict"}) {
-    table.rows.emplace_back(name, PublishedTable::Row{});
-  }
-  const bool many_arms = std::ranges::any_of(
-      comparison.cells, [](const CellVerdicts& cell) { return cell.cell.arms.size() > 1; });
-  for (const CellVerdicts& cell : comparison.cells) {
-    for (const Verdict& verdict : cell.verdicts) {
-      const Metric& metric = find_metric(verdict.metric);
-      if (!metric.published) continue;
-      const bool mark = contradicts(cell, verdict);
-      std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
-      if (mark) name += std::string(" ") + contradiction_mark;
-      if (row_of(verdict.word) == "no verdict") name += " " + text_of(verdict.word);
-      table.marked = table.marked || mark;
-      find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
-    }
-  }
-  return table;
 }
 
 }  // namespace trainyard::reports

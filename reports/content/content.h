@@ -1,12 +1,12 @@
-// What a report says, before it is a page, a file or a table on a terminal: verdicts, figures and statements,
-// all computed from the data.
+// All that a report says: verdicts, figures, tables and statements. It is composed once from the data. Page,
+// files and terminal only write it.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "reports/content/curves.h"
+#include "reports/content/paper_tables.h"
 #include "reports/format/figure.h"
 #include "reports/results/report_data.h"
 #include "reports/results/sanity_checks.h"
@@ -25,6 +25,7 @@ struct Content {
   const ReportData* data = nullptr;
   std::vector<Comparison> comparisons;  // one per `[[compare]]`
   Palette palette;
+  std::vector<PaperTable> tables;
   std::vector<CellFigures> figures;  // by the first comparison's cells, and others with runs of their own
   Figure breakdown;
   std::vector<Figure> data_figures;
@@ -37,16 +38,5 @@ Content compose(const ReportData& data);
 
 // In the order of the page.
 std::vector<const Figure*> all_figures(const Content& content);
-
-// The table in the published shape: which cells stand in which row, by validation metrics and train time.
-struct PublishedTable {
-  using Row = std::map<MetricKind, std::vector<std::string>>;  // names, marked where training contradicts
-  std::vector<std::pair<std::string, Row>>
-      rows;             // improves, no change, deteriorates, inconclusive, no verdict
-  bool marked = false;  // some name carries the mark
-};
-inline constexpr const char* contradiction_mark = "†";
-
-PublishedTable published_table(const Comparison& comparison);
 
 }  // namespace trainyard::reports

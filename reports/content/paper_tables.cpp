@@ -14,6 +14,39 @@ namespace trainyard::reports {
 
 namespace {
 
+std::string row_of(VerdictKind word) {
+  switch (word) {
+    case VerdictKind::improves:
+      return "improves";
+    case VerdictKind::no_change:
+      return "no change";
+    case VerdictKind::deteriorates:
+      return "deteriorates";
+    case VerdictKind::inconclusive:
+      return "inconclusive";
+    case VerdictKind::interim:
+    case VerdictKind::not_timed:
+    case VerdictKind::no_data:
+    case VerdictKind::not_comparable:
+    case VerdictKind::broken:
+      return "no verdict";
+  }
+  return "";
+}
+
+// Training improves where validation deteriorates, or the reverse.
+bool contradicts(const CellVerdicts& cell, const Verdict& published) {
+  const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
+  const Verdict* other = cell.find(published.arm, training);
+  if (other == nullptr || other->metric == published.metric) return false;
+  return (other->word == VerdictKind::improves && published.word == VerdictKind::deteriorates) ||
+         (other->word == VerdictKind::deteriorates && published.word == VerdictKind::improves);
+}
+
+PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
+  return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
+}
+
 std::string listed(const PublishedTable::Row& row, MetricKind kind) {
   const auto found = row.find(kind);
   std::string text;
@@ -23,17 +56,16 @@ std::string listed(const PublishedTable::Row& row, MetricKind kind) {
 }
 
 // "verdicts", of a second comparison "verdicts-augmentation-none".
-std::string slug_for(const char* what, const Content& content, const Comparison& comparison) {
-  const bool first = &comparison == &content.comparisons.front();
+std::string slug_for(const char* what, const Comparison& comparison, bool first) {
   return first
              ? what
              : std::string(what) + "-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline);
 }
 
-PaperTable published_shape(const Content& content, const Comparison& comparison) {
+PaperTable published_shape(const Comparison& comparison, bool first) {
   const PublishedTable published = published_table(comparison);
   PaperTable paper;
-  paper.slug = slug_for("verdicts", content, comparison);
+  paper.slug = slug_for("verdicts", comparison, first);
   paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
                          left_column("Time", 0.235)};
   paper.table.caption = "What each " + comparison.compare.axis +
@@ -57,9 +89,9 @@ TableRow effect_row(const Verdict& verdict) {
           std::int64_t{verdict.n}};
 }
 
-PaperTable effects(const Content& content, const Comparison& comparison) {
+PaperTable effects(const Comparison& comparison, bool first) {
   PaperTable paper;
-  paper.slug = slug_for("effects", content, comparison);
+  paper.slug = slug_for("effects", comparison, first);
   paper.long_table = true;
   paper.table.columns = effect_columns();
   paper.table.caption =
@@ -109,14 +141,37 @@ std::vector<TableColumn> effect_columns() {
           right_column("n", 0.024)};
 }
 
-std::vector<PaperTable> paper_tables(const Content& content) {
+PublishedTable published_table(const Comparison& comparison) {
+  PublishedTable table;
+  for (const char* name : {"improves", "no change", "deteriorates", "inconclusive", "no verdict"}) {
+    table.rows.emplace_back(name, PublishedTable::Row{});
+  }
+  const bool many_arms = std::ranges::any_of(
+      comparison.cells, [](const CellVerdicts& cell) { return cell.cell.arms.size() > 1; });
+  for (const CellVerdicts& cell : comparison.cells) {
+    for (const Verdict& verdict : cell.verdicts) {
+      const Metric& metric = find_metric(verdict.metric);
+      if (!metric.published) continue;
+      const bool mark = contradicts(cell, verdict);
+      std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
+      if (mark) name += std::string(" ") + contradiction_mark;
+      if (row_of(verdict.word) == "no verdict") name += " " + text_of(verdict.word);
+      table.marked = table.marked || mark;
+      find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
+    }
+  }
+  return table;
+}
+
+std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons) {
   std::vector<PaperTable> papers;
-  for (const Comparison& comparison : content.comparisons) {
+  for (const Comparison& comparison : comparisons) {
     if (!has_verdicts(comparison)) continue;
-    papers.push_back(published_shape(content, comparison));
-    papers.push_back(effects(content, comparison));
+    const bool first = &comparison == &comparisons.front();
+    papers.push_back(published_shape(comparison, first));
+    papers.push_back(effects(comparison, first));
     if (is_parameter_study(comparison))
-      papers.push_back({slug_for("benchmark", content, comparison), false, benchmark_text(comparison)});
+      papers.push_back({slug_for("benchmark", comparison, first), false, benchmark_text(comparison)});
   }
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) {
@@ -126,12 +181,12 @@ std::vector<PaperTable> paper_tables(const Content& content) {
   return papers;
 }
 
-Table verdict_numbers(const Content& content) {
+Table verdict_numbers(const std::vector<Comparison>& comparisons) {
   Table table;
   table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",
                    "unit",       "effect",      "low_95", "high_95", "low_90", "high_90",
                    "margin_low", "margin_high", "p",      "n",       "reason", "hypothesis"};
-  for (const Comparison& comparison : content.comparisons) {
+  for (const Comparison& comparison : comparisons) {
     for (const CellVerdicts& judged : comparison.cells) {
       for (const Verdict& verdict : judged.verdicts)
         table.rows.push_back(number_row(comparison, judged, verdict));
@@ -140,23 +195,22 @@ Table verdict_numbers(const Content& content) {
   return table;
 }
 
-Table run_numbers(const Content& content) {
+Table run_numbers(const ReportData& data) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {
-    const bool measured = std::ranges::any_of(content.data->finals, [&](const db::FinalMetrics& final) {
-      return std::isfinite(final[metric.final_value]);
-    });
+    const bool measured = std::ranges::any_of(
+        data.finals, [&](const db::FinalMetrics& final) { return std::isfinite(final[metric.final_value]); });
     if (measured || !metric.rarely_measured) columns.push_back(&metric);
   }
   Table table;
   table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
   for (const Metric* metric : columns) table.columns.push_back(metric->name);
-  std::vector<std::string> axes = varying_axes(*content.data);
+  std::vector<std::string> axes = varying_axes(data);
   std::erase(axes, "epochs");  // has a column
   table.columns.insert(table.columns.end(), axes.begin(), axes.end());
   std::map<std::string, const db::RunSummary*> runs;
-  for (const db::RunSummary& run : content.data->runs) runs[run.run_key] = &run;
-  for (const db::FinalMetrics& final : content.data->finals) {
+  for (const db::RunSummary& run : data.runs) runs[run.run_key] = &run;
+  for (const db::FinalMetrics& final : data.finals) {
     TableRow row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
     for (const Metric* metric : columns) row.emplace_back(final[metric->final_value]);
     const auto run = runs.find(final.run_key);

@@ -5,13 +5,26 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "reports/content/content.h"
 #include "reports/format/table.h"
+#include "reports/results/metrics.h"
+#include "reports/results/report_data.h"
 #include "reports/verdicts/comparison.h"
 
 namespace trainyard::reports {
+
+// The table in the published shape: which cells stand in which row, by validation metrics and train time.
+struct PublishedTable {
+  using Row = std::map<MetricKind, std::vector<std::string>>;  // names, marked where training contradicts
+  std::vector<std::pair<std::string, Row>>
+      rows;             // improves, no change, deteriorates, inconclusive, no verdict
+  bool marked = false;  // some name carries the mark
+};
+inline constexpr const char* contradiction_mark = "†";
+
+PublishedTable published_table(const Comparison& comparison);
 
 struct PaperTable {
   std::string slug;         // file name: "verdicts"
@@ -21,13 +34,13 @@ struct PaperTable {
 
 // For each comparison the table in the published shape, every effect with its intervals and, of a parameter
 // study, the percent of its benchmark, as text.
-std::vector<PaperTable> paper_tables(const Content& content);
+std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons);
 
 // Every verdict of every comparison with its numbers: effects and intervals in `unit`, p after Holm.
-Table verdict_numbers(const Content& content);
+Table verdict_numbers(const std::vector<Comparison>& comparisons);
 
 // What each run ended with, a row a run.
-Table run_numbers(const Content& content);
+Table run_numbers(const ReportData& data);
 
 // Head of a long table of effects. A row of one text heads the rows of an arm.
 std::vector<TableColumn> effect_columns();

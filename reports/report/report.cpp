@@ -80,13 +80,13 @@ class Writer {
 
 void write_tables(Writer& writer, const Content& content, const std::set<std::string>& formats) {
   if (formats.count("latex") != 0) {
-    for (const PaperTable& paper : paper_tables(content))
+    for (const PaperTable& paper : content.tables)
       writer.write("tables/" + paper.slug + ".tex",
                    latex_table(paper.table, "tab:" + paper.slug, paper.long_table));
   }
   if (formats.count("csv") == 0) return;
-  writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content)));
-  writer.write("tables/runs.csv", csv_table(run_numbers(content)));
+  writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.comparisons)));
+  writer.write("tables/runs.csv", csv_table(run_numbers(*content.data)));
 }
 
 }  // namespace
@@ -110,13 +110,6 @@ std::span<const Format> report_formats() {
   return formats;
 }
 
-std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
-                                                const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats) {
-  const ReportData data = gather(database, experiment);
-  return write_report(compose(data), folder, formats);
-}
-
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats) {
   Writer writer(folder);
@@ -133,21 +126,15 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
   return writer.written();
 }
 
-std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment) {
-  const ReportData data = gather(database, experiment);
-  return missed_expectations(compose(data));
-}
-
-std::vector<std::string> missed_expectations(const Content& content) {
+std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations) {
   std::vector<std::string> lines;
-  for (const CheckedExpectation& checked : content.expectations)
+  for (const CheckedExpectation& checked : expectations)
     for (const std::string& run : checked.missed)
       lines.push_back(run + "; expected of " + experiments::to_text(checked.expectation));
   return lines;
 }
 
-std::vector<std::string> broken_arms(const db::Database& database, const std::string& experiment) {
-  const ReportData data = gather_results(database, experiment);
+std::vector<std::string> broken_arms(const ReportData& data) {
   std::vector<experiments::Compare> compares = data.plan.compare;
   if (compares.empty()) compares.emplace_back();
   std::vector<std::string> lines;
@@ -159,15 +146,6 @@ std::vector<std::string> broken_arms(const db::Database& database, const std::st
         if (!broken.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
       }
   return lines;
-}
-
-std::string verdict_table_text(const db::Database& database, const std::string& experiment) {
-  const ReportData data = gather(database, experiment);
-  return verdict_table_text(compose(data));
-}
-
-std::string verdict_table_text(const Content& content, std::size_t width) {
-  return terminal_table(content, width);
 }
 
 namespace {
@@ -213,7 +191,7 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   text += expected_text(content) + "\n## Verdicts\n\n";
   for (const Comparison& comparison : content.comparisons)
     if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
-  for (const PaperTable& paper : paper_tables(content))
+  for (const PaperTable& paper : content.tables)
     text += markdown_escaped(paper.table.caption) + "\n\n" + markdown_table(paper.table) + "\n";
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension == nullptr) return text;

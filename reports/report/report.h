@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "db/database/database.h"
 #include "reports/content/content.h"
 
 namespace trainyard::reports {
@@ -23,26 +22,16 @@ std::span<const Format> report_formats();
 std::set<std::string> usual_formats();  // of those that this build writes
 
 // Returns what was written, the page first. The same database gives the same bytes on any machine; PNG and
-// PDF with the same versions of librsvg, cairo and the font DejaVu Sans. UserError: no such experiment, or
-// none of its runs has finished an epoch.
+// PDF with the same versions of librsvg, cairo and the font DejaVu Sans.
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats = usual_formats());
-std::vector<std::filesystem::path> write_report(const db::Database& database, const std::string& experiment,
-                                                const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats = usual_formats());
 
 // One line for each finished run of the latest plan that is not as the experiment's file expects.
-std::vector<std::string> missed_expectations(const Content& content);
-std::vector<std::string> missed_expectations(const db::Database& database, const std::string& experiment);
+std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations);
 
-// "CNN ddp: the gradient of layer 0.weight …", one line for each arm that the parity gate found BROKEN; also
+// "CNN ddp: the gradient of layer 0.weight …", one line for each arm that the parity check found BROKEN; also
 // if no run has finished an epoch.
-std::vector<std::string> broken_arms(const db::Database& database, const std::string& experiment);
-
-// The verdicts, the improves / no change / deteriorates table in the published shape, and each warning, as
-// `terminal_table`: `width` columns, 0 without limit.
-std::string verdict_table_text(const Content& content, std::size_t width = 0);
-std::string verdict_table_text(const db::Database& database, const std::string& experiment);
+std::vector<std::string> broken_arms(const ReportData& data);
 
 // The report as one Markdown document: provenance, fairness, verdicts and the figures that lie beside it.
 

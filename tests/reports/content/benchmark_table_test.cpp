@@ -62,7 +62,7 @@ TEST_CASE("a parameter study is shown in percent of its benchmark") {
   const Content content = compose(data);
   CHECK(page_html(content).find("Percent of the benchmark: batch 128 is 100") != std::string::npos);
   CHECK(markdown_report(content, {}).find("| MLP | 32 | 200.0 \\[") != std::string::npos);
-  CHECK(paper_tables(content).back().slug == "benchmark");
+  CHECK(content.tables.back().slug == "benchmark");
 }
 
 TEST_CASE("strategies are no parameter study") {

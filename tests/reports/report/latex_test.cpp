@@ -39,7 +39,7 @@ ReportData wide_numbers() {
 
 std::vector<std::string> tables_of(const Content& content) {
   std::vector<std::string> texts;
-  for (const PaperTable& paper : paper_tables(content))
+  for (const PaperTable& paper : content.tables)
     texts.push_back(latex_table(paper.table, "tab:" + paper.slug, paper.long_table));
   return texts;
 }
@@ -65,7 +65,7 @@ TEST_CASE("each LaTeX label is defined once, before the head that every page rep
 TEST_CASE("columns of a long LaTeX table break their text and fit an article") {
   const ReportData data = wide_numbers();
   const Content content = compose(data);
-  for (const PaperTable& paper : paper_tables(content)) {
+  for (const PaperTable& paper : content.tables) {
     if (!paper.long_table) continue;
     double parts = 0;
     std::size_t columns = 0;

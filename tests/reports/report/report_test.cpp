@@ -50,12 +50,14 @@ std::string bytes_of(const std::filesystem::path& file) {
 TEST_CASE("a report from a database is a page, its figures as SVG and PNG, and the same bytes again") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
-  const std::vector<std::filesystem::path> written = write_report(database, "demo", folder / "report");
+  const std::vector<std::filesystem::path> written =
+      write_report(compose(gather(database, "demo")), folder / "report");
   REQUIRE(written.size() >= 13);  // the page and six panels in two formats
   CHECK(written.front() == folder / "report" / "index.html");
   CHECK(std::filesystem::exists(folder / "report" / "figures" / "mlp-validation-loss.svg"));
   CHECK(std::filesystem::exists(folder / "report" / "figures" / "mlp-validation-loss.png"));
-  const std::vector<std::filesystem::path> again = write_report(database, "demo", folder / "again");
+  const std::vector<std::filesystem::path> again =
+      write_report(compose(gather(database, "demo")), folder / "again");
   REQUIRE(again.size() == written.size());
   for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
 }
@@ -65,14 +67,16 @@ TEST_CASE("every format writes its files, and the same bytes again") {
   const db::Database database = filled(folder);
   std::set<std::string> all;
   for (const Format& format : report_formats()) all.insert(format.name);
-  const std::vector<std::filesystem::path> written = write_report(database, "demo", folder / "report", all);
+  const std::vector<std::filesystem::path> written =
+      write_report(compose(gather(database, "demo")), folder / "report", all);
   for (const char* file :
        {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex", "tables/verdicts.csv",
         "tables/runs.csv", "figures/mlp-speed-up.pdf", "figures/mlp-speed-up.csv",
         "figures/mlp-speed-up.vl.json", "figures/effects-strategy.svg"}) {
     CHECK(std::ranges::find(written, folder / "report" / file) != written.end());
   }
-  const std::vector<std::filesystem::path> again = write_report(database, "demo", folder / "again", all);
+  const std::vector<std::filesystem::path> again =
+      write_report(compose(gather(database, "demo")), folder / "again", all);
   REQUIRE(again.size() == written.size());
   for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
   CHECK(bytes_of(folder / "report/report.md").find("![Effects against single](") != std::string::npos);
@@ -91,14 +95,14 @@ TEST_CASE("every format writes its files, and the same bytes again") {
 TEST_CASE("thresholds come from the journal: a run that misses one is named, with what was expected") {
   const TemporaryFolder folder;
   db::Database database = filled(folder);
-  CHECK(missed_expectations(database, "demo").empty());
+  CHECK(missed_expectations(check_expectations(gather(database, "demo"))).empty());
   std::vector<experiments::Run> runs{make_run("mlp", 1, 0), make_run("mlp", 2, 0)};
   nlohmann::json entry = run_entry("demo", runs, "2026-11-20T12:00:00.000Z");
   entry["expect"] = {
       experiments::to_json(experiments::Expectation{"mlp", "test", "accuracy", 0.9, std::nullopt}),
       experiments::to_json(experiments::Expectation{"mlp", "test", "loss", std::nullopt, 0.25})};
   db::Ingest(database).journal_entry(entry);
-  const std::vector<std::string> missed = missed_expectations(database, "demo");
+  const std::vector<std::string> missed = missed_expectations(check_expectations(gather(database, "demo")));
   REQUIRE(missed.size() == 2);  // the loss of both runs is 0.3, their accuracy 0.9
   CHECK(missed[0].starts_with("mlp single seed 0 (" + experiments::run_key(runs[0])));
   CHECK(missed[0].ends_with("has test_loss 0.3000; expected of mlp: test_loss <= 0.25"));
@@ -129,7 +133,7 @@ TEST_CASE("published numbers come from the journal into the figures, marked") {
 TEST_CASE("only the formats that are asked for are written") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
-  CHECK(write_report(database, "demo", folder / "report", {"html"}).size() == 1);
+  CHECK(write_report(compose(gather(database, "demo")), folder / "report", {"html"}).size() == 1);
   CHECK_FALSE(std::filesystem::exists(folder / "report" / "figures"));
 }
 
@@ -152,7 +156,7 @@ TEST_CASE("the query behind each figure runs and has a row for each number in it
 TEST_CASE("the terminal's table says that ddp at half the time improves it") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
-  const std::string text = verdict_table_text(database, "demo");
+  const std::string text = terminal_table(compose(gather(database, "demo")));
   const std::size_t line = text.find("train seconds");
   REQUIRE(line != std::string::npos);
   CHECK(text.substr(line, text.find('\n', line) - line).find("IMPROVES") != std::string::npos);
@@ -160,7 +164,7 @@ TEST_CASE("the terminal's table says that ddp at half the time improves it") {
 
 TEST_CASE("where nothing stands beside the baseline the terminal has a sentence, no empty table") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1});
-  const std::string text = verdict_table_text(compose(data));
+  const std::string text = terminal_table(compose(data));
   CHECK(text.find("No verdicts: no arm of strategy stands beside single.\n") != std::string::npos);
   CHECK(text.find("95 % interval") == std::string::npos);
   const std::string page = page_html(compose(data));
@@ -171,7 +175,7 @@ TEST_CASE("where nothing stands beside the baseline the terminal has a sentence,
 TEST_CASE("while runs are planned the report is INTERIM") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder, 1);
-  const std::string text = verdict_table_text(database, "demo");
+  const std::string text = terminal_table(compose(gather(database, "demo")));
   CHECK(text.find("INTERIM") != std::string::npos);
   CHECK(text.find("IMPROVES") == std::string::npos);
 }
@@ -179,8 +183,8 @@ TEST_CASE("while runs are planned the report is INTERIM") {
 TEST_CASE("an experiment that is unknown or has no epoch yet is an error for the user") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder, 6);
-  CHECK_THROWS_AS(write_report(database, "demo", folder / "report"), UserError);
-  CHECK_THROWS_AS(write_report(database, "other", folder / "report"), UserError);
+  CHECK_THROWS_AS(write_report(compose(gather(database, "demo")), folder / "report"), UserError);
+  CHECK_THROWS_AS(write_report(compose(gather(database, "other")), folder / "report"), UserError);
 }
 
 }  // namespace

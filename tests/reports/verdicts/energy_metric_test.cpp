@@ -66,11 +66,11 @@ TEST_CASE("page, Markdown, LaTeX tables and numbers have it where it was measure
   CHECK(contains(page_html(measured, {"svg"}), title));
   CHECK(contains(page_html(measured, {"svg"}), "J/epoch"));
   CHECK(contains(markdown_report(measured, {"svg"}), title));
-  CHECK(has_column(run_numbers(measured), "train-energy"));
+  CHECK(has_column(run_numbers(with), "train-energy"));
   CHECK_FALSE(contains(page_html(bare, {"svg"}), "energy"));
   CHECK_FALSE(contains(page_html(bare, {"svg"}), "J/epoch"));
   CHECK_FALSE(contains(markdown_report(bare, {"svg"}), "energy"));
-  CHECK_FALSE(has_column(run_numbers(bare), "train-energy"));
+  CHECK_FALSE(has_column(run_numbers(without), "train-energy"));
 }
 
 TEST_CASE("the page's table of runs has the most memory that a device held, where one was measured") {

@@ -158,7 +158,7 @@ TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page,
   for (const std::string& line : grouped_remarks(records)) lines += contains(line, "NOT VERIFIED") ? 1 : 0;
   CHECK(lines == 1);
   CHECK(occurrences("NOT VERIFIED", terminal_table(content)) == 1);
-  for (const PaperTable& paper : paper_tables(content))
+  for (const PaperTable& paper : content.tables)
     CHECK(occurrences("NOT VERIFIED", std::get<std::string>(paper.table.rows.front().front())) ==
           (paper.slug == "effects" ? 1 : 0));
   // the list of what is fair, and the arm's own row: its word, and its title with the reason
@@ -195,7 +195,7 @@ TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaT
   CHECK(prints(data, Severity::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
   CHECK(occurrences("warning: NOT TIMED", terminal_table(content)) == 1);
   CHECK(contains(page_html(content, {}), "<b>– Not timed</b><i>four ranks on two devices</i>"));
-  for (const PaperTable& paper : paper_tables(content))
+  for (const PaperTable& paper : content.tables)
     if (paper.slug == "effects")
       CHECK(contains(latex_table(paper.table, "tab:effects", true), "& " + said + " &"));
 }
@@ -207,7 +207,7 @@ TEST_CASE("the page and its tables label each p with its hypothesis") {
   CHECK(contains(page, "p is for: the arm is"));
   CHECK(contains(page, "<td>better than the margin</td>"));
   CHECK(contains(page, "(Holm, better than the margin)"));
-  for (const PaperTable& paper : paper_tables(content))
+  for (const PaperTable& paper : content.tables)
     if (paper.slug == "effects") CHECK(contains(markdown_table(paper.table), " (better) |"));
 }
 

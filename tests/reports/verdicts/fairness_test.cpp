@@ -156,7 +156,7 @@ TEST_CASE("one axis against two baselines: each comparison has its own figures a
   const Content content = compose(data);
   std::vector<std::string> names;
   for (const Figure* figure : all_figures(content)) names.push_back(figure->slug);
-  for (const PaperTable& paper : paper_tables(content)) names.push_back(paper.slug);  // also the labels
+  for (const PaperTable& paper : content.tables) names.push_back(paper.slug);  // also the labels
   CHECK(std::ranges::find(names, "effects-strategy") != names.end());
   CHECK(std::ranges::find(names, "effects-strategy-against-ddp") != names.end());
   std::ranges::sort(names);
@@ -198,7 +198,7 @@ TEST_CASE("on a terminal blocks are one blank line apart, and the last line is n
 
 TEST_CASE("tables say what n counts") {
   ReportData data = invented({.models = {"mlp"}});
-  const auto caption = [&] { return paper_tables(compose(data)).at(1).table.caption; };
+  const auto caption = [&] { return compose(data).tables.at(1).table.caption; };
   CHECK(contains(caption(), "n: pairs."));
   data.plan.compare.front().pair.clear();
   CHECK(contains(caption(), "n: runs of the smaller arm."));
@@ -206,7 +206,7 @@ TEST_CASE("tables say what n counts") {
 
 TEST_CASE("the effect of a single pair is in the numbers, without an interval; BLEU is in points") {
   const ReportData data = invented({.models = {"seq2seq"}, .seeds = 1});
-  const Table table = verdict_numbers(compose(data));
+  const Table table = verdict_numbers(compose(data).comparisons);
   const auto column = [&](const char* name) {
     return static_cast<std::size_t>(std::ranges::find(table.columns, name, &TableColumn::title) -
                                     table.columns.begin());

@@ -311,18 +311,12 @@ void print_result(const orchestrator::SweepResult& result) {
     std::cerr << "interrupted: what was finished is kept, the same command continues\n";
 }
 
-void make_report(const db::Database& database, const experiments::Experiment& experiment,
-                 const orchestrator::Yard& yard, bool any_finished) {
-  if (!any_finished) {
-    std::cout << "\nno report: no run has finished\n";
-    return;
-  }
-  const auto data = reports::gather(database, experiment.name);
+void make_report(const reports::ReportData& data, const orchestrator::Yard& yard) {
   const auto content = reports::compose(data);
-  const auto written = reports::write_report(content, yard.report(experiment.name));
+  const auto written = reports::write_report(content, yard.report(data.experiment));
   std::cout << '\n'
-            << reports::verdict_table_text(content, output_width())
-            << "\nreport: " << written.front().string() << '\n';
+            << reports::terminal_table(content, output_width()) << "\nreport: " << written.front().string()
+            << '\n';
 }
 
 // CLI's own range lets NaN through.
@@ -345,16 +339,15 @@ CLI::Validator level_word() {
 }
 
 // False where a finished run is not as the file expects.
-bool as_expected(const db::Database& database, const experiments::Experiment& experiment) {
-  if (experiment.expect.empty()) return true;
-  const auto missed = reports::missed_expectations(database, experiment.name);
+bool as_expected(const reports::ReportData& data) {
+  const auto missed = reports::missed_expectations(reports::check_expectations(data));
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
   return missed.empty();
 }
 
 // False if an arm does not train what it claims to train, whether this sweep found it or an earlier one.
-bool arms_are_sound(const db::Database& database, const experiments::Experiment& experiment) {
-  const auto broken = reports::broken_arms(database, experiment.name);
+bool arms_are_sound(const reports::ReportData& data) {
+  const auto broken = reports::broken_arms(data);
   for (const auto& line : broken) std::cerr << "broken: " << line << '\n';
   return broken.empty();
 }
@@ -406,9 +399,13 @@ int report(const Asked& asked, const SweepChoices& choices, const orchestrator::
   if (!result.stopped_by.empty()) return run_failed;
   if (result.interrupted) return interrupted;
   const bool anything = result.finished + result.skipped > 0;
-  if (!choices.no_report) make_report(database, asked.experiment, yard, anything);
-  const bool reached = !anything || as_expected(database, asked.experiment);
-  const bool sound = arms_are_sound(database, asked.experiment);
+  const std::string& name = asked.experiment.name;
+  const bool reported = anything && !choices.no_report;
+  const auto data = reported ? reports::gather(database, name) : reports::gather_results(database, name);
+  if (reported) make_report(data, yard);
+  if (!anything && !choices.no_report) std::cout << "\nno report: no run has finished\n";
+  const bool reached = !anything || as_expected(data);
+  const bool sound = arms_are_sound(data);
   return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
 }
 

@@ -89,9 +89,9 @@ int report(ReportOptions options) {
                           : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments));
   const auto written =
       reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
-  std::cout << reports::verdict_table_text(content, output_width()) << '\n'
+  std::cout << reports::terminal_table(content, output_width()) << '\n'
             << written.size() << " files, the first " << written.front().string() << '\n';
-  const auto missed = reports::missed_expectations(content);
+  const auto missed = reports::missed_expectations(content.expectations);
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
   return missed.empty() ? done : run_failed;
 }
