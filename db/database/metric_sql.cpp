@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include "experiments/protocol/time_parts.h"
 
 namespace trainyard::db {
 
@@ -63,6 +63,12 @@ std::string each_of_sums(std::string_view pattern) {
   for (const models::Metric& metric : models::all_metrics)
     if (!metric.of_sums.empty())
       text += filled(pattern, fmt::arg("name", metric.name), fmt::arg("value", value_of_sums(metric)));
+  return text;
+}
+
+std::string each_part(std::string_view pattern) {
+  std::string text;
+  for (const std::string_view part : experiments::time_parts) text += filled(pattern, fmt::arg("part", part));
   return text;
 }
 

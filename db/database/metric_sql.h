@@ -1,5 +1,6 @@
-// SQL made from the table of metrics (models/metrics.h): columns of tables and views, and what the writer
-// keeps. Each function puts a comma before each column.
+// SQL made from the tables of metrics (models/metrics.h) and of the parts of an epoch's time
+// (experiments/protocol/time_parts.h): columns of tables and views, and what the writer keeps. Each function
+// puts a comma before each column.
 #pragma once
 
 #include <span>
@@ -26,5 +27,8 @@ std::string each_of_loss(Phases phases);
 // `pattern` for each metric of the test that has a formula over sums. In it {name} stands for its name and
 // {value} for the SQL of its value in attempt ?2 of run ?1.
 std::string each_of_sums(std::string_view pattern);
+
+// `pattern` for each part of an epoch's time. In it {part} stands for its name: "{part}_seconds REAL".
+std::string each_part(std::string_view pattern);
 
 }  // namespace trainyard::db

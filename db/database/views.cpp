@@ -163,19 +163,15 @@ SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS 
 
 // +: without it SQLite reads all epochs of the attempt for each one, for they come in the order of the
 // groups.
-constexpr std::string_view time_parts = R"sql(
-CREATE VIEW time_parts AS
-SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed,
-  AVG(e.data_seconds) AS data_seconds, AVG(e.forward_seconds) AS forward_seconds,
-  AVG(e.backward_seconds) AS backward_seconds,
-  AVG(e.exposed_communication_seconds) AS exposed_communication_seconds,
-  AVG(e.bubble_seconds) AS bubble_seconds, AVG(e.optimizer_seconds) AS optimizer_seconds,
-  AVG(e.other_seconds) AS other_seconds
+std::string time_parts() {
+  return "CREATE VIEW time_parts AS\n"
+         "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed" +
+         each_part("AVG(e.{part}_seconds) AS {part}_seconds") + R"sql(
 FROM run_in_experiment r
 CROSS JOIN timed_epoch t ON t.run_key = r.run_key
 CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch
-GROUP BY r.run_key, r.experiment
-)sql";
+GROUP BY r.run_key, r.experiment)sql";
+}
 
 constexpr std::string_view run_axis = R"sql(
 CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
@@ -218,7 +214,7 @@ std::vector<std::string> views() {
                                epoch_replica(),
                                std::string(timed_epoch),
                                std::string(epoch_train_seconds),
-                               std::string(time_parts),
+                               time_parts(),
                                std::string(run_axis),
                                task_epoch_average(),
                                task_epoch_replica()};

@@ -1,13 +1,17 @@
 #include "db/ingest/record_rows.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "db/database/metric_sql.h"
 #include "db/database/statements.h"
 #include "db/ingest/ingest.h"
+#include "experiments/protocol/time_parts.h"
 
 namespace trainyard::db {
 
@@ -97,12 +101,13 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
           ended = excluded.ended, status = excluded.status, setup_seconds = excluded.setup_seconds,
           total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql"),
-      put_epoch_(connection, R"sql(
-        INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, train_seconds,
-          validation_seconds, data_seconds, forward_seconds, backward_seconds, exposed_communication_seconds,
-          bubble_seconds, optimizer_seconds, other_seconds, energy_joules, energy_device, peak_device_bytes, batches,
-          extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      put_epoch_(
+          connection,
+          "INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, "
+          "train_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches, "
+          "extra" +
+              each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" +
+              each_part("?") + ")"),
       clear_metrics_(connection,
                      "DELETE FROM metric WHERE run_key = ? AND attempt = ? AND epoch = ? AND rank = ?"),
       put_metric_(connection, R"sql(
@@ -195,20 +200,19 @@ void RecordRows::epoch(const Record& record, Members& members) {
   const auto energy_device = members.text("energy_device");
   const auto peak_device_bytes = members.integer("peak_device_bytes");
   const auto batches = members.text("batches");
-  std::optional<double> data, forward, backward, exposed_communication, bubble, optimizer, other;
+  std::array<std::optional<double>, experiments::time_parts.size()> parts;
   members.inside("seconds", [&](Members& seconds) {
-    data = seconds.number("data");
-    forward = seconds.number("forward");
-    backward = seconds.number("backward");
-    exposed_communication = seconds.number("exposed_communication");
-    bubble = seconds.number("bubble");
-    optimizer = seconds.number("optimizer");
-    other = seconds.number("other");
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      parts[i] = seconds.number(experiments::time_parts[i].data());
   });
   metrics(record, epoch, members);
-  execute(put_epoch_, record.run, record.attempt, epoch, *record.rank, record.time, record.elapsed_seconds,
-          train_seconds, validation_seconds, data, forward, backward, exposed_communication, bubble,
-          optimizer, other, energy_joules, energy_device, peak_device_bytes, batches, members.rest());
+  std::apply(
+      [&](const auto&... seconds) {
+        execute(put_epoch_, record.run, record.attempt, epoch, *record.rank, record.time,
+                record.elapsed_seconds, train_seconds, validation_seconds, energy_joules, energy_device,
+                peak_device_bytes, batches, members.rest(), seconds...);
+      },
+      parts);
   states_.changed(record.run, record.attempt, epoch);
 }
 

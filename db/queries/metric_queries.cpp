@@ -1,6 +1,5 @@
 // Questions about what was measured.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -14,6 +13,7 @@
 #include "db/database/statements.h"
 #include "db/queries/axes.h"
 #include "db/queries/queries.h"
+#include "experiments/protocol/time_parts.h"
 
 namespace trainyard::db {
 
@@ -80,19 +80,14 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
   });
 }
 
-constexpr std::array part_names{"data",   "forward",   "backward", "exposed_communication",
-                                "bubble", "optimizer", "other"};
-
 TimeParts time_parts_of(RowReader row) {
   TimeParts parts;
   parts.run_key = row.text();
   parts.model = row.text();
   parts.strategy = row.text();
   parts.seed = row.integer();
-  for (const char* name : part_names) {
-    const double seconds = row.number();
-    if (!std::isnan(seconds)) parts.seconds[name] = seconds;
-  }
+  for (const std::string_view part : experiments::time_parts)
+    if (const double seconds = row.number(); !std::isnan(seconds)) parts.seconds[std::string(part)] = seconds;
   return parts;
 }
 
@@ -190,9 +185,8 @@ std::vector<PackedRun> packed_runs(const Database& database) {
 
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT t.run_key, t.model, t.strategy, t.seed, t.data_seconds, t.forward_seconds, t.backward_seconds,
-             t.exposed_communication_seconds, t.bubble_seconds, t.optimizer_seconds, t.other_seconds
+    SQLite::Statement statement(database.connection(), "SELECT t.run_key, t.model, t.strategy, t.seed" +
+                                                           each_part("t.{part}_seconds") + R"sql(
       FROM time_parts t JOIN experiment_run m ON m.run_key = t.run_key AND m.experiment = t.experiment
       WHERE t.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
     Bound rows(statement, experiment);

@@ -132,8 +132,7 @@ struct TimeParts {
   std::string model;
   std::string strategy;
   std::int64_t seed = 0;
-  std::map<std::string, double>
-      seconds;  // data, forward, backward, exposed_communication, bubble, optimizer, other
+  std::map<std::string, double> seconds;  // by part: experiments/protocol/time_parts.h
 };
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
 

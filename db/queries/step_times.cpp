@@ -1,21 +1,19 @@
 #include "db/queries/step_times.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <nlohmann/json.hpp>
 
+#include "db/database/metric_sql.h"
 #include "db/database/statements.h"
+#include "experiments/protocol/time_parts.h"
 
 namespace trainyard::db {
 
 namespace {
-
-constexpr std::array recorded_parts{"data",   "forward",   "backward", "exposed_communication",
-                                    "bubble", "optimizer", "other"};
 
 struct RankEpoch {
   std::int64_t rank = 0;
@@ -37,8 +35,8 @@ RankEpoch rank_epoch_of(RowReader& row) {
   RankEpoch rank;
   rank.rank = row.integer();
   rank.train_seconds = row.number();
-  for (const char* part : recorded_parts)
-    if (const double seconds = row.number(); !std::isnan(seconds)) rank.passed[part] = seconds;
+  for (const std::string_view part : experiments::time_parts)
+    if (const double seconds = row.number(); !std::isnan(seconds)) rank.passed[std::string(part)] = seconds;
   rank.extra = row.text();
   return rank;
 }
@@ -47,10 +45,9 @@ RankEpoch rank_epoch_of(RowReader& row) {
 // +: as in the view time_parts.
 template <class Take>
 void for_each_epoch(const Database& database, const std::string& experiment, const Take& take) {
-  SQLite::Statement statement(database.connection(), R"sql(
-    SELECT m.run_key, e.epoch, a.world_size, e.rank, e.train_seconds,
-           e.data_seconds, e.forward_seconds, e.backward_seconds, e.exposed_communication_seconds,
-           e.bubble_seconds, e.optimizer_seconds, e.other_seconds, COALESCE(e.extra, ''),
+  SQLite::Statement statement(database.connection(),
+                              "SELECT m.run_key, e.epoch, a.world_size, e.rank, e.train_seconds" +
+                                  each_part("e.{part}_seconds") + R"sql(, COALESCE(e.extra, ''),
            CASE WHEN e.rank = 0 THEN COALESCE(json_extract(p.start_extra, '$.transport'), '') END
     FROM experiment_run m
     CROSS JOIN run_state s ON s.run_key = m.run_key AND s.status = 'finished'

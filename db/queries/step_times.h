@@ -11,8 +11,8 @@
 
 namespace trainyard::db {
 
-// Seconds by part: data, forward, backward, exposed_communication, bubble, optimizer, other, transfer. What
-// was not recorded is absent. `transfer` is a part of exposed_communication, the others add up.
+// Seconds by part (experiments/protocol/time_parts.h), and `transfer`, a part of exposed_communication. The
+// others add up. What was not recorded is absent.
 using SecondsByPart = std::map<std::string, double>;
 
 struct RankTimes {

@@ -1,0 +1,13 @@
+// The parts that a rank divides an epoch's training time into, by their names in `epoch` records
+// (docs/record-protocol.md). Columns of the database and its queries follow from this table.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace trainyard::experiments {
+
+inline constexpr std::array<std::string_view, 7> time_parts{
+    "data", "forward", "backward", "exposed_communication", "bubble", "optimizer", "other"};
+
+}  // namespace trainyard::experiments
