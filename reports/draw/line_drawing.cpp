@@ -14,7 +14,10 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr double bottom = line_bottom;
+constexpr double bottom = 166;
+constexpr double axis_label_size = 10.5;
+// A guide may stretch an axis as long as the curves keep this share of it.
+constexpr double least_share_of_curves = 0.45;
 constexpr double dodge = 6;  // pixels between markers of arms at the same place
 
 void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
@@ -334,51 +337,7 @@ void lay_guides(LineLayout& layout, const Lines& figure, const std::string& unit
   }
 }
 
-// All but the labels of guides, with room for `rows` of them above the curves.
-LineLayout layout_with(const Lines& figure, const std::string& unit, std::ptrdiff_t rows) {
-  LineLayout layout;
-  const Range y = curve_range(figure);
-  layout.top = usual_top + guide_row * static_cast<double>(rows);
-  layout.y = {y.low, y.high, line_bottom, layout.top, figure.y.log};
-  layout.y_ticks = ticks(y.low, y.high, wanted_ticks, figure.y.log);
-  layout.left = widest_label(layout.y_ticks) + 8;
-  layout.right = panel_width - 8;
-  layout.has_strip =
-      std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); });
-  if (layout.has_strip) {
-    const Range strip = strip_range(figure);
-    layout.strip = {strip.low, strip.high, line_bottom, layout.top, false};
-    layout.strip_ticks = ticks(strip.low, strip.high, 4, false);
-    layout.strip_right = panel_width - widest_label(layout.strip_ticks) - 6;
-    layout.strip_left = layout.strip_right - strip_width;
-    layout.right = layout.strip_left - gap;
-  }
-  lay_x(layout, figure);
-  lay_guides(layout, figure, unit);
-  place_guide_labels(layout, figure);
-  return layout;
-}
-
-}  // namespace
-
-LineLayout line_layout(const Lines& figure, const std::string& unit) {
-  const auto unplaced = [](const LineLayout& layout) {
-    return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
-  };
-  LineLayout layout = layout_with(figure, unit, 0);
-  // Rows above the curves make them lower, which may cost another label its place: at most all of them.
-  for (std::ptrdiff_t rows = unplaced(layout); rows > 0;) {
-    layout = layout_with(figure, unit, rows);
-    const std::ptrdiff_t now = unplaced(layout);
-    if (now <= rows) break;
-    rows = now;
-  }
-  return layout;
-}
-
 // Labels of guides beside their lines, where they touch neither a curve nor one another.
-
-namespace {
 
 constexpr double size = 9.5;
 constexpr double air = 2;
@@ -468,8 +427,7 @@ Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double w
   return places;
 }
 
-}  // namespace
-
+// Those that find no place keep an empty `label`.
 void place_guide_labels(LineLayout& layout, const Lines& figure) {
   const std::vector<Polyline> lines = obstacles(layout, figure);
   std::vector<Box> taken;
@@ -477,7 +435,7 @@ void place_guide_labels(LineLayout& layout, const Lines& figure) {
     const double width = text_width(guide.text, size);
     for (const auto& [x, baseline] : candidates(guide, layout, width)) {
       const Box box{x - air, baseline - size, x + width + air, baseline + 3};
-      const bool inside = box.top >= layout.top - 8 && box.bottom <= line_bottom;
+      const bool inside = box.top >= layout.top - 8 && box.bottom <= bottom;
       const bool free =
           std::ranges::none_of(lines, [&](const Polyline& line) { return touches(box, line); }) &&
           std::ranges::none_of(taken, [&](const Box& other) { return box.meets(other); });
@@ -487,6 +445,48 @@ void place_guide_labels(LineLayout& layout, const Lines& figure) {
       break;
     }
   }
+}
+
+// All but the labels of guides, with room for `rows` of them above the curves.
+LineLayout layout_with(const Lines& figure, const std::string& unit, std::ptrdiff_t rows) {
+  LineLayout layout;
+  const Range y = curve_range(figure);
+  layout.top = usual_top + guide_row * static_cast<double>(rows);
+  layout.y = {y.low, y.high, bottom, layout.top, figure.y.log};
+  layout.y_ticks = ticks(y.low, y.high, wanted_ticks, figure.y.log);
+  layout.left = widest_label(layout.y_ticks) + 8;
+  layout.right = panel_width - 8;
+  layout.has_strip =
+      std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); });
+  if (layout.has_strip) {
+    const Range strip = strip_range(figure);
+    layout.strip = {strip.low, strip.high, bottom, layout.top, false};
+    layout.strip_ticks = ticks(strip.low, strip.high, 4, false);
+    layout.strip_right = panel_width - widest_label(layout.strip_ticks) - 6;
+    layout.strip_left = layout.strip_right - strip_width;
+    layout.right = layout.strip_left - gap;
+  }
+  lay_x(layout, figure);
+  lay_guides(layout, figure, unit);
+  place_guide_labels(layout, figure);
+  return layout;
+}
+
+}  // namespace
+
+LineLayout line_layout(const Lines& figure, const std::string& unit) {
+  const auto unplaced = [](const LineLayout& layout) {
+    return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
+  };
+  LineLayout layout = layout_with(figure, unit, 0);
+  // Rows above the curves make them lower, which may cost another label its place: at most all of them.
+  for (std::ptrdiff_t rows = unplaced(layout); rows > 0;) {
+    layout = layout_with(figure, unit, rows);
+    const std::ptrdiff_t now = unplaced(layout);
+    if (now <= rows) break;
+    rows = now;
+  }
+  return layout;
 }
 
 }  // namespace trainyard::reports

@@ -36,16 +36,7 @@ struct LineLayout {
   std::vector<GuideLayout> guides;
 };
 
-inline constexpr double line_bottom = 166;
-inline constexpr double axis_label_size = 10.5;
-
 // `unit`: of the figure, for the labels of guides that lie far off.
 LineLayout line_layout(const Lines& lines, const std::string& unit);
-
-// Free places for the labels of `layout.guides`; those that find none keep an empty `label`.
-void place_guide_labels(LineLayout& layout, const Lines& lines);
-
-// A guide may stretch an axis as long as the curves keep this share of it.
-inline constexpr double least_share_of_curves = 0.45;
 
 }  // namespace trainyard::reports

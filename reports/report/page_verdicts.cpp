@@ -87,10 +87,7 @@ Markup tally(const Comparison& comparison) {
 
 std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
   const auto found = row.find(kind);
-  std::string text;
-  if (found == row.end()) return text;
-  for (const std::string& name : found->second) text += (text.empty() ? "" : "; ") + name;
-  return text;
+  return found == row.end() ? "" : joined(found->second, {}, "; ");
 }
 
 Markup published(const Comparison& comparison) {

@@ -80,6 +80,10 @@ VerdictKind smallest_word(const ThreeSided& p) {
   return p.better <= p.worse ? VerdictKind::improves : VerdictKind::deteriorates;
 }
 
+bool is_decided(VerdictKind word) {
+  return word == VerdictKind::improves || word == VerdictKind::no_change || word == VerdictKind::deteriorates;
+}
+
 std::string text_of(VerdictKind word) {
   switch (word) {
     case VerdictKind::improves:

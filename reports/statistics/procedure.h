@@ -37,6 +37,7 @@ enum class VerdictKind {
 };
 
 std::string text_of(VerdictKind word);  // "IMPROVES", "NO CHANGE", …
+bool is_decided(VerdictKind word);      // improves, no change or deteriorates
 
 // The hypothesis whose p is the smallest of the three, and so the word of a decision. NO CHANGE if its own is
 // no larger than twice the others.

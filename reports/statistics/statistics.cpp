@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 #include "base/error.h"
@@ -94,14 +93,6 @@ bool is_constant(const Estimate& estimate, double margin) {
   return estimate.spread < constant_spread * std::max(std::abs(estimate.mean), margin);
 }
 
-double t_statistic(const Estimate& estimate) {
-  return estimate.mean / estimate.standard_error;
-}
-
-double t_test_p(const Estimate& estimate) {
-  return std::min(1.0, 2 * upper_tail(std::abs(t_statistic(estimate)), estimate.freedom));
-}
-
 Interval confidence_interval(const Estimate& estimate, double level) {
   if (estimate.standard_error == 0) return {estimate.mean, estimate.mean};
   const double t = boost::math::quantile(complement(students_t(estimate.freedom), (1 - level) / 2));
@@ -131,13 +122,6 @@ std::vector<double> holm(std::span<const double> p) {
     adjusted[order[rank]] = std::min(1.0, largest);
   }
   return adjusted;
-}
-
-double t_test_power(int n, double effect_over_sd, double alpha) {
-  const double freedom = n - 1;
-  const double critical = boost::math::quantile(complement(students_t(freedom), alpha / 2));
-  const boost::math::non_central_t shifted(freedom, std::abs(effect_over_sd) * std::sqrt(n));
-  return boost::math::cdf(complement(shifted, critical)) + boost::math::cdf(shifted, -critical);
 }
 
 }  // namespace trainyard::reports

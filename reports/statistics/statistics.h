@@ -31,8 +31,6 @@ Estimate welch_estimate(std::span<const double> baseline, std::span<const double
 // The spread is nothing but rounding (s_d < 1e-12 · max(|d̄|, δ)): d̄ is compared with ±δ instead of tested.
 bool is_constant(const Estimate& estimate, double margin);
 
-double t_statistic(const Estimate& estimate);                          // mean / SE
-double t_test_p(const Estimate& estimate);                             // two-sided, against 0
 Interval confidence_interval(const Estimate& estimate, double level);  // two-sided: level 0.95
 
 // The three-sided test against the margin δ; p-values as in the design page.
@@ -46,8 +44,5 @@ ThreeSided three_sided_test(const Estimate& estimate, double margin);
 
 // Holm's step-down adjusted p-values, in the order given.
 std::vector<double> holm(std::span<const double> p);
-
-// Power of the two-sided one-sample t test at `effect`/sd with n observations (non-central t).
-double t_test_power(int n, double effect_over_sd, double alpha);
 
 }  // namespace trainyard::reports

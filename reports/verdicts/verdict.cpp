@@ -79,10 +79,6 @@ std::string decided_at(const Verdict& standing) {
   return decided_at_look + look + ", n = " + std::to_string(standing.n);
 }
 
-bool is_decided(VerdictKind word) {
-  return word == VerdictKind::improves || word == VerdictKind::no_change || word == VerdictKind::deteriorates;
-}
-
 void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
   for (const Verdict& look : one.looks) {
     const auto index = static_cast<std::size_t>(look.look - 1);

@@ -21,25 +21,7 @@ const std::array<FailOnWord, 6> all_words{
      {"missing", FailOn::missing, "a planned run has no result"}}};
 
 bool is_answer(const GateCase& verdict) {
-  switch (verdict.word) {
-    case VerdictKind::improves:
-    case VerdictKind::no_change:
-    case VerdictKind::deteriorates:
-      return true;
-    case VerdictKind::inconclusive:
-      return verdict.tested;
-    case VerdictKind::interim:
-    case VerdictKind::not_timed:
-    case VerdictKind::no_data:
-    case VerdictKind::not_comparable:
-    case VerdictKind::broken:
-      break;
-  }
-  return false;
-}
-
-bool is_decided(VerdictKind word) {
-  return word == VerdictKind::improves || word == VerdictKind::no_change || word == VerdictKind::deteriorates;
+  return is_decided(verdict.word) || (verdict.word == VerdictKind::inconclusive && verdict.tested);
 }
 
 bool has_word_of_its_own(VerdictKind word) {
@@ -136,10 +118,6 @@ bool fails(const GateCase& verdict, FailOn word) {
       return verdict.left_out || verdict.word == VerdictKind::interim || verdict.word == VerdictKind::no_data;
   }
   return true;
-}
-
-bool fails_run(VerdictKind word) {
-  return word == VerdictKind::broken;
 }
 
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,

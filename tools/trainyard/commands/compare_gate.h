@@ -33,9 +33,6 @@ GateCase gate_case(const reports::VerdictRecord& record);
 
 bool fails(const GateCase& verdict, FailOn word);
 
-// `run` and `resume` exit with 1 if any arm has this verdict.
-bool fails_run(reports::VerdictKind word);
-
 // One line per arm and verdict that fails: "MLP ddp: BROKEN (train loss, train seconds): …". Empty if the
 // gate passes. An arm without any verdict counts as one whose runs are missing.
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
+#include "base/text.h"
 #include "experiments/config/machine_keys.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
@@ -23,12 +24,6 @@ namespace {
 
 using reports::right_column;
 using reports::Table;
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 std::string shape_text(const models::ImageShape& shape) {
   return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);

@@ -64,7 +64,7 @@ std::map<std::string, GateCase> verdicts() {
 
 std::string code_for(const GateCase& verdict, const std::string& option) {
   if (option == "no option") return "0";
-  if (option == "run") return fails_run(verdict.word) ? "1" : "0";
+  if (option == "run") return verdict.word == VerdictKind::broken ? "1" : "0";  // `run` and `resume`
   return fails(verdict, parse_fail_on({option}).front()) ? "3" : "0";
 }
 
