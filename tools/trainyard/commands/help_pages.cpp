@@ -1,7 +1,6 @@
 #include "tools/trainyard/commands/help_pages.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -15,90 +14,18 @@
 namespace trainyard::tools {
 namespace {
 
-constexpr std::size_t page_width = 80, verb_width = 12, option_width = 30;
+constexpr std::size_t page_width = 80, option_width = 30;
 
-struct VerbHelp {
-  std::string_view verb;  // "data get" is `get` of `data`
-  const char* group;      // in the list of the verbs
-  const char* examples;   // each line has a command, and what it does
-};
+const Verb* find_verb(std::string_view name) {
+  const auto* const found = std::ranges::find(verbs, name, &Verb::name);
+  return found == verbs.end() ? nullptr : found;
+}
 
-constexpr const char* write_group = "Write an experiment";
-constexpr const char* train_group = "Train";
-constexpr const char* watch_group = "Watch runs";
-constexpr const char* results_group = "Read results";
-constexpr const char* keep_group = "Manage results";
-constexpr const char* part_group = "Subcommands";
-
-// In the order of a user's way.
-constexpr std::array verb_help{
-    VerbHelp{"new", write_group, "trainyard new first.toml"},
-    VerbHelp{"list", write_group,
-             "trainyard list models            # names, tasks and data sets\n"
-             "trainyard list models seq2seq    # its hyper-parameters and layers\n"
-             "trainyard list keys batch        # meaning, allowed values and default"},
-    VerbHelp{"data", write_group,
-             "trainyard data get multi30k --data ~/data\n"
-             "trainyard data verify --data ~/data"},
-    VerbHelp{"data list", part_group, "trainyard data list --data ~/data"},
-    VerbHelp{"data get", part_group,
-             "trainyard data get mnist --data ~/data\n"
-             "trainyard data get mnist --data ~/data --from https://mirror.example/mnist/"},
-    VerbHelp{"data verify", part_group, "trainyard data verify mnist --data ~/data"},
-    VerbHelp{"check", write_group,
-             "trainyard check first.toml\n"
-             "trainyard check first.toml --set epochs=1 --where model=mlp"},
-    VerbHelp{"plan", write_group,
-             "trainyard plan first.toml\n"
-             "trainyard plan first.toml --exclude-where model=cnn,seed=3"},
-    VerbHelp{"run", train_group,
-             "trainyard run first.toml\n"
-             "trainyard run first.toml --where model=mlp --max-retries 2\n"
-             "trainyard run first              # by name: its file of the last time"},
-    VerbHelp{"resume", train_group,
-             "trainyard resume                 # the experiment that was run last\n"
-             "trainyard resume first --failed  # only its failed runs"},
-    VerbHelp{"status", watch_group,
-             "trainyard status                 # the experiment that was run last\n"
-             "trainyard status first --all     # its finished runs too\n"
-             "trainyard status --watch         # until the sweep ends, with the time left"},
-    VerbHelp{"show", watch_group,
-             "trainyard show last\n"
-             "trainyard show 3f9a              # the run whose key begins like that"},
-    VerbHelp{"logs", watch_group,
-             "trainyard logs --follow          # trainyard.log, until the sweep ends\n"
-             "trainyard logs last --follow\n"
-             "trainyard logs 3f9a --rank 1 --attempt 2"},
-    VerbHelp{"report", results_group,
-             "trainyard report                 # the experiment that was run last\n"
-             "trainyard report first --format html,latex,csv --out paper"},
-    VerbHelp{"compare", results_group,
-             "trainyard compare                # as the file of the last experiment says\n"
-             "trainyard compare single ddp     # two values of the axis that it compares\n"
-             "trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
-             "trainyard compare 3f9a 77b2      # two runs by the beginnings of their keys\n"
-             "trainyard compare --fail-on deteriorates   # for CI: exit code 3"},
-    VerbHelp{"predict", results_group,
-             "trainyard predict first          # an experiment of the yard, or its file\n"
-             "trainyard predict first.toml --where model=cnn --format csv"},
-    VerbHelp{"export", results_group,
-             "trainyard export final --out final.csv\n"
-             "trainyard export epochs --experiment first --format jsonl"},
-    VerbHelp{"sql", results_group,
-             "trainyard sql --schema           # the views, and the columns of each\n"
-             "trainyard sql \"SELECT model, AVG(test_accuracy) FROM final_metrics GROUP BY 1\""},
-    VerbHelp{"rm", keep_group,
-             "trainyard rm last                # one run; its files stay\n"
-             "trainyard rm first --where model=mlp,strategy=ddp\n"
-             "trainyard rm 3f9a 77b2 --files"},
-    VerbHelp{"db", keep_group, "trainyard db check\ntrainyard db backup results-copy.db"},
-    VerbHelp{"db check", part_group, "trainyard db check --yard results"},
-    VerbHelp{"db backup", part_group, "trainyard db backup results-copy.db"},
-    VerbHelp{"db rebuild", part_group, "trainyard db rebuild --yard results"}};
-
-const VerbHelp* find_help(std::string_view verb) {
-  const auto* const found = std::ranges::find(verb_help, verb, &VerbHelp::verb);
-  return found == verb_help.end() ? nullptr : found;
+// The column of the names in a list of verbs, with two spaces before it and three after the longest name.
+constexpr std::size_t name_width() {
+  std::size_t longest = 0;
+  for (const Verb& verb : verbs) longest = std::max(longest, verb.name.size() - (verb.name.rfind(' ') + 1));
+  return longest + 5;
 }
 
 // One paragraph broken between words; a word that is wider has a line of its own. `after`: what every line
@@ -175,12 +102,12 @@ class HelpFormatter : public CLI::Formatter {
     std::string about;
     for (std::string line; std::getline(lines, line) && !line.empty() && line.front() != ' ';)
       about += line + ' ';
-    return entry(verb->get_name(), about, verb_width);
+    return entry(verb->get_name(), about, name_width());
   }
 };
 
 void add_examples(CLI::App& verb, const std::string& name) {
-  const VerbHelp* help = find_help(name);
+  const Verb* help = find_verb(name);
   if (help == nullptr) return;
   verb.group(help->group);
   std::string footer = verb.get_footer();

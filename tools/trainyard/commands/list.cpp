@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
-#include "base/text.h"
 #include "experiments/config/machine_keys.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"

@@ -1,4 +1,4 @@
-// trainyard: compare ways of training a network, with evidence. One verb a file; this one only finds the
+// trainyard: compare ways of training a network, with evidence. One file per verb; this one only finds the
 // verb.
 #include <array>
 #include <cerrno>
@@ -30,10 +30,8 @@ constexpr const char* first_steps =
     "`trainyard VERB --help` has the options of a command, and examples.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
-  for (auto* add :
-       {add_new, add_list, add_data, add_check, add_plan, add_run, add_resume, add_status, add_show, add_logs,
-        add_report, add_compare, add_predict, add_export, add_sql, add_rm, add_db})
-    add(program, invocation);
+  for (const Verb& verb : verbs)
+    if (verb.add != nullptr) verb.add(program, invocation);
 }
 
 // What stands where a verb or an option must and is none, with the names that can; empty where the error is
