@@ -1,10 +1,10 @@
-// From p-values to words, as the design page «Statistics of a verdict» says: Holm over the cells of one
-// metric and one arm (a family), look by look. Pure functions; `verdict` feeds them with results, `bench/`
-// with simulated sweeps of known truth, so that what is simulated is what judges.
+// From p-values to verdicts: Holm's correction over the cells of one metric and one arm (a family), look by
+// look. docs/verdicts-and-statistics.md explains it. Pure functions. `verdict` calls them with results, and
+// `bench/` with simulated sweeps of known truth, so the simulation tests the code that decides.
 //
-// Each look spends its own part of α. What one look decided has left the family when the next one is made: by
+// Each look has its own part of α. A cell that one look has decided is not in the family of the next look: by
 // closed testing its share passes to the cells that are left (Maurer, Bretz 2013, Multiple Testing in Group
-// Sequential Trials Using Graphical Approaches), and as the parts of all looks add up to α, so do the errors.
+// Sequential Trials Using Graphical Approaches). The parts of all looks add up to α, and so do the errors.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// The statistics of a verdict: pure functions, formulas and reference values from the design page
-// "Statistics of a verdict" (Goeman, Solari, Stijnen 2010; Holm 1979; Welch 1947). Distributions from
-// Boost.Math.
+// The statistics of a verdict: pure functions. Formulas and reference values are in
+// docs/verdicts-and-statistics.md (Goeman, Solari, Stijnen 2010; Holm 1979; Welch 1947). Distributions are
+// from Boost.Math.
 #pragma once
 
 #include <span>
@@ -33,7 +33,7 @@ bool is_constant(const Estimate& estimate, double margin);
 
 Interval confidence_interval(const Estimate& estimate, double level);  // two-sided: level 0.95
 
-// The three-sided test against the margin δ; p-values as in the design page.
+// The three-sided test against the margin δ; p-values as in docs/verdicts-and-statistics.md.
 struct ThreeSided {
   double better = 1;      // p₊
   double worse = 1;       // p₋

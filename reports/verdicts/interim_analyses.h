@@ -1,6 +1,6 @@
-// The looks of a cell, from the journal: adding seeds until a verdict appears would be optional stopping, so
-// each set of seeds that was planned for the cell is one look with its own part of α, and the rules are those
-// of the day when it was planned first. Making a report is no look. See the design page, «Looks».
+// The looks of a cell, from the journal. Adding seeds until a verdict appears would be optional stopping. So
+// each set of seeds that was planned for the cell is one look with its own part of α. Margins and α are those
+// of the first plan. A report is not a look. See "Looks" in docs/verdicts-and-statistics.md.
 #pragma once
 
 #include <set>

@@ -1,6 +1,6 @@
-// Verdicts: what each arm does to each metric of a cell, by the procedure of the design page «Statistics of a
-// verdict»: differences per pair, three-sided test against the margin, Holm over the cells of one metric and
-// one arm, each look at its own part of α. Computed from the data each time, never stored.
+// Verdicts: one per arm, cell and metric. The procedure is in docs/verdicts-and-statistics.md: differences
+// per pair, three-sided test against the margin, Holm's correction over the cells of one metric and one arm,
+// and a part of α for each look. Verdicts are computed from the data each time and never stored.
 #pragma once
 
 #include <optional>

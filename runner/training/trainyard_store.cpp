@@ -1,5 +1,6 @@
 // trainyard-store: a rendezvous store, a key-value store that other processes reach over TCP. It takes a free
-// port of the loopback interface, prints its address, and serves until its parent ends.
+// port, prints its address, and serves until its parent ends. LibTorch's store listens on all network
+// interfaces (docs/security.md).
 #include <chrono>
 #include <iostream>
 #include <thread>

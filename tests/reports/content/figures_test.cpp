@@ -25,7 +25,7 @@ const Lines& lines_of(const Figure& figure) {
   return std::get<Lines>(figure.picture);
 }
 
-// The design page's reference case R3.
+// Reference case R3 of docs/verdicts-and-statistics.md.
 void set_reference_times(ReportData& data) {
   const std::vector<double> single{100, 102, 98, 101, 99};
   const std::vector<double> ddp{55, 56.5, 54, 55.5, 54.5};

@@ -25,7 +25,7 @@ TEST_CASE(
 }
 
 TEST_CASE("at a spread of 0.4 δ and six cells, five seeds find NO CHANGE and three do not") {
-  // the planning values of the design page: 20 %, 96 %, always
+  // the planning values of docs/verdicts-and-statistics.md: 20 %, 96 %, always
   const std::vector<double> none(6, 0.0);
   CHECK(simulate({"", none, 0.4, {3}}, 2000, 7).no_change == doctest::Approx(0.20).epsilon(0.03));
   CHECK(simulate({"", none, 0.4, {5}}, 2000, 7).no_change == doctest::Approx(0.96).epsilon(0.02));
@@ -45,7 +45,7 @@ TEST_CASE("looking again and again at the whole of α would be wrong too often: 
               simulate({"", {1.0}, 1.0, {n}, 0.0625}, 1, static_cast<std::uint64_t>(i)).false_improves > 0;
     wrong += found ? 1 : 0;
   }
-  CHECK(static_cast<double>(wrong) / static_cast<double>(sweeps) > 0.05);  // 8.4 % by the design page
+  CHECK(static_cast<double>(wrong) / static_cast<double>(sweeps) > 0.05);  // expected: 8.4 %
   CHECK(simulate({"", {1.0}, 1.0, looks}, sweeps, 1).false_improves <
         0.026 + 3 * standard_error(0.026, sweeps));
 }

@@ -1,4 +1,4 @@
-// Reference cases R1 – R4 and R7 of the design page «Statistics of a verdict», and closed forms.
+// Reference cases R1 – R4 and R7 of docs/verdicts-and-statistics.md, and closed forms.
 #include "reports/statistics/statistics.h"
 
 #include <cmath>
