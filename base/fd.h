@@ -14,7 +14,7 @@ class FileDescriptor {
   static FileDescriptor open(const std::filesystem::path& file, int flags, mode_t mode = 0644);
 
   FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}  // owns it; a negative number is no descriptor
+  explicit FileDescriptor(int fd) : fd_(fd) {}  // owns it; a negative number means none
   ~FileDescriptor() { reset(); }
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {

@@ -70,7 +70,7 @@ endfunction()
 
 # trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`. ctest runs it as
 # NAME from the source folder, those of the highest cost first. LINKS names libraries, and rooms by their folders. Each case
-# is named when it ends: if a program is killed, its log shows in which case.
+# is named when it ends, so the log of a killed program shows how far it came.
 function(trainyard_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT;COST" "SOURCES;LINKS")
   if(NOT test_TIMEOUT)

@@ -85,9 +85,9 @@ inline constexpr std::array all_metrics{
            .digits = 3,
            .tasks = {"translation"},
            .of_loss = "CASE WHEN @ < 709 THEN exp(@) END"},
-    // Of the corpus: 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4), where p_n is matched /
-    // candidate n-grams, c the length of the candidates, r that of the references; 0 where a p_n is (Papineni
-    // et al. 2002).
+    // BLEU of the corpus (Papineni et al. 2002): 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4).
+    // - p_n: matched / candidate n-grams. If one of them is 0, BLEU is 0.
+    // - c: length of the candidates. r: length of the references.
     Metric{.name = "bleu",
            .title = "BLEU",
            .kind = MetricKind::bleu,

@@ -38,7 +38,7 @@ std::string listed(const std::vector<NamedColumn>& columns, std::string_view pre
   return text;
 }
 
-// Of the rows `which` of task_epoch_average e.
+// Epochs: the rows `which` of task_epoch_average e.
 std::vector<EpochRow> averages(const Database& database, const std::string& which, const std::string& of) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(),

@@ -145,7 +145,7 @@ std::span<const MachineKey> machine_keys() {
        [](const TomlNode& item, Machine& to) {
          return read_integer(item, 0, 65535, to.signal_before_seconds);
        }},
-      {"nodes", "an integer >= 1", "", slurm, "hosts that a run is spread over, as far as it has ranks",
+      {"nodes", "an integer >= 1", "", slurm, "hosts that a run is spread over, at most one per rank",
        [](const TomlNode& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
       {"cpus_per_task", "an integer >= 1", "1", clusters,
        "cores of each rank, and its threads unless `threads` of a run says fewer",
@@ -153,7 +153,7 @@ std::span<const MachineKey> machine_keys() {
       {"gpus_per_task", "an integer >= 1", "", slurm,
        "sbatch --gpus-per-task; each rank trains on one of them",
        [](const TomlNode& item, Machine& to) { return (to.gpus_per_task = integer(item, 1)).has_value(); }},
-      {"hosts", "a file", "", mpi, "host file of mpirun: a host a line",
+      {"hosts", "a file", "", mpi, "host file of mpirun: one host per line",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.hosts); }},
       {"options", "a list of texts", "[]", clusters,
        "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, as they stand",

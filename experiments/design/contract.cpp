@@ -205,7 +205,7 @@ void state_model(const models::Model& model, const Values& values, StatedTerms& 
   if (terms["precision"].empty()) terms["precision"] = "float32";
 }
 
-// Of a model that only the file knows: what is no value of every run is a parameter of it.
+// Terms of a model that only the file knows. Each value that not every run has is a parameter of the model.
 void state_own_model(const Values& values, StatedTerms& terms) {
   for (const char* name : {"batch_norm", "precision"}) terms.erase(name);
   for (const auto& [name, value] : values)

@@ -262,7 +262,7 @@ void report_baseline(const CompareTable& table, const std::vector<Value>& values
   }
 }
 
-// Of runs that differ in the seed alone one is enough: they state the same.
+// Without the seed: runs that differ in the seed alone state the same terms.
 Compare whatever_seed(Compare compare) {
   std::erase(compare.pair, "seed");
   return compare;
@@ -280,8 +280,7 @@ void warn_of_differences(const std::map<std::string, Value>& baseline,
   }
 }
 
-// Said once for each arm of a cell. Not of a file that is wrong: its runs may have values of which no network
-// can be made.
+// Warns once per arm of a cell. A file with errors is left out: its values may not make a network.
 void warn_of_differences(const Compare& compare, const CompareTable& table,
                          const std::vector<std::string>& varied, const std::vector<ExpandedRun>& runs,
                          Diagnostics& problems) {

@@ -64,7 +64,7 @@ Parameter data_split_row() {
 
 Parameter batch_row() {
   Parameter parameter = integer_row("batch", from_one, Bound{1'000'000'000},
-                                    "samples a step, over all replicas or of each; a plain number is "
+                                    "samples per step, over all replicas or of each; a plain number is "
                                     "over all");
   parameter.fallback = std::int64_t{128};
   return parameter;
@@ -81,7 +81,7 @@ Parameter stage_split_row() {
   return parameter;
 }
 
-// "none" in the file is no text in the run.
+// "none" in the file is an empty text in the run.
 Parameter kept_row(const char* name, std::vector<std::string> choices, const char* meaning) {
   Parameter parameter = text_row(name, std::move(choices), meaning);
   parameter.fallback = std::string("none");

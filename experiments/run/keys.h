@@ -25,7 +25,7 @@ namespace trainyard::experiments {
 
 enum class KeyPlace { anywhere, strategy };  // strategy: only in [strategy.*] and as a matrix axis
 
-// Where a run keeps the value: a member of the run, or of its part that is an object of `run.json` too.
+// The member that has the value: of the run, or of a part of it that is an object in `run.json`.
 using KeyMember =
     std::variant<std::monostate, bool Run::*, std::int64_t Run::*, std::uint64_t Run::*, double Run::*,
                  std::string Run::*, std::optional<std::int64_t> Run::*, bool Optimizer::*,

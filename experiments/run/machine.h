@@ -18,7 +18,7 @@ struct LauncherRules {
   bool shares_hosts = true;   // runs may be on a host together: `exclusive = "devices"`
   bool has_jobs = false;      // a run may be a job, which has hosts of its own
   std::string program = "";   // that takes `options`
-  bool long_options = false;  // … each of which is --name or --name=value, and the name may be cut short
+  bool long_options = false;  // … which are --name or --name=value, and names may be cut short
   std::vector<std::string> own_options = {};  // that trainyard sets itself
 };
 std::span<const LauncherRules> launcher_rules();

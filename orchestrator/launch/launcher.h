@@ -45,10 +45,9 @@ class RankGroup {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  virtual void prepare() {}  // before the first run: UserError where none could be launched
-  virtual std::unique_ptr<RankGroup> launch(
-      const LaunchSpec& command) = 0;  // UserError where it cannot start
-  // The gang of an attempt that an earlier orchestrator launched and that was alive just now.
+  virtual void prepare() {}  // before the first run: UserError if none could be launched
+  virtual std::unique_ptr<RankGroup> launch(const LaunchSpec& command) = 0;  // UserError if it cannot start
+  // The ranks of an attempt that an earlier orchestrator launched, and that were alive just now.
   virtual std::unique_ptr<RankGroup> adopt(const std::filesystem::path& attempt_folder);
 };
 

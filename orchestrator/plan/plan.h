@@ -64,8 +64,8 @@ struct LiveAttempt {
   int attempt = 0;
 };
 
-// `database` may be null: nothing has run yet. Runs whose attempts are `live` go on with them. Nobody changes
-// a plan later.
+// `database` may be null: nothing has run yet. A run whose attempt is `live` continues with it.
+// Nobody changes a plan later.
 Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
                const experiments::Circumstances& machine, const db::Database* database,
                const PlanOptions& options = {}, const std::vector<LiveAttempt>& live = {});
@@ -80,11 +80,9 @@ std::string kind_of(const experiments::Run& run);
 // How many different devices these are.
 std::size_t distinct_devices(const std::vector<Device>& devices);
 
-// Which runs of a sweep the parity gate holds against the virtual mesh (runner/parity/parity_check.h): of
-// each arm and cell the first seed that is run, unless another seed of it was probed here before.
-
-// Sets `probe` of the runs that wait. A program of the user's cannot be probed; independent runs are
-// single ones.
+// Chooses the runs of the parity check (runner/parity/parity_check.h): sets `probe` of the runs that wait.
+// - For each arm and cell it is the first seed that is run, unless another seed was checked here before.
+// - A program of the user's cannot be checked. Independent runs are single ones.
 void choose_probes(Plan& plan, const db::Database& database);
 
 }  // namespace trainyard::orchestrator

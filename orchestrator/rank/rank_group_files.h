@@ -36,7 +36,7 @@ struct RankGroupFile {
 };
 void write_rank_group_file(const RankGroupFile& gang);  // into the attempt's folder
 std::optional<RankGroupFile> read_rank_group_file(
-    const std::filesystem::path& attempt_folder);  // nothing where none is
+    const std::filesystem::path& attempt_folder);  // nothing if there is none
 
 struct RankExit {
   ExitStatus status;

@@ -16,8 +16,8 @@ std::optional<int> first_failed(const AttemptEvidence& seen) {
   return cause == nullptr ? std::nullopt : std::optional(cause->rank);
 }
 
-// A run that has kept an epoch more goes on from there, as often as it takes. Else the next attempt would end
-// where this one did.
+// If the attempt has kept one more epoch, the next one continues there, as often as it takes. Else the next
+// attempt would end at the same epoch.
 AttemptEnd out_of_time(const AttemptEvidence& seen) {
   if (seen.resumable_after > seen.resumed_after)
     return {

@@ -1,4 +1,4 @@
-// What the ranks of an attempt are told: its folder, its run file, their command lines and environments.
+// Launch of an attempt: its folder, its run file, and the commands and environments of its ranks.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ struct Assignment {
   bool host_exclusive = false;  // no run starts beside it
   bool host_locked = false;     // no other sweep of this host measures times meanwhile
   int retries_left = 0;         // how many attempts may follow it
-  std::optional<int> adopts;    // goes on with that attempt, which an earlier orchestrator launched and left
+  std::optional<int> adopts;    // continues that attempt, which an earlier orchestrator launched and left
 };
 
 // Makes the folder of a new attempt. UserError if the run's folder is a link.

@@ -19,7 +19,7 @@ struct AttemptState {
 
   Phase phase = Phase::running;
   bool stopped = false;  // the sweep was told to stop
-  std::string why;       // its ranks are told to end; empty while nothing tells them to
+  std::string why;       // why its ranks have to end; empty while they do not
   std::string hang;      // why none got on; empty if they did
   Clock::time_point terminate_at = Clock::time_point::max();
   Clock::time_point kill_at = Clock::time_point::max();

@@ -15,7 +15,7 @@
 
 namespace trainyard::reports {
 
-// The table in the published shape: which cells stand in which row, by validation metrics and train time.
+// The table in the published shape: the row of each cell, by validation metrics and train time.
 struct PublishedTable {
   using Row = std::map<MetricKind, std::vector<std::string>>;  // names, marked where training contradicts
   std::vector<std::pair<std::string, Row>>

@@ -1,5 +1,5 @@
-// Where the parts of a figure of lines lie: scales and ticks of the curves and of the strip of final values
-// at their right, and the labels of guides, placed where they touch no curve.
+// Layout of a figure of lines: scales and ticks of the curves and of the strip of final values at their
+// right, and the labels of guides. A label touches no curve.
 #pragma once
 
 #include <optional>

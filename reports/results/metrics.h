@@ -25,11 +25,11 @@ struct Metric {
   std::optional<db::MetricColumn> epoch_value;  // what is drawn by epoch; none: the test metrics
   std::string task;                             // the only task that has it; empty: any
   bool published = false;                       // enters the published table
-  bool rarely_measured = false;                 // shown only where a run has a number
+  bool rarely_measured = false;                 // shown only if a run has a number
 };
 
 std::span<const Metric> metrics();
-const Metric& find_metric(const std::string& name);  // InternalError where there is none
+const Metric& find_metric(const std::string& name);  // InternalError if there is none
 
 // A verdict of it has a column in the table of all models, where anything was measured.
 bool is_of_every_model(const Metric& metric);

@@ -33,7 +33,7 @@ using Runs = std::vector<const MeasuredRun*>;
 
 struct Arms {
   std::map<std::string, Runs> by_name;  // of one model and cell
-  // So many ranks at once, each of which trains by itself.
+  // `ranks` ranks at once that train independently.
   const Runs* unconnected(std::int64_t ranks) const {
     for (const auto& [name, runs] : by_name) {
       const experiments::Strategy& strategy = runs.front()->run.strategy;

@@ -60,7 +60,7 @@ struct Decision {
   double adjusted_p = 1;            // Holm, at that look
   double holm_level = 0;            // that it passed or failed at: the look's level over Holm's factor
   std::vector<std::optional<VerdictKind>>
-      by_look;  // what each look says by itself; empty where it was not tested
+      by_look;  // what each look says by itself; empty if it was not tested
 };
 
 // One metric and one arm: the looks of each cell, in the order given.

@@ -75,8 +75,8 @@ class Communicator {
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
   // Returns once every rank has called it. Work of a GPU that was launched before may still be under way.
   virtual void barrier() = 0;
-  // Makes the group anew, with the same ranks. For use after a call failed that was to be captured: the old
-  // group must not be used again (NCCL's user guide, "Error handling"). No work is under way. Collective.
+  // Replaces the group by a new one of the same ranks. For use after a failed capture: the old group must not
+  // be used again (NCCL's user guide, "Error handling"). No work is under way. Collective.
   virtual void renew() {}
 };
 

@@ -78,9 +78,8 @@ std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParame
 // Sums over replicas that share memory: each shows the others what they need of its gradients, and adds up
 // what it is shown of its own slices, in the order of the ranks.
 //
-// Of a matrix replicas may have only the rows that their samples took (runner/gradients/sparse_gradient.h):
-// then the rows are written and read, not the matrix. Where one of them has a whole gradient, the sum is
-// whole.
+// A replica may have only the rows of a matrix that its samples took (runner/gradients/sparse_gradient.h).
+// Then the rows are written and read, not the matrix. If one replica has a whole gradient, the sum is whole.
 
 // Σ over ranks of a slice, in the memory of `own`; `shown` by each rank, of which that at `rank` is not read.
 at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& shown, int rank);

@@ -45,7 +45,8 @@ class LossScale {
   // of the whole model is not finite. `sum_over_all` adds up a float32 [] over all ranks that have others of
   // the model's gradients; it is called at most once.
   virtual void unscale(const std::vector<at::Tensor>& /*gradients*/, const SumOverAll& /*sum_over_all*/) {}
-  // Of the last `unscale`: float32 [], 1 if the step is to be skipped, else 0. Nothing: no step is skipped.
+  // The result of the last `unscale`: float32 [], 1 if the step is to be skipped, else 0. Nothing: no step is
+  // skipped.
   virtual std::optional<at::Tensor> found_inf() const { return std::nullopt; }
   // Sets the scale of the next step. Called once per step, after the parameters were updated.
   virtual void update() {}

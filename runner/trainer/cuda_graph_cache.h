@@ -10,7 +10,7 @@
 // Collectives in a graph require that all ranks capture and replay together (NCCL's user guide, "Using NCCL
 // with CUDA graphs"). So the decision follows from what is the same on all replicas: the shape of the global
 // batch, not of a part. After each capture the replicas tell each other, through the host, whether it
-// succeeded. If it failed on one of them, all drop their graphs, make their group anew, and compute this step
+// succeeded. If it failed on one of them, all drop their graphs, replace their group, and compute this step
 // and all others. No replica is ahead of another then, because a capture has computed nothing.
 #pragma once
 

@@ -1,8 +1,8 @@
-// The mesh of a run: where a rank stands, and a communicator per dimension. What a rank does follows from
-// mesh and schedule alone, so trainer and training loop are the same for all strategies
+// The mesh of a run: the position of each rank, and a communicator per dimension. What a rank does follows
+// from mesh and schedule alone, so trainer and training loop are the same for all strategies
 // (experiments/run/strategies.h).
 //
-// Where a rank stands: replicas × stages, rank = replica · stages + stage.
+// Position: replicas × stages, rank = replica · stages + stage.
 #pragma once
 
 #include <chrono>

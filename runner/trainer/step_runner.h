@@ -20,8 +20,8 @@
 
 namespace trainyard::runner {
 
-// Values of a step that the next step has others of. A captured step reads them from the device, where each
-// replay writes its own.
+// Values that differ from step to step. A captured step reads them from the device, and each replay writes
+// them there first.
 struct StepInput {
   at::Tensor places;              // int64 [batch]: this replica's samples
   double loss_factor = 1;         // 1 / (divisor of the summed loss)

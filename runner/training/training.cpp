@@ -55,7 +55,7 @@ struct EpochTiming {
   double processor_seconds;  // of all its threads meanwhile
 };
 
-// Passes over the data, of which this rank has its replica's part.
+// Passes over this replica's part of the data.
 class EpochRunner {
  public:
   EpochRunner(const experiments::Run& run, const Connections& ranks, RankRecords& records)
