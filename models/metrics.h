@@ -1,6 +1,6 @@
 // The metrics of all tasks, one row each, and what a training costs. Columns of the database, expectations,
-// verdicts, figures and tables follow from these tables. To add a metric: its sums in the runner
-// (runner/data/task.cpp) and a row here. No LibTorch.
+// verdicts, figures and tables follow from these tables. To add a metric: its count in a row of
+// runner/data/task.cpp and a row here. No LibTorch.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +60,7 @@ struct Metric {
   constexpr bool is_of(std::string_view task) const {
     return !task.empty() && std::ranges::find(tasks, task) != tasks.end();
   }
-  // Of one task alone.
-  constexpr bool is_special() const { return record.empty(); }
+  constexpr bool is_of_one_task() const { return tasks[1].empty(); }
 };
 
 inline constexpr std::array all_metrics{

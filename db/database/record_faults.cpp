@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/parameter.h"
@@ -12,6 +13,7 @@
 #include "db/database/run_states.h"
 #include "db/database/statements.h"
 #include "experiments/design/contract.h"
+#include "models/metrics.h"
 
 namespace trainyard::db {
 
@@ -21,9 +23,14 @@ constexpr double unmeasured = std::numeric_limits<double>::infinity();
 constexpr double rounding = 1e-9;        // of a sum that a program has added up in floating point
 constexpr std::int64_t of_the_test = 0;  // the epoch of test metrics
 
-// A correct prediction counts at most its weight.
-constexpr const char* wrong_metric =
-    "(weight < 0 OR (name = 'correct' AND (sum < 0 OR sum > weight * (1 + 1e-9))))";
+// SQL: the weight is negative, or a count of predictions is negative or larger than its weight.
+std::string wrong_metric() {
+  std::vector<std::string> counts;
+  for (const models::Metric& metric : models::all_metrics)
+    if (metric.kind == models::MetricKind::accuracy) counts.push_back(fmt::format("'{}'", metric.record));
+  return fmt::format("(weight < 0 OR (name IN ({}) AND (sum < 0 OR sum > weight * (1 + 1e-9))))",
+                     joined(counts));
+}
 
 // What the orchestrator measured between launch and the end of the last rank. Releases before this one wrote
 // the time of day alone, which is adjusted now and then.
@@ -141,12 +148,13 @@ RecordFaults::RecordFaults(SQLite::Database& connection)
       after_training_(connection, R"sql(
         SELECT rank, test_seconds, setup_seconds, total_seconds FROM process
         WHERE run_key = ? AND attempt = ? ORDER BY rank)sql"),
-      metrics_(connection, std::string("SELECT epoch, phase, name, SUM(weight), MAX") + wrong_metric + R"sql(
+      metrics_(connection,
+               std::string("SELECT epoch, phase, name, SUM(weight), MAX") + wrong_metric() + R"sql(
         FROM metric WHERE run_key = ? AND attempt = ? GROUP BY epoch, phase, name)sql"),
       wrong_metric_(connection, std::string(R"sql(
         SELECT rank, phase, name, sum, weight FROM metric
         WHERE run_key = ? AND attempt = ? AND epoch = ? AND )sql") +
-                                    wrong_metric + " ORDER BY rank LIMIT 1"),
+                                    wrong_metric() + " ORDER BY rank LIMIT 1"),
       weights_(connection, R"sql(
         SELECT rank, SUM(before), SUM(now)
         FROM (SELECT rank, weight AS before, 0 AS now FROM metric

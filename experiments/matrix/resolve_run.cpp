@@ -25,7 +25,7 @@ models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Dia
   return values;
 }
 
-// A model of the user's own has no data set that it usually takes: without one in the file it is empty.
+// A model of the user's own has no default data set: without one in the file the name is empty.
 void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problems) {
   if (settings.find("dataset") != nullptr) return;
   const auto& usual = settings.model().datasets;
@@ -33,7 +33,7 @@ void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problem
   if (usual.empty())
     problems.error(settings.place("dataset"),
                    "model " + in_quotes(settings.model().name) +
-                       " has no data set, as in dataset = \"my-captions\" of [model." +
+                       " has no data set; add one, such as dataset = \"my-captions\", to [model." +
                        settings.model().name + "] or [defaults]");
 }
 
@@ -44,18 +44,15 @@ Declaration declaration_of(const RunSettings& settings, const std::string& datas
   return declared;
 }
 
-// Defaults that depend on other keys; what the optimizer or its schedule has no use for is put back.
+// Sets the defaults that depend on other keys.
 void resolve_optimizer(const RunSettings& settings, Run& run) {
   Optimizer& optimizer = run.optimizer;
-  const bool sgd = optimizer.kind == "sgd";
-  if (!sgd) optimizer.momentum = 0;
-  if (!sgd && settings.find("learning_rate") == nullptr) optimizer.learning_rate = 0.001;
-  if (optimizer.schedule != "step") {
-    optimizer.schedule_epochs = Optimizer{}.schedule_epochs;
-    optimizer.schedule_factor = Optimizer{}.schedule_factor;
-  } else if (settings.find("learning_rate_step_epochs") == nullptr) {
-    optimizer.schedule_epochs = (run.epochs + 2) / 3;
+  if (optimizer.kind != "sgd") {
+    optimizer.momentum = 0;
+    if (settings.find("learning_rate") == nullptr) optimizer.learning_rate = 0.001;
   }
+  if (optimizer.schedule == "step" && settings.find("learning_rate_step_epochs") == nullptr)
+    optimizer.schedule_epochs = (run.epochs + 2) / 3;
 }
 
 void resolve_batch(const RunSettings& settings, Run& run) {
@@ -66,13 +63,14 @@ void resolve_batch(const RunSettings& settings, Run& run) {
   run.global_batch = batch.per == "replica" ? batch.size * run.strategy.sharing_replicas() : batch.size;
 }
 
-// What is kept of a run. Independent ranks have one folder, and keep nothing.
+// Which files of a run are kept. Independent ranks share one folder and keep nothing.
 void resolve_kept(Run& run) {
   for (std::string* kept : {&run.save, &run.checkpoint})
     if (*kept == "none" || run.strategy.independent()) kept->clear();
 }
 
-// The keys of the table. Those without a value stay as in a new `Run`; the mesh has defaults by its kind.
+// Sets the keys of the table. A key without a value stays as in a new `Run`. The kind of strategy has the
+// defaults of the mesh.
 void take_keys(const RunSettings& settings, Run& run) {
   for (const Key& key : keys()) {
     const Setting* found = settings.find(key.parameter.name);
@@ -83,7 +81,7 @@ void take_keys(const RunSettings& settings, Run& run) {
 
 using Range = StrategyKind::Range;
 
-// "mp, pipeline, mp-ddp": the kinds of which `part` may be more than one.
+// "mp, pipeline, mp-ddp": the kinds that allow more than one of `part`.
 std::string kinds_with(Range StrategyKind::*part) {
   std::string names;
   for (const StrategyKind& kind : strategy_kinds())
@@ -102,18 +100,18 @@ void check_number(const Key& key, std::int64_t number, const RunSettings& settin
   const Range& range = settings.kind().*key.of;
   if (range.has(number)) return;
   const std::string allowed = range.any() ? ">= " + std::to_string(range.minimum) : "1";
-  const std::string advice = range.any() ? "" : "; kinds with " + name + " are " + kinds_with(key.of);
+  const std::string advice = range.any() ? "" : "; strategies with " + name + " are " + kinds_with(key.of);
   problems.error(settings.place(name), name + " of " + strategy_text(settings) + " must be " + allowed +
                                            ", is " + std::to_string(number) + advice);
 }
 
-// A schedule or a split of a kind that has none.
+// Reports a schedule or a split of a kind that has none.
 void check_use(const Key& key, const RunSettings& settings, Diagnostics& problems) {
   const Setting* found = settings.find(key.parameter.name);
   if (found == nullptr || (settings.kind().*key.of).any() || found->value == Value(std::string("auto")))
     return;
   problems.error(found->at, strategy_text(settings) + " has no " + key.parameter.name +
-                                "; kinds with one are " + kinds_with(key.of));
+                                "; strategies with one are " + kinds_with(key.of));
 }
 
 void check_mesh(const RunSettings& settings, const Run& run, Diagnostics& problems) {
@@ -136,7 +134,7 @@ void take_split(const RunSettings& settings, Strategy& strategy) {
   if (settings.find("stages") == nullptr) strategy.stages = static_cast<std::int64_t>(boundaries->size()) + 1;
 }
 
-// Reports what the strategy's kind does not have, and numbers out of its ranges.
+// Reports keys that the strategy's kind does not have, and numbers outside its ranges.
 void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& problems) {
   const StrategyKind& kind = settings.kind();
   run.strategy.name = settings.strategy();
@@ -148,7 +146,7 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
   }
   if (kind.stages.any()) take_split(settings, run.strategy);
   const Setting* schedule = settings.find("schedule");
-  // The order of one micro-batch is the same under every schedule.
+  // All schedules have the same order for one micro-batch.
   if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
     run.strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
   check_mesh(settings, run, problems);
@@ -211,9 +209,9 @@ Location RunSettings::place(const std::string& name) const {
 
 namespace {
 
-// Reports what does not fit together, at the value to be changed. What is said of all runs ([defaults],
-// --set) and means nothing for this one is taken back to the default instead: augmentation of texts,
-// synchronised normalisation of a model without any.
+// Reports settings that do not fit together, at the value to be changed. A setting for all runs ([defaults],
+// --set) that has no meaning for this run gets its default instead: augmentation of texts, synchronised
+// normalisation of a model without any.
 class Check {
  public:
   Check(const RunSettings& settings, Run& run, Diagnostics& problems)
@@ -225,7 +223,7 @@ class Check {
     data();
     batch();
     sampler();
-    optimizer();
+    unused_keys();
     if (problems_.errors() == errors && !own_model() && !own_data() && hyperparameters_fit()) layers();
   }
 
@@ -233,14 +231,14 @@ class Check {
   bool own_model() const { return is_declared(settings_.model()); }
   bool own_data() const { return settings_.declared_dataset(run_.data.dataset) != nullptr; }
 
-  // Only a program of the user's can train what is the user's own.
+  // Only the user's own program can train the user's own model or data.
   void own() {
     if (settings_.kind().name == foreign_kind().name) return;
     const std::string what =
         own_model() ? "model " + in_quotes(run_.model) : "data set " + in_quotes(run_.data.dataset);
-    problems_.error(settings_.place("strategy"),
-                    "strategy " + in_quotes(run_.strategy.name) + " cannot train the " + what +
-                        ", which is your own: only a strategy with a command can");
+    problems_.error(settings_.place("strategy"), "strategy " + in_quotes(run_.strategy.name) +
+                                                     " cannot train your own " + what +
+                                                     "; use a strategy with a command");
   }
 
   bool hyperparameters_fit() const {
@@ -254,9 +252,10 @@ class Check {
     if (own_data()) {
       for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size"})
         if (const Setting* found = settings_.find_own(name))
-          problems_.error(found->at, std::string(name) +
-                                         " is for data sets of trainyard; a parameter of a model "
-                                         "of your own can say it, under another name");
+          problems_.error(found->at,
+                          std::string(name) +
+                              " is only for the data sets of trainyard; use a parameter of your model, "
+                              "with another name");
       return enough_samples();
     }
     if (const std::string wrong = dataset_problem(settings_.model(), run_.data.dataset);
@@ -280,10 +279,10 @@ class Check {
     if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.sharing_replicas())
       problems_.error(settings_.place("train_samples"),
                       std::to_string(*run_.data.train_samples) + " train_samples are too few for " +
-                          std::to_string(run_.strategy.replicas) + " replicas; each needs one at least");
+                          std::to_string(run_.strategy.replicas) + " replicas; each needs at least one");
   }
 
-  // Reports what is said of this run, or of its model, and does not belong to its data.
+  // Reports a setting of this run, or of its model, that does not belong to its data.
   bool refuse(const std::string& name, const std::string& of, models::DataKind kind) {
     const Setting* found = settings_.find_own(name);
     if (found == nullptr) return false;
@@ -292,7 +291,7 @@ class Check {
     return true;
   }
 
-  // Each replica, micro-batch and turn of accumulation takes a sample at least.
+  // Each replica, micro-batch and turn of accumulation needs at least one sample.
   void batch() {
     const std::int64_t parts =
         run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
@@ -304,17 +303,17 @@ class Check {
       text += " x " + std::to_string(run_.strategy.micro_batches) + " micro-batches";
     if (run_.gradient_accumulation > 1)
       text += " x " + std::to_string(run_.gradient_accumulation) + " turns of gradient accumulation";
-    problems_.error(place_of_parts(), text + "; each needs a sample at least");
+    problems_.error(place_of_parts(), text + "; each needs at least one sample");
   }
 
   void sampler() {
     if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.sharing_replicas() == 0) return;
     const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
     problems_.error(settings_.place(name),
-                    "a batch of " + std::to_string(run_.global_batch) + " does not divide by " +
+                    "a batch of " + std::to_string(run_.global_batch) + " cannot be divided equally among " +
                         std::to_string(run_.strategy.replicas) +
-                        " replicas, and sampler \"distributed\" gives each equally many; give the batch per "
-                        "replica, or take sampler \"exact\"");
+                        " replicas, as sampler \"distributed\" requires; give the batch per replica, or use "
+                        "sampler \"exact\"");
   }
 
   Location place_of_parts() const {
@@ -323,14 +322,10 @@ class Check {
     return settings_.place("replicas");
   }
 
-  void optimizer() {
-    if (run_.optimizer.kind != "sgd") warn_unused("momentum", "is not used by " + run_.optimizer.kind);
-    if (run_.optimizer.schedule != "step")
-      for (const char* name : {"learning_rate_step_epochs", "learning_rate_factor"})
-        warn_unused(name, "is not used by the learning-rate schedule " + in_quotes(run_.optimizer.schedule));
-    if (run_.learning_rate_scaling != "none" && run_.batch_per == "global")
-      warn_unused("learning_rate_scaling",
-                  "has nothing to scale with: the batch is the same for any number of replicas");
+  void unused_keys() {
+    for (const Key& key : keys())
+      if (key.unused != nullptr)
+        if (const std::string why = key.unused(run_); !why.empty()) warn_unused(key.parameter.name, why);
   }
 
   bool warn_unused(const std::string& name, const std::string& why) {
@@ -343,7 +338,8 @@ class Check {
     const auto layers = model_layers(run_, models::input_shape(models::find_dataset(run_.data.dataset)));
     const auto normalises = [](const models::Layer& layer) { return layer.kind.starts_with("batch_norm"); };
     if (run_.batch_norm != "local" && std::none_of(layers.begin(), layers.end(), normalises) &&
-        !warn_unused("batch_norm", "is not used by model " + in_quotes(run_.model) + ", which has none"))
+        !warn_unused("batch_norm",
+                     "is not used by model " + in_quotes(run_.model) + ", which has no batch normalisation"))
       run_.batch_norm = "local";
     if (run_.strategy.stages > 1) stages(static_cast<std::int64_t>(layers.size()));
   } catch (const UserError& error) {
@@ -356,17 +352,17 @@ class Check {
     if (strategy.stages > layers) {
       problems_.error(settings_.place("stages"), std::to_string(strategy.stages) +
                                                      " stages are more than the " + model +
-                                                     "; each needs one at least");
+                                                     "; each needs at least one");
     } else if (strategy.split == "given" &&
                static_cast<std::int64_t>(strategy.boundaries.size()) != strategy.stages - 1) {
       problems_.error(settings_.place("stage_split"),
-                      "stage_split has " + std::to_string(strategy.boundaries.size()) + " boundaries, and " +
-                          std::to_string(strategy.stages) + " stages have " +
+                      "stage_split has " + std::to_string(strategy.boundaries.size()) + " boundaries, but " +
+                          std::to_string(strategy.stages) + " stages need " +
                           std::to_string(strategy.stages - 1));
     } else if (strategy.split == "given" && strategy.boundaries.back() >= layers) {
       problems_.error(settings_.place("stage_split"),
                       "stage_split ends at layer " + std::to_string(strategy.boundaries.back()) +
-                          ", and the " + model + " are 0 to " + std::to_string(layers - 1));
+                          ", but the " + model + " are 0 to " + std::to_string(layers - 1));
     }
   }
 

@@ -54,8 +54,8 @@ Parameter text_row(const char* name, std::vector<std::string> choices, const cha
 Parameter data_split_row() {
   Parameter parameter =
       row("data_split", ValueType::numbers,
-          "fractions of train, validation and test, which sum to 1; of a data set with its own "
-          "test part the first two divide the rest");
+          "fractions of train, validation and test; their sum is 1. If the data set has its own test part, "
+          "the first two divide the rest");
   parameter.minimum = above_zero;
   parameter.maximum = below_one;
   parameter.minimum_length = parameter.maximum_length = 3;
@@ -63,17 +63,19 @@ Parameter data_split_row() {
 }
 
 Parameter batch_row() {
-  Parameter parameter = integer_row("batch", from_one, Bound{1'000'000'000},
-                                    "samples per step, over all replicas or of each; a plain number is "
-                                    "over all");
+  Parameter parameter =
+      integer_row("batch", from_one, Bound{1'000'000'000},
+                  "samples per step: of all replicas together, or of each. A plain number means all "
+                  "together");
   parameter.fallback = std::int64_t{128};
   return parameter;
 }
 
 Parameter stage_split_row() {
-  Parameter parameter = row("stage_split", ValueType::integers,
-                            "the first layer of each stage but the first, counted from 0; \"auto\" balances "
-                            "the counted cost of the layers");
+  Parameter parameter =
+      row("stage_split", ValueType::integers,
+          "the first layer of each stage except the first, counted from 0; \"auto\" balances "
+          "the estimated cost of the layers");
   parameter.minimum = from_one;
   parameter.minimum_length = 1;
   parameter.maximum_length = 1023;
@@ -81,7 +83,7 @@ Parameter stage_split_row() {
   return parameter;
 }
 
-// "none" in the file is an empty text in the run.
+// "none" in the file is an empty string in the run.
 Parameter kept_row(const char* name, std::vector<std::string> choices, const char* meaning) {
   Parameter parameter = text_row(name, std::move(choices), meaning);
   parameter.fallback = std::string("none");
@@ -98,6 +100,22 @@ bool is_sgd(const Run& run) {
 
 bool has_rate_steps(const Run& run) {
   return run.optimizer.schedule == "step";
+}
+
+std::string unused_by_optimizer(const Run& run) {
+  return is_sgd(run) ? "" : "is not used by " + run.optimizer.kind;
+}
+
+std::string unused_by_schedule(const Run& run) {
+  return has_rate_steps(run)
+             ? ""
+             : "is not used by the learning-rate schedule " + in_quotes(run.optimizer.schedule);
+}
+
+std::string unused_by_batch(const Run& run) {
+  return run.learning_rate_scaling == "none" || run.batch_per == "replica"
+             ? ""
+             : "has no effect: the batch is the same for any number of replicas";
 }
 
 bool has_stages(const Run& run) {
@@ -117,7 +135,7 @@ bool reads_texts(const Run& run) {
   return is_known_text(run.data.source);
 }
 
-// One replica pads nothing. But if the matrix asks for both samplers, each has its run.
+// With one replica nothing is padded. But if the sampler is an axis, each sampler has its own run.
 bool sampler_counts(const Run& run) {
   return run.sampler != "exact" && (run.strategy.sharing_replicas() > 1 || run.axes.contains("sampler"));
 }
@@ -142,22 +160,22 @@ std::vector<Key> data_keys() {
        .term = "training samples"},
       {.parameter =
            text_row("augmentation", {"none", "flip", "crop", "flip-crop"},
-                    "of images in training: mirrored at random, and cut at random from a padded one"),
+                    "changes of training images: mirrored at random, cropped at random after padding"),
        .member = &Run::augmentation,
        .term = "augmentation"},
       {.parameter = integer_row("image_size", from_one, Bound{1024},
-                                "of the data set \"folder\": height and width that images are brought to"),
+                                "data set \"folder\": height and width to which images are scaled"),
        .member = &DataChoice::image_size,
        .has = [](const Run& run) { return run.data.dataset == "folder"; },
        .in_key = [](const Run& run) { return run.data.source == "folder"; }},
       {.parameter = integer_row("vocabulary_min_frequency", from_one, Bound{1'000'000},
-                                "of texts: a token that the training part has less often is unknown"),
+                                "texts: a token that is rarer than this in the training part is unknown"),
        .member = &DataChoice::vocabulary_min_frequency,
        .has = asks_for_texts,
        .in_key = reads_texts,
        .part_of = "vocabulary"},
       {.parameter = integer_row("vocabulary_max_size", Bound{5}, Bound{1'000'000},
-                                "of texts: the most tokens of a vocabulary, the four special ones included"),
+                                "texts: the most tokens of a vocabulary, including the four special ones"),
        .member = &DataChoice::vocabulary_max_size,
        .has = asks_for_texts,
        .in_key = reads_texts,
@@ -170,23 +188,26 @@ std::vector<Key> step_keys() {
       {.parameter = batch_row(),
        .other_form = "{ size = n, per = \"global\" | \"replica\" }",
        .part_of = "global_batch"},
-      {.parameter = integer_row("gradient_accumulation", from_one, Bound{1'000'000},
-                                "turns in which a rank computes its part of a step; less memory, same step"),
+      {.parameter =
+           integer_row("gradient_accumulation", from_one, Bound{1'000'000},
+                       "parts in which a rank computes its share of a step: less memory, same result"),
        .member = &Run::gradient_accumulation},
-      {.parameter = text_row("sampler", {"exact", "distributed"},
-                             "each sample once an epoch, or padded to equal parts and equal weights, as "
-                             "PyTorch's DistributedSampler and DDP do"),
+      {.parameter = text_row(
+           "sampler", {"exact", "distributed"},
+           "exact: each sample once per epoch; distributed: padded to equal parts with equal weights, as "
+           "PyTorch's DistributedSampler and DDP do"),
        .member = &Run::sampler,
        .in_key = sampler_counts,
        .term = "sampler"},
       {.parameter = text_row("batch_norm", {"local", "sync"},
-                             "statistics of each replica and micro-batch, or over all replicas"),
+                             "statistics per replica and micro-batch, or over all replicas"),
        .member = &Run::batch_norm,
        .term = "batch normalisation"},
-      {.parameter = text_row("precision", {"float32", "bfloat16", "float16", "tf32"},
-                             "what the layers compute in; bfloat16 and float16 are mixed: parameters, their "
-                             "gradients and the loss stay float32, and float16 scales the loss; tf32 is for "
-                             "products on GPUs"),
+      {.parameter =
+           text_row("precision", {"float32", "bfloat16", "float16", "tf32"},
+                    "number format of the layers. bfloat16 and float16 are mixed precision: parameters, "
+                    "gradients and loss stay float32, and float16 scales the loss. tf32: matrix "
+                    "products on GPUs"),
        .member = &Run::precision,
        .term = "precision"},
       {.parameter = integer_row("threads", from_one, Bound{1024}, "threads of each rank",
@@ -206,56 +227,62 @@ std::vector<Key> optimizer_keys() {
        .original = true,
        .term = "optimizer"},
       {.parameter = number_row("learning_rate", above_zero, {}, "step size of the optimizer",
-                               "0.05; adam, adamw 0.001"),
+                               "sgd 0.05; adam, adamw 0.001"),
        .member = &Optimizer::learning_rate,
        .original = true,
        .term = "learning rate"},
-      {.parameter = number_row("momentum", from_zero, below_one, "momentum of sgd; the others have none"),
+      {.parameter =
+           number_row("momentum", from_zero, below_one, "momentum of sgd; other optimizers have none"),
        .member = &Optimizer::momentum,
        .original = true,
        .has = is_sgd,
+       .unused = unused_by_optimizer,
        .part_of = "optimizer"},
-      {.parameter = number_row("weight_decay", from_zero, {},
-                               "L2 penalty: this times a parameter is added to its gradient; of adamw: times "
-                               "the learning rate, taken from the parameter"),
+      {.parameter =
+           number_row("weight_decay", from_zero, {},
+                      "L2 penalty: this times the parameter is added to its gradient. adamw: this times the "
+                      "parameter and the learning rate is subtracted from the parameter"),
        .member = &Optimizer::weight_decay,
        .original = true,
        .term = "weight decay"},
       {.parameter =
            text_row("learning_rate_schedule", {"constant", "step", "cosine"},
-                    "step: multiplied by a factor every few epochs; cosine: half a period down to 0"),
+                    "step: multiplied by a factor every few epochs; cosine: half a cosine down to 0"),
        .member = &Optimizer::schedule,
        .json = "schedule",
        .original = true,
        .term = "learning rate schedule"},
       {.parameter = integer_row("learning_rate_step_epochs", from_one, Bound{1'000'000},
-                                "of the step schedule: epochs between two steps", "a third of the epochs"),
+                                "step schedule: epochs between two steps", "a third of the epochs"),
        .member = &Optimizer::schedule_epochs,
        .json = "schedule_epochs",
        .has = has_rate_steps,
        .in_key = has_rate_steps,
+       .unused = unused_by_schedule,
        .part_of = "learning_rate_schedule"},
       {.parameter = number_row("learning_rate_factor", above_zero, Bound{1},
-                               "of the step schedule: what the rate is multiplied by"),
+                               "step schedule: factor of the learning rate at each step"),
        .member = &Optimizer::schedule_factor,
        .json = "schedule_factor",
        .has = has_rate_steps,
        .in_key = has_rate_steps,
+       .unused = unused_by_schedule,
        .part_of = "learning_rate_schedule"},
-      {.parameter =
-           text_row("learning_rate_scaling", {"none", "linear", "sqrt"},
-                    "with a batch per replica: the rate grows with the number of replicas, or its root"),
+      {.parameter = text_row(
+           "learning_rate_scaling", {"none", "linear", "sqrt"},
+           "with a batch per replica: the rate grows with the number of replicas, or its square root"),
        .member = &Run::learning_rate_scaling,
        .in_key = never,  // it is in the optimizer's work
+       .unused = unused_by_batch,
        .part_of = "learning_rate"},
       {.parameter = number_row("clip_norm", from_zero, {},
-                               "largest L2 norm of all gradients together; 0 clips nothing"),
+                               "largest L2 norm of all gradients together; 0: no clipping"),
        .member = &Optimizer::clip_norm,
        .term = "gradient clipping"},
   };
 }
 
-// "ddp, mp-ddp 2; others 1": the defaults of the kinds, which have as many of `part`.
+// "ddp, mp-ddp 2; others 1": the default number of `part` of each kind.
 std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
   std::map<std::int64_t, std::vector<std::string>> names;  // by default
   for (const StrategyKind& kind : strategy_kinds())
@@ -268,25 +295,27 @@ std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
 std::vector<Key> strategy_keys() {
   return {
       {.parameter = integer_row("replicas", from_one, Bound{1024},
-                                "copies of the model, each with its part of the batch"),
+                                "copies of the model; each trains on its share of the batch"),
        .place = KeyPlace::strategy,
        .of = &StrategyKind::replicas,
        .member = &Strategy::replicas,
        .original = true},
       {.parameter = integer_row("stages", from_one, Bound{1024},
-                                "parts that the layers of each copy are cut into, each a rank"),
+                                "parts into which the layers of each copy are cut; one rank per part"),
        .place = KeyPlace::strategy,
        .of = &StrategyKind::stages,
        .member = &Strategy::stages,
        .original = true},
-      {.parameter = integer_row("micro_batches", from_one, Bound{65536},
-                                "parts of a replica's batch that are in the stages at the same time"),
+      {.parameter = integer_row(
+           "micro_batches", from_one, Bound{65536},
+           "parts of a replica's batch; different stages work on different parts at the same time"),
        .place = KeyPlace::strategy,
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::micro_batches,
        .has = has_stages},
-      {.parameter = text_row("schedule", {"gpipe", "1f1b"},
-                             "all forward and then all backward, or one forward, one backward", "\"1f1b\""),
+      {.parameter =
+           text_row("schedule", {"gpipe", "1f1b"},
+                    "gpipe: all forward, then all backward; 1f1b: one forward, one backward", "\"1f1b\""),
        .place = KeyPlace::strategy,
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::schedule,
@@ -304,21 +333,21 @@ std::vector<Key> make_keys() {
        .member = &Run::epochs,
        .original = true,
        .term = "epochs"},
-      {.parameter =
-           integer_row("seed", from_zero, {}, "of weights and sample order; the split has data_seed"),
+      {.parameter = integer_row("seed", from_zero, {},
+                                "of the initial weights and the order of samples; the split has data_seed"),
        .member = &Run::seed,
        .original = true}};
   for (std::vector<Key>& part : std::array{data_keys(), step_keys(), optimizer_keys(), strategy_keys()})
     std::move(part.begin(), part.end(), std::back_inserter(all));
   all.push_back(
       {.parameter = kept_row("save", {"none", "last", "best"},
-                             "weights to keep as safetensors: of the last epoch, or of the one with "
-                             "the least validation loss"),
+                             "weights to keep as safetensors: of the last epoch, or of the epoch with "
+                             "the smallest validation loss"),
        .member = &Run::save,
        .is_work = false});
   all.push_back({.parameter = kept_row("checkpoint", {"none", "epoch"},
-                                       "epoch: written after each epoch, so that an interrupted run goes on "
-                                       "from its last one instead of beginning anew"),
+                                       "epoch: written after each epoch, so that an interrupted run resumes "
+                                       "from its last checkpoint"),
                  .member = &Run::checkpoint,
                  .is_work = false});
   for (Key& key : all) {

@@ -1,10 +1,9 @@
-// The keys of a run: one row per key that `[defaults]`, `[model.*]`, `[strategy.*]` and `[matrix]` may set,
-// beside the model's own hyper-parameters. A row says all that is known about its key. The reader of the
-// file, `run.json`, the run key, the fair-comparison contract and `trainyard list keys` follow from the
-// table.
+// Table of the keys of a run: those that `[defaults]`, `[model.*]`, `[strategy.*]` and `[matrix]` may set,
+// except the model's hyper-parameters. The reader of the file, `run.json`, the run key, the fair-comparison
+// contract, warnings about unused keys and `trainyard list keys` follow from the table.
 //
-// A new key is a member of `Run` (or of a part of it) and a row. A few keys have functions of their own too,
-// because they depend on others: dataset, batch, learning_rate_scaling and the keys of the mesh.
+// To add a key: a member of `Run` (or of a part of it), and a row. A few keys also have functions of their
+// own, because they depend on other keys: dataset, batch, learning_rate_scaling and the keys of the mesh.
 #pragma once
 
 #include <array>
@@ -25,7 +24,7 @@ namespace trainyard::experiments {
 
 enum class KeyPlace { anywhere, strategy };  // strategy: only in [strategy.*] and as a matrix axis
 
-// The member that has the value: of the run, or of a part of it that is an object in `run.json`.
+// The member that holds the value. It belongs to the run, or to a part that is an object in `run.json`.
 using KeyMember =
     std::variant<std::monostate, bool Run::*, std::int64_t Run::*, std::uint64_t Run::*, double Run::*,
                  std::string Run::*, std::optional<std::int64_t> Run::*, bool Optimizer::*,
@@ -37,19 +36,21 @@ using KeyMember =
 struct Key {
   Parameter parameter;  // without a default: a new `Run` has it
   KeyPlace place = KeyPlace::anywhere;
-  // The dimension of a mesh without which a strategy has no use for the key; null: it has one with any mesh.
+  // The dimension of a mesh that a strategy needs to use the key; null: every mesh uses it.
   StrategyKind::Range StrategyKind::*of = nullptr;
-  std::string other_form = "";  // what is allowed beside the parameter's own values; see key_lookup.h
-  KeyMember member = {};        // none: functions of its own
-  std::string json = "";        // its name in `run.json` and in the work, if that is another
-  // The first release had it: it is in every `run.json`, and in the run key of each run that has a value of
-  // it. A later key may be missing in `run.json`. Then the run did what a new `Run` says.
+  std::string other_form = "";  // another form of value that is allowed; see key_lookup.h
+  KeyMember member = {};        // none: the key has functions of its own
+  std::string json = "";        // its name in `run.json` and in the work, if it differs
+  // True for keys of the first release: they are in every `run.json`, and in the run key of each run that has
+  // a value. A later key may be missing in `run.json`. Then the run used the value of a new `Run`.
   bool original = false;
-  bool is_work = true;                   // else it says what is kept of a run: no value of it, not in its key
-  bool (*has)(const Run&) = nullptr;     // whether the run has such a value; null: every run
-  bool (*in_key)(const Run&) = nullptr;  // whether the run key has it; null: unless it is that of a new `Run`
-  std::string term = "";                 // title of its term of the fair-comparison contract, if it is one
-  std::string part_of = "";              // the term whose text it is a part of: "optimizer" has momentum
+  bool is_work = true;  // false: it only selects which files are kept, and is not in the run key
+  bool (*has)(const Run&) = nullptr;     // if the run has such a value; null: every run
+  bool (*in_key)(const Run&) = nullptr;  // if it is in the run key; null: if it differs from a new `Run`
+  // Why the run does not use the value: the text after the key's name. Empty: it uses it. Null: all runs do.
+  std::string (*unused)(const Run&) = nullptr;
+  std::string term = "";     // title of its term in the fair-comparison contract, if it is one
+  std::string part_of = "";  // the term that has it in its text: "optimizer" has momentum
 };
 
 std::span<const Key> keys();
@@ -59,7 +60,7 @@ std::string allowed_text(const Key& key);  // both forms
 bool is_in_run_key(const Key& key, const Run& run);
 bool is_mesh_number(const Key& key);  // how many replicas, stages, micro-batches: the kind has the default
 
-// The value of the key's member; empty if it has none, or if the member is empty.
+// The value of the key's member. Empty if the key has no member, or if the member is empty.
 std::optional<Value> value_of(const Key& key, const Run& run);
 void set_value(const Key& key, Run& run, const Value& value);
 

@@ -12,6 +12,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/named_row.h"
+#include "models/catalogue.h"
 #include "models/networks/vector_kernels.h"
 #include "models/samples/tokenizer.h"
 
@@ -46,10 +47,13 @@ at::Tensor token_positions(const at::Tensor& tokens) {
   return tokens.flatten().nonzero().flatten();
 }
 
+constexpr std::array label_counts{Count{"correct", right_labels}};
+constexpr std::array token_counts{Count{"correct", right_tokens}};
+
 constexpr std::array tasks{
-    Task{"classification", Target::label, label_loss, right_labels, nullptr},
-    Task{"reconstruction", Target::input, squared_error, nullptr, nullptr},
-    Task{"translation", Target::next_token, token_loss, right_tokens, token_positions}};
+    Task{"classification", Target::label, label_loss, label_counts, nullptr},
+    Task{"reconstruction", Target::input, squared_error, {}, nullptr},
+    Task{"translation", Target::next_token, token_loss, token_counts, token_positions}};
 
 }  // namespace
 
@@ -57,16 +61,21 @@ const Task& find_task(std::string_view name) {
   return named_row(tasks, &Task::name, "task", name);
 }
 
+const Task& task_of(const experiments::Run& run) {
+  return find_task(models::find_model(run.model).task);
+}
+
 MetricSums::MetricSums(const Task& task, at::Device device)
-    : task_(&task),
-      loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))),
-      correct_(at::zeros({}, at::TensorOptions(device).dtype(at::kLong))) {}
+    : task_(&task), loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))) {
+  for (std::size_t i = 0; i < task.counts.size(); ++i)
+    counts_.push_back(at::zeros({}, at::TensorOptions(device).dtype(at::kLong)));
+}
 
 void MetricSums::add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
                      std::int64_t weight) {
   const at::NoGradGuard no_grad;
   loss_.add_(loss_sum);
-  if (task_->correct) correct_.add_(task_->correct(outputs, targets));
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i].add_(task_->counts[i].of(outputs, targets));
   weight_ += weight;
 }
 
@@ -81,9 +90,9 @@ void MetricSums::add(const std::string& name, std::int64_t sum, std::int64_t wei
 MetricSums MetricSums::take() {
   MetricSums taken = *this;
   taken.loss_ = loss_.clone();
-  taken.correct_ = correct_.clone();
+  for (at::Tensor& count : taken.counts_) count = count.clone();
   loss_.zero_();
-  correct_.zero_();
+  for (at::Tensor& count : counts_) count.zero_();
   weight_ = 0;
   further_.clear();
   return taken;
@@ -94,12 +103,19 @@ double MetricSums::loss() const {
 }
 
 std::optional<std::int64_t> MetricSums::correct() const {
-  if (!task_->correct) return std::nullopt;
-  return correct_.item<std::int64_t>();
+  if (counts_.empty()) return std::nullopt;
+  return counts_.front().item<std::int64_t>();
+}
+
+std::vector<MetricSums::Named> MetricSums::counts() const {
+  std::vector<Named> counts;
+  for (std::size_t i = 0; i < counts_.size(); ++i)
+    counts.push_back({std::string(task_->counts[i].record), counts_[i].item<std::int64_t>(), weight_});
+  return counts;
 }
 
 at::Tensor MetricSums::numbers() const {
-  return at::stack({loss_, correct_.to(at::kDouble)});
+  return at::stack({loss_, counts_.empty() ? at::zeros_like(loss_) : counts_.front().to(at::kDouble)});
 }
 
 nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase) {
@@ -108,8 +124,8 @@ nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase)
     metrics.push_back({{"phase", phase}, {"name", name}, {"sum", sum}, {"weight", weight}});
   };
   add("loss", sums.loss(), sums.weight());
-  if (const auto correct = sums.correct()) add("correct", *correct, sums.weight());
-  for (const MetricSums::Named& named : sums.further()) add(named.name, named.sum, named.weight);
+  for (const auto& rows : {sums.counts(), sums.further()})
+    for (const MetricSums::Named& named : rows) add(named.name, named.sum, named.weight);
   return metrics;
 }
 
@@ -157,7 +173,7 @@ std::int64_t gram_count(Tokens tokens, std::size_t n) {
   return tokens.size() < n ? 0 : static_cast<std::int64_t>(tokens.size() - n + 1);
 }
 
-// How often each n-gram of known words stands in `tokens`.
+// The number of times that each n-gram of known words is in `tokens`.
 Counts known_grams(Tokens tokens, std::size_t n) {
   Counts counts;
   for (std::size_t i = 0; i + n <= tokens.size(); ++i) {

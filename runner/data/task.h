@@ -1,7 +1,5 @@
-// Tasks: loss, metrics, the number of correct predictions, and BLEU.
-//
-// What a model is trained for, as a table: the loss of a batch as a sum, never a mean, and what counts as
-// correct.
+// Tasks: what a model is trained for, as a table. A row has the loss of a batch and what is counted in it:
+// sums, never means. Then the sums of a phase, the number of correct predictions, and BLEU.
 #pragma once
 
 #include <array>
@@ -15,19 +13,27 @@
 #include <ATen/core/Tensor.h>
 #include <nlohmann/json.hpp>
 
+#include "experiments/run/run.h"
+
 namespace trainyard::runner {
 
 enum class Target { label, input, next_token };
 
+// A number of predictions in a batch: the sum of a metric's record, such as "correct".
+struct Count {
+  std::string_view record;                                                 // as in models/metrics.h
+  at::Tensor (*of)(const at::Tensor& outputs, const at::Tensor& targets);  // int64 []
+};
+
 struct Task {
   std::string_view name;  // "classification", as in the catalogue
-  Target target;          // what the output is held against
+  Target target;          // what the output is compared with
 
   // [], differentiable: the sum over what the task weighs (samples, non-padding tokens, pixels).
   at::Tensor (*loss_sum)(const at::Tensor& outputs, const at::Tensor& targets);
-  // int64 []: how many of these are predicted right; nullptr where accuracy is not defined.
-  at::Tensor (*correct)(const at::Tensor& outputs, const at::Tensor& targets);
-  // int64 [positions]: those of the flattened targets that weigh anything; nullptr where all do. The
+  // The first one gives the accuracy that `status` shows. Empty if the task counts nothing.
+  std::span<const Count> counts;
+  // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
   // functions above give the same for outputs and targets at these positions only.
   at::Tensor (*positions)(const at::Tensor& targets);
 };
@@ -35,76 +41,75 @@ struct Task {
 // classification: cross entropy of logits [batch, classes] against labels int64 [batch], a sample weighs 1.
 // reconstruction: squared error of [batch, channel, height, width] against images of that shape, a pixel of a
 // channel weighs 1. translation: cross entropy of logits [batch, tokens, vocabulary] against tokens int64
-// [batch, tokens], where a token weighs 1 and padding (0) nothing.
+// [batch, tokens]; a token weighs 1 and padding (0) nothing.
 //
-// UserError for an unknown name, with those that exist.
+// UserError for an unknown name; it lists the tasks.
 const Task& find_task(std::string_view name);
+const Task& task_of(const experiments::Run& run);
 
-// The metrics of a phase as sums, never means: each has a name, a sum and the weight that a mean of it would
-// be over. Those of a step are kept in tensors, so that a step never waits for a value.
-
+// The metrics of a phase as sums, never means: each has a name, a sum and the weight to divide it by. Sums of
+// steps are in tensors, so that a step never waits for a value.
 class MetricSums {
  public:
   explicit MetricSums(const Task& task, at::Device device = at::kCPU);
 
-  // Adds a batch: its summed loss, and what the task counts in `outputs` against `targets`; `weight` is the
-  // batch's, which may also be added by `count`.
+  // Adds a batch: its summed loss, and what the task counts in `outputs` and `targets`. The batch's `weight`
+  // may also be added by `count`.
   void add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
            std::int64_t weight = 0);
   void count(std::int64_t weight) { weight_ += weight; }
   // Adds to a metric that the task alone does not give, such as "bleu_4".
   void add(const std::string& name, std::int64_t sum, std::int64_t weight);
 
-  // All so far; it goes on from zeros in the same memory, which replayed steps know.
+  // Returns the sums so far and sets these to zero, in the same memory: CUDA graphs have its addresses.
   MetricSums take();
 
-  double loss() const;                          // Σ; NaN or infinite where the run diverged
-  std::optional<std::int64_t> correct() const;  // Σ; nothing where accuracy is not defined
+  double loss() const;  // Σ; NaN or infinite if the run diverged
   std::int64_t weight() const { return weight_; }
-  bool counts_correct() const { return task_->correct != nullptr; }
-  at::Tensor numbers() const;  // {loss, correct} as they are by now: float64 [2], where they are added up
+  // Σ of the task's first count; empty if it has none.
+  std::optional<std::int64_t> correct() const;
+  bool counts_correct() const { return !task_->counts.empty(); }
+  // {loss, first count or 0} as they are by now: float64 [2], on their device.
+  at::Tensor numbers() const;
 
   struct Named {
     std::string name;
     std::int64_t sum = 0;
     std::int64_t weight = 0;
   };
+  std::vector<Named> counts() const;  // what the task counts, in the order of its row
   const std::vector<Named>& further() const { return further_; }
 
  private:
   const Task* task_;
-  at::Tensor loss_;     // float64 []
-  at::Tensor correct_;  // int64 []
+  at::Tensor loss_;                 // float64 []
+  std::vector<at::Tensor> counts_;  // int64 [] each, as the task's
   std::int64_t weight_ = 0;
   std::vector<Named> further_;
 };
 
-// [{phase, name, sum, weight}] for `loss`, `correct` where it is defined, and all others, as records carry
-// it.
+// [{phase, name, sum, weight}] for the loss, the counts and the others, as in records.
 nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase);
 
-// How many answers are right, counted in one pass over the logits.
-
-// int64 []: of how many rows of `logits`, [..., classes], the first of the largest numbers is at the row's
-// answer, int64 [...]. Rows whose answer is `ignored` do not count; other answers must be classes.
-//
-// What logits.argmax(-1).eq(answers) says, for all numbers but NaN. On a CPU LibTorch's argmax takes about
-// ten times as long as the numbers take to be read: it keeps a place for each, and only whether one place
-// wins is asked here.
+// The number of correct predictions, int64 [], in one pass over `logits`, [..., classes].
+// - A row is correct if the first of its largest numbers is at the row's answer, int64 [...].
+// - Rows whose answer is `ignored` do not count. Other answers must be classes.
+// - The result equals logits.argmax(-1).eq(answers).sum(), except for NaN. LibTorch's argmax on a CPU takes
+//   about ten times as long as reading the numbers.
 at::Tensor count_correct(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored = -1);
 
-// BLEU (Papineni et al. 2002) of a corpus against one reference a sentence, as sums that add up over
-// sentences and ranks. The score is derived from them: BP · exp(Σ ln(matched_n / candidates_n) / 4), with the
-// brevity penalty BP = min(1, exp(1 − reference length / candidate length)).
-
+// BLEU (Papineni et al. 2002) of a corpus with one reference per sentence, as sums over sentences and ranks.
+// The score is BP · exp(Σ ln(matched_n / candidates_n) / 4), with the brevity penalty
+// BP = min(1, exp(1 − reference length / candidate length)).
 struct BleuSums {
-  std::array<std::int64_t, 4> matched{};  // n-grams of candidates that their reference has too, n = 1 … 4,
-                                          // each at most as often as there
-  std::array<std::int64_t, 4> candidates{};  // n-grams of candidates
-  std::int64_t candidate_length = 0;         // tokens
-  std::int64_t reference_length = 0;         // tokens
+  // n-grams of candidates, n = 1 … 4: those that the reference has too (each at most as often as the
+  // reference has it), and all.
+  std::array<std::int64_t, 4> matched{};
+  std::array<std::int64_t, 4> candidates{};
+  std::int64_t candidate_length = 0;  // tokens
+  std::int64_t reference_length = 0;  // tokens
 
-  // Both without <bos>, <eos> and padding. <unk> matches nothing: it is no word that a reader could use.
+  // Both without <bos>, <eos> and padding. <unk> matches nothing, because a reader cannot use it.
   void add(std::span<const std::int64_t> candidate, std::span<const std::int64_t> reference);
 };
 

@@ -78,7 +78,7 @@ double ReferenceTrainer::compute_in_turn(const Dataset& data, const std::vector<
   return loss;
 }
 
-// With synchronised statistics the m-th micro-batches of all replicas are one batch.
+// With synchronised statistics, the m-th micro-batches of all replicas form one batch.
 double ReferenceTrainer::compute_together(const Dataset& data, const std::vector<LocalBatch>& local_batches) {
   double loss = 0;
   for (std::int64_t m = 0; m < micro_batches_; ++m) {
@@ -99,7 +99,7 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
   const at::Tensor all = at::cat(places);
   if (all.size(0) == 0) return 0;
   const Batch batch = data.gather(all);
-  const Task& task = find_task(models::find_model(run_.model).task);
+  const Task& task = task_of(run_);
   const networks::ForwardContext context{.training = true,
                                          .seed = run_.seed,
                                          .step = steps_done_,

@@ -1,8 +1,9 @@
-// The virtual mesh: one process does on one device what replicas × micro-batches do, in turn, and sums the
-// gradients. Each micro-batch sees its own batch statistics and each replica starts from the running
-// statistics of replica 0, as in the mesh; so the mesh must train exactly as this does. In float16 its loss
-// is scaled by one number, which suits the gate. Written without executor, schedule, reducer or communicator.
-// The parity gate and the tests hold ranks against it.
+// The virtual mesh: one process on one device computes all replicas × micro-batches in turn and sums their
+// gradients. The parity check and the tests compare ranks with it.
+// - Each micro-batch has its own batch statistics. Each replica starts from the running statistics of
+//   replica 0. The mesh does the same, so both must train equally.
+// - In float16 the loss is scaled by one fixed number, which suits the parity check.
+// - It uses no executor, schedule, reducer or communicator, so that it proves them independently.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +25,18 @@ class ReferenceTrainer {
                    std::int64_t micro_batches, at::ScalarType dtype = at::kFloat,
                    at::Device device = at::kCPU);
 
-  // A step on the global batch at `places`, of weight `weight`, in contiguous parts; returns its mean loss.
+  // A step on the global batch of the samples `places`, in contiguous parts. `weight` is the weight of the
+  // batch. Returns its mean loss.
   double step(const Dataset& data, const at::Tensor& places, std::int64_t weight);
-  // The same on what each replica takes of it; returns the sum of their losses.
+  // A step on the batches of the replicas. Returns the sum of their losses.
   double step(const Dataset& data, const std::vector<LocalBatch>& local_batches);
   void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }
 
-  // Goes on from these parameters and running statistics; its optimizer remembers what it has seen.
+  // Continues from these parameters and running statistics. The state of the optimizer stays.
   void load(const std::vector<networks::NamedParameter>& state) { networks::load_values(network_, state); }
 
   const networks::Network& network() const { return network_; }
-  // Of the last step, clipped where the run says so.
+  // The gradients of the last step, after clipping.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
 
  private:

@@ -24,7 +24,7 @@ namespace trainyard::runner {
 
 namespace {
 
-// `places` in contiguous parts whose sizes differ by at most one.
+// Cuts `places` into contiguous parts whose sizes differ by at most one.
 std::vector<at::Tensor> divided(const at::Tensor& places, int parts) {
   std::vector<at::Tensor> divided;
   for (int i = 0; i < parts; ++i) {
@@ -51,7 +51,7 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
                  at::ScalarType dtype)
     : run_(run),
       ranks_(ranks),
-      task_(&find_task(models::find_model(run.model).task)),
+      task_(&task_of(run)),
       network_(build_stage(run, input, ranks, dtype)),
       update_(make_update(run.optimizer, network_, *ranks.replicas)),
       loss_scale_(needs_loss_scale(run.precision) ? dynamic_loss_scale(ranks.device)
@@ -77,7 +77,8 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
     return gather(data, samples, inputs, targets);
   };
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
-  // asks how many positions there are: a captured step may not, and on a GPU that takes time
+  // The number of positions is a value of a tensor: a CUDA graph cannot have it, and a GPU would have to
+  // wait.
   if (!input.captured() && ranks_.device.is_cpu()) work.positions = task_->positions;
   work.loss = [&sums, &input, this](const at::Tensor&, const networks::Activations& outputs,
                                     const at::Tensor& targets) {
@@ -96,7 +97,7 @@ void Trainer::step(const Dataset& data, const LocalBatch& local) {
   ++times_.steps;
 }
 
-// The last stage knows the loss, and so what it is a sum over.
+// Only the last stage has the loss, so only there a weight belongs to it.
 void Trainer::count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const {
   if (ranks_.last_stage()) sums.count(data.weight(places));
 }
@@ -128,12 +129,12 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
 
 void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler& sampler,
                           const StepDone& done) {
-  take_straggler_seconds(*ranks_.replicas);  // drops those from before the training
+  take_straggler_seconds(*ranks_.replicas);  // drops the seconds from before the training
   PartWatch watch(times_);
   const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
-  if (run_.augmentation != "none") steps_->clear();  // other draws, in other memory
+  if (run_.augmentation != "none") steps_->clear();  // the samples are at other addresses
   at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
-  if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its places
+  if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its samples
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const LocalBatch local = sampler.local_batch(*augmented, order, k);
     watch.lap(&TimeParts::data);
@@ -144,7 +145,7 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
   times_.straggler = take_straggler_seconds(*ranks_.replicas);
 }
 
-// A captured step has it among its constants.
+// The learning rate is a constant of a CUDA graph.
 void Trainer::set_learning_rate(double learning_rate) {
   if (learning_rate_ != learning_rate) steps_->clear();
   learning_rate_ = learning_rate;
@@ -201,8 +202,8 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   return tokens;
 }
 
-// `own` is known of the gradients that this rank updates with: each stage has its own, replicas have the same
-// or, in slices, each its own too.
+// `own` is a sum over the gradients that this rank updates with. Stages have different gradients. Replicas
+// have the same ones, or different shards of them.
 void Trainer::sum_over_whole_model(const at::Tensor& own) const {
   if (update_.reducer->sharded()) ranks_.replicas->all_reduce(own)->wait();
   ranks_.stages->all_reduce(own)->wait();
@@ -226,7 +227,7 @@ void Trainer::take_running_statistics() {
 
 std::vector<networks::NamedParameter> Trainer::remembered_values() const {
   std::vector<networks::NamedParameter> values;
-  for (const std::vector<at::Tensor>& row : update_.optimizer->state())  // by place
+  for (const std::vector<at::Tensor>& row : update_.optimizer->state())
     for (const at::Tensor& tensor : row)
       values.push_back({"optimizer." + std::to_string(values.size()), tensor});
   for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
@@ -246,7 +247,7 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
     const auto found = std::find_if(state.begin(), state.end(),
                                     [&](const auto& each) { return each.name == remembered.name; });
     if (found == state.end() || found->value.sizes() != remembered.value.sizes())
-      throw InternalError("a state to go on from has no " + remembered.name + " of this shape");
+      throw InternalError("the saved state has no " + remembered.name + " of this shape");
     at::Tensor(remembered.value).copy_(found->value);
   }
   update_.optimizer->restore_step(steps);

@@ -1,6 +1,5 @@
-// One rank's training: the layers of its stage, their gradients' reducer and optimizer, driven a step at a
-// time. What the rank does in a step is its schedule's list of actions; nothing here asks which strategy it
-// is.
+// Trains the part of one rank, step by step: the layers of its stage, the gradients' reducer, the optimizer.
+// A step executes the schedule's list of actions. Nothing here depends on the name of the strategy.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +24,12 @@
 
 namespace trainyard::runner {
 
-// What a rank trains with, as it follows from the run and the rank's place in the mesh.
-
-// The layers of its stage, on its device. UserError where the strategy does not fit the model.
+// The layers of the rank's stage, on its device. UserError if the strategy does not fit the model.
 networks::Network build_stage(const experiments::Run& run, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype);
 
-// From the gradients of `network` on each replica to its next parameters. Where replicas share memory, each
-// does so for its slices (runner/gradients/sharded_reducer.h). Collective.
+// From the gradients of `network` on each replica to its next parameters. If replicas share memory, each one
+// updates its own shards (runner/gradients/sharded_reducer.h). Collective.
 struct Update {
   std::unique_ptr<Reducer> reducer;
   std::unique_ptr<Optimizer> optimizer;
@@ -42,7 +39,7 @@ Update make_update(const experiments::Optimizer& settings, const networks::Netwo
 
 int micro_batches_of(const experiments::Run& run);
 
-// How its stage trains in a step: as many turns as gradients accumulate over. And how it evaluates.
+// The actions of the rank's stage in a training step, with gradient accumulation, and in evaluation.
 std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks);
 std::vector<Action> forward_actions(const Connections& ranks, int micro_batches);
 
@@ -51,64 +48,63 @@ class Trainer {
   // Called after each step with the number of steps done and the sums so far.
   using StepDone = std::function<void(std::int64_t step, const MetricSums&)>;
 
-  // Builds the stage of `run` that `ranks` says this is; `ranks` must outlive it. UserError where the
-  // strategy does not fit the model.
+  // Builds this rank's stage of `run`. `ranks` must outlive it. UserError if the strategy does not fit the
+  // model.
   Trainer(const experiments::Run& run, const models::InputShape& input, const Connections& ranks,
           at::ScalarType dtype = at::kFloat);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains on this replica's share of a global batch, which may be empty. The gradient is that of Σ over
-  // replicas of (summed loss / divisor). Collective: all ranks make every step.
+  // Trains on this replica's share of a global batch, which may be empty. The gradient is the gradient of
+  // Σ over replicas of (summed loss / divisor). Collective: all ranks call it for every step.
   void step(const Dataset& data, const LocalBatch& local);
-  // Of `places` (int64 [part]) alone.
+  // The share has only the samples `places`, int64 [part].
   void step(const Dataset& data, const at::Tensor& places, std::int64_t divisor) {
     step(data, {places, divisor, places});
   }
   void set_learning_rate(double learning_rate);
 
-  // Replays steps as such graphs, or computes each step if `make` is empty. On a GPU the trainer replays
-  // without being asked if it can (runner/trainer/step_runner.h).
+  // Runs steps as these graphs, or computes each step if `make` is empty. The constructor has already chosen
+  // CUDA graphs on a GPU if they are possible (runner/trainer/step_runner.h).
   void capture_steps(const MakeCudaGraph& make);
-  // Why steps are computed one by one, for people. Empty if they are replayed.
+  // Why steps are computed one by one, as a text for users. Empty if they are replayed.
   std::string why_not_captured() const { return steps_->why_not_captured(); }
 
   // All steps of an epoch, in its order and with its augmentation.
   void train_epoch(const Dataset& data, std::int64_t epoch, const Sampler& sampler, const StepDone& done);
 
-  // This replica's part of `data`, each sample once, shorter ones first, with replica 0's running statistics.
-  // Collective.
+  // Evaluates this replica's part of `data`: each sample once, shorter ones first, with the running
+  // statistics of replica 0. Collective.
   MetricSums evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done);
 
-  // The tokens that the network finds likeliest after those of `inputs` {source, target so far}: int64
-  // [batch], on every stage. Collective over the stages of a replica.
+  // The most likely next tokens for `inputs` {source, target so far}: int64 [batch], on every stage.
+  // Collective over the stages of a replica.
   at::Tensor next_tokens(const networks::Activations& inputs);
 
-  // What `step` added up since the last call; stages before the last have no metrics.
+  // The sums of `step` since the last call. Only the last stage has metrics.
   MetricSums take_metrics();
-  // `step`'s seconds since the last call.
+  // The seconds of `step` since the last call.
   StepTimes take_times();
   // The loss scale and the steps that were skipped since the last call. Empty if the precision needs no
   // scale.
   std::optional<ScaledSteps> take_scaled_steps() { return loss_scale_->take_steps(); }
-  // Begins loss scaling anew, with other settings than PyTorch's.
+  // Restarts loss scaling with settings that differ from PyTorch's.
   void scale_loss(const LossScaling& scaling) { loss_scale_ = dynamic_loss_scale(ranks_.device, scaling); }
   void measure_seconds_on_core() { times_.on_core.emplace(); }
 
-  // All that further steps depend on and that is no function of the run: parameters, running statistics,
-  // what the optimizer remembers and the loss scale. `restore` puts such values in, as after `steps` steps.
-  // InternalError where they are of another stage or optimizer.
+  // The state that later steps depend on: parameters, running statistics, optimizer state and loss scale.
+  // `restore` sets it as after `steps` steps. InternalError if it belongs to another stage or optimizer.
   std::vector<networks::NamedParameter> state() const;
   std::int64_t steps_done() const { return steps_done_; }
   void restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps);
 
   const Task& task() const { return *task_; }
   const networks::Network& network() const { return network_; }  // of this stage
-  // Of the last step, of all parameters of this stage. Collective over the replicas.
+  // All gradients of this stage in the last step. Collective over the replicas.
   std::vector<at::Tensor> gradients() { return update_.reducer->whole_gradients(); }
 
  private:
-  // Training or evaluation: the loss goes into `sums`, its gradient is that of the sum · loss factor.
+  // For training and evaluation. The loss is added to `sums`.
   StageWork work_on(const Dataset& data, const StepInput& input, int micro_batches, MetricSums& sums) const;
   void compute(const Dataset& data, const StepInput& input, StepTimes& times);
   void count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const;

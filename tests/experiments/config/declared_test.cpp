@@ -80,13 +80,13 @@ TEST_CASE("only a strategy with a command runs what is the user's own: another i
   const std::string built_in =
       "name = \"x\"\n[matrix]\nmodel = [\"char-gpt\"]\nstrategy = [\"single\"]\nseed = [4]\n" + own_gpt;
   CHECK(problems_in(built_in) ==
-        "f.toml:4:13: error: strategy \"single\" cannot train the model \"char-gpt\", "
-        "which is your own: only a strategy with a command can\n");
+        "f.toml:4:13: error: strategy \"single\" cannot train your own model \"char-gpt\"; "
+        "use a strategy with a command\n");
   const std::string own_data =
       "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"ddp\"]\nseed = [4]\n[defaults]\ndataset = "
       "\"mine\"\n[dataset.mine]\ntitle = \"Mine\"\n";
   CHECK(problems_in(own_data).find(
-            "f.toml:4:13: error: strategy \"ddp\" cannot train the data set \"mine\"") == 0);
+            "f.toml:4:13: error: strategy \"ddp\" cannot train your own data set \"mine\"") == 0);
   // what is left out is not held against the file
   CHECK(problems_in(
             "name = \"x\"\n[matrix]\nmodel = [\"mlp\", \"char-gpt\"]\nstrategy = [\"single\", \"mine\"]\n"
@@ -103,7 +103,8 @@ TEST_CASE("what is wrong with a declaration is said with its place") {
   const auto model = [&](const std::string& lines) { return data + "[model.char-gpt]\n" + lines; };
   has(model("parameters = { width = 64 }\n"), "model \"char-gpt\" has no title");
   has(model("title = \"\"\n"), "title must be one line of 1 to 80 bytes");
-  has(model("title = \"G\"\n"), "model \"char-gpt\" has no data set, as in dataset = \"my-captions\"");
+  has(model("title = \"G\"\n"),
+      "model \"char-gpt\" has no data set; add one, such as dataset = \"my-captions\"");
   has(model("title = \"G\"\ntask = \"chess\"\n"), "task must be one of \"classification\"");
   has(model("title = \"G\"\nparameters = 3\n"), "parameters must be a table of defaults");
   has(model("title = \"G\"\nparameters = { epochs = 3 }\n"), "\"epochs\" is a key of every run");

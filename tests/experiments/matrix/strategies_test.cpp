@@ -194,37 +194,40 @@ TEST_CASE("what a kind of strategy does not have, and what does not fit, has its
     CHECK(problem_of(toml) == problem);
   };
   wrong(mp + "stages = 7",
-        "f.toml:6:10: error: 7 stages are more than the 6 layers of model \"mlp\"; each needs one at least");
+        "f.toml:6:10: error: 7 stages are more than the 6 layers of model \"mlp\"; each needs at least one");
   wrong(mp + "stages = 1", "f.toml:6:10: error: stages of strategy \"mp\" must be >= 2, is 1");
   wrong(mp + "stage_split = [4, 4]",
         "f.toml:6:15: error: the boundaries of stage_split must ascend, are [4, 4]");
   wrong(mp + "stage_split = [6]",
-        "f.toml:6:15: error: stage_split ends at layer 6, and the 6 layers of model \"mlp\" are 0 to 5");
+        "f.toml:6:15: error: stage_split ends at layer 6, but the 6 layers of model \"mlp\" are 0 to 5");
   wrong(mp + "stages = 3\nstage_split = [3]",
-        "f.toml:7:15: error: stage_split has 1 boundaries, and 3 stages have 2");
+        "f.toml:7:15: error: stage_split has 1 boundaries, but 3 stages need 2");
   wrong(mp + "stage_split = \"even\"",
         "f.toml:6:15: error: stage_split must be a list of 1 to 1023 integers >= 1 or \"auto\", is \"even\"");
   wrong(mp + "micro_batches = 2",
-        "f.toml:6:17: error: micro_batches of strategy \"mp\" must be 1, is 2; kinds with micro_batches are "
+        "f.toml:6:17: error: micro_batches of strategy \"mp\" must be 1, is 2; strategies with micro_batches "
+        "are "
         "pipeline, mp-ddp");
   wrong(mp + "schedule = \"gpipe\"",
-        "f.toml:6:12: error: strategy \"mp\" has no schedule; kinds with one are pipeline, mp-ddp");
+        "f.toml:6:12: error: strategy \"mp\" has no schedule; strategies with one are pipeline, mp-ddp");
   wrong(start + "strategy = [\"ddp\"]\nstages = [2]",
-        "f.toml:5:11: error: stages of strategy \"ddp\" must be 1, is 2; kinds with stages are mp, pipeline, "
+        "f.toml:5:11: error: stages of strategy \"ddp\" must be 1, is 2; strategies with stages are mp, "
+        "pipeline, "
         "mp-ddp");
   wrong(start + "strategy = [\"ddp\"]\n[strategy.ddp]\nstage_split = [2]",
-        "f.toml:6:15: error: strategy \"ddp\" has no stage_split; kinds with one are mp, pipeline, mp-ddp");
+        "f.toml:6:15: error: strategy \"ddp\" has no stage_split; strategies with one are mp, pipeline, "
+        "mp-ddp");
   wrong(start + "strategy = [\"mp-ddp\"]\nbatch = [7]",
         "f.toml:5:10: error: a batch of 7 is too small for 2 replicas x 4 micro-batches; each needs a sample "
         "at "
         "least");
   wrong(start + "strategy = [\"ddp\"]\n[defaults]\ntrain_samples = 1",
-        "f.toml:6:17: error: 1 train_samples are too few for 2 replicas; each needs one at least");
+        "f.toml:6:17: error: 1 train_samples are too few for 2 replicas; each needs at least one");
   const std::string distributed =
       start + "strategy = [\"single\", \"ddp\"]\n[defaults]\nsampler = \"distributed\"\n";
   const std::string unequal =
-      " does not divide by 2 replicas, and sampler \"distributed\" gives each equally many; give the batch "
-      "per replica, or take sampler \"exact\"";
+      " cannot be divided equally among 2 replicas, as sampler \"distributed\" requires; give the batch per "
+      "replica, or use sampler \"exact\"";
   wrong(distributed + "batch = 65", "f.toml:7:9: error: a batch of 65" + unequal);
   wrong(distributed + "batch = \"65 per replica\"\n[compare]\ndiffers = [\"batch\"]", "");
   wrong(distributed + "batch = 64", "");

@@ -176,12 +176,13 @@ TEST_CASE("combinations that cannot be trained") {
       {start + "strategy = [\"ddp\"]\n[strategy.ddp]\nreplicas = 1",
        "f.toml:6:12: error: replicas of strategy \"ddp\" must be >= 2, is 1"},
       {start + "strategy = [\"single\"]\nreplicas = [2]",
-       "f.toml:5:13: error: replicas of strategy \"single\" must be 1, is 2; kinds with replicas are ddp, "
+       "f.toml:5:13: error: replicas of strategy \"single\" must be 1, is 2; strategies with replicas are "
+       "ddp, "
        "mp-ddp, independent"},
       {start + "strategy = [\"ddp\"]\nbatch = [1]",
-       "f.toml:5:10: error: a batch of 1 is too small for 2 replicas; each needs a sample at least"},
+       "f.toml:5:10: error: a batch of 1 is too small for 2 replicas; each needs at least one sample"},
       {start + "strategy = [\"ddp\"]\nreplicas = [200]",
-       "f.toml:5:13: error: a batch of 128 is too small for 200 replicas; each needs a sample at least"},
+       "f.toml:5:13: error: a batch of 128 is too small for 200 replicas; each needs at least one sample"},
       {"name = \"x\"\n[matrix]\nmodel = [\"cnn\"]\n[defaults]\nhidden = [1, 2]",
        "f.toml:5:10: error: hidden of model \"cnn\" must be a list of 1 integer in [1, 65536], is [1, 2]"},
   });

@@ -129,7 +129,7 @@ TEST_CASE("a network is made on the device that it is asked for, and its loss is
   CHECK(output.device() == meta);
   const at::Tensor labels = at::empty({16}, at::TensorOptions(meta).dtype(at::kLong));
   CHECK(find_task("classification").loss_sum(output, labels).device() == meta);
-  CHECK(find_task("classification").correct(output, labels).device() == meta);
+  CHECK(find_task("classification").counts[0].of(output, labels).device() == meta);
 }
 
 TEST_CASE("rows that are fetched for a device are those that were asked for") {

@@ -233,7 +233,7 @@ TEST_CASE("a step of sentences that may be replayed asks for no value either, an
     const Batch batch = data->gather(context.samples);
     const at::Tensor logits = network.forward(batch.inputs, context).front();
     const Task& task = find_task("translation");
-    task.correct(logits, batch.targets);
+    task.counts[0].of(logits, batch.targets);
     task.loss_sum(logits, batch.targets).backward();
   });
   CHECK(called.contains("aten::lstm"));

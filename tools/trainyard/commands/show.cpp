@@ -83,7 +83,7 @@ reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
     for (const models::Metric& metric : models::all_metrics) {
       const bool percent = metric.kind == models::MetricKind::accuracy;
       add_measured(table, epochs,
-                   fmt::format("{} {}{}", phase, percent ? "%" : metric.title, decibels(metric)),
+                   fmt::format("{} {}{}", phase, metric.title, percent ? " %" : decibels(metric)),
                    models::shown_scale(metric.kind), metric.digits, column_of(phase, metric));
     }
   add_measured(table, epochs, "train s", 1, 3, "train_seconds");

@@ -1,0 +1,202 @@
+// The commands of README and docs/, as a reader types them. Each page's commands run in order, in a copy of a
+// folder where `first.toml` was made and trained. Commands that cannot run here are listed with the reason;
+// their options must exist.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/e2e/support/program.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard::e2e;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path source = TRAINYARD_SOURCE;
+
+// What a command needs that a test does not have.
+const std::map<std::string, std::string> not_run{
+    {"trainyard data get mnist --data ~/data", "a download"},
+    {"trainyard run experiments/mnist.toml --data ~/data", "that download; mnist_test trains this file"},
+    {"trainyard check experiments/cluster.toml", "Slurm; tests/cluster runs its launcher"},
+    {"trainyard run experiments/cluster.toml", "Slurm"},
+    {"salloc --nodes=2 trainyard run experiments/cluster.toml", "Slurm"},
+};
+
+// The exit code of commands that are to fail.
+const std::map<std::string, int> exit_codes{
+    {"trainyard compare single ddp --fail-on deteriorates", 3},
+};
+
+// What stands for another text in a scratch folder.
+struct Placeholder {
+  std::string text;
+  std::string query;  // gives the real one
+};
+const std::vector<Placeholder> placeholders{
+    {"3f9a", "SELECT min(run_key) FROM run"},
+    {"77b2", "SELECT max(run_key) FROM run"},
+};
+
+std::string content_of(const fs::path& file) {
+  std::ifstream in(file);
+  REQUIRE_MESSAGE(in, file.string());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Block {
+  std::string language;
+  std::vector<std::string> lines;
+};
+
+// The fenced blocks of a page, in order.
+std::vector<Block> blocks_of(const fs::path& page) {
+  std::istringstream in(content_of(page));
+  std::vector<Block> blocks;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("```")) {
+      inside = !inside;
+      if (inside) blocks.push_back({line.substr(3), {}});
+    } else if (inside) {
+      blocks.back().lines.push_back(line);
+    }
+  }
+  return blocks;
+}
+
+// Without the comment behind it: "trainyard list keys     # every key".
+std::string without_comment(const std::string& line) {
+  const std::string command = line.substr(0, std::min(line.find(" # "), line.size()));
+  return command.substr(0, command.find_last_not_of(' ') + 1);
+}
+
+std::vector<std::string> commands_of(const fs::path& page) {
+  std::vector<std::string> commands;
+  for (const Block& block : blocks_of(page))
+    if (block.language == "sh")
+      for (const std::string& line : block.lines)
+        if (!without_comment(line).empty()) commands.push_back(without_comment(line));
+  return commands;
+}
+
+bool calls_trainyard(const std::string& command) {
+  return command.starts_with("trainyard ") || contains(command, " trainyard ");
+}
+
+std::vector<fs::path> pages() {
+  std::vector<fs::path> pages{source / "README.md", source / "db/README.md", source / "bench/README.md",
+                              source / "CONTRIBUTING.md"};
+  for (const auto& entry : fs::directory_iterator(source / "docs"))
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  std::ranges::sort(pages);
+  return pages;
+}
+
+// A line of a shell in `folder`, with the programs of the build on PATH and a home of its own.
+Output shell(const fs::path& folder, const std::string& line) {
+  const std::string path = std::string(TRAINYARD_BUILD) + ":" + std::getenv("PATH");
+  return run_trainyard(folder, {"-c", line}, {{"PATH", path}, {"HOME", (folder / "home").string()}},
+                       "/bin/sh");
+}
+
+std::string filled_in(const fs::path& folder, std::string command) {
+  for (const auto& [text, query] : placeholders) {
+    const auto at = command.find(text);
+    if (at == std::string::npos) continue;
+    const Output key = shell(folder, "trainyard sql '" + query + "' --format csv | tail -n 1");
+    REQUIRE_MESSAGE(key.code == 0, key.err);
+    command.replace(at, text.size(), key.out.substr(0, key.out.find_last_not_of('\n') + 1));
+  }
+  return command;
+}
+
+// What a page assumes: files that it shows, and those that are beside it.
+void prepare(const fs::path& folder, const fs::path& page) {
+  fs::create_directory(folder / "home");
+  if (!fs::exists(folder / "experiments")) fs::create_symlink(source / "experiments", folder / "experiments");
+  if (page.filename() == "your-own-program.md") {
+    const auto write = [&](const char* name, const std::string& language) {
+      const auto blocks = blocks_of(page);
+      const auto block = std::ranges::find(blocks, language, &Block::language);
+      REQUIRE(block != blocks.end());
+      std::ofstream out(folder / name);
+      for (const std::string& line : block->lines) out << line << '\n';
+    };
+    write("own.toml", "toml");
+    write("train.py", "python");
+  }
+  if (page.filename() == "security.md")
+    fs::copy_file(folder / "first.toml", folder / "theirs.toml", fs::copy_options::overwrite_existing);
+}
+
+// "--data" of "trainyard data get mnist --data ~/data".
+std::set<std::string> options_of(const std::string& command) {
+  std::set<std::string> options;
+  std::istringstream words(command);
+  for (std::string word; words >> word;)
+    if (word.starts_with("--")) options.insert(word.substr(0, word.find('=')));
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("every trainyard command of README and docs runs as it is typed there") {
+  const Scratch scratch;
+  const fs::path trained = scratch.path() / "trained";
+  fs::create_directories(trained);
+  REQUIRE(shell(trained, "trainyard new first.toml").code == 0);
+  const Output first = shell(trained, "trainyard run first.toml");
+  REQUIRE_MESSAGE(first.code == 0, first.err);
+  int commands = 0;
+  for (const fs::path& page : pages()) {
+    const fs::path folder = scratch.path() / page.stem();
+    fs::remove_all(folder);
+    fs::copy(trained, folder, fs::copy_options::recursive);
+    prepare(folder, page);
+    for (const std::string& typed : commands_of(page)) {
+      if (!calls_trainyard(typed) || not_run.contains(typed)) continue;
+      CAPTURE(page.string());
+      CAPTURE(typed);
+      if (typed == "trainyard new first.toml") fs::remove(folder / "first.toml");
+      const Output answer = shell(folder, filled_in(folder, typed));
+      const auto code = exit_codes.find(typed);
+      CHECK_MESSAGE(answer.code == (code == exit_codes.end() ? 0 : code->second), answer.err);
+      ++commands;
+    }
+  }
+  CHECK(commands > 40);
+}
+
+TEST_CASE("documented commands that no test can run have options and files that exist") {
+  const Scratch scratch;
+  std::set<std::string> typed;
+  for (const fs::path& page : pages())
+    for (const std::string& command : commands_of(page)) typed.insert(command);
+  for (const auto& [command, reason] : not_run) {
+    CAPTURE(command);
+    CHECK(typed.contains(command));  // still on a page
+    const auto verb = command.find("trainyard ") + 10;
+    const Output help = shell(
+        scratch.path(), "trainyard " + command.substr(verb, command.find(' ', verb) - verb) + " --help");
+    CHECK(help.code == 0);
+    for (const std::string& option : options_of(command.substr(verb))) CHECK(contains(help.out, option));
+  }
+  for (const std::string& command : typed) {
+    const std::string program = command.substr(0, command.find(' '));
+    if (!program.starts_with("tools/") && !program.starts_with("bench/")) continue;
+    CAPTURE(command);
+    REQUIRE(fs::exists(source / program));
+    const std::string text = content_of(source / program);
+    for (const std::string& option : options_of(command))
+      if (option != "--help") CHECK_MESSAGE(contains(text, option), option);
+  }
+}
