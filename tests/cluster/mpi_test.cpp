@@ -26,7 +26,7 @@ void check_nothing_left(const Scratch& scratch) {
 }  // namespace
 
 TEST_CASE(
-    "a sweep of one rank, of two and of a program of the user's has the same rows under mpirun as here") {
+    "a sweep with one rank, two ranks and a user program has the same rows under mpirun as on this host") {
   if (!installed({"mpirun"})) return;
   const Scratch scratch;
   scratch.write("hosts", "localhost slots=2\n");
@@ -38,7 +38,7 @@ TEST_CASE(
   check_nothing_left(scratch);
 }
 
-TEST_CASE("under mpirun too the first rank that dies is the cause, and what hangs is ended") {
+TEST_CASE("under mpirun, the first rank that dies is the cause, and a run that hangs is ended") {
   if (!installed({"mpirun"})) return;
   const Scratch scratch;
   scratch.write("hosts", "localhost slots=2\n");
@@ -57,7 +57,7 @@ TEST_CASE("under mpirun too the first rank that dies is the cause, and what hang
   check_nothing_left(scratch);
 }
 
-TEST_CASE("ranks of mpirun end with a killed orchestrator, and the same sweep goes on") {
+TEST_CASE("ranks of mpirun end when their orchestrator is killed, and the same command finishes the sweep") {
   if (!installed({"mpirun"})) return;
   const Scratch scratch;
   scratch.write("hosts", "localhost slots=2\n");
@@ -76,7 +76,7 @@ TEST_CASE("ranks of mpirun end with a killed orchestrator, and the same sweep go
   CHECK(starts(scratch.path()).size() == 4);
 }
 
-TEST_CASE("what mpirun refuses is told in its own words") {
+TEST_CASE("if mpirun refuses a run, the error quotes mpirun") {
   if (!installed({"mpirun"})) return;
   const Scratch scratch;
   scratch.write("hosts", "localhost slots=1\n");
@@ -89,7 +89,7 @@ TEST_CASE("what mpirun refuses is told in its own words") {
   CHECK_MESSAGE(contains(output.err, "not enough slots"), (output.out + output.err));
 }
 
-TEST_CASE("list keys says what [machine] takes, and for which launcher") {
+TEST_CASE("list keys prints the keys of [machine] and their launchers") {
   const Scratch scratch;
   const auto all = run_trainyard(scratch.path(), {"list", "keys"}).out;
   for (const char* key :

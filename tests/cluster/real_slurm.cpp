@@ -33,8 +33,7 @@ bool takes(int fd, int port) {
   return ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
-// Different ones, below those that Linux gives to whoever asks for any: nobody gets them by chance before the
-// daemons do.
+// Distinct free ports. They are below the ephemeral ports of Linux, so no other process gets one by chance.
 std::vector<int> free_ports(std::size_t count) {
   std::random_device random;
   std::uniform_int_distribution<int> any(10'000, 30'000);
@@ -95,7 +94,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }  // namespace
 
 RealSlurm::RealSlurm() {
-  fs::permissions(folder_.path(), fs::perms(0755));  // munged wants to know that nobody else can write there
+  fs::permissions(folder_.path(), fs::perms(0755));  // munged requires a folder that others cannot write
   fs::create_directories(folder_.path() / "munge");
   fs::create_directories(folder_.path() / "state");
   for (const char* node : {"n1", "n2"})
@@ -124,7 +123,7 @@ RealSlurm::~RealSlurm() {
   try {
     client({"scancel", "--user=" + std::to_string(::getuid())});
     becomes_empty();
-  } catch (const std::exception&) {  // what is left is ended below
+  } catch (const std::exception&) {  // the processes left are killed below
   }
   nodes_.clear();
   controller_.reset();
@@ -173,7 +172,7 @@ bool RealSlurm::becomes_empty() const {
   return e2e::comes_true([&] { return client({"squeue", "-h"}).empty(); });
 }
 
-// Of slurmd's own helpers and the jobs' processes: all have inherited the configuration's name.
+// Kills slurmd's helpers and the processes of jobs. All of them have inherited SLURM_CONF.
 void RealSlurm::end_leftovers() const {
   const std::string wanted = "SLURM_CONF=" + folder_.path().string();
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -196,16 +195,16 @@ bool installed(const std::vector<std::string>& programs) {
   return false;
 }
 
-// slurmd 22.05 does not start without them, whatever its configuration says: in a chroot, say.
+// Whether control groups are mounted. slurmd 22.05 does not start without them, for example in a chroot.
 bool has_control_groups() {
   struct statfs system {};
-  constexpr decltype(system.f_type) no_mount = SYSFS_MAGIC;  // the empty folder for them
+  constexpr decltype(system.f_type) no_mount = SYSFS_MAGIC;  // the file system of the empty mount point
   return ::statfs("/sys/fs/cgroup", &system) == 0 && system.f_type != no_mount;
 }
 
 RealSlurm* slurm() {
   if (!has_control_groups()) {
-    MESSAGE("skipped: slurmd does not start where nothing is mounted on /sys/fs/cgroup");
+    MESSAGE("skipped: slurmd does not start if nothing is mounted on /sys/fs/cgroup");
     return nullptr;
   }
   if (!installed({"munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel"})) return nullptr;

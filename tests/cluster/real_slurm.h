@@ -1,5 +1,5 @@
-// A real Slurm on this host, in a temporary folder of its own: munged, slurmctld and two slurmd, n1 and n2,
-// of two cores each. Ports are free ones, nothing of the host's own Slurm is touched, no process stays.
+// A real Slurm on this host in a temporary folder: munged, slurmctld and two slurmd (n1, n2) with two cores
+// each. It uses free ports, does not touch the host's own Slurm, and leaves no process.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace trainyard::cluster {
 
 class RealSlurm {
  public:
-  // Sets SLURM_CONF for this process and what it starts.
+  // Sets SLURM_CONF for this process and its children.
   RealSlurm();
   ~RealSlurm();
   RealSlurm(const RealSlurm&) = delete;
@@ -23,9 +23,9 @@ class RealSlurm {
 
   void stop_controller();
   void start_controller();
-  // "squeue", "scancel" … with these arguments: what it prints.
+  // The output of a client command such as "squeue" or "scancel".
   std::string client(const std::vector<std::string>& arguments) const;
-  // Waits until no job is in the queue or runs.
+  // Waits until the queue is empty.
   bool becomes_empty() const;
 
  private:
@@ -34,17 +34,17 @@ class RealSlurm {
                                                     const std::string& name);
   void end_leftovers() const;
 
-  orchestrator::Subreaper subreaper_;  // daemons of daemons are reaped here
+  orchestrator::Subreaper subreaper_;  // reaps the daemons' children
   e2e::Scratch folder_;
   std::unique_ptr<orchestrator::RankProcess> munged_, controller_;
   std::vector<std::unique_ptr<orchestrator::RankProcess>> nodes_;
 };
 
-// Started when it is first asked for, stopped at the end of the program. Null where it is not installed: then
-// the test says that it is skipped, and fails under CI.
+// The cluster, started at the first call and stopped at the end of the program.
+// Null if it cannot run here: the test is skipped. If Slurm is not installed, it fails under CI.
 RealSlurm* slurm();
 
-// Whether these programs are there; else says so, and fails under CI.
+// Whether all programs are installed. If not, the test is skipped, and fails under CI.
 bool installed(const std::vector<std::string>& programs);
 
 }  // namespace trainyard::cluster

@@ -1,5 +1,5 @@
-// What can befall jobs, nodes and the controller: a sweep ends with the rows of an undisturbed one, or says
-// why not.
+// Faults of jobs, nodes and the controller: a sweep ends with the rows of an undisturbed one, or with a
+// reason.
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* as_jobs = "launcher = \"slurm\"\nexclusive = \"devices\"\n";
 
-// Numbers of the jobs that run, `wanted` at least.
+// The ids of the running jobs, as soon as there are at least `wanted`.
 std::vector<std::string> running_jobs(const RealSlurm& cluster, std::size_t wanted) {
   std::vector<std::string> ids;
   comes_true([&] {
@@ -34,7 +34,7 @@ std::vector<std::string> running_jobs(const RealSlurm& cluster, std::size_t want
   return ids;
 }
 
-// The records of all ranks 0.
+// The records of rank 0 of all attempts.
 std::string records_below(const std::filesystem::path& yard) {
   std::string all;
   std::error_code missing;
@@ -52,8 +52,7 @@ void check_nothing_left(const RealSlurm& cluster, const Scratch& scratch) {
 }  // namespace
 
 TEST_CASE(
-    "a job cancelled, a node drained, one that fails and a controller that is away cost attempts, not "
-    "results") {
+    "a cancelled job, a drained or failed node and a stopped controller cost attempts, but no results") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -75,7 +74,7 @@ TEST_CASE(
   cluster->client({"scontrol", "update", "nodename=" + node, "state=resume"});
   cluster->client({"scontrol", "update", "nodename=n1", "state=drain", "reason=test"});
   cluster->stop_controller();
-  scratch.write("go", "");  // jobs end while it is away
+  scratch.write("go", "");  // jobs end while the controller is stopped
   std::this_thread::sleep_for(std::chrono::seconds(1));
   cluster->start_controller();
   cluster->client({"scontrol", "update", "nodename=n1", "state=resume"});
@@ -88,7 +87,7 @@ TEST_CASE(
   check_nothing_left(*cluster, scratch);
 }
 
-TEST_CASE("a run that stands still is ended with its job, and so is one that its time limit ends") {
+TEST_CASE("a run without progress is ended with its job, and a run at its time limit fails") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -103,14 +102,14 @@ TEST_CASE("a run that stands still is ended with its job, and so is one that its
   e2e::Trainyard sweep(scratch.path(), {"run", "limit.toml", "--no-report", "--yard", "limit"});
   REQUIRE(comes_true([&] { return starts(scratch.path()).size() == 4; }));
   cluster->client(
-      {"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});  // as Slurm itself does before the limit
+      {"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});  // as Slurm does before the time limit
   const auto ended = sweep.wait();
   CHECK(ended.code == 1);
   CHECK_MESSAGE(contains(ended.err, "its time limit was reached"), (ended.out + ended.err));
   check_nothing_left(*cluster, scratch);
 }
 
-TEST_CASE("Ctrl-C ends the jobs of a sweep, those that wait too, and the same command goes on") {
+TEST_CASE("Ctrl-C ends running and waiting jobs of a sweep, and resume finishes it") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -128,7 +127,7 @@ TEST_CASE("Ctrl-C ends the jobs of a sweep, those that wait too, and the same co
   CHECK(starts(scratch.path()).size() == 4 + 2 * 4);
 }
 
-TEST_CASE("a rank that dies is named as the cause, its peer ends with it, and nothing is left of the job") {
+TEST_CASE("a rank that dies is the cause, its peer ends with it, and no process of the job is left") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -141,7 +140,7 @@ TEST_CASE("a rank that dies is named as the cause, its peer ends with it, and no
   check_nothing_left(*cluster, scratch);
 }
 
-TEST_CASE("what Slurm refuses is told in its own words, before anything has run") {
+TEST_CASE("if Slurm refuses a job, the error quotes Slurm, and nothing has run") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -156,8 +155,7 @@ TEST_CASE("what Slurm refuses is told in its own words, before anything has run"
 }
 
 TEST_CASE(
-    "a spool that nodes do not see is an error before anything has run, and a spool that they see holds the "
-    "runs") {
+    "a spool that the nodes do not see is an error before anything runs; a visible spool holds the runs") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -165,7 +163,7 @@ TEST_CASE(
   std::filesystem::create_directory(spool);
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("sweep.toml", sleeping_file(1, 1, std::string(as_jobs) + "spool = \"50% %j spool\"\n"));
-  // the folder is another one for this process and what it starts, and the old one for the nodes
+  // This process and its children see another folder there than the nodes.
   const auto hidden =
       run_trainyard(scratch.path(),
                     {"--mount", "/bin/sh", "-c",
@@ -193,8 +191,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run that keeps checkpoints goes on in a further job where its time limit ends it or it is requeued, "
-    "with the same rows") {
+    "a run with checkpoints resumes in a new job after its time limit or a requeue, with the same rows") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -221,15 +218,16 @@ checkpoint = "epoch"
         records_below(scratch.path() / "yard"),
         "\"attempt\":" + std::to_string(attempt) + ",\"rank\":0,\"seq\":" + std::to_string(records));
   };
-  REQUIRE(comes_true([&] { return recorded(2, 8); }));  // a start, epochs and checkpoints
+  REQUIRE(comes_true([&] { return recorded(2, 8); }));  // start, epochs and checkpoints
   const std::string job = running_jobs(*cluster, 1)[0];
-  cluster->client({"scontrol", "update", "jobid=" + job, "requeue=1"});  // trainyard asks for none
+  // trainyard submits with --no-requeue
+  cluster->client({"scontrol", "update", "jobid=" + job, "requeue=1"});
   cluster->client({"scontrol", "requeue", job});
   const auto output = sweep.wait();
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(contains(output.out, "its time limit was reached after epoch"));
   CHECK(contains(output.out, "its Slurm job " + job + ": it was requeued"));
-  for (const char* attempt : {"attempt 1", "attempt 2"})  // each went on from the one before
+  for (const char* attempt : {"attempt 1", "attempt 2"})  // each attempt resumed from the one before
     CHECK_MESSAGE(contains(output.out, std::string(" of ") + attempt), output.out);
   const auto shown = run_trainyard(scratch.path(), {"show", "last"}).out;
   CHECK_MESSAGE(contains(shown, "Slurm job " + job + ", goes on after epoch"), shown);

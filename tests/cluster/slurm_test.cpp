@@ -24,7 +24,7 @@ constexpr const char* two_nodes = "launcher = \"slurm\"\nnodes = 2\nexclusive = 
 }  // namespace
 
 TEST_CASE(
-    "a sweep of one rank, of two and of a program of the user's has the same rows as jobs of Slurm as here") {
+    "a sweep with one rank, two ranks and a user program has the same rows as Slurm jobs as on this host") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -39,8 +39,7 @@ TEST_CASE(
   CHECK(contains(again.out, "0 runs finished, 3 were finished before"));
 }
 
-TEST_CASE(
-    "an orchestrator that is killed and started again goes on with its jobs and submits none of them twice") {
+TEST_CASE("an orchestrator that was killed and restarted resumes its jobs and submits none of them twice") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -60,7 +59,7 @@ TEST_CASE(
   scratch.write("go", "");
   const auto output = again.wait();
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  std::set<std::string> keys;  // an attempt that was killed before its submission has started nothing
+  std::set<std::string> keys;  // an attempt that was killed before its submission started nothing
   for (const auto& line : starts(scratch.path())) keys.insert(line.substr(0, line.find(' ')));
   CHECK(starts(scratch.path()).size() == 6);
   CHECK(keys.size() == 6);
@@ -70,8 +69,7 @@ TEST_CASE(
   CHECK(e2e::ranks_below(scratch.path()).empty());
 }
 
-TEST_CASE(
-    "inside an allocation runs are its steps, with the same rows, also where the orchestrator is killed") {
+TEST_CASE("inside an allocation runs are job steps with the same rows, even if the orchestrator is killed") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -100,7 +98,7 @@ TEST_CASE(
   }
   const auto output = run_trainyard(scratch.path(), {"run", "sleepers.toml", "--no-report"}, inside);
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  CHECK(cluster->client({"squeue", "-h", "--format=%i"}) == allocation + "\n");  // no further job
+  CHECK(cluster->client({"squeue", "-h", "--format=%i"}) == allocation + "\n");  // no other job
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("here.toml", sleeping_file(2, 2, "exclusive = \"devices\"\n"));
   REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);

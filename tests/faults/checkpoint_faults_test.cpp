@@ -1,5 +1,5 @@
-// Faults around checkpoints: whatever is killed, does not fit on the disk or is damaged there, a run goes on
-// from what is whole and ends with the results of an undisturbed one.
+// Faults around checkpoints: killed processes, full disks, damaged files.
+// A run resumes from the last intact checkpoint and has the results of an undisturbed run.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ bool any_second_attempt(const FaultySweep& sweep) {
 
 }  // namespace
 
-TEST_CASE("a rank that is killed, or finds the disk full, at any call while it writes checkpoints goes on") {
+TEST_CASE("a rank resumes if it is killed, or the disk is full, at any call while it writes checkpoints") {
   FaultySweep sweep(true);
   sweep.bench().options.max_retries = 1;
   sweep.bench().options.backoff_seconds = 0;
@@ -31,12 +31,12 @@ TEST_CASE("a rank that is killed, or finds the disk full, at any call while it w
       sweep.bench().tell("FAULT", what);
       expect_survived(sweep, "writing checkpoints: " + what);
       met = any_second_attempt(sweep);
-      REQUIRE((met || at > 8));  // each checkpoint takes more than two calls
+      REQUIRE((met || at > 8));  // each checkpoint makes more than two calls
     }
   }
 }
 
-TEST_CASE("an orchestrator that is killed at any call leaves runs that go on from their checkpoints") {
+TEST_CASE("if an orchestrator is killed at any call, its runs resume from their checkpoints") {
   FaultySweep sweep(true);
   sweep.forget();
   const long calls = sweep.run().calls;
@@ -47,14 +47,14 @@ TEST_CASE("an orchestrator that is killed at any call leaves runs that go on fro
   }
 }
 
-TEST_CASE("a checkpoint that is cut or has a flipped bit at any byte never gives a wrong result") {
+TEST_CASE("a checkpoint that is truncated or has a flipped bit at any byte never gives a wrong result") {
   FaultySweep sweep(true);
   const auto file = experiments::checkpoint_file(
       sweep.yard() / "runs" / sweep.bench().key(0) / experiments::checkpoints_folder_name, 2, 0);
   std::size_t bytes = 2;
   for (std::size_t place = 0; place < bytes; place += static_cast<std::size_t>(stride(211))) {
     sweep.forget();
-    sweep.bench().tell("0", "kill-after-6");  // of both runs, after the checkpoint of epoch 2
+    sweep.bench().tell("0", "kill-after-6");  // in both runs, after the checkpoint of epoch 2
     CHECK(sweep.run().code == 3);
     sweep.bench().tell("0", "finish");
     std::string damaged = orchestrator::text_of(file);

@@ -16,7 +16,7 @@ namespace trainyard::faults {
 
 namespace {
 
-// A preloaded function reaches nothing else than what is static.
+// Static, because a replaced C function has no other way to its state.
 struct State {
   std::atomic<Fault> fault = Fault::none;
   std::atomic<long> at = 0;
@@ -43,7 +43,7 @@ bool below(int fd) {
   return size > 0 && below(path.data());
 }
 
-// Whether this call is to fail. One that is killed does not come back.
+// Whether this call must fail. Does not return if the process is to be killed.
 template <typename Place, typename BeforeDeath>
 bool fails(Place place, BeforeDeath&& before_death) {
   State& all = state();
@@ -64,7 +64,7 @@ Function* real(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// A full disk takes the first half of the first write that it does not take whole.
+// On a full disk the first failing write still writes half of its bytes.
 bool takes_half(ssize_t& taken, const auto& write_half) {
   if (state().fault != Fault::full || state().count != state().at) return false;
   taken = write_half();

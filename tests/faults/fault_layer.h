@@ -1,7 +1,7 @@
-// A file layer that fails on demand, under a whole process: write, fsync, rename, mkdir and truncate of this
-// program, SQLite's too, pass through `fault_layer.cpp`, which counts those on files below one folder. The
-// production code knows nothing of it. At a chosen call the process is killed (a write is half done then), or
-// that call and all later ones fail, as on a disk that is full, broken or read-only.
+// File operations that fail on demand, for a whole process and without changes to production code.
+// `fault_layer.cpp` replaces write, fsync, rename, mkdir and truncate, also for SQLite, and counts the calls
+// on files below one folder. At a chosen call it kills the process in the middle of a write. Or this call and
+// all later ones fail, as on a disk that is full, broken or read-only.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 namespace trainyard::faults {
 
 enum class Fault {
-  none,      // only counts
+  none,      // only counts calls
   killed,    // SIGKILL in the middle of the call
-  full,      // ENOSPC: writes take half of their bytes, then nothing
+  full,      // ENOSPC: one write is cut to half of its bytes, later ones fail
   broken,    // EIO
   read_only  // EROFS
 };
 const char* name_of(Fault fault);
 
-// From now on, in this process and not in its children.
+// Starts counting in this process. Children are not affected.
 void arm(Fault fault, long at_call, const std::string& folder);
-long calls();  // counted so far
+long calls();  // since `arm`
 
-// What this process takes for the time of day, moved by so much.
+// Shifts the time of day that this process sees.
 void shift_clock(long seconds);
 
 }  // namespace trainyard::faults

@@ -1,6 +1,6 @@
-// The fault matrix: whatever happens to an orchestrator, a rank or a spool, the same command finishes the
-// sweep with the results of an undisturbed one, leaves no process and trains nothing twice. It counts the
-// faults. All of them with TRAINYARD_FAULTS=all; else a part that takes seconds, another one at each place.
+// The fault matrix. After any fault of an orchestrator, a rank or a record log, the same command finishes the
+// sweep. It has the results of an undisturbed sweep, leaves no process and trains nothing twice.
+// TRAINYARD_FAULTS=all tries every fault. Otherwise each test tries a sample that takes seconds.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -34,12 +34,12 @@ TEST_CASE("a disk that is full, broken or read-only stops the sweep with a reaso
       const Ended ended = sweep.run(fault, at);
       const std::string what = std::string(name_of(fault)) + " from call " + std::to_string(at) + " on";
       CHECK_MESSAGE(!ended.killed, what);
-      CHECK_MESSAGE(ended.code <= 2, what);  // it says what is wrong; an internal error would be 3
+      CHECK_MESSAGE(ended.code <= 2, what);  // a reason was given; an internal error would be 3
       expect_survived(sweep, what);
     }
 }
 
-TEST_CASE("a rank that is killed after any record costs an attempt and nothing else") {
+TEST_CASE("a rank that is killed after any record costs one attempt and nothing else") {
   FaultySweep sweep;
   sweep.bench().options.max_retries = 1;
   sweep.bench().options.backoff_seconds = 0;
@@ -52,14 +52,15 @@ TEST_CASE("a rank that is killed after any record costs an attempt and nothing e
     }
 }
 
-TEST_CASE("of two orchestrators that start at once one is refused, and the sweep is trained once") {
+TEST_CASE("if two orchestrators start at once, one of them is refused, and the sweep is trained once") {
   FaultySweep sweep;
   for (int round = 0; round < 3; ++round) {
     sweep.forget();
     const pid_t first = sweep.start(Fault::none, 0, 0), second = sweep.start(Fault::none, 0, 0);
     const int codes[] = {sweep.wait(first).code, sweep.wait(second).code};
     CHECK(std::min(codes[0], codes[1]) == 0);
-    CHECK((std::max(codes[0], codes[1]) == 2 || std::max(codes[0], codes[1]) == 0));  // 0: it came afterwards
+    CHECK(
+        (std::max(codes[0], codes[1]) == 2 || std::max(codes[0], codes[1]) == 0));  // 0: one after the other
     expect_survived(sweep, "two at once");
   }
 }

@@ -31,7 +31,7 @@ experiments::Run small_run(const char* strategy, std::int64_t replicas, bool che
   return run;
 }
 
-// Processes of any kind whose run file lies below the folder.
+// Whether a process is left that was started with a run file below the folder.
 bool any_rank_below(const fs::path& folder) {
   const std::string wanted = "TRAINYARD_RUN=" + folder.string();
   std::error_code gone;

@@ -1,5 +1,5 @@
-// A small sweep (a run of one rank, a run of two), run in a process of its own by the whole way of `trainyard
-// run`: lock, database, journal, plan, sweep. What it leaves can be compared with an undisturbed one.
+// A small sweep (one run with one rank, one with two) in a child process, with all the steps of `trainyard
+// run`: lock, database, journal, plan, sweep. Its results can be compared with those of an undisturbed sweep.
 #pragma once
 
 #include <filesystem>
@@ -15,23 +15,23 @@ namespace fs = std::filesystem;
 
 struct Ended {
   bool killed = false;
-  int code = 0;    // 0 all finished, 1 stopped and said why, 2 refused, 3 anything else
+  int code = 0;    // 0 finished, 1 stopped with a reason, 2 refused, 3 anything else
   long calls = 0;  // counted by the fault layer
 };
 
 class FaultySweep {
  public:
-  // With checkpoints the runs have more epochs, and losses that hang on all epochs before.
+  // With checkpoints, runs have more epochs, and each loss depends on all epochs before it.
   explicit FaultySweep(bool checkpoints = false);
   const fs::path& yard() const { return bench_.yard.root(); }
   orchestrator::SweepFixture& bench() { return bench_; }
   void forget();  // empties the yard
 
   Ended run(Fault fault = Fault::none, long at_call = 0, long clock_shift = 0);
-  pid_t start(Fault fault, long at_call, long clock_shift);  // and does not wait
+  pid_t start(Fault fault, long at_call, long clock_shift);  // does not wait
   Ended wait(pid_t pid);
 
-  // Why what the yard holds is not what an undisturbed sweep leaves; empty where it is.
+  // The first difference between this yard and that of an undisturbed sweep. Empty if there is none.
   std::string difference() const;
 
  private:
@@ -44,16 +44,16 @@ class FaultySweep {
   std::vector<std::string> undisturbed_;
 };
 
-// Of a kind of fault each one is tried with TRAINYARD_FAULTS=all, else one of so many.
+// The distance between tried faults: 1 with TRAINYARD_FAULTS=all, otherwise `of_many`.
 long stride(long of_many);
 
-// How many faults were tried and survived; printed at the end of the program.
+// The faults tried and survived. Printed at the end of the program.
 struct Tally {
   long tried = 0, survived = 0;
 };
 Tally& tally();
 
-// Counts a fault: a successor finishes what it left, with the results of an undisturbed sweep.
+// Counts a fault and checks that a new sweep finishes with the results of an undisturbed one.
 void expect_survived(FaultySweep& sweep, const std::string& what);
 
 }  // namespace trainyard::faults

@@ -1,5 +1,5 @@
-// Spools that were damaged on the disk: what is before the damage counts, nothing wrong is ever read, and the
-// sweep goes on to the results of an undisturbed one.
+// Damaged record logs. Records before the damage count, and no wrong value is ever read.
+// The sweep then ends with the results of an undisturbed one.
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -28,7 +28,7 @@ std::set<std::string> rows_of(const db::Database& database) {
   return rows;
 }
 
-// A finished yard, one spool of which is written again and again.
+// A finished yard with one record log that a test overwrites.
 class Damaged {
  public:
   Damaged() : spool_(sweep_.bench().attempt(1) / experiments::rank_records_name(1)) {
@@ -49,7 +49,7 @@ class Damaged {
     return database;
   }
 
-  // Every row that a replay gives is one of the undisturbed sweep; how many of them.
+  // Replays the yard, checks that each row is in the undisturbed sweep, and returns the number of rows.
   std::size_t sound_rows(const std::string& what) const {
     const auto rows = rows_of(replayed());
     ++tally().tried;
@@ -59,7 +59,7 @@ class Damaged {
     return rows.size();
   }
 
-  // The sweep goes on from these files, without its database.
+  // Finishes the sweep from these files, without its database.
   void expect_survived(const std::string& what) {
     for (const char* suffix : {"", "-wal", "-shm"})
       std::filesystem::remove(sweep_.yard() / ("results.db" + std::string(suffix)));
@@ -75,7 +75,7 @@ class Damaged {
 
 }  // namespace
 
-TEST_CASE("of a spool that is cut at any byte all whole records count") {
+TEST_CASE("a record log that is truncated at any byte keeps all complete records") {
   Damaged damaged;
   std::size_t before = 0;
   for (std::size_t size = 0; size <= damaged.sound().size(); size += static_cast<std::size_t>(stride(29))) {
@@ -88,7 +88,7 @@ TEST_CASE("of a spool that is cut at any byte all whole records count") {
   damaged.expect_survived("cut in the middle");
 }
 
-TEST_CASE("a flipped bit anywhere is found: no number is ever read wrong") {
+TEST_CASE("a flipped bit at any byte is found, and no number is ever read wrong") {
   Damaged damaged;
   const std::size_t bytes = damaged.sound().size();
   for (std::size_t place = 0; place < bytes; place += static_cast<std::size_t>(stride(29))) {
@@ -103,7 +103,7 @@ TEST_CASE("a flipped bit anywhere is found: no number is ever read wrong") {
   damaged.expect_survived("bit flipped");
 }
 
-TEST_CASE("records that come twice, or of another rank, change nothing") {
+TEST_CASE("records that are repeated, or are of another rank, change nothing") {
   Damaged damaged;
   damaged.write(damaged.sound() + damaged.sound());
   CHECK(damaged.sound_rows("duplicated") == 6);

@@ -1,4 +1,4 @@
-// Any bytes as an archive of reviews, plain tar or gzip.
+// Reads any bytes as an archive of reviews, plain tar or gzip.
 #include "base/error.h"
 #include "models/readers/text_readers.h"
 #include "tests/fuzz/memory_file.h"

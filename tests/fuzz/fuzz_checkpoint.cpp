@@ -1,5 +1,5 @@
-// Any bytes as a checkpoint. Behind a first byte 's' they get the seal that belongs to them, so that what is
-// inside is tried, too. Checking and reading agree.
+// Reads any bytes as a checkpoint. After a first byte 's' they get their correct checksum, so that the
+// content is tried, too. Checking and reading must agree.
 #include "base/error.h"
 #include "experiments/protocol/checkpoint.h"
 #include "experiments/protocol/crc32c.h"

@@ -1,4 +1,4 @@
-// Any bytes as a file of CIFAR-10's binary format.
+// Reads any bytes as a file in the binary format of CIFAR-10.
 #include "base/error.h"
 #include "models/readers/image_readers.h"
 #include "tests/fuzz/memory_file.h"

@@ -1,5 +1,5 @@
-// Any bytes as each of the files by which the orchestrator and tasks on other hosts speak: read, or nothing
-// there; whatever else is thrown is a finding.
+// Reads any bytes as each of the files that the orchestrator shares with tasks on other hosts.
+// The content is read or ignored. An exception is a finding.
 #include "orchestrator/rank/rank_group_files.h"
 #include "tests/fuzz/memory_file.h"
 

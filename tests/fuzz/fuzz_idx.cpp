@@ -1,5 +1,5 @@
-// Any bytes as a file of images and one of labels in the IDX format: as many labels as images, or one line
-// that says what is wrong.
+// Reads any bytes as a file of images and a file of labels in the IDX format.
+// The result has one label per image, or it is a UserError.
 #include "base/error.h"
 #include "models/readers/image_readers.h"
 #include "tests/fuzz/memory_file.h"

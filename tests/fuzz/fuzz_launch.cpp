@@ -1,4 +1,4 @@
-// Any bytes as run.json: a launch that is written as it was read, or one line that says what is wrong.
+// Reads any bytes as run.json. Writing and reading the launch again must not change it. An error is one line.
 #include "base/error.h"
 #include "experiments/protocol/launch.h"
 #include "tests/fuzz/memory_file.h"

@@ -1,4 +1,4 @@
-// Any bytes as a PNG or JPEG, and the square that is made of it.
+// Decodes any bytes as PNG or JPEG and cuts the middle square.
 #include "base/error.h"
 #include "models/readers/image_decoder.h"
 #include "tests/fuzz/memory_file.h"

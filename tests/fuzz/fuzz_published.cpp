@@ -1,5 +1,5 @@
-// Any bytes as a file of published numbers: every problem is one line; what was read is kept as JSON and read
-// again.
+// Reads any bytes as a file of published numbers. Writing and reading them again as JSON must not change
+// them.
 #include <nlohmann/json.hpp>
 
 #include "experiments/config/diagnostics.h"

@@ -1,4 +1,5 @@
-// Any bytes as a line of a spool: a record or a reason why not; a record sealed again is the same record.
+// Reads any bytes as a line of a record log: a record or a problem. A record that is sealed again is the same
+// record.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Any bytes as a text file, plain or gzip. The result is a text that can be split into tokens, or a
-// UserError.
+// Reads any bytes as a text file, plain or gzip.
+// The result is a text that can be split into tokens, or it is a UserError.
 #include "base/error.h"
 #include "base/text.h"
 #include "models/readers/data_file.h"

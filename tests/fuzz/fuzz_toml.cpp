@@ -1,7 +1,8 @@
-// Any bytes as an experiment file, and its lines that begin with `#set `, `#where ` or `#exclude-where ` as
-// what the command line says beside it: it is expanded, or every problem is one line; nothing else may
-// happen. What is expanded goes the way of `plan` as far as that needs no data: stages, names, keys, JSON and
-// back.
+// Reads any bytes as an experiment file.
+// Its lines `#set …`, `#where …` and `#exclude-where …` are options of the command line.
+// The file is expanded, or every problem is one line.
+// An expanded experiment takes all steps of `plan` that need no data: stages, names, keys, and JSON both
+// ways.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Bytes under a path, without a disk: what a fuzz target feeds to a reader that opens a file.
+// A file in memory that a fuzz target gives to a reader of files.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class MemoryFile {
   int fd_;
 };
 
-// A folder of its own for the whole process, removed at its end.
+// A temporary folder, removed at the end of the process.
 class Folder {
  public:
   Folder() {
@@ -47,7 +47,7 @@ class Folder {
   std::filesystem::path path;
 };
 
-// Puts them over what the file held.
+// Replaces the content of the file.
 inline void overwrite(const std::filesystem::path& file, std::span<const std::uint8_t> bytes) {
   std::FILE* out = std::fopen(file.c_str(), "wb");
   if (out == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), out) != bytes.size() ||
@@ -55,7 +55,7 @@ inline void overwrite(const std::filesystem::path& file, std::span<const std::ui
     std::abort();
 }
 
-// The bytes before the first "\n--\n", and those after it: for readers of two files that belong together.
+// The bytes before and after the first "\n--\n", for readers of two files that belong together.
 struct Halves {
   std::span<const std::uint8_t> first;
   std::span<const std::uint8_t> second;

@@ -46,14 +46,14 @@ std::string find_chromium() {
   return "";
 }
 
-// The browser reads commands from its descriptor 3 and writes to 4.
+// The browser process. It reads commands from descriptor 3 and writes messages to descriptor 4.
 struct Browser::Process {
   pid_t pid = -1;
   int commands = -1;
   int messages = -1;
   std::filesystem::path profile;
   void (*pipe_signal)(int) = std::signal(SIGPIPE,
-                                         SIG_DFL);  // a browser that has gone is an error, see `call`
+                                         SIG_DFL);  // a write to a browser that has ended fails, see `call`
 
   explicit Process(const std::string& program) {
     std::string pattern = (std::filesystem::temp_directory_path() / "trainyard-browser-XXXXXX").string();
@@ -64,14 +64,14 @@ struct Browser::Process {
     if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0)
       throw std::runtime_error("no pipes for a browser");
     const std::string data = "--user-data-dir=" + pattern;
-    // As root, in a container, there is no sandbox; the pages are our own.
+    // The sandbox does not work for root in a container. The pages are our own.
     std::array<const char*, 9> arguments{
         program.c_str(),           "--headless",        "--no-sandbox",
         "--disable-gpu",           "--hide-scrollbars", "--disable-dev-shm-usage",
         "--remote-debugging-pipe", data.c_str(),        nullptr};
     pid = ::fork();
     if (pid == 0) {
-      // Both ends lie above 4 only by chance: moved out of the way first.
+      // Move both ends out of the way first, because they may be 3 or 4.
       const int commands_end = ::fcntl(in[0], F_DUPFD, 10);
       const int messages_end = ::fcntl(out[1], F_DUPFD, 10);
       ::dup2(commands_end, 3);

@@ -1,5 +1,5 @@
-// A real Chromium without a window, for tests of the page: spoken to over two pipes in the DevTools protocol.
-// Gone with its profile when the value goes.
+// A real headless Chromium for tests of the report page. It is controlled over two pipes with the DevTools
+// protocol. Its destructor ends the browser and removes its profile.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace trainyard::tests {
 
-// Its path; empty where no Chromium is installed.
+// The path of the browser. Empty if no Chromium is installed.
 std::string find_chromium();
 
 struct View {
   int width = 1280;
   int height = 900;
   bool dark = false;
-  bool scripts = true;  // those of the page
+  bool scripts = true;  // whether scripts of the page run
 };
 
 class Browser {
@@ -28,15 +28,15 @@ class Browser {
   Browser(const Browser&) = delete;
   Browser& operator=(const Browser&) = delete;
 
-  // Opens a file and waits until it is loaded. What was seen before is forgotten.
+  // Opens a file and waits until it is loaded. Clears `errors` and `requests`.
   void open(const std::filesystem::path& file, const View& view);
-  // The value of a JavaScript expression in the page. Throws where it throws.
+  // The value of a JavaScript expression in the page. Throws if the expression throws.
   nlohmann::json evaluate(const std::string& expression);
   void press(const std::string& key);  // "ArrowRight"
-  std::string screenshot();            // the bytes of a PNG of the view
+  std::string screenshot();            // PNG of the view
 
-  // Since the last `open`: console errors, exceptions and violated policies, and addresses asked for beside
-  // the file.
+  // Since the last `open`: console errors, exceptions and policy violations and addresses that were requested
+  // besides the file.
   const std::vector<std::string>& errors() const { return errors_; }
   const std::vector<std::string>& requests() const { return requests_; }
 
@@ -50,7 +50,7 @@ class Browser {
   std::string session_;
   int last_id_ = 0;
   bool loaded_ = false;
-  std::string received_;  // bytes that are no whole message yet
+  std::string received_;  // bytes of an incomplete message
   std::vector<std::string> errors_;
   std::vector<std::string> requests_;
 };

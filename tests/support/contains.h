@@ -1,4 +1,4 @@
-// Whether a text has a part: for checks of messages and pages.
+// Whether a text contains a part. For checks of messages and pages.
 #pragma once
 
 #include <string>

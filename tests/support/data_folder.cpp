@@ -62,7 +62,7 @@ std::string tar(const std::vector<TarEntry>& entries) {
     put(100, "0000644");
     put(124, size.str());
     put(136, "00000000000");
-    put(148, "        ");  // the checksum counts as blanks
+    put(148, "        ");  // the checksum field counts as blanks
     put(156, "0");
     put(257, std::string("ustar\0"
                          "00",

@@ -1,4 +1,4 @@
-// A folder of data files for one test, removed after it, and the bytes of small files in the real formats.
+// A temporary folder of data files, and the bytes of small files in the real formats.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace trainyard::tests {
 
 class DataFolder : public ScratchFolder {
  public:
-  // Writes `name`, with the folders it names; gzip where it ends in ".gz".
+  // Writes the file `name` and creates its folders. Compresses it if the name ends in ".gz".
   std::filesystem::path write(const std::string& name, const std::string& bytes) const;
 };
 
@@ -27,13 +27,11 @@ struct TarEntry {
 };
 std::string tar(const std::vector<TarEntry>& entries);
 
-// Sample i has label i mod 10; its first two pixels are i, big endian, so that each can be told from the
-// others.
+// Samples with distinct content: sample i has label i mod 10, and its first two pixels are i, big-endian.
 std::string idx_images(std::uint32_t count, std::uint32_t height = 28, std::uint32_t width = 28);
 std::string idx_labels(std::uint32_t count);
 std::string cifar10_records(int first, int count);
 
-// Splits of images.
 struct ImageSplits {
   models::Images train;
   models::Images validation;
@@ -41,14 +39,14 @@ struct ImageSplits {
 };
 ImageSplits read_images(const models::DataChoice& choice);
 
-// The fingerprint of a data set with the default choice and this `data_seed`.
+// The fingerprint of a data set with this `data_seed` and defaults otherwise.
 std::string fingerprint(const models::Dataset& source, const std::filesystem::path& folder,
                         std::uint64_t data_seed);
 
-// The number that the first two pixels hold.
+// The number in the first two pixels of each sample.
 std::vector<int> sample_numbers(const models::Images& images);
 
-// The text of the UserError that `action` throws; empty where it throws none.
+// The text of the UserError that `action` throws. Empty if it throws none.
 std::string user_error_of(const std::function<void()>& action);
 
 }  // namespace trainyard::tests

@@ -4,6 +4,6 @@
 #include <doctest/doctest.h>
 
 int main(int argc, char** argv) {
-  std::cout << std::unitbuf;  // what was said before a process is killed is not lost with it
+  std::cout << std::unitbuf;  // so that no output is lost if the process is killed
   return doctest::Context(argc, argv).run();
 }

@@ -1,4 +1,4 @@
-// A disk that is full, for one process: no file may grow past a limit.
+// A full disk for one process: no file can grow past a limit.
 #pragma once
 
 #include <csignal>
@@ -7,7 +7,7 @@
 
 namespace trainyard::tests {
 
-// While it lives.
+// Limits the size of files during its lifetime.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -1,5 +1,5 @@
-// How long a test waits for what must come: a limit for what hangs, and nothing that is expected of how fast
-// a machine is. On one that is busy with other things a process may stand still for seconds.
+// The longest time that a test waits for an event. It is a limit for hangs, not an expectation of speed.
+// On a busy machine a process may pause for seconds.
 #pragma once
 
 namespace trainyard::tests {

@@ -1,5 +1,5 @@
-// What must be the same whatever happened to a sweep, and under every launcher: results, not times, and not
-// how many attempts they took.
+// Results that must be the same after any fault and under every launcher. Times and numbers of attempts are
+// left out.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace trainyard::tests {
 
-// The rows of a yard's views, a line of JSON each.
+// The rows of a yard's views, one line of JSON per row.
 inline std::vector<std::string> result_rows(const std::filesystem::path& yard) {
   static constexpr const char* views[] = {
       "SELECT run_key, experiment, model, strategy, seed, status, epochs_done, test_accuracy FROM "

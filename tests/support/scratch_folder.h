@@ -1,4 +1,4 @@
-// A folder of its own for one test, gone at its end.
+// A temporary folder for one test, removed at its end.
 #pragma once
 
 #include <cerrno>

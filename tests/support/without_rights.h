@@ -1,10 +1,10 @@
-// A user who may not: what root may always do is forbidden to the process for a while.
+// A user without rights, for tests that run as root. Root would pass every permission check.
 #pragma once
 
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-// Acts as a user without rights for as long as it lives, where the test runs as root.
+// Drops the rights of root during its lifetime.
 class WithoutRights {
  public:
   WithoutRights() : was_root_(::geteuid() == 0) {
