@@ -55,7 +55,7 @@ void finish_all(Ingest& ingest, const std::vector<experiments::Run>& runs) {
   for (const experiments::Run& run : runs) finish(ingest, run, make_launch(run), {1, 1, 1});
 }
 
-// The head and the rows of one export.
+// The columns and rows of one export.
 std::pair<Names, std::vector<ExportRow>> exported(const Database& database, const std::string& what) {
   std::pair<Names, std::vector<ExportRow>> found;
   for (const ExportedView& view : exported_views())
@@ -68,7 +68,7 @@ std::pair<Names, std::vector<ExportRow>> exported(const Database& database, cons
 
 }  // namespace
 
-TEST_CASE("final_metrics has a column for each axis that varies, behind the columns that it had") {
+TEST_CASE("final_metrics has a column for each varied axis, after its other columns") {
   Yard yard;
   const Names before = columns_of(yard.database, "final_metrics");
   CHECK(before.back() == "variant");
@@ -85,7 +85,7 @@ TEST_CASE("final_metrics has a column for each axis that varies, behind the colu
         Names{R"(["ddp",0.05,"learning_rate 0.05",1])", R"(["ddp",0.1,"learning_rate 0.1",1])",
               R"(["single",0.05,"learning_rate 0.05",1])", R"(["single",0.1,"learning_rate 0.1",1])"});
 
-  // another experiment varies more: its axes come last
+  // Another experiment varies another axis: its column comes last.
   const auto batches = [] {
     auto two = at_rates({0.1});
     two[1] = two[0];
@@ -96,7 +96,7 @@ TEST_CASE("final_metrics has a column for each axis that varies, behind the colu
   CHECK(columns_after(yard.database, "final_metrics", "variant") == Names{"learning_rate", "batch"});
 }
 
-TEST_CASE("what the command line set differently in two plans has a column as well") {
+TEST_CASE("values that the command line set differently in two plans have a column too") {
   Yard yard;
   for (const double rate : {0.1, 0.05}) {
     const auto runs = at_rates({rate});
@@ -126,7 +126,7 @@ TEST_CASE("every export has a column for each axis that the experiment varies") 
   }
 }
 
-TEST_CASE("an axis of any name becomes a column, and no column of a view changes its meaning") {
+TEST_CASE("an axis of any name becomes a column, and every other column keeps its meaning") {
   Yard yard;
   auto runs = at_rates({0.1});
   runs[1] = runs[0];
@@ -147,7 +147,7 @@ TEST_CASE("an axis of any name becomes a column, and no column of a view changes
   CHECK(exported(yard.database, "runs").second.size() == 2);
 }
 
-TEST_CASE("a rebuilt database has the columns of the one that was written during the runs") {
+TEST_CASE("a rebuilt database has the same columns as one that was written during the runs") {
   Yard yard;
   std::ofstream journal(yard.folder / "journal.jsonl");
   const auto take = [&](const json& entry) {
@@ -168,7 +168,7 @@ TEST_CASE("a rebuilt database has the columns of the one that was written during
   }
 }
 
-TEST_CASE("a database whose view lacks these columns gets them from the first that opens it for writing") {
+TEST_CASE("a database whose view lacks these columns gets them when it is next opened for writing") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   {

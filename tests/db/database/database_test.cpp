@@ -49,8 +49,7 @@ TEST_CASE("a new database is in WAL mode, synchronous FULL, with foreign keys an
   CHECK(connection.execAndGet("PRAGMA user_version").getInt() == schema_version);
 }
 
-TEST_CASE(
-    "a database of an older schema is refused by both openers, with both versions, and left as it was") {
+TEST_CASE("opening a database of an older schema fails with both versions and does not change the file") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   fill(file);
@@ -70,7 +69,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a database that can only be read is not opened for writing, whatever its schema") {
+TEST_CASE("a read-only database is not opened for writing, whatever its schema is") {
   const TemporaryFolder folder;
   const auto yard = folder / "yard";
   std::filesystem::create_directory(yard);
@@ -88,7 +87,7 @@ TEST_CASE("a database that can only be read is not opened for writing, whatever 
   }
 }
 
-TEST_CASE("a database whose schema cannot be read is refused with what makes it anew") {
+TEST_CASE("a database whose schema cannot be read is refused, and the error names `db rebuild`") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   fill(file);
@@ -108,7 +107,7 @@ TEST_CASE("a missing database is an error that names the file and does not creat
   CHECK(!std::filesystem::exists(folder / "results.db"));
 }
 
-TEST_CASE("a file that is no database is refused by both openers and left as it is") {
+TEST_CASE("a file that is not a database is refused and not changed") {
   const TemporaryFolder folder;
   const std::string text =
       "this is a letter, not a database, and long enough to have a header of 100 bytes: " +
@@ -119,7 +118,7 @@ TEST_CASE("a file that is no database is refused by both openers and left as it 
   CHECK(std::filesystem::file_size(folder / "letter.db") == text.size());
 }
 
-TEST_CASE("another program's database is refused and left as it is") {
+TEST_CASE("another program's database is refused and not changed") {
   const TemporaryFolder folder;
   SQLite::Database(folder / "foreign.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
       .exec("CREATE TABLE t (x)");
@@ -131,7 +130,7 @@ TEST_CASE("another program's database is refused and left as it is") {
   CHECK(again.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 1);
 }
 
-TEST_CASE("a database of a later release is refused with both versions") {
+TEST_CASE("a database of a later release is refused, and the error names both versions") {
   const TemporaryFolder folder;
   fill(folder / "results.db");
   SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
@@ -141,7 +140,7 @@ TEST_CASE("a database of a later release is refused with both versions") {
   CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "schema 99"));
 }
 
-TEST_CASE("an empty file is not yet a database for readers and becomes one for a writer") {
+TEST_CASE("an empty file is not a database for readers, and a writer turns it into one") {
   const TemporaryFolder folder;
   std::ofstream(folder / "results.db").close();
   CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "is empty"));
@@ -149,13 +148,13 @@ TEST_CASE("an empty file is not yet a database for readers and becomes one for a
   CHECK(experiment_names(Database::open_read_only(folder / "results.db")).empty());
 }
 
-TEST_CASE("opening for writing in a folder that is not there is a user's error") {
+TEST_CASE("opening for writing in a missing folder is a user error") {
   const TemporaryFolder folder;
   CHECK(contains(user_error([&] { Database::open_for_writing(folder / "nowhere" / "results.db"); }),
                  "cannot open"));
 }
 
-TEST_CASE("a reader sees what a writer has committed, while the writer has its next transaction open") {
+TEST_CASE("a reader sees committed data while the writer's next transaction is open") {
   const TemporaryFolder folder;
   Database writer = Database::open_for_writing(folder / "results.db");
   Ingest ingest(writer);
@@ -168,7 +167,7 @@ TEST_CASE("a reader sees what a writer has committed, while the writer has its n
   CHECK(experiment_names(Database::open_read_only(folder / "results.db")).size() == 2);
 }
 
-TEST_CASE("within one transaction a reader sees one moment, whatever a writer commits meanwhile") {
+TEST_CASE("within one transaction a reader sees one snapshot, whatever a writer commits meanwhile") {
   const TemporaryFolder folder;
   Database writer = Database::open_for_writing(folder / "results.db");
   Ingest ingest(writer);
@@ -188,7 +187,7 @@ TEST_CASE("a read-only connection cannot write") {
   CHECK_THROWS_AS(reader.connection().exec("DELETE FROM run"), SQLite::Exception);
 }
 
-TEST_CASE("a database in a folder that cannot be written is readable, with # and % in its name") {
+TEST_CASE("a database in a read-only folder is readable, even with # and % in its path") {
   const TemporaryFolder folder;
   const auto yard = folder / "a yard #1 50%25?";
   std::filesystem::create_directory(yard);
@@ -204,7 +203,7 @@ TEST_CASE("a database in a folder that cannot be written is readable, with # and
   ::chmod(yard.c_str(), 0755);
 }
 
-TEST_CASE("what a killed writer left in the -wal file is never silently left out") {
+TEST_CASE("transactions in the -wal file of a killed writer are never silently omitted") {
   const TemporaryFolder folder;
   const auto yard = folder / "yard";
   const auto copy = folder / "copy";
@@ -215,7 +214,7 @@ TEST_CASE("what a killed writer left in the -wal file is never silently left out
     Database another = Database::open_for_writing(yard / "results.db");
     Ingest(another).journal_entry(run_entry("sweep", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
     for (const char* name : {"results.db", "results.db-wal"})
-      std::filesystem::copy_file(yard / name, copy / name);  // as after a SIGKILL, without the -shm file
+      std::filesystem::copy_file(yard / name, copy / name);  // as after a SIGKILL, but without the -shm file
   }
   ::chmod(folder.path().c_str(), 0755);
   ::chmod(copy.c_str(), 0555);
@@ -227,7 +226,7 @@ TEST_CASE("what a killed writer left in the -wal file is never silently left out
   CHECK(experiment_names(Database::open_read_only(copy / "results.db")) == std::vector<std::string>{"sweep"});
 }
 
-TEST_CASE("a transaction that throws leaves nothing behind, an inner one only takes back its own part") {
+TEST_CASE("a transaction that throws changes nothing, and an inner one only undoes its own part") {
   const TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
   Ingest ingest(database);

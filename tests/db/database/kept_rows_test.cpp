@@ -1,5 +1,4 @@
-// What the writer keeps of runs and epochs follows the records: `CheckedYard` holds it against them at its
-// end.
+// Stored rows of runs and epochs follow the records. `CheckedYard` compares the two at its end.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -19,7 +18,7 @@ std::int64_t rows_in(const Database& database, const std::string& table) {
 
 }  // namespace
 
-TEST_CASE("a removed run leaves nothing that was kept of it, and its next attempt begins with nothing") {
+TEST_CASE("a removed run leaves no stored rows, and its next attempt starts without any") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0), other = make_run("mlp", 1, 1);
   yard.plan({run, other});
@@ -34,10 +33,10 @@ TEST_CASE("a removed run leaves nothing that was kept of it, and its next attemp
   finish(yard.ingest, run, make_launch(run, 2, "2026-11-20T14:00:00.000Z"), {9, 8, 7});
   CHECK(rows_in(yard.database, "attempt_epoch") == 6);
   CHECK(final_metrics(yard.database, "sweep").at(1)["epoch_train_seconds"] ==
-        7.5);  // it was planned again, last
+        7.5);  // the run that was planned again is last
 }
 
-TEST_CASE("an epoch that a rank records again counts as it was recorded last") {
+TEST_CASE("if a rank records an epoch twice, the last record counts") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
@@ -51,7 +50,7 @@ TEST_CASE("an epoch that a rank records again counts as it was recorded last") {
   CHECK(epoch["train_seconds"] == 2);
 }
 
-TEST_CASE("a run that diverged and was resumed keeps what its records say, numbers or none") {
+TEST_CASE("a run that diverged and was resumed stores what its records say, including NaN") {
   CheckedYard yard;
   const auto run = make_run("seq2seq", 2, 0, 4);
   yard.plan({run});
@@ -78,11 +77,11 @@ TEST_CASE("a run that diverged and was resumed keeps what its records say, numbe
   CHECK(final["validation_perplexity"] == doctest::Approx(2.718281828459045));
   CHECK(final["test_loss"] == 0.5);
   CHECK(final.epochs == 4);
-  CHECK(final["epoch_train_seconds"] == (3 + 5) / 2.0);  // epochs 2 and 4: 1 and 3 began an attempt
+  CHECK(final["epoch_train_seconds"] == (3 + 5) / 2.0);  // epochs 1 and 3 began an attempt
   CHECK(final["total_validation_seconds"] == 4 * 0.5);
 }
 
-TEST_CASE("an attempt that fails after one that finished leaves what was kept as it is") {
+TEST_CASE("an attempt that fails after a finished one does not change the stored rows") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});

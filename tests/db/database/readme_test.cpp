@@ -1,4 +1,4 @@
-// db/README.md is part of the contract: its queries run, and nothing of the schema is left out of it.
+// db/README.md is part of the contract: its queries run, and it describes the whole schema.
 #include <fstream>
 #include <sstream>
 
@@ -34,7 +34,7 @@ std::vector<std::string> queries(const std::string& text) {
   return found;
 }
 
-// A translation on two stages and a reconstruction, of which the last rank writes all metrics.
+// A translation and a reconstruction on two stages. The last rank writes all metrics.
 void fill_tasks(Ingest& ingest) {
   for (const std::string model : {"a translator", "an autoencoder"}) {
     auto run = make_run(model, 1, 0, 1);
@@ -55,8 +55,8 @@ void fill_tasks(Ingest& ingest) {
   }
 }
 
-// An experiment «six models» with single and ddp over three seeds, one run failed, one with a warning and a
-// damaged spool, one under other circumstances.
+// The experiment "six models" with single and ddp over three seeds. One run failed, with a warning and a
+// damaged spool, and one has an attempt under other circumstances.
 void fill(Database& database) {
   Ingest ingest(database);
   std::vector<experiments::Run> runs;
@@ -87,7 +87,7 @@ void fill(Database& database) {
 
 }  // namespace
 
-TEST_CASE("each of the queries of the README runs and finds something") {
+TEST_CASE("every query of the README runs and returns rows") {
   const TemporaryFolder folder;
   Database writer = Database::open_for_writing(folder / "results.db");
   fill(writer);

@@ -1,4 +1,4 @@
-// Attempts whose ranks all say that they have finished, and whose records claim what cannot be.
+// Attempts whose ranks all report that they finished, but whose records are impossible.
 #include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ json epoch_of(std::int64_t epoch, const json& metrics, double seconds = 1) {
   return body;
 }
 
-// An attempt whose ranks have these records before their `end`s.
+// An attempt whose ranks write these records before their `end` records.
 void attempt_of(Yard& yard, const experiments::Run& run, int number,
                 const std::vector<std::vector<std::pair<std::string, json>>>& ranks,
                 std::optional<experiments::Resumes> resumes = {}, bool finished = true) {
@@ -51,7 +51,7 @@ std::string state_of(const Yard& yard) {
 
 }  // namespace
 
-TEST_CASE("each rank owes each epoch asked for, and what is missing is said") {
+TEST_CASE("each rank must record each requested epoch, and missing ones are named") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 7);
   yard.plan({run});
@@ -69,7 +69,7 @@ TEST_CASE("each rank owes each epoch asked for, and what is missing is said") {
   CHECK(state_of(yard) == "finished");
 }
 
-TEST_CASE("of an epoch whose record cannot be read the reason is said") {
+TEST_CASE("if an epoch's record cannot be read, the reason is given") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0, 1);
   yard.plan({run});
@@ -83,7 +83,7 @@ TEST_CASE("of an epoch whose record cannot be read the reason is said") {
   CHECK(state_of(yard) == "finished");  // attempt 1 counts
 }
 
-TEST_CASE("epochs of a chain of attempts count together, and a fault in what was resumed is the run's") {
+TEST_CASE("epochs of resumed attempts count together, and a fault in any of them is a fault of the run") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0, 4);
   yard.plan({run});
@@ -96,7 +96,7 @@ TEST_CASE("epochs of a chain of attempts count together, and a fault in what was
   attempt_of(yard, run, 2, epochs({3, 4}, 1), experiments::Resumes{1, 2});
   CHECK(contains(fault_of(yard, run, 2), "rank 0, epoch 1: train correct has the sum 9 of a weight of 4"));
   CHECK(attempt_fault(yard.database, key(run), 2)->attempt == 1);
-  CHECK(resumable_attempts(yard.database, key(run)).empty());  // or the next attempt would end as this one
+  CHECK(resumable_attempts(yard.database, key(run)).empty());  // it would fail again
   attempt_of(yard, run, 3, epochs({1, 2, 3}, 2), {}, false);
   CHECK(resumable_attempts(yard.database, key(run)).size() == 1);
   attempt_of(yard, run, 4, epochs({3, 4}, 1), experiments::Resumes{3, 2});
@@ -104,7 +104,7 @@ TEST_CASE("epochs of a chain of attempts count together, and a fault in what was
   CHECK(state_of(yard) == "finished");
 }
 
-TEST_CASE("weights of a phase stay the same over all ranks, however the ranks share them") {
+TEST_CASE("the total weight of a phase stays the same over all ranks, however the ranks share it") {
   const auto two_ranks = [](double first, double second, const std::string& sampler) {
     Yard yard;
     auto run = make_run("mlp", 2, 0, 2);
@@ -120,11 +120,10 @@ TEST_CASE("weights of a phase stay the same over all ranks, however the ranks sh
   CHECK(two_ranks(4, 5, "exact") ==
         "rank 1, epoch 2: train correct has a weight of 5, but in epoch 1 of 4, and over all ranks it must "
         "stay the same");
-  CHECK(two_ranks(4, 5, "distributed").empty());  // sentences that fill up are longer or shorter
+  CHECK(two_ranks(4, 5, "distributed").empty());  // padding sentences vary in length
 }
 
-TEST_CASE(
-    "times fit into what the orchestrator has measured of the attempt, by its own clock or the time of day") {
+TEST_CASE("times must fit the orchestrator's own measurement of the attempt, or else the time of day") {
   struct Case {
     json exited;
     double train_seconds;
@@ -138,8 +137,8 @@ TEST_CASE(
     attempt_of(yard, run, 1,
                {{{"epoch", epoch_of(1, sums(1, 4), each.train_seconds)},
                  {"epoch", epoch_of(2, sums(1, 4), each.train_seconds)}}});
-    CHECK(fault_of(yard, run).empty());        // nobody has measured it yet
-    Spool orchestrator(run, 1, std::nullopt);  // a second from record to record
+    CHECK(fault_of(yard, run).empty());        // not measured yet
+    Spool orchestrator(run, 1, std::nullopt);  // one second from record to record
     for (const char* type : {"leased", "launched", "message", "message"})
       yard.ingest.record(orchestrator.next(type, {{"level", "info"}, {"text", "later"}}));
     json exited = each.exited;
@@ -153,7 +152,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a run whose records cannot be true has failed, with the reason, and has no final metrics") {
+TEST_CASE("a run with impossible records has failed, with the reason, and has no final metrics") {
   Yard yard;
   const auto good = make_run("mlp", 1, 0, 1), bad = make_run("mlp", 1, 1, 1);
   yard.plan({good, bad});

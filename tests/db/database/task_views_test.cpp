@@ -1,5 +1,5 @@
-// Metrics of single tasks, and ranks that are stages. Expected BLEU values are those of sacreBLEU 2.5
-// (tokenize = none, smooth_method = none) for the sentences that the counts are of.
+// Metrics of single tasks, and ranks that are stages. The expected BLEU values come from sacreBLEU 2.5
+// (tokenize = none, smooth_method = none) for the sentences behind the counts.
 #include <cmath>
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-// Plans and launches it; its model is of no catalogue, so that its task can be any.
+// Plans and launches `run`. Its model is not in the catalogue, so it can have any task.
 void launch(Yard& yard, const experiments::Run& run, const std::string& task) {
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
@@ -38,7 +38,7 @@ std::vector<json> bleu_metrics(const std::vector<double>& matched, const std::ve
   return metrics;
 }
 
-// Each rank's test metrics, then the end of the run.
+// Test BLEU of a run whose ranks record these test metrics.
 double bleu_of(const std::vector<std::vector<json>>& ranks) {
   CheckedYard yard;
   const auto run = mesh_run(static_cast<std::int64_t>(ranks.size()), 1);
@@ -52,7 +52,7 @@ double bleu_of(const std::vector<std::vector<json>>& ranks) {
   return yard.final()["test_bleu"];
 }
 
-// One epoch and the test of a run on one rank, with these mean losses over 40 tokens or pixels.
+// Final metrics of a one-rank run with one epoch and these mean losses over 40 tokens or pixels.
 FinalMetrics finals_of(const std::string& task, double train, double validation, double test) {
   CheckedYard yard;
   const auto run = mesh_run(1, 1);
@@ -73,7 +73,7 @@ FinalMetrics finals_of(const std::string& task, double train, double validation,
 
 }  // namespace
 
-TEST_CASE("the perplexity of a translation is the exponential of its loss a token") {
+TEST_CASE("the perplexity of a translation is the exponential of its loss per token") {
   const FinalMetrics final = finals_of("translation", 2, std::log(50.0), 0);
   CHECK(final["train_perplexity"] == doctest::Approx(7.38905609893065));  // e²
   CHECK(final["validation_perplexity"] == doctest::Approx(50));
@@ -81,45 +81,45 @@ TEST_CASE("the perplexity of a translation is the exponential of its loss a toke
   CHECK(std::isnan(final["train_psnr"]));
 }
 
-TEST_CASE("a perplexity that no double holds is not defined") {
+TEST_CASE("a perplexity that overflows a double is not defined") {
   const FinalMetrics final = finals_of("translation", 800, 709.5, 708);
   CHECK(std::isnan(final["train_perplexity"]));
   CHECK(std::isnan(final["validation_perplexity"]));
   CHECK(std::isfinite(final["test_perplexity"]));
 }
 
-TEST_CASE("the PSNR of a reconstruction is 10 log10(1 / MSE), and not defined without an error") {
+TEST_CASE("the PSNR of a reconstruction is 10 log10(1 / MSE), and not defined if the error is 0") {
   const FinalMetrics final = finals_of("reconstruction", 0.01, 0.5, 0);
   CHECK(final["train_psnr"] == doctest::Approx(20));
   CHECK(final["validation_psnr"] == doctest::Approx(3.0102999566398120));  // 10·log10(2)
   CHECK(std::isnan(final["test_psnr"]));
   CHECK(std::isnan(final["train_perplexity"]));
-  CHECK(std::isnan(final["train_accuracy"]));  // it has no `correct`
+  CHECK(std::isnan(final["train_accuracy"]));  // there is no `correct` metric
 }
 
-TEST_CASE("a classification has neither perplexity nor PSNR nor BLEU") {
+TEST_CASE("a classification has no perplexity, PSNR or BLEU") {
   const FinalMetrics final = finals_of("classification", 1, 1, 1);
   CHECK(std::isnan(final["test_perplexity"]));
   CHECK(std::isnan(final["test_psnr"]));
   CHECK(std::isnan(final["test_bleu"]));
 }
 
-TEST_CASE("BLEU is that of the corpus, from the sums of all ranks") {
-  // Candidates: «the cat sat on the mat today» | «there is a dog in the garden», «he reads a book».
+TEST_CASE("BLEU is the corpus BLEU, from the sums of all ranks") {
+  // Candidates: "the cat sat on the mat today" | "there is a dog in the garden", "he reads a book".
   const auto first = bleu_metrics({6, 5, 4, 3}, {7, 6, 5, 4}, 7, 6);
   const auto second = bleu_metrics({9, 4, 1, 0}, {11, 9, 7, 5}, 11, 17);
   CHECK(bleu_of({first}) == doctest::Approx(80.91067115702207).epsilon(1e-12));
   CHECK(bleu_of({first, second}) == doctest::Approx(38.88409727256947).epsilon(1e-12));
 }
 
-TEST_CASE("BLEU without a common 4-gram is 0, and of fewer counts than it needs not defined") {
+TEST_CASE("BLEU without a common 4-gram is 0, and with too few counts it is not defined") {
   CHECK(bleu_of({bleu_metrics({9, 4, 1, 0}, {11, 9, 7, 5}, 11, 17)}) == 0);
-  CHECK(bleu_of({bleu_metrics({3, 2, 1, 0}, {3, 2, 1, 0}, 3, 9)}) == 0);  // no candidate is 4 long
+  CHECK(bleu_of({bleu_metrics({3, 2, 1, 0}, {3, 2, 1, 0}, 3, 9)}) == 0);  // no candidate has 4 words
   CHECK(std::isnan(bleu_of({bleu_metrics({6, 5, 4}, {7, 6, 5}, 7, 6)})));
   CHECK(std::isnan(bleu_of({{}})));
 }
 
-TEST_CASE("a run has the task of its model in the catalogue, a model that is not there has none") {
+TEST_CASE("a run has its model's task from the catalogue, or no task if the model is not in it") {
   CheckedYard yard;
   std::vector<experiments::Run> runs{make_run("something new", 1, 0)};
   for (const models::Model& model : models::catalogue()) runs.push_back(make_run(model.name, 1, 0));
@@ -132,7 +132,7 @@ TEST_CASE("a run has the task of its model in the catalogue, a model that is not
         nullptr);
 }
 
-TEST_CASE("of a replica the last stage gives the metrics, the slowest the times") {
+TEST_CASE("the last stage of a replica provides its metrics, and the slowest stage its times") {
   CheckedYard yard;
   const auto run = mesh_run(2, 2);
   launch(yard, run, "translation");
@@ -145,7 +145,7 @@ TEST_CASE("of a replica the last stage gives the metrics, the slowest the times"
     const auto place = static_cast<std::size_t>(rank);
     Spool spool(run, 1, rank);
     yard.ingest.record(spool.next("epoch", epoch_body(1, seconds[place], 1, metrics[place])));
-    if (rank == 2) CHECK(epoch_replicas(yard.database, "sweep").size() == 1);  // half of the second is there
+    if (rank == 2) CHECK(epoch_replicas(yard.database, "sweep").size() == 1);  // replica 1 is incomplete
   }
   const auto replicas = epoch_replicas(yard.database, "sweep");
   REQUIRE(replicas.size() == 2);
@@ -161,7 +161,7 @@ TEST_CASE("of a replica the last stage gives the metrics, the slowest the times"
   CHECK(average["train_seconds"] == 7);
 }
 
-TEST_CASE("the same samples give the same metrics whichever ranks are stages") {
+TEST_CASE("the same samples give the same metrics, whichever ranks are stages") {
   std::vector<double> losses;
   for (const std::int64_t stages : {1, 2, 4}) {
     Yard yard;

@@ -1,4 +1,4 @@
-// Numbers of the views, against sums worked out by hand.
+// Values in the views, compared with sums worked out by hand.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ TEST_CASE("the public views have their promised columns in their promised order"
                          "total_train_seconds"});
 }
 
-TEST_CASE("an average is the sum of sums over the sum of weights, not the mean of means") {
+TEST_CASE("an average is the sum of sums divided by the sum of weights, not the mean of means") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 4);
   yard.plan({run});
@@ -66,7 +66,7 @@ TEST_CASE("an average is the sum of sums over the sum of weights, not the mean o
   CHECK(run_summaries(yard.database).at(0).test_accuracy == doctest::Approx(27.0 / 30));
 }
 
-TEST_CASE("ranks of unequal parts are weighed by their samples") {
+TEST_CASE("ranks with unequal parts are weighted by their samples") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
@@ -86,7 +86,7 @@ TEST_CASE("ranks of unequal parts are weighed by their samples") {
   CHECK(ranks[1]["train_loss"] == doctest::Approx(1.0 / 3));
 }
 
-TEST_CASE("what is not measured, or of no samples, is not defined") {
+TEST_CASE("a metric that was not measured, or has no samples, is not defined") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
@@ -96,7 +96,7 @@ TEST_CASE("what is not measured, or of no samples, is not defined") {
       "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10), metric("validation", "correct", 0, 0)})));
   yard.ingest.record(one.next("epoch", epoch_body(1, 2, 1)));
   const EpochRow average = epoch_averages(yard.database, "sweep").at(0);
-  CHECK(average["train_loss"] == doctest::Approx(0.5));  // only a last stage writes metrics
+  CHECK(average["train_loss"] == doctest::Approx(0.5));  // only the last stage writes metrics
   CHECK(std::isnan(average["train_accuracy"]));
   CHECK(std::isnan(average["validation_loss"]));
   CHECK(std::isnan(average["validation_accuracy"]));
@@ -104,7 +104,7 @@ TEST_CASE("what is not measured, or of no samples, is not defined") {
   CHECK(std::isnan(run_summaries(yard.database).at(0).test_accuracy));
 }
 
-TEST_CASE("a rank whose loss is not a number makes the average not a number") {
+TEST_CASE("if a rank's loss is NaN, the average is NaN") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
@@ -115,7 +115,7 @@ TEST_CASE("a rank whose loss is not a number makes the average not a number") {
   CHECK(std::isnan(epoch_averages(yard.database, "sweep").at(0)["train_loss"]));
 }
 
-TEST_CASE("the time of an epoch is that of its slowest rank") {
+TEST_CASE("the time of an epoch is the time of its slowest rank") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 2);
   yard.plan({run});
@@ -136,17 +136,17 @@ TEST_CASE("the time of an epoch is that of its slowest rank") {
   CHECK(yard.final()["total_validation_seconds"] == doctest::Approx(1.0 + 0.25));
 }
 
-TEST_CASE("seconds per epoch are the median after the first; of fewer than 3 none is dropped") {
+TEST_CASE("seconds per epoch are the median without the first epoch, or over all if there are fewer than 3") {
   const std::vector<std::pair<std::vector<double>, double>> cases{
       {{9}, 9},                 // one epoch: itself
       {{9, 1}, 5},              // two: their mean, none dropped
       {{9, 1, 4}, 2.5},         // three: the first is dropped
-      {{9, 5, 1, 3}, 3},        // odd number left
-      {{9, 5, 1, 3, 100}, 4},   // even: mean of the two in the middle
+      {{9, 5, 1, 3}, 3},        // an odd number is left
+      {{9, 5, 1, 3, 100}, 4},   // an even number is left: mean of the two in the middle
       {{1, 7, 7, 7, 8, 6}, 7},  // ties
   };
   for (const auto& [given, expected] : cases) {
-    const auto& seconds = given;  // a binding cannot be captured
+    const auto& seconds = given;  // a structured binding cannot be captured
     Yard yard;
     const auto run = make_run("mlp", 1, 0, static_cast<std::int64_t>(seconds.size()));
     yard.plan({run});
@@ -168,7 +168,7 @@ TEST_CASE("each run has its own median") {
   CHECK(finals[1]["epoch_train_seconds"] == 20);
 }
 
-TEST_CASE("an epoch of a running run has an average once all ranks have written it") {
+TEST_CASE("an epoch of a running run has an average after all ranks have recorded it") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.plan({run});
@@ -183,7 +183,7 @@ TEST_CASE("an epoch of a running run has an average once all ranks have written 
   CHECK(run_summaries(yard.database).at(0).epochs_done == 1);
 }
 
-TEST_CASE("the finished attempt counts for a run, else the latest") {
+TEST_CASE("the finished attempt of a run counts, or else the latest") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});
@@ -207,7 +207,7 @@ TEST_CASE("the finished attempt counts for a run, else the latest") {
   CHECK(epoch_averages(yard.database, "sweep").size() == 3);
 }
 
-TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
+TEST_CASE("a resumed run has each epoch once, along its chain of attempts") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0, 6);
   yard.plan({run});
@@ -220,9 +220,9 @@ TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
       yard.ingest.record(zero.next("epoch", epoch_body(epoch, 100.0 * number + epoch, 1)));
     return zero;
   };
-  attempt(1, 1, 3, std::nullopt, 0);  // its last checkpoint is of epoch 2
-  attempt(2, 3, 5, 1, 2);             // its last checkpoint is of epoch 4
-  attempt(3, 1, 2, std::nullopt, 0);  // began anew, and is resumed by nobody
+  attempt(1, 1, 3, std::nullopt, 0);  // its last checkpoint is from epoch 2
+  attempt(2, 3, 5, 1, 2);             // its last checkpoint is from epoch 4
+  attempt(3, 1, 2, std::nullopt, 0);  // starts from the beginning, and no attempt resumes it
   Spool last = attempt(4, 5, 6, 2, 4);
   yard.ingest.record(last.next("end", end_body("finished", 9)));
   const auto epochs = epoch_averages(yard.database, "sweep");
@@ -234,7 +234,7 @@ TEST_CASE("a resumed run has each epoch once, along the chain of attempts") {
   CHECK(run_summaries(yard.database).at(0).total_train_seconds == 101 + 102 + 203 + 204 + 405 + 406);
 }
 
-TEST_CASE("an attempt that claims to resume itself or a later one ends the chain there") {
+TEST_CASE("a chain of attempts ends at one that claims to resume itself or a later one") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});
@@ -246,7 +246,7 @@ TEST_CASE("an attempt that claims to resume itself or a later one ends the chain
   CHECK(epoch_averages(yard.database, "sweep").size() == 1);
 }
 
-TEST_CASE("times count where the host was exclusive and no device was shared") {
+TEST_CASE("times count if the host was exclusive and no device was shared") {
   for (const bool exclusive : {true, false})
     for (const bool shared : {true, false}) {
       Yard yard;
@@ -262,7 +262,7 @@ TEST_CASE("times count where the host was exclusive and no device was shared") {
 
 namespace {
 
-// The reason why the times of the only run do not count, as all places say it; empty if they do.
+// The reason why the times of the only run do not count, or empty if they do. Checks that all views agree.
 std::string times_problem(const Yard& yard) {
   const auto text = [](const nlohmann::json& value) {
     return value.is_null() ? std::string() : value.get<std::string>();
@@ -285,7 +285,7 @@ std::string times_problem(const Yard& yard) {
 
 }  // namespace
 
-TEST_CASE("times of ranks with fewer cores than threads do not count, and the reason is kept") {
+TEST_CASE("times of ranks with fewer cores than threads do not count, and the reason is stored") {
   struct Case {
     std::vector<std::vector<int>> cores;
     int threads;
@@ -305,12 +305,12 @@ TEST_CASE("times of ranks with fewer cores than threads do not count, and the re
   }
 }
 
-TEST_CASE("what other processes took is a column, and if it was too much the times do not count") {
+TEST_CASE("the share of other processes is a column, and if it was too large the times do not count") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});
   finish(yard.ingest, run, make_launch(run), {1, 2, 3});
-  CHECK(std::isnan(yard.final().other_share));  // as of releases that did not record it
+  CHECK(std::isnan(yard.final().other_share));  // as in releases that did not record it
   Spool orchestrator(run, 1, std::nullopt);
   yard.ingest.record(
       orchestrator.next("processor_use", {{"cores", 1}, {"limit", 0.02}, {"other_share", 0.01}}));
@@ -326,7 +326,7 @@ TEST_CASE("what other processes took is a column, and if it was too much the tim
   CHECK(finished.times_problems == std::map<std::string, std::string>{{key(run), why}});
 }
 
-TEST_CASE("parts of the time are means over the timed epochs and the ranks") {
+TEST_CASE("parts of the time are means over the timed epochs and all ranks") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.plan({run});

@@ -1,4 +1,4 @@
-// What a record becomes, and that it becomes it once.
+// How each record is stored, and that it is stored once.
 #include "db/ingest/ingest.h"
 
 #include <ctime>
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-// A database with one planned and launched run of two ranks.
+// A database with one planned and launched run on two ranks.
 struct Launched {
   TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
@@ -45,7 +45,7 @@ std::vector<std::string> everything(const Database& database) {
 
 }  // namespace
 
-TEST_CASE("the architecture's example record is kept member by member") {
+TEST_CASE("the architecture's example record is stored member by member") {
   Launched yard;
   Spool spool(yard.run, 1, 0);
   for (int i = 0; i < 4; ++i) yard.ingest.record(spool.next("message", {{"level", "info"}, {"text", "…"}}));
@@ -66,7 +66,7 @@ TEST_CASE("the architecture's example record is kept member by member") {
                                  R"([1,0,2,"train","loss",1234.5,4000.0])"});
 }
 
-TEST_CASE("a run is planned, then running, then finished when every rank's end says so") {
+TEST_CASE("a run is planned, then running, then finished after every rank's end record") {
   TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
   Ingest ingest(database);
@@ -85,7 +85,7 @@ TEST_CASE("a run is planned, then running, then finished when every rank's end s
   CHECK(run_summaries(database).at(0).total_seconds == 4);
 }
 
-TEST_CASE("a cause makes a run failed or interrupted and gives its first error line") {
+TEST_CASE("a cause makes a run failed or interrupted and provides its first error line") {
   for (const std::string outcome : {"failed", "interrupted"}) {
     Launched yard;
     Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0);
@@ -105,7 +105,7 @@ TEST_CASE("a cause makes a run failed or interrupted and gives its first error l
   }
 }
 
-TEST_CASE("a cause without an error leaves the word to the rank that ended first") {
+TEST_CASE("if a cause has no error, the error of the rank that ended first is used") {
   Launched yard;
   Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
   zero.seq = one.seq = 0;
@@ -116,7 +116,7 @@ TEST_CASE("a cause without an error leaves the word to the rank that ended first
   CHECK(run_summaries(yard.database).at(0).failure == "out of memory");
 }
 
-TEST_CASE("a run that all ranks finished is finished, even where a cause came after") {
+TEST_CASE("a run that all ranks finished is finished, even if a cause follows") {
   Launched yard;
   Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
   for (Spool* spool : {&zero, &one}) {
@@ -128,7 +128,7 @@ TEST_CASE("a run that all ranks finished is finished, even where a cause came af
   CHECK(run_summaries(yard.database).at(0).failure.empty());
 }
 
-TEST_CASE("a record that comes again changes nothing, wherever it comes") {
+TEST_CASE("a record that is ingested again changes nothing") {
   Launched yard;
   Spool zero(yard.run, 1, 0);
   const auto start = zero.next("start", start_body(0, 2));
@@ -145,7 +145,7 @@ TEST_CASE("a record that comes again changes nothing, wherever it comes") {
   CHECK(everything(yard.database) == before);
 }
 
-TEST_CASE("behind a missing record nothing is taken until it comes") {
+TEST_CASE("records after a missing one are rejected until the missing one arrives") {
   Launched yard;
   Spool zero(yard.run, 1, 0);
   const auto first = zero.next("message", {{"level", "info"}, {"text", "first"}});
@@ -160,7 +160,7 @@ TEST_CASE("behind a missing record nothing is taken until it comes") {
   CHECK(yard.rows("SELECT text FROM message ORDER BY seq").size() == 3);
 }
 
-TEST_CASE("unknown types and members are kept as they came") {
+TEST_CASE("unknown types and members are stored unchanged") {
   Launched yard;
   Spool zero(yard.run, 1, 0);
   yard.ingest.record(zero.next("checkpoint", {{"step", 7}, {"layers", {{"0", 0.5}}}}));
@@ -182,8 +182,7 @@ TEST_CASE("unknown types and members are kept as they came") {
         std::vector<std::string>{R"(["0.1.0","2.13.0","{\"versions\":{\"nccl\":\"2.29.7\"}}"])"});
 }
 
-TEST_CASE(
-    "a record that cannot be read as its type is kept whole with the reason, and the next one is taken") {
+TEST_CASE("a record that does not fit its type is stored whole with the reason, and the next one is read") {
   Launched yard;
   Spool zero(yard.run, 1, 0);
   const std::vector<json> wrong{
@@ -202,7 +201,7 @@ TEST_CASE(
   CHECK(yard.rows("SELECT * FROM epoch").size() == 1);
 }
 
-TEST_CASE("a rank cannot write the orchestrator's records, nor the orchestrator a rank's") {
+TEST_CASE("a rank cannot write the orchestrator's records, and the orchestrator cannot write a rank's") {
   Launched yard;
   Spool zero(yard.run, 1, 0), orchestrator(yard.run, 1, std::nullopt);
   yard.ingest.record(zero.next("cause", {{"outcome", "failed"}}));
@@ -212,7 +211,7 @@ TEST_CASE("a rank cannot write the orchestrator's records, nor the orchestrator 
         std::vector<std::string>{R"([-1,"end"])", R"([0,"cause"])"});
 }
 
-TEST_CASE("records of a rank or an attempt that is not there are refused") {
+TEST_CASE("records of an unknown rank or attempt are refused") {
   Launched yard;
   Spool two(yard.run, 1, 2), later(yard.run, 2, 0), other(make_run("cnn", 1, 0), 1, 0),
       negative(yard.run, 1, -1);
@@ -222,7 +221,7 @@ TEST_CASE("records of a rank or an attempt that is not there are refused") {
   CHECK(yard.rows("SELECT * FROM spool").empty());
 }
 
-TEST_CASE("an epoch that is written twice counts once, as it was written last") {
+TEST_CASE("an epoch that is recorded twice counts once, with its last values") {
   Launched yard;
   Spool zero(yard.run, 1, 0);
   yard.ingest.record(
@@ -233,7 +232,7 @@ TEST_CASE("an epoch that is written twice counts once, as it was written last") 
   CHECK(yard.rows("SELECT name, sum FROM metric") == std::vector<std::string>{R"(["loss",4.0])"});
 }
 
-TEST_CASE("hostile strings are data everywhere") {
+TEST_CASE("hostile strings are stored as data everywhere") {
   TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
   Ingest ingest(database);
@@ -264,7 +263,7 @@ TEST_CASE("hostile strings are data everywhere") {
   CHECK(select(database, "SELECT text FROM message").rows[0][0].get<std::string>() == hostile);
 }
 
-TEST_CASE("a run file that is none is an error and leaves nothing behind") {
+TEST_CASE("an invalid run file is an error and leaves no rows behind") {
   TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
   Ingest ingest(database);
@@ -275,7 +274,7 @@ TEST_CASE("a run file that is none is an error and leaves nothing behind") {
   CHECK(rows_of(database, "SELECT * FROM run").empty());
 }
 
-TEST_CASE("thousands of records are ingested in one transaction in no time") {
+TEST_CASE("thousands of records in one transaction are ingested within ten seconds") {
   TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
   Ingest ingest(database);

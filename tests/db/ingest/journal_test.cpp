@@ -29,7 +29,7 @@ TEST_CASE("the latest run entry is the plan, with its TOML, comparisons and vari
   CHECK(plan.compare[0].margins.loss.ratio == 1.02);
 }
 
-TEST_CASE("runs come in order of first planning and say whether the latest plan has them") {
+TEST_CASE("runs come in the order of their first plan, and show whether the latest plan has them") {
   Yard yard;
   const auto zero = make_run("mlp", 1, 0), one = make_run("mlp", 1, 1), two = make_run("mlp", 1, 2);
   yard.plan({one, zero});
@@ -45,7 +45,7 @@ TEST_CASE("runs come in order of first planning and say whether the latest plan 
   CHECK(runs[1].updated == "2026-11-20T08:00:00.000Z");
 }
 
-TEST_CASE("all run entries are the history, each with its rules and the runs of it that are still there") {
+TEST_CASE("the history has every run entry with its rules and those of its runs that were not removed") {
   Yard yard;
   const auto zero = make_run("mlp", 1, 0), one = make_run("mlp", 1, 1), two = make_run("mlp", 1, 2);
   yard.ingest.journal_entry(run_entry("sweep", {one, zero}, "2026-11-20T08:00:00.000Z"));
@@ -62,7 +62,7 @@ TEST_CASE("all run entries are the history, each with its rules and the runs of 
   CHECK(history[1].compare.front().alpha == 0.01);
 }
 
-TEST_CASE("experiments come in order of their last run entry, and an unknown one is a user's error") {
+TEST_CASE("experiments come in the order of their last run entry, and an unknown one is a user error") {
   Yard yard;
   yard.ingest.journal_entry(run_entry("a", {make_run("mlp", 1, 0)}, "2026-11-20T08:00:00.000Z"));
   yard.ingest.journal_entry(run_entry("b", {make_run("mlp", 1, 1)}, "2026-11-20T08:01:00.000Z"));
@@ -72,7 +72,7 @@ TEST_CASE("experiments come in order of their last run entry, and an unknown one
   CHECK_THROWS_WITH_AS(latest_plan(yard.database, "c"), doctest::Contains("\"c\""), UserError);
 }
 
-TEST_CASE("a run in two experiments has a row in each, under the label that each gives it") {
+TEST_CASE("a run in two experiments has one row in each, with the label that each gives it") {
   Yard yard;
   const auto run = make_run("mlp", 2, 0);
   auto other = run;
@@ -98,7 +98,7 @@ TEST_CASE("a run in two experiments has a row in each, under the label that each
   CHECK(rows_of(yard.database, "SELECT * FROM final_metrics").size() == 2);
 }
 
-TEST_CASE("every resolved value of a run can be looked up by name, in its own type") {
+TEST_CASE("every resolved value of a run can be queried by name, in its own type") {
   Yard yard;
   auto run = make_run("mlp", 2, 7);
   run.optimizer.learning_rate = 0.1;
@@ -112,7 +112,7 @@ TEST_CASE("every resolved value of a run can be looked up by name, in its own ty
         std::vector<std::string>{R"(["[250,100]","text"])"});
 }
 
-TEST_CASE("a plan has the thresholds of its latest entry, and none where the file has none") {
+TEST_CASE("a plan has the thresholds of its latest entry, or none if the file has none") {
   Yard yard;
   const auto run = make_run("mlp", 1, 0);
   json entry = run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z");
@@ -126,7 +126,7 @@ TEST_CASE("a plan has the thresholds of its latest entry, and none where the fil
   CHECK(latest_plan(yard.database, "sweep").expect == std::vector{accuracy, loss});
 }
 
-TEST_CASE("what a run was trained with can be looked up: stages, schedule, micro-batches") {
+TEST_CASE("stages, schedule and micro-batches of a run can be queried") {
   Yard yard;
   auto run = make_run("mlp", 2, 7);
   run.strategy.stages = 2;
@@ -141,7 +141,7 @@ TEST_CASE("what a run was trained with can be looked up: stages, schedule, micro
         std::vector<std::string>{"[2,3]"});
 }
 
-TEST_CASE("rm takes runs out of every plan with all their rows, and a later entry brings them back empty") {
+TEST_CASE("rm removes runs with all their rows from every plan, and a later entry plans them again") {
   Yard yard;
   const auto kept = make_run("mlp", 1, 0), gone = make_run("mlp", 1, 1);
   yard.ingest.journal_entry(run_entry("a", {gone, kept}, "2026-11-20T08:00:00.000Z"));
@@ -156,7 +156,7 @@ TEST_CASE("rm takes runs out of every plan with all their rows, and a later entr
     CAPTURE(table);
     CHECK(rows_of(yard.database, "SELECT * FROM " + table).empty());
   }
-  SUBCASE("a spool from before the rm stays out") {
+  SUBCASE("a spool from before the rm is refused") {
     CHECK(yard.ingest.run_file(experiments::to_json(launch)) == Accepted::refused);
     Spool zero(gone, 1, 0);
     CHECK(yard.ingest.record(zero.next("start", start_body(0, 1))) == Accepted::refused);
@@ -170,7 +170,7 @@ TEST_CASE("rm takes runs out of every plan with all their rows, and a later entr
   CHECK(run_summaries(yard.database, "b").at(0).status == "running");
 }
 
-TEST_CASE("the rm that is replayed after the run came back removes nothing") {
+TEST_CASE("an rm that is replayed after the run was planned again removes nothing") {
   Yard yard;
   const auto run = make_run("mlp", 1, 0);
   const json first = run_entry("a", {run}, "2026-11-20T08:00:00.000Z");
@@ -182,7 +182,7 @@ TEST_CASE("the rm that is replayed after the run came back removes nothing") {
   CHECK(rows_of(yard.database, "SELECT * FROM journal").size() == 3);
 }
 
-TEST_CASE("a run that no journal entry knows is shown without an experiment") {
+TEST_CASE("a run without a journal entry is listed without an experiment") {
   Yard yard;
   const auto run = make_run("cnn", 1, 3);
   finish(yard.ingest, run, make_launch(run), {1, 2, 3});
@@ -196,7 +196,7 @@ TEST_CASE("a run that no journal entry knows is shown without an experiment") {
         std::vector<std::string>{R"([null,"cnn",0])"});
 }
 
-TEST_CASE("entries of an unknown type and unknown members are kept without effect") {
+TEST_CASE("unknown entry types and members are stored and have no effect") {
   Yard yard;
   yard.ingest.journal_entry(
       {{"v", 1}, {"type", "note"}, {"time", "2026-11-20T08:00:00.000Z"}, {"text", "hello"}});
@@ -208,7 +208,7 @@ TEST_CASE("entries of an unknown type and unknown members are kept without effec
   CHECK(experiment_names(yard.database) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("an entry that is wrong is an error and leaves nothing behind") {
+TEST_CASE("an invalid entry is an error and leaves no rows behind") {
   Yard yard;
   json entry = run_entry("a", {make_run("mlp", 1, 0)}, "2026-11-20T08:01:00.000Z");
   entry["keys"].push_back("not planned");
@@ -219,7 +219,7 @@ TEST_CASE("an entry that is wrong is an error and leaves nothing behind") {
   CHECK(rows_of(yard.database, "SELECT * FROM run").empty());
 }
 
-TEST_CASE("an entry of which a report or `resume` could not read a member is none, whichever member it is") {
+TEST_CASE("an entry with any member that a report or `resume` could not read is refused") {
   Yard yard;
   json entry = run_entry("a", {make_run("mlp", 1, 0)}, "2026-11-20T08:01:00.000Z");
   entry["expect"] =

@@ -1,4 +1,4 @@
-// A database that is looked after: checked, copied, made again from the files.
+// Maintenance of a database: checks, copies, and rebuilding it from the files.
 #include "db/ingest/maintenance.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using namespace trainyard::db::testing;
 
 namespace {
 
-// One run that finished and one that is planned, as files and in the database.
+// One finished run and one planned run, as files and in the database.
 struct Small : LiveYard {
   experiments::Run done = make_run("mlp", 1, 0), planned = make_run("mlp", 1, 1);
   std::string key = experiments::run_key(done);
@@ -54,7 +54,7 @@ std::vector<std::string> all_rows(const Database& database) {
 
 }  // namespace
 
-TEST_CASE("a sound database is the same as its files; one that was changed by hand is not, table by table") {
+TEST_CASE("an intact database matches its files, and one that was edited differs table by table") {
   const Small yard;
   CHECK(damage(yard.live).empty());
   CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
@@ -66,8 +66,7 @@ TEST_CASE("a sound database is the same as its files; one that was changed by ha
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.check"));
 }
 
-TEST_CASE(
-    "a line of the journal or of a spool that cannot be read is named, also where nothing is compared") {
+TEST_CASE("an unreadable line of the journal or of a spool is named, even without a database to compare") {
   Small yard;
   append_line(yard.folder / "journal.jsonl", "garbage\n{}\n");
   append_line(yard.spool(), "{\"v\":1,\n");
@@ -82,7 +81,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a journal entry that was damaged after the database took it is a difference and a line") {
+TEST_CASE("a journal entry that is damaged after its ingestion is both a difference and an unreadable line") {
   Small yard;
   auto lines = lines_of(yard.folder / "journal.jsonl");
   REQUIRE(lines.size() == 1);
@@ -94,13 +93,13 @@ TEST_CASE("a journal entry that was damaged after the database took it is a diff
         found.differences.end());
 }
 
-TEST_CASE("rows that refer to nothing are damage") {
+TEST_CASE("rows with dangling references are damage") {
   const Small yard;
   yard.sql("PRAGMA foreign_keys = OFF; DELETE FROM attempt");
   CHECK(contains(damage(yard.live).at(0), "refers to nothing"));
 }
 
-TEST_CASE("a copy has all that was committed, and is not put over a file that is there") {
+TEST_CASE("a copy has everything that was committed, and does not replace an existing file") {
   Small yard;
   back_up(Database::open_read_only(yard.folder / "results.db"), yard.folder / "copy.db");
   CHECK(all_rows(Database::open_read_only(yard.folder / "copy.db")) == all_rows(yard.live));
@@ -110,24 +109,23 @@ TEST_CASE("a copy has all that was committed, and is not put over a file that is
                        UserError);
 }
 
-TEST_CASE(
-    "of two copies to one file at a time the second is refused; what a killed one left is written over") {
+TEST_CASE("a second copy to the same file is refused meanwhile, and a killed copy's file is overwritten") {
   Small yard;
   const auto copy = yard.folder / "copy.db", unfinished = yard.folder / "copy.db.unfinished";
   std::ofstream(unfinished) << std::string(100'000, 'x');
-  const int other = ::open(unfinished.c_str(), O_RDWR | O_CLOEXEC);  // as another copy holds it
+  const int other = ::open(unfinished.c_str(), O_RDWR | O_CLOEXEC);  // like another copy that is running
   REQUIRE(::flock(other, LOCK_EX) == 0);
   CHECK_THROWS_WITH_AS(back_up(yard.live, copy),
                        doctest::Contains("copy.db: is being written by another `trainyard db backup`"),
                        UserError);
   CHECK(std::filesystem::file_size(unfinished) == 100'000);
-  ::close(other);  // however it ended
+  ::close(other);  // the other copy has ended
   back_up(yard.live, copy);
   CHECK(all_rows(Database::open_read_only(copy)) == all_rows(yard.live));
   CHECK_FALSE(std::filesystem::exists(unfinished));
 }
 
-TEST_CASE("a database made again has equal views; the old file is kept") {
+TEST_CASE("a rebuilt database has equal views, and the old file is kept") {
   const Small yard;
   const auto before = all_rows(yard.live);
   std::ofstream(yard.folder / "results.db", std::ios::in | std::ios::out).seekp(100)
@@ -140,7 +138,7 @@ TEST_CASE("a database made again has equal views; the old file is kept") {
   CHECK(all_rows(Database::open_read_only(yard.folder / "results.db")) == before);
 }
 
-TEST_CASE("a database that was moved away is made again from the files when the yard is next opened") {
+TEST_CASE("a missing database is rebuilt from the files when the yard is next opened") {
   Small yard;
   const auto before = all_rows(yard.live);
   for (const char* name : {"results.db", "results.db-wal", "results.db-shm"})
@@ -148,7 +146,7 @@ TEST_CASE("a database that was moved away is made again from the files when the 
   CHECK(all_rows(open_yard_for_writing(yard.folder.path())) == before);
 }
 
-TEST_CASE("a journal entry whose writer was killed before the database had it is taken when next opened") {
+TEST_CASE("a journal entry that a killed writer did not ingest is ingested when the yard is next opened") {
   Small yard;
   append_line(yard.folder / "journal.jsonl",
               run_entry("later", {make_run("mlp", 1, 7)}, "2026-11-20T09:00:00.000Z").dump() + "\n");
@@ -157,7 +155,7 @@ TEST_CASE("a journal entry whose writer was killed before the database had it is
         std::vector<std::string>{"sweep", "later"});
 }
 
-TEST_CASE("links in a yard are not followed by a replay") {
+TEST_CASE("a replay does not follow links in a yard") {
   const Small yard;
   const auto runs = yard.folder.path() / "runs";
   const TemporaryFolder elsewhere;
@@ -169,7 +167,8 @@ TEST_CASE("links in a yard are not followed by a replay") {
 
 namespace {
 
-// The tables of schema 1 that hold runs and attempts, with one of each and a table that is no longer there.
+// Writes a database with the run and attempt tables of schema 1, one row in each, and a table that no longer
+// exists.
 void make_older(const std::filesystem::path& file, const std::string& run_key, int attempt) {
   std::filesystem::remove(file);
   SQLite::Database old(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
@@ -205,7 +204,7 @@ std::string content_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a database of an older schema is made again from the files when opened for writing, and kept") {
+TEST_CASE("opening a database of an older schema for writing rebuilds it and keeps the old file") {
   Small yard;
   const auto before = all_rows(yard.live);
   const auto file = yard.folder / "results.db", kept = yard.folder / "results.db.schema-1";
@@ -224,7 +223,7 @@ TEST_CASE("a database of an older schema is made again from the files when opene
   CHECK(told.size() == 1);
 }
 
-TEST_CASE("an older database is not replaced if the files lack one of its runs or attempts, which is named") {
+TEST_CASE("an older database is not replaced if the files lack one of its runs or attempts") {
   Small yard;
   const auto file = yard.folder / "results.db";
   const auto refused = [&](const std::string& run_key, int attempt) {
@@ -259,7 +258,7 @@ TEST_CASE("an older database whose runs cannot be read is not replaced") {
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.schema-1"));
 }
 
-TEST_CASE("a database of a later release is never made again") {
+TEST_CASE("a database of a later release is never rebuilt") {
   Small yard;
   yard.sql("PRAGMA user_version = 99");
   CHECK_THROWS_WITH_AS(open_yard_for_writing(yard.folder.path()),
@@ -267,7 +266,7 @@ TEST_CASE("a database of a later release is never made again") {
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.schema-99"));
 }
 
-TEST_CASE("a removal names attempts: a clock set back neither hides later ones nor brings back old ones") {
+TEST_CASE("a removal names attempts, so a clock that was set back hides none and restores none") {
   Small yard;
   nlohmann::json removal = rm_entry({yard.key}, "2026-11-20T12:00:00.000Z");
   removal["attempts"] = {{yard.key, 1}};
@@ -283,7 +282,7 @@ TEST_CASE("a removal names attempts: a clock set back neither hides later ones n
   CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
 }
 
-TEST_CASE("network file systems are known by their numbers in the kernel's headers, local ones are none") {
+TEST_CASE("network file systems are recognised by their numbers in the kernel's headers") {
   CHECK(network_file_system(0x6969) == "NFS");
   CHECK(network_file_system(0xFF534D42) == "CIFS");
   CHECK(network_file_system(0x0BD00BD0) == "Lustre");

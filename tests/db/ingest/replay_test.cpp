@@ -1,4 +1,4 @@
-// The database can be rebuilt from the files beside it at any time.
+// The database can be rebuilt from the files of the yard at any time.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -23,8 +23,9 @@ void check_equal(const Database& a, const Database& b) {
     }
 }
 
-// Two experiments that share a run; runs that finish, fail, are interrupted, run still, are removed and come
-// back; attempts beyond the ninth; everything interleaved, and collected in small pieces.
+// Two experiments that share a run. Their runs finish, fail, are interrupted, keep running, or are removed
+// and planned again. One has more than nine attempts. All records are interleaved and collected in small
+// pieces.
 struct Busy : LiveYard {
   experiments::Run single = make_run("mlp", 1, 0), ddp = make_run("mlp", 2, 0),
                    broken = make_run("mlp", 2, 1), removed = make_run("mlp", 1, 2),
@@ -110,7 +111,7 @@ TEST_CASE("replaying a yard into an empty database gives equal views and tables"
         std::map<std::string, int>{{"finished", 3}, {"failed", 1}, {"running", 3}, {"planned", 1}});
 }
 
-TEST_CASE("replaying any number of times, and into the live database, changes nothing") {
+TEST_CASE("replaying again, or into the live database, changes nothing") {
   Busy yard;
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   replay(yard.folder.path(), rebuilt);
@@ -121,7 +122,7 @@ TEST_CASE("replaying any number of times, and into the live database, changes no
   check_equal(yard.live, rebuilt);
 }
 
-TEST_CASE("a replay half-way goes on where it stopped") {
+TEST_CASE("a replay continues where the previous one stopped") {
   Busy yard;
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   replay(yard.folder.path(), rebuilt);
@@ -132,7 +133,7 @@ TEST_CASE("a replay half-way goes on where it stopped") {
   check_equal(yard.live, rebuilt);
 }
 
-TEST_CASE("a line without its newline is not there yet, in spools and in the journal") {
+TEST_CASE("a line without its newline is ignored, in spools and in the journal") {
   LiveYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.journal(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
@@ -148,7 +149,7 @@ TEST_CASE("a line without its newline is not there yet, in spools and in the jou
   CHECK(run_summaries(rebuilt).size() == 1);
 }
 
-TEST_CASE("a damaged line is counted and named, and ends its spool, not the others") {
+TEST_CASE("a damaged line is counted and named, and only its own spool ends there") {
   LiveYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.journal(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
@@ -157,7 +158,7 @@ TEST_CASE("a damaged line is counted and named, and ends its spool, not the othe
   for (int number = 1; number <= 3; ++number)
     for (int rank = 0; rank < 2; ++rank) epoch(attempt, rank, number);
   auto lines = lines_of(attempt.file(0));
-  lines[1][40] ^= 1;  // one bit
+  lines[1][40] ^= 1;  // flips one bit
   std::ofstream(attempt.file(0)) << lines[0] << '\n' << lines[1] << '\n' << lines[2] << '\n';
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   const Replay result = replay(yard.folder.path(), rebuilt);
@@ -169,11 +170,11 @@ TEST_CASE("a damaged line is counted and named, and ends its spool, not the othe
   CHECK(result.problems[2].find("rank-0.records.jsonl:3: ") != std::string::npos);
   CHECK(rows_of(rebuilt, "SELECT rank, COUNT(*) FROM epoch GROUP BY rank") ==
         std::vector<std::string>{"[0,1]", "[1,3]"});
-  attempt.collect();  // a collector that met the same lines
+  attempt.collect();  // the collector reads the same lines
   check_equal(yard.live, rebuilt);
 }
 
-TEST_CASE("a spool of another run, or without a run.json, is counted and left out") {
+TEST_CASE("a spool of another run, or without a run.json, is counted and omitted") {
   LiveYard yard;
   const auto run = make_run("mlp", 1, 0), other = make_run("mlp", 1, 1), bare = make_run("mlp", 1, 2);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
@@ -187,7 +188,7 @@ TEST_CASE("a spool of another run, or without a run.json, is counted and left ou
   std::filesystem::copy_file(attempt.file(0),
                              runs / experiments::run_key(bare) / "attempt-1" / "rank-0.records.jsonl");
   std::filesystem::create_directories(runs / experiments::run_key(bare) /
-                                      "attempt-2");  // died before the launch
+                                      "attempt-2");  // the attempt died before its launch
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   const Replay result = replay(yard.folder.path(), rebuilt);
   CHECK(result.damaged_spools == 2);
@@ -195,7 +196,7 @@ TEST_CASE("a spool of another run, or without a run.json, is counted and left ou
   CHECK(run_summaries(rebuilt).size() == 1);
 }
 
-TEST_CASE("records of another rank in a spool are damaged lines") {
+TEST_CASE("records of another rank in a spool count as damaged lines") {
   LiveYard yard;
   const auto run = make_run("mlp", 2, 0);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
@@ -207,7 +208,7 @@ TEST_CASE("records of another rank in a spool are damaged lines") {
   CHECK(rows_of(rebuilt, "SELECT rank FROM epoch") == std::vector<std::string>{"[1]"});
 }
 
-TEST_CASE("a folder that is no yard has nothing to replay") {
+TEST_CASE("a folder that is not a yard has nothing to replay") {
   const TemporaryFolder folder;
   Database database = Database::open_for_writing(folder / "results.db");
   const Replay result = replay(folder / "nowhere", database);
@@ -217,7 +218,7 @@ TEST_CASE("a folder that is no yard has nothing to replay") {
 
 namespace {
 
-// A finished run of a release without a lock of the host, from `created` to `ended`, as files of a yard.
+// Writes the files of a finished run from `created` to `ended`, as a release without a host lock wrote them.
 std::string old_run(const std::filesystem::path& yard, std::uint64_t seed, const std::string& created,
                     const std::string& ended, const std::string& host = "yardmaster") {
   const auto run = make_run("mlp", 1, seed);
@@ -236,7 +237,7 @@ std::string old_run(const std::filesystem::path& yard, std::uint64_t seed, const
 
 }  // namespace
 
-TEST_CASE("of an old yard, attempts that overlap in time on one host do not count for times") {
+TEST_CASE("in an old yard, times of attempts that overlapped on one host do not count") {
   const TemporaryFolder folder;
   const auto at = [](const std::string& minute) { return "2026-11-20T09:" + minute + ":00.000Z"; };
   const auto& yard = folder.path();
@@ -257,6 +258,6 @@ TEST_CASE("of an old yard, attempts that overlap in time on one host do not coun
       CHECK(attempts_of_run(read, key).at(0).times_problem.empty());
   };
   check(database);
-  replay(yard, database);  // once more changes nothing
+  replay(yard, database);  // a second replay changes nothing
   check(database);
 }

@@ -1,4 +1,4 @@
-// What epochs took of the devices: energy counts once a device, memory is that of the rank that needed most.
+// Use of the devices per epoch: energy counts once per device, memory is the maximum over the ranks.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ struct Used {
   json peak_bytes;
 };
 
-// `used`: by rank, then epoch; train seconds are 1 in each.
+// Finishes `run` with `used[rank][epoch]`. Each epoch trains for one second.
 void finish_with(Yard& yard, const experiments::Run& run, const std::vector<std::vector<Used>>& used) {
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
   for (std::size_t rank = 0; rank < used.size(); ++rank) {
@@ -43,7 +43,7 @@ std::vector<double> joules_of_epochs(const Yard& yard) {
 
 }  // namespace
 
-TEST_CASE("the energy of an epoch is the sum over its devices, that of a run the sum over its epochs") {
+TEST_CASE("the energy of an epoch is the sum over its devices, and that of a run the sum over its epochs") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 4);
   yard.plan({run});
@@ -51,7 +51,7 @@ TEST_CASE("the energy of an epoch is the sum over its devices, that of a run the
               {{{900, "GPU-a", 7000}, {100.5, "GPU-a", 5000}, {104, "GPU-a", 5000}, {102, "GPU-a", 5000}},
                {{800, "GPU-b", 6000}, {200, "GPU-b", 9000}, {204, "GPU-b", 6000}, {202, "GPU-b", 6000}}});
   CHECK(joules_of_epochs(yard) == std::vector<double>{1700, 300.5, 308, 304});
-  CHECK(yard.final()["epoch_energy_joules"] == 304);  // the median without the first epoch, which warms up
+  CHECK(yard.final()["epoch_energy_joules"] == 304);  // the median without the first epoch, which is warm-up
   CHECK(yard.final()["peak_device_bytes"] == 9000);
   CHECK(rows_of(yard.database, "SELECT energy_joules, peak_device_bytes FROM run_summary") ==
         std::vector<std::string>{"[2612.5,9000]"});
@@ -59,7 +59,7 @@ TEST_CASE("the energy of an epoch is the sum over its devices, that of a run the
         std::vector<std::string>{"[304.0,9000]"});
 }
 
-TEST_CASE("ranks that share a device read the same counter: it counts once, with what the longest saw") {
+TEST_CASE("ranks that share a device read one counter: its largest value counts once") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
@@ -67,7 +67,7 @@ TEST_CASE("ranks that share a device read the same counter: it counts once, with
   CHECK(joules_of_epochs(yard) == std::vector<double>{101});
 }
 
-TEST_CASE("programs that name no device have one a rank") {
+TEST_CASE("ranks that name no device count as one device per rank") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
@@ -75,7 +75,7 @@ TEST_CASE("programs that name no device have one a rank") {
   CHECK(joules_of_epochs(yard) == std::vector<double>{201});
 }
 
-TEST_CASE("where a device's energy is not known, that of the epoch and of the run is not either") {
+TEST_CASE("if the energy of one device is unknown, the energy of the epoch and of the run is unknown too") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 2);
   yard.plan({run});

@@ -1,4 +1,4 @@
-// What a `probe` record becomes, and what reports and plans are told of it.
+// How `probe` records are stored, and what reports and plans read of them.
 #include <doctest/doctest.h>
 
 #include "db/ingest/ingest.h"
@@ -12,7 +12,8 @@ using nlohmann::json;
 
 namespace {
 
-// Of replica 0, when `reference` is its virtual mesh's loss; the layers are not in alphabetical order.
+// A probe of replica 0 if `reference`, the loss of its virtual mesh, is given. The layers are not in
+// alphabetical order.
 json probe_body(int step, double loss, const json& reference = nullptr) {
   json body{{"step", step},
             {"loss", loss},
@@ -44,7 +45,7 @@ struct Probed : Yard {
 
 }  // namespace
 
-TEST_CASE("a probe is a row a step and one a parameter, in the order of the layers") {
+TEST_CASE("a probe is stored as one row per step and one row per parameter, in the order of the layers") {
   Probed yard;
   yard.ingest.record(yard.first.next("probe", probe_body(1, 2.25, 2.5)));
   CHECK(select(yard.database,
@@ -57,7 +58,7 @@ TEST_CASE("a probe is a row a step and one a parameter, in the order of the laye
   CHECK(rows_of(yard.database, "SELECT * FROM extra_record").empty());
 }
 
-TEST_CASE("probes are told step by step and rank by rank, as they were recorded") {
+TEST_CASE("probes are returned by step and rank, as they were recorded") {
   Probed yard;
   json with_more = probe_body(1, 2.25, 2.5);
   with_more["seconds"] = 0.5;
@@ -80,7 +81,7 @@ TEST_CASE("probes are told step by step and rank by rank, as they were recorded"
   CHECK(probes(yard.database, "another").empty());
 }
 
-TEST_CASE("a probe that is not one is kept whole with the reason") {
+TEST_CASE("an invalid probe is stored whole with the reason") {
   Probed yard;
   for (const json& wrong : {json{{"loss", 1}}, json{{"step", 1}, {"layers", {{"2.weight", 0.5}}}},
                             json{{"step", 1}, {"layers", {{{"gradient_norm", 0.5}}}}}})
@@ -89,7 +90,7 @@ TEST_CASE("a probe that is not one is kept whole with the reason") {
   CHECK(rows_of(yard.database, "SELECT * FROM extra_record WHERE problem IS NOT NULL").size() == 3);
 }
 
-TEST_CASE("a run is probed where an attempt has the probe of every rank and did not fail") {
+TEST_CASE("a run is probed if an attempt that did not fail has the probe of every rank") {
   const std::set<std::pair<std::string, std::string>> here{
       {key(make_run("mlp", 2, 0)),
        experiments::circumstances_hash(make_launch(make_run("mlp", 2, 0)).circumstances)}};
@@ -110,7 +111,7 @@ TEST_CASE("a run is probed where an attempt has the probe of every rank and did 
   CHECK(probes(failed.database, "sweep").empty());
 }
 
-TEST_CASE("a run that goes on after an interruption keeps the probes of before") {
+TEST_CASE("a run that resumes after an interruption keeps its earlier probes") {
   Probed yard;
   yard.ingest.record(yard.first.next("probe", probe_body(1, 2.25, 2.5)));
   yard.ingest.record(yard.second.next("probe", probe_body(1, 2.25)));
@@ -118,7 +119,7 @@ TEST_CASE("a run that goes on after an interruption keeps the probes of before")
   yard.launch.attempt = 2;
   yard.ingest.run_file(experiments::to_json(yard.launch));
   Spool first{yard.run, 2, 0}, second{yard.run, 2, 1};
-  yard.ingest.record(first.next("probe", probe_body(1, 4, 4)));  // the other rank's is missing
+  yard.ingest.record(first.next("probe", probe_body(1, 4, 4)));  // the other rank has no probe
   for (Spool* spool : {&first, &second}) {
     record_epochs(yard.ingest, *spool, 3);
     yard.ingest.record(spool->next("end", end_body("finished", 6)));

@@ -1,4 +1,4 @@
-// What the orchestrator and the command line ask.
+// Queries of the orchestrator and the command line.
 #include "db/queries/queries.h"
 
 #include <set>
@@ -11,7 +11,7 @@ using namespace trainyard;
 using namespace trainyard::db;
 using namespace trainyard::db::testing;
 
-TEST_CASE("a run is finished here under the same circumstances, elsewhere under others, else not at all") {
+TEST_CASE("a run is finished here under the same circumstances, elsewhere under others, or not at all") {
   Yard yard;
   const auto here = make_run("mlp", 1, 0), elsewhere = make_run("mlp", 1, 1), both = make_run("mlp", 1, 2),
              running = make_run("mlp", 1, 3), failed = make_run("mlp", 1, 4);
@@ -37,7 +37,7 @@ TEST_CASE("a run is finished here under the same circumstances, elsewhere under 
   CHECK(finished.elsewhere == std::vector<std::string>{key(elsewhere)});
 }
 
-TEST_CASE("a prefix finds all keys that begin with it, and last the run with the newest record") {
+TEST_CASE("a prefix finds all keys that begin with it, and `last` finds the run with the newest record") {
   Yard yard;
   CHECK(keys_with_prefix(yard.database, "last").empty());
   const auto first = make_run("mlp", 1, 0), second = make_run("mlp", 1, 1), planned = make_run("mlp", 1, 2);
@@ -47,7 +47,7 @@ TEST_CASE("a prefix finds all keys that begin with it, and last the run with the
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(second)});
   finish(yard.ingest, first, make_launch(first, 1), {1, 1, 1});
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(first)});
-  finish(yard.ingest, second, make_launch(second, 2), {1, 1, 1});  // an hour later
+  finish(yard.ingest, second, make_launch(second, 2), {1, 1, 1});  // one hour later
   CHECK(keys_with_prefix(yard.database, "last") == std::vector<std::string>{key(second)});
 
   CHECK(keys_with_prefix(yard.database, key(planned)) == std::vector<std::string>{key(planned)});
@@ -81,7 +81,7 @@ TEST_CASE("attempts come oldest first, each with its own outcome and run.json") 
   CHECK(attempts_of_run(yard.database, "unknown").empty());
 }
 
-TEST_CASE("the seconds a run takes are the median of its kind's finished attempts") {
+TEST_CASE("the expected seconds of a run are the median over finished attempts of its kind") {
   Yard yard;
   const double totals[] = {4, 100, 7, 5};
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -94,7 +94,7 @@ TEST_CASE("the seconds a run takes are the median of its kind's finished attempt
   const auto longer = make_run("mlp", 2, 0, 20), running = make_run("cnn", 1, 0, 5);
   finish(yard.ingest, longer, make_launch(longer), std::vector<double>(20, 0.5));
   yard.ingest.run_file(experiments::to_json(make_launch(running)));
-  auto tried_out = make_run("mlp", 1, 9, 5);  // no guide to how long a whole run takes
+  auto tried_out = make_run("mlp", 1, 9, 5);  // not counted for runs with all training samples
   tried_out.data.train_samples = 100;
   yard.ingest.run_file(experiments::to_json(make_launch(tried_out)));
   Spool zero(tried_out, 1, 0);
@@ -105,7 +105,7 @@ TEST_CASE("the seconds a run takes are the median of its kind's finished attempt
                                                                            {"mlp single 5 mnist 100", 0.2}});
 }
 
-TEST_CASE("a summary has what the file asked for and what was read") {
+TEST_CASE("a summary has what the file requested and what the records say") {
   Yard yard;
   const auto run = make_run("mlp", 2, 7, 4);
   yard.plan({run});
@@ -127,6 +127,6 @@ TEST_CASE("a summary has what the file asked for and what was read") {
   CHECK(summary.total_train_seconds == 3 + 2 + 1 + 1);
   CHECK(summary.total_seconds == 13.5);
   CHECK(summary.circumstances_hash == experiments::circumstances_hash(make_launch(run).circumstances));
-  CHECK(summary.updated == "2026-11-20T11:00:06.000Z");  // start, 4 epochs, test, end: the seventh second
+  CHECK(summary.updated == "2026-11-20T11:00:06.000Z");  // the seventh record
   CHECK(run_summaries(yard.database, "another").empty());
 }

@@ -1,4 +1,4 @@
-// Runs that were interrupted and go on: what their records allow, and what the views say of them.
+// Interrupted and resumed runs: which epochs allow a resume, and what the views contain.
 #include <doctest/doctest.h>
 
 #include "db/queries/evidence.h"
@@ -11,7 +11,7 @@ using namespace trainyard::db::testing;
 
 namespace {
 
-// An attempt of `ranks` ranks; rank r has recorded epochs `first` … lasts[r].
+// An attempt on `lasts.size()` ranks. Rank r has recorded epochs `first` … lasts[r].
 void attempt(Yard& yard, const experiments::Run& run, int number, int first, const std::vector<int>& lasts,
              std::optional<experiments::Resumes> resumes = {}) {
   auto launch = make_launch(run, number);
@@ -32,8 +32,8 @@ std::vector<std::int64_t> whole_epochs(const Yard& yard, const experiments::Run&
   return whole;
 }
 
-// An attempt of one rank at `run` that goes on after epoch `after` of the attempt before it, and records what
-// it trained, the first epoch in twice the time of the others.
+// An attempt of one rank at `run` that resumes after epoch `after` of the previous attempt and records its
+// epochs. The first one takes twice the time of the others.
 Spool resuming_attempt(Yard& yard, const experiments::Run& run, int number, int after, int last,
                        const std::string& host = "yard") {
   auto launch = make_launch(run, number);
@@ -52,7 +52,7 @@ Spool resuming_attempt(Yard& yard, const experiments::Run& run, int number, int 
 
 }  // namespace
 
-TEST_CASE("epochs are whole that all ranks have recorded, from the first one on, along the chain") {
+TEST_CASE("an epoch is complete if all ranks have recorded it and every epoch before it, along the chain") {
   Yard yard;
   const auto run = make_run("mlp", 2, 0, 9);
   yard.plan({run});
@@ -60,16 +60,16 @@ TEST_CASE("epochs are whole that all ranks have recorded, from the first one on,
   attempt(yard, run, 1, 1, {4, 3});
   CHECK(whole_epochs(yard, run) == std::vector<std::int64_t>{3});
   attempt(yard, run, 2, 3, {5, 5}, experiments::Resumes{1, 2});
-  attempt(yard, run, 3, 7, {8, 8}, experiments::Resumes{2, 6});  // epoch 6 is nowhere
+  attempt(yard, run, 3, 7, {8, 8}, experiments::Resumes{2, 6});  // epoch 6 is missing
   attempt(yard, run, 4, 1, {0, 2});
   CHECK(whole_epochs(yard, run) == std::vector<std::int64_t>{3, 5, 5, 0});
   const auto first = resumable_attempts(yard.database, key(run)).front();
   CHECK(first.attempt == 1);
-  CHECK(first.checkpoints == std::vector<std::int64_t>{1, 2, 3, 4});  // those of rank 0
+  CHECK(first.checkpoints == std::vector<std::int64_t>{1, 2, 3, 4});  // the checkpoints of rank 0
   CHECK(first.circumstances == make_launch(run).circumstances);
 }
 
-TEST_CASE("a record of a checkpoint that names no epoch is none") {
+TEST_CASE("a checkpoint record without a valid epoch is ignored") {
   Yard yard;
   const auto run = make_run("mlp", 1, 0, 9);
   yard.plan({run});
@@ -81,7 +81,7 @@ TEST_CASE("a record of a checkpoint that names no epoch is none") {
   CHECK(resumable_attempts(yard.database, key(run)).at(0).checkpoints.empty());
 }
 
-TEST_CASE("attempts up to the last finished one are no attempts to go on from") {
+TEST_CASE("attempts up to the last finished one cannot be resumed") {
   Yard yard;
   const auto run = make_run("mlp", 1, 0, 2);
   yard.plan({run});
@@ -94,7 +94,7 @@ TEST_CASE("attempts up to the last finished one are no attempts to go on from") 
   CHECK(runs_with_nothing_to_resume(yard.database).empty());
 }
 
-TEST_CASE("a resumed run took the time of all attempts that make it up, each until it was resumed") {
+TEST_CASE("the time of a resumed run is the sum over its attempts, each up to the point of its resume") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0, 6);
   yard.plan({run});
@@ -106,7 +106,7 @@ TEST_CASE("a resumed run took the time of all attempts that make it up, each unt
   CHECK(median_run_seconds(yard.database).begin()->second == 30 + 35);
 }
 
-TEST_CASE("the first epoch of each attempt warms up: its time is not compared, where others are left") {
+TEST_CASE("the first epoch of each attempt is warm-up and not timed, unless there are no others") {
   struct Case {
     std::vector<int> lasts;  // of each attempt
     double expected;
@@ -128,7 +128,7 @@ TEST_CASE("the first epoch of each attempt warms up: its time is not compared, w
   }
 }
 
-TEST_CASE("times of a run that went on elsewhere do not count") {
+TEST_CASE("times of a run that resumed on another host do not count") {
   for (const char* host : {"yard", "elsewhere"}) {
     CheckedYard yard;
     const auto run = make_run("mlp", 1, 0, 4);
@@ -140,7 +140,7 @@ TEST_CASE("times of a run that went on elsewhere do not count") {
   }
 }
 
-TEST_CASE("samples of a run that only tested after it was resumed are those of its last epoch") {
+TEST_CASE("a run that only tested after its resume has the sample count of its last epoch") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0, 2);
   yard.plan({run});
@@ -150,7 +150,7 @@ TEST_CASE("samples of a run that only tested after it was resumed are those of i
   CHECK(run_evidence(yard.database, "sweep").at(0).samples_an_epoch == 50);
 }
 
-TEST_CASE("evidence of the data order is that of each epoch once, as the first rank that states it has it") {
+TEST_CASE("evidence of the data order has each epoch once, from the first rank that states it") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 2);
   yard.plan({run});

@@ -22,7 +22,7 @@ struct Filled {
 
 }  // namespace
 
-TEST_CASE("a SELECT gives its columns and rows as null, integer, number and text") {
+TEST_CASE("a SELECT returns its columns and rows as null, integer, number and text") {
   const Filled filled;
   const ResultTable table = select(
       filled.database, "SELECT 1 AS one, 0.5 AS half, 'text' AS text, NULL AS none, x'0fa0' AS bytes;");
@@ -30,9 +30,7 @@ TEST_CASE("a SELECT gives its columns and rows as null, integer, number and text
   CHECK(nlohmann::json(table.rows).dump() == R"([[1,0.5,"text",null,"X'0FA0'"]])");
 }
 
-TEST_CASE(
-    "what would write, attach, change a setting or hold a transaction is refused, on a writing connection "
-    "too") {
+TEST_CASE("statements that write, attach, change a setting or hold a transaction are refused") {
   const Filled filled;
   for (const std::string sql : {"DELETE FROM run",
                                 "INSERT INTO removed VALUES ('a', 'b')",
@@ -64,7 +62,7 @@ TEST_CASE(
   CHECK(select(filled.database, "SELECT * FROM run").rows.size() == 1);
 }
 
-TEST_CASE("exactly one statement is allowed; comments and a last semicolon are none") {
+TEST_CASE("exactly one statement is allowed, besides comments and a final semicolon") {
   const Filled filled;
   CHECK(
       select(filled.database, "-- how many\nSELECT COUNT(*) FROM run; -- runs\n /* done */ ;").rows.size() ==
@@ -78,7 +76,7 @@ TEST_CASE("exactly one statement is allowed; comments and a last semicolon are n
   CHECK_THROWS_WITH_AS(select(filled.database, ""), doctest::Contains("no statement"), UserError);
 }
 
-TEST_CASE("what is no SQL is an error with SQLite's text, on one line") {
+TEST_CASE("invalid SQL is an error with SQLite's message on one line") {
   const Filled filled;
   CHECK_THROWS_WITH_AS(select(filled.database, "SELCT 1"), doctest::Contains("near \"SELCT\": syntax error"),
                        UserError);
@@ -92,7 +90,7 @@ TEST_CASE("what is no SQL is an error with SQLite's text, on one line") {
   }
 }
 
-TEST_CASE("the shape of the database can be asked for") {
+TEST_CASE("the schema of the database can be queried") {
   const Filled filled;
   CHECK(select(filled.database, "PRAGMA table_info(run)").rows.size() == 13);
   CHECK(select(filled.database, "SELECT name FROM pragma_table_info('run_axis')").rows.size() == 3);
@@ -100,7 +98,7 @@ TEST_CASE("the shape of the database can be asked for") {
   CHECK(!select(filled.database, "EXPLAIN QUERY PLAN SELECT * FROM run_summary").rows.empty());
 }
 
-TEST_CASE("bytes that are no UTF-8 come out as valid text") {
+TEST_CASE("invalid UTF-8 is returned as valid text") {
   const Filled filled;
   const ResultTable table = select(filled.database, "SELECT CAST(x'61ff62' AS TEXT)");
   CHECK(table.rows[0][0].get<std::string>() ==
@@ -108,7 +106,7 @@ TEST_CASE("bytes that are no UTF-8 come out as valid text") {
         "b");
 }
 
-TEST_CASE("after a refused statement the connection can write again") {
+TEST_CASE("the connection can write again after a refused statement") {
   Filled filled;
   CHECK_THROWS_AS(select(filled.database, "DELETE FROM run"), UserError);
   Ingest(filled.database)

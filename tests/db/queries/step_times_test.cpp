@@ -1,4 +1,4 @@
-// The epoch in the middle, and what its ranks did in it.
+// The median epoch, and how its ranks spent it.
 #include "db/queries/step_times.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ using namespace trainyard;
 using namespace trainyard::db;
 using namespace trainyard::db::testing;
 
-TEST_CASE("the epoch in the middle takes the seconds that verdicts are made of") {
+TEST_CASE("the median epoch takes the seconds that verdicts use") {
   const std::vector<std::vector<double>> cases{
       {9}, {9, 1}, {9, 1, 4}, {9, 5, 1, 3}, {9, 5, 1, 3, 100}, {1, 7, 7, 7, 8, 6}};
   for (const auto& seconds : cases) {
@@ -25,15 +25,14 @@ TEST_CASE("the epoch in the middle takes the seconds that verdicts are made of")
     CHECK(epochs[0].train_seconds == doctest::Approx(yard.final()["epoch_train_seconds"]));
     REQUIRE(epochs[0].ranks.size() == 2);
     CHECK(epochs[0].ranks[1].passed.at("backward") == doctest::Approx(0.75));
-    CHECK(epochs[0].steps == 0);  // none of its records says how many
+    CHECK(epochs[0].steps == 0);  // no record states the number of steps
     CHECK(epochs[0].ranks[0].on_core.empty());
     CHECK(epochs[0].transport == "");
     CHECK(!epochs[0].ranks[0].passed.contains("transfer"));
   }
 }
 
-TEST_CASE(
-    "of two epochs in the middle a rank's seconds and steps are the mean; runs not finished are left out") {
+TEST_CASE("the median of an even number of epochs is a mean, and unfinished runs are omitted") {
   Yard yard;
   const auto run = make_run("mlp", 1, 0, 4), running = make_run("mlp", 1, 1, 4);
   yard.plan({run, running});
@@ -55,7 +54,7 @@ TEST_CASE(
   }
   const auto epochs = middle_epochs(yard.database, "sweep");
   REQUIRE(epochs.size() == 1);
-  CHECK(epochs[0].train_seconds == doctest::Approx(3));  // of 2, 3, 4
+  CHECK(epochs[0].train_seconds == doctest::Approx(3));  // the middle of 2, 3, 4
   CHECK(epochs[0].steps == 30);
   CHECK(epochs[0].transport == "none");
   const RankTimes& rank = epochs[0].ranks.at(0);

@@ -1,5 +1,5 @@
-// A yard for tests of the views: whatever a test has put into it, at its end the writer must have kept what
-// the records come to, and one pass over the tables must read what the views say.
+// A yard that checks its database when it is destroyed: the stored rows must equal values computed from the
+// records, and `epoch_replicas` must equal the view.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace trainyard::db::testing {
 
-// Replicas are read in one pass: against the view.
+// Compares epoch_replicas(), which reads the tables in one pass, with the view.
 inline void check_replicas(const Database& database) {
   static const std::vector<std::string> columns{
       "train_loss",    "train_accuracy",     "validation_loss",  "validation_accuracy",
@@ -41,7 +41,7 @@ inline void check_replicas(const Database& database) {
   }
 }
 
-// The rows that the writer keeps, against what the records' own rows come to.
+// Compares the stored rows with values computed from the rows of the records.
 inline void check_kept(const Database& database) {
   const auto kept = [&](const std::string& sql) { return rows_of(database, sql); };
   const auto computed = [&](const std::string& sql) { return rows_of(database, from_epochs(sql)); };

@@ -1,5 +1,5 @@
-// What the kept tables must say, worked out from the records' own rows each time, for all runs at once: the
-// views as they were before anything was kept. Behind it stands a SELECT from `computed_…`.
+// SQL that computes the content of the kept tables from the rows of the records, for all runs at once. Append
+// a SELECT from `computed_…`.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A yard under way: files as an orchestrator and its ranks append them, and a collector that ingests them
-// piece by piece into a live database.
+// A running sweep's yard: files that an orchestrator and its ranks append to, and a collector that ingests
+// them in pieces into a live database.
 #pragma once
 
 #include <fstream>
@@ -26,7 +26,7 @@ inline void append_line(const std::filesystem::path& file, const std::string& te
   std::ofstream(file, std::ios::app) << text;
 }
 
-// A yard as an orchestrator fills it, with a collector that ingests as it goes.
+// A yard whose journal entries are written and ingested together.
 struct LiveYard {
   TemporaryFolder folder;
   Database live = Database::open_for_writing(folder / "results.db");
@@ -38,7 +38,7 @@ struct LiveYard {
   }
 };
 
-// One attempt under way: its writers, and how far the collector has read each spool.
+// A running attempt: its record writers, and how many lines of each spool were ingested.
 class LiveAttempt {
  public:
   LiveAttempt(LiveYard& yard, const experiments::Run& run, int number, const std::string& created)
@@ -57,7 +57,7 @@ class LiveAttempt {
   experiments::RecordWriter& rank(int rank) { return *spools_[static_cast<std::size_t>(rank) + 1].writer; }
   const std::filesystem::path& file(int rank) { return spools_[static_cast<std::size_t>(rank) + 1].file; }
 
-  // Ingests what is new in every spool.
+  // Ingests the new lines of every spool.
   void collect() {
     for (Spool& spool : spools_) {
       const auto lines = lines_of(spool.file);

@@ -1,5 +1,5 @@
-// What the tests of the database are filled with: runs, journal entries, launches and records, as the
-// orchestrator and the runner write them.
+// Test data for the database: runs, journal entries, launches and records, as the orchestrator and the runner
+// write them.
 #pragma once
 
 #include <filesystem>
@@ -36,7 +36,7 @@ nlohmann::json rm_entry(const std::vector<std::string>& keys, const std::string&
 experiments::Launch make_launch(const experiments::Run& run, int attempt = 1,
                                 const std::string& created = "2026-11-20T09:00:00.000Z");
 
-// The next record of a spool: counts `seq` and gives times that rise by one second each.
+// Makes the records of a spool. It counts `seq` and adds one second to the time of each record.
 class Spool {
  public:
   Spool(const experiments::Run& run, int attempt, std::optional<int> rank);
@@ -55,12 +55,12 @@ nlohmann::json metric(const std::string& phase, const std::string& name, const n
                       double weight);
 nlohmann::json epoch_body(std::int64_t epoch, double train_seconds, double validation_seconds,
                           const std::vector<nlohmann::json>& metrics = {});
-// The next records of `spool`: epochs 1 … `epochs`, each in a second and without metrics.
+// Ingests the next records of `spool`: epochs 1 … `epochs`, one second each, without metrics.
 void record_epochs(Ingest& ingest, Spool& spool, std::int64_t epochs);
 nlohmann::json end_body(const std::string& status, double total_seconds, const std::string& error = "");
 
-// A whole attempt that went well: start, `train_seconds.size()` epochs, test, end, on every rank. In epoch e
-// rank r has the train loss sum 100·(r + 1)/e over 40·(r + 1) samples, of which 30·(r + 1) are correct.
+// Ingests a successful attempt: start, `train_seconds.size()` epochs, test and end on every rank. In epoch e,
+// rank r has the train loss sum 100·(r + 1)/e over 40·(r + 1) samples, with 30·(r + 1) correct ones.
 void finish(Ingest& ingest, const experiments::Run& run, const experiments::Launch& launch,
             const std::vector<double>& train_seconds);
 
@@ -72,11 +72,11 @@ struct Yard {
 
   // Plans the experiment "sweep" of `runs`.
   void plan(const std::vector<experiments::Run>& runs, const std::string& time = "2026-11-20T08:00:00.000Z");
-  // Of the first finished run of "sweep".
+  // The final metrics of the first finished run of "sweep".
   FinalMetrics final() const { return final_metrics(database, "sweep").at(0); }
 };
 
-// All rows of a table or view, each as a line of text, sorted.
+// All rows of a table or view, each as one line of text, sorted.
 std::vector<std::string> rows_of(const Database& database, const std::string& sql);
 std::vector<std::string> names_of(const Database& database, const std::string& type);  // "view", "table"
 
