@@ -1,5 +1,4 @@
-// The command that checks a machine with a GPU, rehearsed on cores: all of its parts, and one of them
-// failing.
+// tools/check-gpu with --rehearse, on CPU cores, and tools/bundle.
 #include <fstream>
 #include <string>
 
@@ -48,7 +47,7 @@ bool no_python() {
 
 }  // namespace
 
-TEST_CASE("check-gpu, rehearsed on cores, trains the matrix, shows parity and measures against PyTorch") {
+TEST_CASE("check-gpu, rehearsed on cores, trains the matrix, checks parity and compares with PyTorch") {
   if (no_python()) return;
   const Scratch scratch;
   const Output output =
@@ -62,7 +61,7 @@ TEST_CASE("check-gpu, rehearsed on cores, trains the matrix, shows parity and me
   for (const char* part : {"build", "matrix", "nccl", "benchmark"})
     CHECK(results.at("parts").at(part).at("status") == "done");
   const json& matrix = results.at("parts").at("matrix").at("found");
-  REQUIRE(matrix.at("runs").size() == 3);  // alone, two replicas, two replicas of two stages
+  REQUIRE(matrix.at("runs").size() == 3);  // single, ddp, and two replicas of two stages
   for (const json& run : matrix.at("runs")) {
     CHECK(run.at("status") == "finished");
     CHECK(run.at("train_loss") > 0);
@@ -81,7 +80,7 @@ TEST_CASE("check-gpu, rehearsed on cores, trains the matrix, shows parity and me
   CHECK(contains(output.out, "PyTorch index"));
 }
 
-TEST_CASE("a part of check-gpu that fails says why, and the parts after it are done all the same") {
+TEST_CASE("if a part of check-gpu fails, the error is reported and the later parts still run") {
   if (no_python()) return;
   const Scratch scratch;
   const Output output = check_gpu(scratch, {"--styles", "no-such-style", "--parts", "benchmark", "matrix"});
@@ -94,7 +93,7 @@ TEST_CASE("a part of check-gpu that fails says why, and the parts after it are d
 }
 
 TEST_CASE(
-    "a bundle has the headers that the sources need, libraries and what CMake asks for, and says its size") {
+    "a bundle has the headers, libraries and CMake packages that the build needs, and prints its size") {
   const Scratch scratch;
   const std::filesystem::path bundle = scratch.path() / "bundle";
   const Output output =
@@ -108,7 +107,7 @@ TEST_CASE(
     CHECK(std::filesystem::exists(bundle / "include" / header));
   }
   CHECK_FALSE(std::filesystem::exists(bundle / "include" / "boost" / "asio.hpp"));
-  // where a package says by itself where it lies, that is in the bundle
+  // Paths inside the packages point into the bundle.
   std::ifstream file(bundle / "lib" / "cmake" / "doctest" / "doctestTargets.cmake");
   const std::string doctest_package((std::istreambuf_iterator<char>(file)), {});
   CHECK(contains(doctest_package, "_IMPORT_PREFIX"));

@@ -1,5 +1,5 @@
-// Runs that keep checkpoints, through the real programs: killed and gone on with, they are what they would
-// have been.
+// Runs with checkpoints, through the real programs. A killed and resumed run has the same results as an
+// uninterrupted one.
 #include <fstream>
 #include <sstream>
 
@@ -26,7 +26,7 @@ std::string file_of(const std::string& strategies) {
   return sweep_file(epochs, strategies, 1) + "save = \"best\"\n[strategy.mp-ddp]\nmicro_batches = 2\n";
 }
 
-// The checkpoint of an epoch of some run, not the first ones.
+// True if a run has a checkpoint of epoch 3 or later.
 bool has_checkpoint(const fs::path& yard) {
   std::error_code missing;
   for (const auto& run : fs::directory_iterator(yard / "runs", missing))
@@ -37,7 +37,7 @@ bool has_checkpoint(const fs::path& yard) {
   return false;
 }
 
-// All that was measured and is no time, with every digit.
+// Every measured value except times, with all digits.
 std::string results(const Scratch& scratch, const std::string& yard) {
   const auto database = db::Database::open_read_only(scratch.path() / yard / "results.db");
   std::string text;
@@ -55,7 +55,7 @@ std::string bytes_of(const fs::path& file) {
   return bytes.str();
 }
 
-// The best weights of the last attempt at the only run of a yard.
+// The best weights of this attempt at the only run of the yard.
 std::string weights(const Scratch& scratch, const std::string& yard, int attempt) {
   const auto run = fs::directory_iterator(scratch.path() / yard / "runs")->path();
   return bytes_of(run / ("attempt-" + std::to_string(attempt)) / "weights.safetensors");
@@ -63,9 +63,7 @@ std::string weights(const Scratch& scratch, const std::string& yard, int attempt
 
 }  // namespace
 
-TEST_CASE(
-    "a run whose orchestrator was killed goes on after its last epoch and ends bit for bit as it would "
-    "have") {
+TEST_CASE("a run whose orchestrator was killed resumes after its last epoch, with bit-identical results") {
   const Scratch scratch;
   scratch.write("small.toml", file_of(R"("mp-ddp")"));
   {
@@ -88,8 +86,7 @@ TEST_CASE(
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
 
-TEST_CASE(
-    "a run of which a rank was killed, or that was ended by Ctrl-C, goes on too; a removed one begins anew") {
+TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run starts again from epoch 1") {
   const Scratch scratch;
   scratch.write("small.toml", file_of(R"("ddp")"));
   const auto yard = scratch.path() / "yard";
@@ -116,7 +113,7 @@ TEST_CASE(
   CHECK_FALSE(contains(again.out + again.err, "goes on after epoch"));
 }
 
-TEST_CASE("the key that asks for checkpoints is listed, and a wrong value says what is allowed") {
+TEST_CASE("list shows the key for checkpoints, and the error for a wrong value names the allowed ones") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(1));
   CHECK(contains(run_trainyard(scratch.path(), {"list", "keys", "checkpoint"}).out, "\"none\", \"epoch\""));

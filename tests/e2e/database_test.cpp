@@ -1,5 +1,4 @@
-// `trainyard db`: a yard's database is copied and checked beside others who do the same, or who may only
-// read.
+// `trainyard db`: a yard's database is copied and checked beside other backups and with read access only.
 #include <fstream>
 #include <memory>
 
@@ -28,7 +27,8 @@ struct TwoRuns : Scratch {
 
 }  // namespace
 
-TEST_CASE("of backups to one file at a time one is whole, the others say why not, and nothing else is left") {
+TEST_CASE(
+    "one of several backups to the same file is complete, the others are refused, and no file is left over") {
   const TwoRuns scratch;
   const fs::path copies = scratch.path() / "copies";
   const auto runs_of = [&](const char* yard) {
@@ -39,7 +39,7 @@ TEST_CASE("of backups to one file at a time one is whole, the others say why not
   for (int round = 0; round < 5; ++round) {
     fs::create_directory(copies);
     std::vector<std::unique_ptr<Trainyard>> backups;
-    for (int i = 0; i < 6; ++i) {  // each with a folder for its output
+    for (int i = 0; i < 6; ++i) {  // each has a folder for its output
       fs::create_directories(scratch.path() / std::to_string(i));
       backups.push_back(std::make_unique<Trainyard>(
           scratch.path() / std::to_string(i),
@@ -61,8 +61,7 @@ TEST_CASE("of backups to one file at a time one is whole, the others say why not
   }
 }
 
-TEST_CASE(
-    "an entry of the journal with a value of another kind is a damaged line, and no verb breaks of it") {
+TEST_CASE("a journal entry with a value of the wrong type is a damaged line, and every verb still works") {
   const TwoRuns scratch;
   const fs::path journal = scratch.path() / "yard/journal.jsonl";
   auto entry = nlohmann::json::parse(std::ifstream(journal));
@@ -89,10 +88,10 @@ TEST_CASE(
   CHECK(at({"report"}).code == 0);
 }
 
-TEST_CASE("who may only read a yard can check it, and is told what is in the way") {
+TEST_CASE("a user with read access can check a yard, and errors name what is missing") {
   const TwoRuns scratch;
   const fs::path yard = scratch.path() / "yard", output = scratch.path() / "output";
-  const fs::path program = scratch.path() / "trainyard";  // the build may lie where others may not look
+  const fs::path program = scratch.path() / "trainyard";  // the build folder may not be readable for others
   fs::copy_file(TRAINYARD_PROGRAM, program);
   fs::create_directory(output);
   fs::permissions(output, fs::perms::all);
@@ -124,7 +123,7 @@ TEST_CASE("who may only read a yard can check it, and is told what is in the way
   CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
   CHECK(contains(damaged.out, "you may only read this yard"));
 
-  // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
+  // user_version, four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
   std::ofstream(yard / "results.db", std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
   const auto older = check();
   CHECK(older.code == 2);

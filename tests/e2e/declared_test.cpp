@@ -1,5 +1,4 @@
-// A program of the user's with a model, a data set, files and variables of its own, from the file to the
-// page.
+// A user's program with its own model, data set, files and variables, from the file to the page.
 #include <fstream>
 #include <iterator>
 
@@ -35,7 +34,7 @@ std::string content_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a model and a data set of the user's own go from check to the report by their names and titles") {
+TEST_CASE("check, plan, run, show, compare and report name a declared model and data set") {
   const Scratch scratch;
   scratch.write("own.toml", own_file());
   scratch.write("arm.sh", shell_arm("echo \"width $2 variable ${OWN_WIDTH:-none}\"\nepoch 1\nfinish"));
@@ -70,10 +69,10 @@ TEST_CASE("a model and a data set of the user's own go from check to the report 
   CHECK(contains(at({"compare"}).out, "Character GPT"));
   CHECK(at({"plan", "own.toml"}).out.find("12 finished") != std::string::npos);
   scratch.write("pkg/layers.py", "changed = True\n");
-  CHECK(contains(at({"plan", "own.toml"}).out, "6 to run"));  // of the arm that names the folder
+  CHECK(contains(at({"plan", "own.toml"}).out, "6 to run"));  // the runs of the arm that declares the folder
 }
 
-TEST_CASE("variables of env reach the ranks of their own arm alone") {
+TEST_CASE("variables of env reach only the ranks of their own arm") {
   const Scratch scratch;
   scratch.write("own.toml", own_file());
   scratch.write("arm.sh", shell_arm("echo \"variable ${OWN_WIDTH:-none}\"\nepoch 1\nfinish"));
@@ -89,7 +88,7 @@ TEST_CASE("variables of env reach the ranks of their own arm alone") {
   }
 }
 
-TEST_CASE("check, plan and run refuse a pattern that finds no file, and name it") {
+TEST_CASE("check, plan and run refuse a pattern that matches no file, and name it") {
   const Scratch scratch;
   std::string file = own_file();
   file.replace(file.find("\"pkg\""), 5, "\"pkg/*.py\"");

@@ -1,4 +1,4 @@
-// What a new user does in the first hour, with the real programs.
+// A new user's first hour, with the real programs.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -35,7 +35,7 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
     return run_trainyard(scratch.path(), arguments);
   };
   REQUIRE(at({"new", "first.toml"}).code == 0);
-  CHECK(at({"new", "first.toml"}).code == 2);  // not over a file that is there
+  CHECK(at({"new", "first.toml"}).code == 2);  // an existing file is not overwritten
   CHECK(contains(at({"check", "first.toml"}).out, "first.toml: ok"));
 
   const std::vector<std::string> small = {"first.toml", "--set",  "epochs=2", "--set",    "train_samples=400",
@@ -71,7 +71,7 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
                 "from the database alone, the same bytes");
 }
 
-TEST_CASE("of a yard that was moved `show` names the files where they are, as a shell takes them") {
+TEST_CASE("after a yard was moved, `show` prints the current paths, quoted for a shell") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(1, R"("single")", 1));
   REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
@@ -87,7 +87,7 @@ TEST_CASE("of a yard that was moved `show` names the files where they are, as a 
   CHECK(std::filesystem::exists(scratch.path() / "by-hand/rank-0.records.jsonl"));
 }
 
-TEST_CASE("single and two replicas train alike, and every file replayed gives the same views") {
+TEST_CASE("single and two replicas train alike, and a replay of all files gives the same views") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(3));
   const auto output = run_trainyard(scratch.path(), {"run", "small.toml"});
@@ -110,7 +110,7 @@ TEST_CASE("single and two replicas train alike, and every file replayed gives th
           db::select(replayed, "SELECT * FROM " + view).rows);
 }
 
-TEST_CASE("a report comes in every format, with published numbers, and of a part of the runs") {
+TEST_CASE("report writes every format, with published numbers, and for a part of the runs") {
   const Scratch scratch;
   scratch.write("p.toml",
                 "[paper.mlp]\nepochs = 2\nsingle = { train_accuracy = [0.5, 0.75], train_seconds = 24 }\n");
@@ -132,7 +132,7 @@ TEST_CASE("a report comes in every format, with published numbers, and of a part
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
   std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
   CHECK(contains({std::istreambuf_iterator<char>(svg), {}}, "published single"));
-  // What the data looks like was written by `run`: 500 training samples of ten classes, one channel.
+  // `run` stored the data profile: 500 training samples of ten classes, one channel.
   const auto profile =
       query(scratch,
             "SELECT json_extract(extra, '$.data_profiles[0].classes.train') AS classes, "
@@ -154,7 +154,7 @@ TEST_CASE("a report comes in every format, with published numbers, and of a part
   CHECK(at({"report", "--format", "pfd"}).code == 2);
 }
 
-TEST_CASE("wrong input ends with code 2 and says where") {
+TEST_CASE("wrong input ends with code 2 and the error gives its place") {
   const Scratch scratch;
   scratch.write("wrong.toml",
                 "name = \"wrong\"\n[matrix]\nmodel = [\"mpl\"]\nstrategy = [\"single\"]\nseed = [0]\n");

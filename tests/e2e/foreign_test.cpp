@@ -1,4 +1,4 @@
-// Programs of the user's as arms: whatever honours the launch and record contracts is one.
+// User programs as arms: any program that implements the launch and record contracts.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -20,8 +20,8 @@ std::string foreign_file(const std::string& command, int replicas, const std::st
          command + "\nreplicas = " + std::to_string(replicas) + "\n" + more;
 }
 
-// The example with a rank 0 that is killed in its first attempt, once it has said that a checkpoint is
-// whole and the other has recorded that epoch too.
+// The example with a rank 0 that kills itself in its first attempt. Before that it records the checkpoint of
+// epoch 2 and waits until rank 1 has recorded that epoch.
 std::string killed_after_a_checkpoint(std::string program) {
   const std::string saved = "        record(\"checkpoint\", epoch=epoch)\n";
   const auto place = program.find(saved);
@@ -34,7 +34,7 @@ std::string killed_after_a_checkpoint(std::string program) {
       "            os.kill(os.getpid(), 9)\n");
 }
 
-// A shell script that trains nothing, records the epochs asked for and says that it has finished.
+// A shell script that trains nothing, records the requested epochs and finishes.
 const std::string every_epoch =  // NOLINT(cert-err58-cpp)
     "echo \"arguments: $*\"\n"
     "asked=$(grep -o '\"epochs\": *[0-9]*' \"$TRAINYARD_RUN\" | head -n 1 | grep -o '[0-9]*$')\n"
@@ -49,7 +49,7 @@ void run_trivial(const Scratch& scratch, int replicas) {
 
 }  // namespace
 
-TEST_CASE("what a rank warns of stands in `show`, beneath its attempt") {
+TEST_CASE("`show` lists the warnings of a rank below its attempt") {
   const Scratch scratch;
   const std::string warns =
       R"([ "$RANK" = 0 ] || record message '"level":"warning","text":"the loss rises"')";
@@ -61,8 +61,7 @@ TEST_CASE("what a rank warns of stands in `show`, beneath its attempt") {
   CHECK_MESSAGE(contains(shown.out, "\n  warning of rank 1: the loss rises\n"), shown.out);
 }
 
-TEST_CASE(
-    "the documented PyTorch DDP program is an arm: two ranks learn, and go on from their own checkpoint") {
+TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn and resume from their checkpoint") {
   const Scratch scratch;
   const auto program = scratch.write("train.py", documented_example());
   scratch.write("foreign.toml",
@@ -74,7 +73,7 @@ TEST_CASE(
   const auto epochs = db::epoch_averages(database, "foreign");
   REQUIRE(epochs.size() == 3);
   CHECK(epochs[2]["train_loss"] < epochs[0]["train_loss"]);
-  CHECK(epochs[2]["train_accuracy"] > 0.9);  // which side of a plane a point is on
+  CHECK(epochs[2]["train_accuracy"] > 0.9);  // the class of a point is its side of a plane
   CHECK(db::epoch_replicas(database, "foreign").size() == 6);
 
   const auto key = db::run_summaries(database).front().run_key;
@@ -96,7 +95,7 @@ TEST_CASE(
                  "goes on after epoch 2 of attempt 1"));
 }
 
-TEST_CASE("arguments are given as they stand, whatever a shell would make of them") {
+TEST_CASE("arguments are passed unchanged, even if a shell would interpret them") {
   const Scratch scratch;
   scratch.write("program.sh", trivial);
   scratch.write(
@@ -111,8 +110,7 @@ TEST_CASE("arguments are given as they stand, whatever a shell would make of the
   CHECK(logs.out == "arguments: $(touch hacked); `touch hacked` && rm -rf * a b {} mlp/3\n");
 }
 
-TEST_CASE(
-    "resume goes on without the file; a removed run is out of the results, and trained anew when asked") {
+TEST_CASE("resume needs no experiment file, and a removed run is trained again on request") {
   const Scratch scratch;
   scratch.write("program.sh", trivial);
   const auto file = scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
@@ -121,7 +119,7 @@ TEST_CASE(
   std::filesystem::remove(file);
   const auto again = run_trainyard(scratch.path(), {"resume", "--no-report"});
   CHECK(again.code == 0);
-  CHECK(contains(again.out, "0 runs finished, 1 was finished before"));  // epochs=7 is asked for again
+  CHECK(contains(again.out, "0 runs finished, 1 was finished before"));  // epochs=7 applies again
 
   const auto removed = run_trainyard(scratch.path(), {"rm", "last", "--files"});
   CHECK(contains(removed.out, "(1 attempt) and its files"));
@@ -133,7 +131,7 @@ TEST_CASE(
   CHECK(contains(status.out, "finished"));
 }
 
-TEST_CASE("a database is checked, copied and made again from the files") {
+TEST_CASE("a database is checked, copied and rebuilt from the files") {
   const Scratch scratch;
   run_trivial(scratch, 2);
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
@@ -144,12 +142,12 @@ TEST_CASE("a database is checked, copied and made again from the files") {
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code != 0);
   const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
   CHECK_MESSAGE(rebuilt.code == 0, rebuilt.err);
-  // leased, launched, two exited, processor_use; of each rank 3 epochs and an end
+  // leased, launched, two exited, processor_use, and from each rank 3 epochs and an end
   CHECK_MESSAGE(contains(rebuilt.out, "from 13 records"), rebuilt.out);
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
 
-TEST_CASE("a record may say its time in any zone; one whose time is none is left out, and the run says so") {
+TEST_CASE("a record's time may be in any zone, and a record with an invalid time is omitted and reported") {
   const Scratch scratch;
   scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
   const auto run_at = [&](const std::string& time) {
@@ -169,7 +167,7 @@ TEST_CASE("a record may say its time in any zone; one whose time is none is left
   CHECK_MESSAGE(contains(ended.out, "2026-11-20T09:30:12.345Z"), ended.out);
 }
 
-TEST_CASE("db check names a line of the journal that cannot be read, and says what a rebuild makes of it") {
+TEST_CASE("db check names an unreadable journal line and explains the effect of a rebuild") {
   const Scratch scratch;
   run_trivial(scratch, 1);
   const auto journal = scratch.path() / "yard/journal.jsonl";
@@ -181,21 +179,20 @@ TEST_CASE("db check names a line of the journal that cannot be read, and says wh
   const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
   CHECK(contains(rebuilt.err, "journal.jsonl:2: not JSON at byte 1\n"));
   CHECK(contains(rebuilt.out, "left out: 1 damaged line, the rest of 0 damaged spools"));
-  std::ofstream(journal, std::ios::in | std::ios::out) << "x";  // the entry that the database has
+  std::ofstream(journal, std::ios::in | std::ios::out) << "x";  // damages the entry that the database has
   const auto lost = run_trainyard(scratch.path(), {"db", "check"});
   CHECK(lost.code == 1);
   CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
   CHECK(contains(lost.out, "what only the database knows of it would be lost: mend such lines first"));
 }
 
-TEST_CASE(
-    "a database of an older schema is named by what reads it, and made again by `run` and `db rebuild`") {
+TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` rebuild it") {
   const Scratch scratch;
   run_trivial(scratch, 1);
   const auto database = scratch.path() / "yard/results.db";
   for (const auto& making :
        std::vector<std::vector<std::string>>{{"run", "foreign.toml", "--no-report"}, {"db", "rebuild"}}) {
-    // user_version, a number of four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
+    // user_version, four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
     std::ofstream(database, std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
     for (const auto& reading : std::vector<std::vector<std::string>>{{"status"}, {"db", "check"}}) {
       const auto refused = run_trainyard(scratch.path(), reading);
@@ -212,7 +209,7 @@ TEST_CASE(
   CHECK(std::filesystem::exists(database.string() + ".before-rebuild"));
 }
 
-TEST_CASE("a program that is not there is told before anything starts, with the place of its strategy") {
+TEST_CASE("a missing program is an error before anything starts, with the place of its strategy") {
   const Scratch scratch;
   scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));
   for (const char* verb : {"check", "plan", "run"}) {
@@ -228,11 +225,11 @@ TEST_CASE("a program that is not there is told before anything starts, with the 
   CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
 }
 
-TEST_CASE("a host may have a name of any bytes: it is kept as text") {
+TEST_CASE("a host name may have any bytes and is stored as text") {
   const Scratch scratch;
   scratch.write("program.sh", trivial);
   scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
-  // of this process and what it starts alone
+  // The host name changes only for this process and its children.
   const auto output = run_trainyard(scratch.path(),
                                     {"--uts", "/bin/sh", "-c",
                                      "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
@@ -250,7 +247,7 @@ TEST_CASE("a host may have a name of any bytes: it is kept as text") {
   CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
 }
 
-TEST_CASE("of records that did not count the failure says why, and not that the end is missing") {
+TEST_CASE("if a rank's last record is rejected, the failure gives the reason and not a missing end") {
   const Scratch scratch;
   scratch.write("program.sh", shell_arm(every_epoch + R"(echo '{"v":1,' >> "$dir/rank-$RANK.records.jsonl")" +
                                         "\nseq=$((seq + 1))\nfinish"));
@@ -264,7 +261,7 @@ TEST_CASE("of records that did not count the failure says why, and not that the 
   CHECK_FALSE(contains(output.err, "without saying"));
 }
 
-TEST_CASE("NaN as Python's json writes it is a loss that is not a number, and the run goes on") {
+TEST_CASE("Python's NaN in JSON is a NaN loss, and the run continues") {
   const Scratch scratch;
   scratch.write("program.sh", shell_arm(R"(for number in 1 2 3; do
   record epoch "\"epoch\":$number,\"train_seconds\":0.001,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":NaN,\"weight\":10}]"
@@ -278,7 +275,7 @@ finish)"));
   CHECK_MESSAGE(contains(losses.out, "3,0"), losses.out);
 }
 
-TEST_CASE("a program that ends with a text and no word for an error fails with the last line of its log") {
+TEST_CASE("a program that exits with a message but no error keyword fails with the last line of its log") {
   const Scratch scratch;
   scratch.write("train.py", "import sys\nprint('step 3')\nsys.exit('out of cheese at line 7')\n");
   scratch.write("foreign.toml", foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py"])", 1));

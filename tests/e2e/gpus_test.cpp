@@ -1,4 +1,4 @@
-// From the file to the ranks on a host with GPUs: a runner stands in that says it sees some.
+// Runs on a host with GPUs, from the file to the ranks. A fake runner reports the GPUs.
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -38,7 +38,7 @@ class GpuHost {
 
 }  // namespace
 
-TEST_CASE("the same file trains on GPUs where there are some, and the database says on which") {
+TEST_CASE("one file trains on GPUs if there are any, and the database names them") {
   const GpuHost host;
   host.write("");
   const Output plan = host.at({"plan", "small.toml"}, {{"FAKE_RANK_GPUS", "2"}});
@@ -53,14 +53,14 @@ TEST_CASE("the same file trains on GPUs where there are some, and the database s
       "JOIN run_summary USING (run_key) ORDER BY strategy";
   CHECK(contains(host.at({"sql", sql, "--format", "csv"}, {}).out,
                  "ddp,NVIDIA H200,0,2.29.7\nsingle,NVIDIA H200,0,2.29.7\n"));
-  // On one GPU two ranks share it: other circumstances, marked times.
+  // On one GPU two ranks share it: other circumstances, and flagged times.
   const Output one = host.at({"run", "small.toml", "--no-report"}, {{"FAKE_RANK_GPUS", "1"}});
   REQUIRE_MESSAGE(one.code == 0, one.err);
   CHECK(contains(one.err, "has 2 ranks on 1 device: ranks share devices, and its times are marked"));
   CHECK(contains(host.at({"sql", sql, "--format", "csv"}, {}).out, "ddp,NVIDIA H200,1,2.29.7\n"));
 }
 
-TEST_CASE("two ranks that NCCL would have to find on one GPU are refused before launch, with what to do") {
+TEST_CASE("two ranks on one GPU with NCCL are refused before launch, with advice") {
   const GpuHost host;
   host.write("communicator = \"nccl\"\n");
   std::map<std::string, std::string> environment{{"FAKE_RANK_GPUS", "1"}};
@@ -75,7 +75,7 @@ TEST_CASE("two ranks that NCCL would have to find on one GPU are refused before 
   CHECK_MESSAGE(run.code == 0, run.err);
 }
 
-TEST_CASE("a file that wants GPUs is told that there are none, and one that wants the CPU has it") {
+TEST_CASE("accelerator \"cuda\" fails without a GPU, and \"cpu\" uses the CPU even with GPUs") {
   const GpuHost host;
   host.write("accelerator = \"cuda\"\n");
   const Output none = host.at({"run", "small.toml"}, {});
@@ -87,7 +87,7 @@ TEST_CASE("a file that wants GPUs is told that there are none, and one that want
   CHECK_FALSE(contains(plan.out, "cuda"));
 }
 
-TEST_CASE("check says of this machine what run would say, before anything runs") {
+TEST_CASE("check reports the same machine problems as run") {
   const GpuHost host;
   const auto check = [&](const std::string& machine, const char* gpus, std::vector<std::string> more = {}) {
     host.write(machine);

@@ -1,5 +1,5 @@
-// Names and texts that would be something else in a terminal, a shell, a page, a database or a path: each
-// verb takes them as text, or refuses them where the file is read. Links in a yard lead nobody out of it.
+// Names and texts with a special meaning in a terminal, shell, page, database or path. Each verb treats them
+// as text or refuses them when it reads the file. Links in a yard never lead to changes outside it.
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Some hold an escape of a terminal, a newline, the same escape in one character, and what turns the
-// direction of writing.
+// Some contain a terminal escape, a newline, the one-character form of the escape, or a change of the writing
+// direction.
 const std::vector<std::string> hostile_names = {"$(touch hacked)",
                                                 "`touch hacked`",
                                                 "; touch hacked #",
@@ -55,7 +55,7 @@ std::set<std::string> names_below(const fs::path& folder) {
   return names;
 }
 
-// Control characters of ASCII but newline and tab, and those that UTF-8 has beyond.
+// True if `text` has ASCII control characters other than newline and tab, or two of the longer ones in UTF-8.
 bool has_control_characters(const std::string& text) {
   for (const char* wide : {"\xc2\x9b", "\xe2\x80\xae"})
     if (contains(text, wide)) return true;
@@ -64,7 +64,7 @@ bool has_control_characters(const std::string& text) {
   });
 }
 
-// A program that puts `evil` wherever a record has room for a text.
+// A program that puts `evil` into every text field of its records.
 constexpr const char* evil_arm = R"py(
 import json, os, sys
 run = json.load(open(os.environ["TRAINYARD_RUN"]))
@@ -106,7 +106,7 @@ std::string evil_file() {
          quoted("</script>\x1b[31m'; $(touch hacked)") + "]\n[compare]\nbaseline = \"one\"\n";
 }
 
-// A file is made where a text of it was run as a shell's or taken as a path.
+// A file "hacked" or "outside" exists if a text was run by a shell or used as a path.
 void check_nothing_hacked(const Scratch& scratch) {
   for (const auto& name : names_below(scratch.path())) {
     CHECK_FALSE(contains(name, "hacked"));
@@ -117,7 +117,7 @@ void check_nothing_hacked(const Scratch& scratch) {
 
 }  // namespace
 
-TEST_CASE("names that are no names are refused where the file is read, and no yard is made") {
+TEST_CASE("invalid names are refused when the file is read, and no yard is created") {
   const Scratch scratch;
   for (const auto& name : hostile_names) {
     const std::string text = quoted(name);
@@ -130,7 +130,7 @@ TEST_CASE("names that are no names are refused where the file is read, and no ya
     for (const char* verb : {"plan", "run"}) {
       const auto refused = run_trainyard(scratch.path(), {verb, "hostile.toml"});
       CHECK_MESSAGE(refused.code == 2, text);
-      for (const char* line : {"1", "3", "5", "6"})  // the experiment's, the model's, the axis's, the arm's
+      for (const char* line : {"1", "3", "5", "6"})  // experiment, model, axis, arm
         CHECK_MESSAGE(contains(refused.err, "hostile.toml:" + std::string(line) + ":"),
                       (text + "\n" + refused.err));
       CHECK_FALSE(has_control_characters(refused.err + refused.out));
@@ -139,7 +139,7 @@ TEST_CASE("names that are no names are refused where the file is read, and no ya
   CHECK(names_below(scratch.path()) == std::set<std::string>{"hostile.toml", "stdout.txt", "stderr.txt"});
 }
 
-TEST_CASE("what a program of the user's records comes out of every verb as text, and of the page as text") {
+TEST_CASE("every verb escapes the texts that a user's program records, and so does the page") {
   if (!has_terminals()) return;
   const Scratch scratch;
   scratch.write("arm.py", evil_arm);
@@ -169,10 +169,10 @@ TEST_CASE("what a program of the user's records comes out of every verb as text,
                                              {"db", "check"}})
     CHECK_MESSAGE(at(arguments).code == 0, arguments.front());
   const auto json = at({"sql", "SELECT text FROM message LIMIT 1", "--format", "json"});
-  CHECK(nlohmann::json::parse(json.out)[0]["text"] == evil_text);  // no less than was written
+  CHECK(nlohmann::json::parse(json.out)[0]["text"] == evil_text);  // exactly what was recorded
   Terminal logs(scratch.path(), {"logs", "last"});
   CHECK(logs.wait() == 0);
-  CHECK(contains(logs.output(), "\x1b[31m"));  // colours a log may have
+  CHECK(contains(logs.output(), "\x1b[31m"));  // a log may have colours
   for (const char* escape : {"\x1b]0;", "\xc2\x9b"}) CHECK_FALSE(contains(logs.output(), escape));
 
   CHECK(at({"report", "--format", "html,markdown,svg,latex,csv", "--out", "all"}).code == 0);
@@ -186,7 +186,7 @@ TEST_CASE("what a program of the user's records comes out of every verb as text,
   check_nothing_hacked(scratch);
 }
 
-TEST_CASE("what is asked for on the command line is text too") {
+TEST_CASE("arguments on the command line are treated as text too") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
@@ -212,7 +212,7 @@ TEST_CASE("what is asked for on the command line is text too") {
   CHECK(contains(run_trainyard(scratch.path(), {"status", "--runs"}).out, "finished"));
 }
 
-TEST_CASE("a folder whose name is no UTF-8 is refused: no file of ours could name it") {
+TEST_CASE("a folder whose name is not UTF-8 is refused, because no file of the yard could name it") {
   const Scratch scratch;
   const fs::path folder = scratch.path() / "caf\xe9";
   fs::create_directories(folder);
@@ -222,8 +222,7 @@ TEST_CASE("a folder whose name is no UTF-8 is refused: no file of ours could nam
   CHECK_MESSAGE(contains(refused.err, "caf\\xe9/yard is not UTF-8"), refused.err);
 }
 
-TEST_CASE(
-    "links in a yard are refused or left alone by rm, resume and rebuild, and nothing outside changes") {
+TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change nothing outside it") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("{ count = 2 }"));
@@ -238,7 +237,7 @@ TEST_CASE(
     return run_trainyard(scratch.path(), arguments);
   };
 
-  fs::rename(run, outside);  // a run's folder
+  fs::rename(run, outside);  // the folder of a run
   fs::create_directory_symlink(outside, run);
   REQUIRE(precious());
   const auto kept = at({"rm", "--files", key});
@@ -250,7 +249,7 @@ TEST_CASE(
   CHECK_MESSAGE(contains(resumed.err, "is a link"), resumed.err);
   CHECK(precious());
 
-  fs::remove(run);  // an attempt's folder, and one that is nowhere
+  fs::remove(run);  // the folder of an attempt, and a dangling link
   fs::create_directories(run);
   fs::create_directory_symlink(outside / "attempt-1", run / "attempt-1");
   fs::create_directory_symlink(outside / "nowhere", run / "attempt-2");
@@ -262,7 +261,7 @@ TEST_CASE(
   CHECK(precious());
 
   const fs::path reports =
-      scratch.path() / "yard/reports/arms";  // the report's folder, its page, its figures
+      scratch.path() / "yard/reports/arms";  // the folder, page and figures of the report
   fs::create_directories(reports.parent_path());
   fs::create_directory_symlink(outside, reports);
   CHECK(contains(at({"report"}).err, "reports/arms is a link"));
@@ -277,7 +276,7 @@ TEST_CASE(
   CHECK(contains(at({"report", "--format", "svg"}).err, "figures is a link"));
   CHECK(precious());
 
-  const fs::path database = scratch.path() / "yard/results.db";  // the database, there and nowhere
+  const fs::path database = scratch.path() / "yard/results.db";  // the database, and a dangling link
   fs::rename(database, outside / "results.db");
   for (const char* target : {"results.db", "nowhere.db"}) {
     fs::create_symlink(outside / target, database);
@@ -288,7 +287,7 @@ TEST_CASE(
   }
   CHECK_FALSE(fs::exists(outside / "nowhere.db"));
 
-  fs::rename(outside / "results.db", database);  // the spool, nowhere: it is made where the link says
+  fs::rename(outside / "results.db", database);  // a dangling link to the spool: its target is created
   fs::remove_all(runs);
   fs::create_directory_symlink("../spool/runs", runs);
   const auto spooled = at({"resume", "--no-report"});
@@ -296,8 +295,7 @@ TEST_CASE(
   CHECK(fs::is_directory(scratch.path() / "spool/runs" / key));
 }
 
-TEST_CASE(
-    "a run of trainyard's own finishes on a host with a name of any bytes: its records carry it as text") {
+TEST_CASE("a run finishes on a host whose name has any bytes, and its records have the name as text") {
   const Scratch scratch;
   scratch.write("own.toml", R"(name = "own"
 [matrix]

@@ -1,4 +1,4 @@
-// An installation stands on its own: its programs find one another and LibTorch.
+// An installation is self-contained: its programs find one another and LibTorch.
 #include <cstdlib>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// A sweep that is interrupted, killed or robbed of a rank: nothing is lost, nothing is left behind.
+// A sweep that is interrupted or killed, or loses a rank: no results are lost and no processes are left.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -14,9 +14,9 @@ using namespace trainyard::e2e;
 
 namespace {
 
-constexpr int long_epochs = 10'000;  // minutes: ended by the test long before
+constexpr int long_epochs = 10'000;  // takes minutes, and the test ends it long before
 
-// Ranks that train: their spool has an epoch.
+// True if `ranks` ranks train: a run has recorded an epoch.
 bool trains(const Scratch& scratch, std::size_t ranks) {
   if (ranks_below(scratch.path()).size() != ranks ||
       !std::filesystem::exists(scratch.path() / "yard/results.db"))
@@ -54,7 +54,7 @@ TEST_CASE("Ctrl-C ends the runs in order with code 130, and the same command con
   CHECK(comes_true([&] { return trains(scratch, 2); }));
 }
 
-TEST_CASE("when the orchestrator is killed its ranks end too, and the same command finishes the sweep") {
+TEST_CASE("if the orchestrator is killed, its ranks end too, and the same command finishes the sweep") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(60, R"("ddp")", 2));
   Trainyard running(scratch.path(), sweep);
@@ -72,7 +72,7 @@ TEST_CASE("when the orchestrator is killed its ranks end too, and the same comma
   CHECK(db::select(database, interrupted).rows.at(0)[0] == 1);
 }
 
-TEST_CASE("a rank that dies ends its run, the sweep goes on, and the failure is named") {
+TEST_CASE("a rank that dies ends its run, the sweep continues, and the failure is reported") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(60, R"("ddp")", 2));
   Trainyard running(scratch.path(), sweep);
@@ -93,7 +93,7 @@ TEST_CASE("a rank that dies ends its run, the sweep goes on, and the failure is 
   CHECK(ended == std::vector<std::string>{"failed", "finished"});
 }
 
-TEST_CASE("a second run on the same yard is refused and names the process that holds it") {
+TEST_CASE("a second run on the same yard is refused and names the process that holds the yard") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(long_epochs, R"("single")", 1));
   Trainyard first(scratch.path(), sweep);

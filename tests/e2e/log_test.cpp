@@ -1,4 +1,4 @@
-// The log of a sweep and those of its ranks.
+// The log of a sweep and the logs of its ranks.
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -29,7 +29,7 @@ Texts lines_with(const std::string& text, const std::string& what) {
   return lines;
 }
 
-// A yard in which the experiment of shell_arm.h was run.
+// A yard that has run the experiment of shell_arm.h.
 struct Arms {
   explicit Arms(const std::string& body, const Texts& options = {},
                 const std::map<std::string, std::string>& environment = {}) {
@@ -49,7 +49,7 @@ struct Arms {
 
 }  // namespace
 
-TEST_CASE("the log of a sweep names each launch, each end and what was skipped, one line per event") {
+TEST_CASE("the log of a sweep has one line for each launch, each end and each skipped run") {
   const Arms arms("epoch 1\nfinish");
   REQUIRE_MESSAGE(arms.run.code == 0, arms.run.err);
   const std::string log = arms.text();
@@ -76,12 +76,12 @@ TEST_CASE("the log of a sweep names each launch, each end and what was skipped, 
   const auto shown = arms.at({"logs"});
   CHECK(shown.code == 0);
   CHECK(shown.out == arms.text());
-  CHECK(arms.at({"logs", "--follow"}).out == shown.out);  // no sweep runs
+  CHECK(arms.at({"logs", "--follow"}).out == shown.out);  // no sweep is running
   CHECK(contains(arms.at({"logs", "--rank", "0"}).err, "--rank and --attempt are of a run"));
   CHECK(contains(arms.at({"logs", "--yard", "elsewhere"}).err, "there is no "));
 }
 
-TEST_CASE("a run that fails is logged with its cause and its retries, without control characters") {
+TEST_CASE("a failed run is logged with its cause and its retries, without control characters") {
   const Arms arms("printf 'error: no \\033[2Jluck\\n' >&2; exit 3", {"--max-retries", "1", "--fail-fast"});
   REQUIRE(arms.run.code == 1);
   const Texts failed = lines_with(arms.text(), " error ");
@@ -93,7 +93,7 @@ TEST_CASE("a run that fails is logged with its cause and its retries, without co
   CHECK_FALSE(contains(arms.text(), "\x1b"));
 }
 
-TEST_CASE("ranks log what they train and a line per epoch, and logs shows it") {
+TEST_CASE("ranks log what they train and one line per epoch, and logs prints it") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(3, R"("ddp")", 1));
   const auto run = run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"});
@@ -121,7 +121,7 @@ TEST_CASE("ranks log what they train and a line per epoch, and logs shows it") {
   CHECK_MESSAGE(contains(silent.err, "--log-level"), silent.err);
 }
 
-TEST_CASE("the level of the log is an option or a variable, and a wrong word names those that are allowed") {
+TEST_CASE("the log level is an option or a variable, and a wrong value names the allowed ones") {
   const std::string words = "must be one of trace, debug, info, warning, error, off, is \"loud\"";
   const Arms option("epoch 1\nfinish", {"--log-level", "loud"});
   CHECK(option.run.code == 2);
@@ -140,7 +140,7 @@ TEST_CASE("the level of the log is an option or a variable, and a wrong word nam
   CHECK_FALSE(fs::exists(off.file()));
 }
 
-TEST_CASE("a log that is a link is refused, and nothing is written where it leads") {
+TEST_CASE("a log that is a link is refused, and its target is not changed") {
   const Arms arms("epoch 1\nfinish");
   arms.scratch.write("precious", "precious");
   fs::remove(arms.file());

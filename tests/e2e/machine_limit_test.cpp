@@ -1,4 +1,4 @@
-// What the machine gives: independent runs at once, from the file to the figure, and the communicator.
+// The limit of the machine: independent runs at once, from the file to the figure, and the communicator.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -10,8 +10,7 @@
 using namespace trainyard;
 using namespace trainyard::e2e;
 
-TEST_CASE(
-    "independent runs at once train what single trains, and stand beside speed-up as the machine's limit") {
+TEST_CASE("independent runs at once train like single, and the speed-up figure has them as the limit") {
   const Scratch scratch;
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);
@@ -24,14 +23,14 @@ seed = 0
   const Output run = at({"run", "small.toml"});
   REQUIRE_MESSAGE(run.code == 0, run.err);
   CHECK(contains(run.out, "5 runs finished"));
-  CHECK_FALSE(contains(run.out, "independent  "));  // no row of a verdict
+  CHECK_FALSE(contains(run.out, "independent  "));  // no verdict row
 
   const auto rows = [&](const std::string& sql) {
     const Output answer = at({"sql", sql, "--format", "json"});
     REQUIRE_MESSAGE(answer.code == 0, answer.err);
     return nlohmann::json::parse(answer.out);
   };
-  // Bit by bit: neither a rank beside it nor its place changes what a run trains.
+  // Bit by bit: a run's results depend neither on other ranks nor on its rank number.
   const std::string epochs =
       "SELECT DISTINCT epoch, train_loss, train_accuracy, validation_loss FROM epoch_rank WHERE seed = 0 AND "
       "strategy = ";
@@ -47,11 +46,11 @@ seed = 0
                  "\nindependent runs at once,2,"));
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "2 independent runs at once reach"));
-  const Output asked = at({"compare", "single", "independent"});  // where the user asks, there is an answer
+  const Output asked = at({"compare", "single", "independent"});  // an explicit comparison is answered
   CHECK(contains(asked.out, "train seconds"));
 }
 
-TEST_CASE("[machine] communicator is what ranks use, and another one is another circumstance") {
+TEST_CASE("ranks use the [machine] communicator, and another one is another circumstance") {
   const Scratch scratch;
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);

@@ -1,4 +1,4 @@
-// The acceptance on real images: experiments/mnist.toml as it is shipped.
+// Acceptance test with real images: experiments/mnist.toml as shipped.
 #include <cmath>
 #include <map>
 
@@ -28,7 +28,7 @@ std::map<std::string, double> mean_test_accuracy(const db::Database& database) {
 
 }  // namespace
 
-TEST_CASE("MNIST: above 92 % in ten epochs, and two replicas train as one device does") {
+TEST_CASE("MNIST reaches more than 92 % in ten epochs, and two replicas train like one device") {
   const auto data = real_data();
   if (data.empty()) {
     MESSAGE("skipped: no real data; set TRAINYARD_DATA");

@@ -1,4 +1,4 @@
-// What the steps of a sweep's arms should cost, beside what they cost: from the file to the table.
+// Predicted and measured step times of a sweep's arms, from the file to the table.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 using namespace trainyard;
 using namespace trainyard::e2e;
 
-TEST_CASE("predict takes the steps of replicas and stages apart, and says what it is made of") {
+TEST_CASE("predict splits the steps of replicas and stages into parts, and names its inputs") {
   const Scratch scratch;
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);
@@ -51,7 +51,8 @@ micro_batches = 2
       for (const char* part :
            {"input", "compute", "bubble", "transfer", "gradients", "optimizer", "core_wait", "other"})
         parts += arm.at(what + "_" + part + "_seconds").get<double>();
-      // of the mean rank, where the step is that of the slowest, which a busy machine may leave far behind
+      // The parts are those of the mean rank, but the step is that of the slowest rank. On a busy machine the
+      // two differ a lot.
       CHECK(parts > 0.99 * step / (arm.at("arm") == "mp-ddp" ? 4 : 2));
       CHECK(parts < 1.01 * step);
     }

@@ -1,4 +1,4 @@
-// What a user asks of finished sweeps: help, status, show, logs, sql, rm, predict, and a run by its name.
+// Finished sweeps on the command line: help, status, show, logs, sql, rm, predict, and experiments by name.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -30,7 +30,7 @@ Texts lines_of(const std::string& text) {
   return lines;
 }
 
-// A yard with the finished experiment "arms" of two seeds; `more` is the body of the arm.
+// A yard with the finished experiment "arms" of two seeds. `more` is the body of the arm.
 class Finished {
  public:
   explicit Finished(const std::string& more = "", const std::string& seeds = "{ count = 2 }") {
@@ -56,7 +56,7 @@ class Finished {
 
 }  // namespace
 
-TEST_CASE("without arguments the help is printed, and each verb has one line in it") {
+TEST_CASE("without arguments the help is printed, with one line per verb") {
   const Scratch scratch;
   const auto bare = run_trainyard(scratch.path(), {});
   CHECK(bare.code == 0);
@@ -77,7 +77,7 @@ TEST_CASE("without arguments the help is printed, and each verb has one line in 
   CHECK(contains(group.out, "  rebuild "));
 }
 
-TEST_CASE("the help of each verb ends with examples of it, in lines of at most 80 columns") {
+TEST_CASE("the help of each verb ends with examples, in lines of at most 80 columns") {
   const Scratch scratch;
   for (const std::string& verb : verbs) {
     CAPTURE(verb);
@@ -95,7 +95,7 @@ TEST_CASE("the help of each verb ends with examples of it, in lines of at most 8
   }
 }
 
-TEST_CASE("a key that no run has is refused with the runs whose key or name is like it") {
+TEST_CASE("an unknown key is refused, with the runs whose key or name is similar") {
   const Finished yard;
   const Texts keys = yard.keys();
   REQUIRE(keys.size() == 2);
@@ -150,7 +150,7 @@ TEST_CASE("sql --schema prints the views with their columns, then the tables") {
   CHECK(yard.at({"sql", "SELECT 1", "--schema"}).code == 2);
 }
 
-TEST_CASE("logs of a run that printed nothing says so, how the run ended and where its epochs are") {
+TEST_CASE("logs of a run that printed nothing explains this, how the run ended and where its epochs are") {
   const Finished silent;
   const auto logs = silent.at({"logs", "last"});
   CHECK(logs.code == 0);
@@ -177,8 +177,7 @@ TEST_CASE("logs of a silent attempt names the attempts that printed something") 
   CHECK(contains(run_trainyard(scratch.path(), {"logs", "last", "--attempt", "1"}).out, "error: no luck"));
 }
 
-TEST_CASE(
-    "run takes an experiment by its name: its file as it was, with the options of then or those of now") {
+TEST_CASE("run takes an experiment by name, with its old file and the old or new options") {
   const Finished yard("", "{ count = 3 }");
   CHECK(contains(yard.at({"run", "arms.toml", "--no-report", "--where", "seed=1"}).out,
                  "1 was finished before"));
@@ -195,12 +194,12 @@ TEST_CASE(
   CHECK_MESSAGE(contains(wrong.err,
                          "\"amrs\" is neither a file nor an experiment of this yard; did you mean \"arms\"?"),
                 wrong.err);
-  yard.scratch().write("arms", "name = \"other\"\nnonsense\n");  // a file of that name wins
+  yard.scratch().write("arms", "name = \"other\"\nnonsense\n");  // a file with that name takes precedence
   CHECK(contains(yard.at({"run", "arms"}).err, "arms:2:"));
   CHECK(contains(yard.at({"run", "missing.toml"}).err, "cannot be read"));
 }
 
-TEST_CASE("rm takes an experiment by its name, and with --where only the runs that are like that") {
+TEST_CASE("rm takes an experiment by name, and with --where removes only the matching runs") {
   const Finished yard("", "{ count = 4 }");
   const auto none = yard.at({"rm", "arms", "--where", "model=mlp,seed=9"});
   CHECK(none.code == 2);
@@ -228,9 +227,9 @@ TEST_CASE("rm takes an experiment by its name, and with --where only the runs th
   CHECK(contains(yard.at({"run", "arms", "--no-report"}).out, "4 runs finished, 0 were finished before"));
 }
 
-TEST_CASE("predict takes an experiment by its name") {
+TEST_CASE("predict takes an experiment by name") {
   const Finished yard;
-  const auto only_own = yard.at({"predict", "arms"});  // a program of the user's has no single to go by
+  const auto only_own = yard.at({"predict", "arms"});  // a user's program has no `single` as a reference
   CHECK_FALSE(contains(only_own.err, "cannot be read"));
   CHECK_MESSAGE(contains(only_own.out + only_own.err, "mine"), (only_own.out + only_own.err));
   const auto wrong = yard.at({"predict", "amrs"});
@@ -240,7 +239,7 @@ TEST_CASE("predict takes an experiment by its name") {
 
 namespace {
 
-// A yard with one finished run of `model`, whose arm records `metrics` of its test.
+// A yard with one finished run of `model`, whose arm records `metrics` in its test.
 class Tested {
  public:
   Tested(const std::string& model, const std::string& dataset, const std::string& metrics,
@@ -272,7 +271,7 @@ std::string metric(const std::string& name, const std::string& sum, const std::s
 
 }  // namespace
 
-// The counts, and the score 80.910671 of them, are those of sacreBLEU 2.5; exp(1.5) is 4.4817.
+// The counts and their score 80.910671 come from sacreBLEU 2.5. exp(1.5) is 4.4817.
 TEST_CASE("BLEU is from 0 to 100 in show, sql, export, the page and [expect]") {
   const std::string metrics = metric("loss", "15", "10") + "," + metric("bleu_1", "6", "7") + "," +
                               metric("bleu_2", "5", "6") + "," + metric("bleu_3", "4", "5") + "," +
@@ -290,7 +289,7 @@ TEST_CASE("BLEU is from 0 to 100 in show, sql, export, the page and [expect]") {
   CHECK(contains(yard.page(), "BLEU 80.91"));
 }
 
-TEST_CASE("show of a reconstruction has the PSNR of its test and its epochs, and no accuracy") {
+TEST_CASE("show of a reconstruction has PSNR for its test and epochs, and no accuracy") {
   const Tested yard("conv-autoencoder", "synthetic-digits", metric("loss", "0.1", "10"));
   REQUIRE_MESSAGE(yard.run().code == 0, yard.run().err);
   const auto shown = yard.at({"show", "last"}).out;

@@ -1,5 +1,5 @@
-// What a sweep over two learning rates looks like wherever it is read: no text is cut in a pipe or a file, a
-// terminal of 80 columns gets no wider line, and every table of runs has a column for the axis.
+// Output of a sweep over two learning rates. In pipes and files no text is cut. A terminal of 80 columns gets
+// no wider line. Every table of runs has a column for the axis.
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -54,13 +54,13 @@ std::string first_line(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("in a pipe no label is cut: two learning rates are told apart in every table") {
+TEST_CASE("in a pipe no label is cut, and every table distinguishes two learning rates") {
   const Sweep sweep;
   for (const Output& said : {sweep.run, sweep.at({"report"}), sweep.at({"compare"})}) {
     REQUIRE_MESSAGE(said.code == 0, said.err);
     CHECK_MESSAGE(contains(said.out, "ConvAutoencoder, learning_rate 0.1 "), said.out);
     CHECK_MESSAGE(contains(said.out, "ConvAutoencoder, learning_rate 0.05 "), said.out);
-    const std::size_t verdicts = said.out.find("verdict");  // lines of the progress before it have dots
+    const std::size_t verdicts = said.out.find("verdict");  // progress lines before the table have dots
     REQUIRE(verdicts != std::string::npos);
     CHECK_MESSAGE(!contains(said.out.substr(verdicts), "…"), said.out);
   }
@@ -69,10 +69,10 @@ TEST_CASE("in a pipe no label is cut: two learning rates are told apart in every
   const Output plan = sweep.at({"plan", "rates.toml"});
   CHECK_MESSAGE(contains(plan.out, "conv-autoencoder, learning_rate 0.05 "), plan.out);
   const Output part = sweep.at({"plan", "rates.toml", "--where", "learning_rate=0.05"});
-  CHECK_MESSAGE(contains(part.out, "\nconv-autoencoder  mine"), part.out);  // one cell: nothing to tell apart
+  CHECK_MESSAGE(contains(part.out, "\nconv-autoencoder  mine"), part.out);  // one cell needs no label
 }
 
-TEST_CASE("every export and table of runs has a column for an axis that varies") {
+TEST_CASE("every export and table of runs has a column for each varied axis") {
   const Sweep sweep;
   for (const char* what : {"epochs", "ranks", "final", "runs", "times"}) {
     const Output said = sweep.at({"export", what});
@@ -95,7 +95,7 @@ TEST_CASE("every export and table of runs has a column for an axis that varies")
   CHECK(contains(first_line(sweep.at({"export", "final"}).out) + ",", ",learning_rate,"));
 }
 
-TEST_CASE("on a terminal of 80 columns compare and plan have no wider line") {
+TEST_CASE("on a terminal of 80 columns compare, plan and report have no wider line") {
   if (!has_terminals()) return;
   const Sweep sweep;
   for (const std::vector<std::string>& arguments :
@@ -106,7 +106,7 @@ TEST_CASE("on a terminal of 80 columns compare and plan have no wider line") {
     std::istringstream lines(terminal.output());
     for (std::string line; std::getline(lines, line);) {
       if (line.ends_with("\r")) line.pop_back();
-      if (contains(line, "yard")) continue;  // names a folder
+      if (contains(line, "yard")) continue;  // this line has a folder's path
       CHECK_MESSAGE(trainyard::columns(line) <= 80, line);
     }
   }

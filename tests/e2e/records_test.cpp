@@ -1,5 +1,4 @@
-// Arms whose records claim what cannot be: they fail, with the rank, the record and what is wrong, and no
-// verdict is made of them.
+// Arms with impossible records. They fail with the rank, the record and the error, and get no verdict.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -13,8 +12,7 @@ using namespace trainyard::e2e;
 
 namespace {
 
-// Three epochs of two ranks that share 100 samples, as they should be recorded. A test's script has its lines
-// before.
+// Sound records of two ranks that share 100 samples. It precedes each test's script.
 constexpr const char* honest = R"sh(
 sound() {
   record epoch "\"epoch\":$1,\"train_seconds\":${2:-0.001},\"validation_seconds\":0.001,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":5,\"weight\":50},{\"phase\":\"train\",\"name\":\"correct\",\"sum\":${3:-40},\"weight\":${4:-50}}]${5:-}"
@@ -26,7 +24,7 @@ struct Ended {
   std::string said;
 };
 
-// A run of such an arm.
+// Runs such an arm.
 Ended ended(const Scratch& scratch, const std::string& body) {
   scratch.write("arm.sh", shell_arm(honest + body));
   scratch.write("arms.toml", shell_arm_file("[1]", 2));
@@ -34,7 +32,7 @@ Ended ended(const Scratch& scratch, const std::string& body) {
   return {output.code, output.out + output.err};
 }
 
-// What is said of a run that has failed.
+// The error message of a run that fails.
 std::string failure_of(const std::string& body) {
   const Scratch scratch;
   const Ended run = ended(scratch, body);
@@ -50,13 +48,13 @@ constexpr const char* by_rank_1 = "[ $RANK = 0 ] && { sound 1; sound 2; sound 3;
 
 }  // namespace
 
-TEST_CASE("an arm that records the epochs asked for, in sound sums and times, has finished") {
+TEST_CASE("an arm that records all requested epochs with sound sums and times has finished") {
   const Scratch scratch;
   const Ended run = ended(scratch, "record start '\"learning_rate\":0.1'\nsound 1\nsound 2\nsound 3\nfinish");
   CHECK_MESSAGE(run.code == 0, run.said);
 }
 
-TEST_CASE("an arm that records one of three epochs fails, and says which are missing and on which rank") {
+TEST_CASE("an arm that records one of three epochs fails, and the missing epochs and the rank are named") {
   const std::string said = failure_of(by_rank_1 + std::string("sound 2\nfinish"));
   CHECK_MESSAGE(
       contains(said,
@@ -67,7 +65,7 @@ TEST_CASE("an arm that records one of three epochs fails, and says which are mis
   CHECK_MESSAGE(contains(more, "rank 1, epoch 4: the run asks for 3 epochs (rank-1.records.jsonl:4)"), more);
 }
 
-TEST_CASE("metrics that cannot be fail the run, with rank, file and line") {
+TEST_CASE("impossible metrics fail the run, with rank, file and line") {
   struct Case {
     const char* second_epoch;
     const char* said;
@@ -85,7 +83,7 @@ TEST_CASE("metrics that cannot be fail the run, with rank, file and line") {
   }
 }
 
-TEST_CASE("times that do not fit into the run's own fail it, with rank, line and both numbers") {
+TEST_CASE("times that do not fit the duration of the run fail it, with rank, line and both numbers") {
   const std::string long_ago =
       failure_of(by_rank_1 + std::string("sound 1\nsound 2 1000000000\nsound 3\nfinish"));
   CHECK_MESSAGE(contains(long_ago,
@@ -129,7 +127,7 @@ TEST_CASE("ranks that state different terms fail the run, with the rank and the 
   CHECK_MESSAGE(
       contains(order, "rank 1, epoch 1: states another data order (batches) than rank 0: 1 against 0"),
       order);
-  const Scratch scratch;  // stages of a pipeline hold other layers, each replica has a device of its own
+  const Scratch scratch;  // stages have different layers, and replicas have different devices
   const Ended fine = ended(scratch,
                            "record start "
                            "\"\\\"stage\\\":$RANK,\\\"device\\\":\\\"cpu:$RANK\\\",\\\"initial_weights\\\":{"
@@ -138,9 +136,7 @@ TEST_CASE("ranks that state different terms fail the run, with the rank and the 
   CHECK_MESSAGE(fine.code == 0, fine.said);
 }
 
-TEST_CASE(
-    "a run that an earlier release took for finished has failed once its yard is read, and is trained "
-    "again") {
+TEST_CASE("a run that an earlier release counted as finished fails after a rebuild and is trained again") {
   const Scratch scratch;
   REQUIRE(ended(scratch, "sound 1\nsound 2\nsound 3\nfinish").code == 0);
   const auto sql = [&](const std::string& select) {
@@ -150,7 +146,7 @@ TEST_CASE(
     const std::string rows = sql("SELECT directory FROM attempt");
     return rows.substr(rows.find('/'), rows.find('\n', rows.find('/')) - rows.find('/'));
   }();
-  {  // the first epoch of rank 1 as no release would take it today
+  {  // Makes the first epoch of rank 1 impossible.
     const auto file = folder + "/rank-1.records.jsonl";
     std::ifstream in(file);
     std::string text((std::istreambuf_iterator<char>(in)), {});

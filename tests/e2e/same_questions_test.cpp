@@ -1,5 +1,4 @@
-// `check`, `plan` and `run` ask the same questions: what one of them refuses all of them refuse, in the same
-// words.
+// `check`, `plan` and `run` make the same checks and print the same errors.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -21,7 +20,7 @@ std::string mnist_file(const std::string& more = "") {
          more;
 }
 
-// All three end with code 2 and with this line alone.
+// All three end with code 2, with `line` in the error and nothing on standard output.
 void all_refuse(const Scratch& scratch, const std::string& line, std::vector<std::string> options = {}) {
   for (const char* verb : {"check", "plan", "run"}) {
     CAPTURE(verb);
@@ -38,7 +37,7 @@ void all_refuse(const Scratch& scratch, const std::string& line, std::vector<std
 
 }  // namespace
 
-TEST_CASE("check, plan and run refuse data that is not there, and name --data and TRAINYARD_DATA") {
+TEST_CASE("check, plan and run refuse missing data, and name --data and TRAINYARD_DATA") {
   const Scratch scratch;
   scratch.write("same.toml", mnist_file());
   const std::string advice = "give --data DIR or TRAINYARD_DATA";
@@ -52,7 +51,7 @@ TEST_CASE("check, plan and run refuse data that is not there, and name --data an
   CHECK(run_trainyard(scratch.path(), {"check", "same.toml"}, no_data).code == 0);
 }
 
-TEST_CASE("check finds real data by --data, by TRAINYARD_DATA and by [data], as run does") {
+TEST_CASE("like run, check finds real data by --data, by TRAINYARD_DATA and by [data]") {
   const std::string data = real_data();
   if (data.empty()) {
     MESSAGE("skipped: no real data; set TRAINYARD_DATA");
@@ -72,7 +71,7 @@ TEST_CASE("check, plan and run refuse more training samples than the data has") 
   all_refuse(scratch, "train_samples", {"--set", "train_samples=1000000"});
 }
 
-TEST_CASE("check, plan and run refuse a program's file that is not there") {
+TEST_CASE("check, plan and run refuse a missing file of a program") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   std::string file = shell_arm_file("[0]", 1, "files = [\"arm.sh\", \"missing.py\"]\n");
@@ -82,7 +81,7 @@ TEST_CASE("check, plan and run refuse a program's file that is not there") {
   CHECK(run_trainyard(scratch.path(), {"check", "same.toml"}, no_data).code == 0);
 }
 
-TEST_CASE("check, plan and run refuse a host file of mpirun that is not there") {
+TEST_CASE("check, plan and run refuse a missing host file of mpirun") {
   const Scratch scratch;
   scratch.write("same.toml", mnist_file("[data]\nmnist = \"synthetic\"\n[machine]\nlauncher = \"mpi\"\n"
                                         "hosts = \"no-hosts\"\n"));

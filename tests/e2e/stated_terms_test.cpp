@@ -1,5 +1,5 @@
-// What a report says of programs that state little, fail, or cannot be timed: on the terminal, on the page
-// and in its files.
+// Reports on programs that state few terms, fail, or cannot be timed: on the terminal, on the page and in
+// files.
 #include <doctest/doctest.h>
 
 #include "tests/e2e/support/program.h"
@@ -18,8 +18,8 @@ std::size_t times_in(const std::string& part, const std::string& text) {
   return count;
 }
 
-// Arms against `first`: `quiet` states nothing, `failing` always fails, `crowded` has four ranks on two
-// devices.
+// Arms compared with `first`: `quiet` states nothing, `failing` always fails, and `crowded` has four ranks on
+// two devices.
 constexpr const char* arms_file = R"(name = "arms"
 [matrix]
 model = ["mlp"]
@@ -43,7 +43,7 @@ command = ["/bin/sh", "arm.sh", "{seed}", "crowded"]
 replicas = 4
 )";
 
-// One sweep that all cases look at.
+// One run of the sweep.
 struct Sweep {
   Scratch scratch;
   Output run;
@@ -60,9 +60,9 @@ struct Sweep {
 
 }  // namespace
 
-TEST_CASE("programs that state nothing are not called fair, and what is missing is said once") {
+TEST_CASE("programs that state nothing are not called fair, and missing terms are listed once") {
   const Sweep sweep;
-  CHECK_MESSAGE(sweep.run.code == 1, sweep.run.err);  // `failing`
+  CHECK_MESSAGE(sweep.run.code == 1, sweep.run.err);  // the arm `failing`
   const std::string page = sweep.file("yard/reports/arms/index.html");
   REQUIRE(sweep.at({"report", "arms", "--format", "markdown,latex", "--out", "files"}).code == 0);
   const std::string markdown = sweep.file("files/report.md");
@@ -77,7 +77,7 @@ TEST_CASE("programs that state nothing are not called fair, and what is missing 
       CHECK_MESSAGE(!contains(*text, claim), claim);
   }
 
-  // equal warnings are one line
+  // Equal warnings are one line.
   CHECK(times_in("warning: Failed and left out: ", sweep.run.out) == 1);
   CHECK(contains(sweep.run.out, "exit code 1: 3 runs, for example MLP failing seed 0."));
   CHECK(times_in("NOT VERIFIED", sweep.run.out) == 1);
@@ -99,7 +99,7 @@ TEST_CASE("programs that state nothing are not called fair, and what is missing 
   CHECK(contains(page, "four ranks on two devices"));
 }
 
-TEST_CASE("in a joint report a comparison of one file leaves the runs of another alone") {
+TEST_CASE("in a joint report, a comparison of one file does not include runs of another") {
   const Scratch scratch;
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);

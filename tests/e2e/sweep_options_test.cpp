@@ -1,4 +1,4 @@
-// Which runs a sweep takes, how often it tries them, and when it gives up.
+// Selection of runs, retries, and when a sweep stops.
 #include <chrono>
 #include <functional>
 
@@ -17,7 +17,7 @@ using namespace trainyard::e2e;
 
 namespace {
 
-// A yard of arms whose script has this body; `run` takes further options.
+// A yard of arms with this script body. `run` takes further options.
 class Arms {
  public:
   explicit Arms(const std::string& seeds, const std::string& body, const std::string& more = "") {
@@ -34,7 +34,7 @@ class Arms {
     options.insert(options.begin(), {"resume", "--no-report"});
     return run_trainyard(scratch_.path(), options);
   }
-  // How each seed's run stands, "0 finished", in the order of the seeds.
+  // The status of each run as "SEED STATUS", in the order of the seeds.
   std::vector<std::string> states() const {
     const auto database = db::Database::open_read_only(scratch_.path() / "yard/results.db");
     std::vector<std::string> states;
@@ -61,7 +61,7 @@ double seconds_of(const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("--where and --exclude-where pick runs, and what was not picked is left to the next sweep") {
+TEST_CASE("--where and --exclude-where select runs, and the next sweep trains the rest") {
   const Arms arms("{ count = 4 }", "epoch 1\nfinish");
   CHECK(contains(arms.run({"--where", "seed=0", "--where", "seed=2"}).out,
                  "2 runs finished, 0 were finished before"));
@@ -74,7 +74,7 @@ TEST_CASE("--where and --exclude-where pick runs, and what was not picked is lef
   CHECK_MESSAGE(contains(wrong.err, "seed"), wrong.err);
 }
 
-TEST_CASE("status counts what the latest run asked for, and says apart what was asked for before") {
+TEST_CASE("status counts the runs of the latest request, and lists earlier ones separately") {
   const Arms arms("{ count = 4 }", seed_1_fails);
   CHECK(arms.run({"--where", "seed=1,seed=2", "--max-failures", "1"}).code == 1);
   CHECK(arms.states() == Texts{"1 failed", "2 planned"});
@@ -102,7 +102,7 @@ TEST_CASE("status counts what the latest run asked for, and says apart what was 
                 status());
 }
 
-TEST_CASE("--max-failures starts no further run, --failed takes only what has failed, resume all the rest") {
+TEST_CASE("--max-failures stops the sweep, --failed retries failed runs only, resume trains the rest") {
   const Arms arms("{ count = 4 }", seed_1_fails);
   const auto first = arms.run({"--max-failures", "1"});
   CHECK(first.code == 1);
@@ -119,7 +119,7 @@ TEST_CASE("--max-failures starts no further run, --failed takes only what has fa
   CHECK(contains(arms.resume().out, "2 runs finished, 2 were finished before, 0 failed"));
 }
 
-TEST_CASE("--max-retries tries a run again, each time --backoff's seconds twice as long after") {
+TEST_CASE("--max-retries repeats a failed run, and each wait is twice as long as the one before") {
   const Arms arms("[5]", "[ $attempt -lt 3 ] && exit 3\nepoch 1\nfinish");
   Output output;
   CHECK(seconds_of([&] { output = arms.run({"--max-retries", "2", "--backoff", "0.4"}); }) > 1.2);
@@ -132,7 +132,7 @@ TEST_CASE("--max-retries tries a run again, each time --backoff's seconds twice 
   CHECK(arms.run({"--backoff", "nan"}).code == 2);
 }
 
-TEST_CASE("--fail-fast ends what runs beside the first failure, and starts nothing more") {
+TEST_CASE("--fail-fast ends the other runs after the first failure, and starts no more") {
   const Arms arms("{ count = 3 }",
                   "[ $seed = 0 ] && { until_there started; exit 3; }\n: > started; sleep 1000",
                   "[machine]\nexclusive = \"devices\"\ndevices = 2\n");
@@ -144,10 +144,10 @@ TEST_CASE("--fail-fast ends what runs beside the first failure, and starts nothi
   CHECK(ranks_below(arms.scratch().path()).empty());
 }
 
-TEST_CASE("what was done under other circumstances is run again, unless --reuse takes its metrics") {
+TEST_CASE("runs from other circumstances are trained again, unless --reuse accepts their metrics") {
   const Arms arms("{ count = 2 }", "epoch 1\nfinish");
   REQUIRE(arms.run({}).code == 0);
-  const Texts elsewhere{"--set", "threads=2"};  // no part of the run's key, but of its circumstances
+  const Texts elsewhere{"--set", "threads=2"};  // not in the run key, but in the circumstances
   auto reusing = elsewhere;
   reusing.emplace_back("--reuse");
   CHECK(contains(arms.run(reusing).out, "0 runs finished, 2 were finished before"));
@@ -156,8 +156,7 @@ TEST_CASE("what was done under other circumstances is run again, unless --reuse 
   CHECK(contains(arms.run(elsewhere).out, "2 runs finished, 0 were finished before"));
 }
 
-TEST_CASE(
-    "check, plan and run refuse more threads per rank than there are cores, and name the two ways out") {
+TEST_CASE("check, plan and run refuse more threads per rank than cores, and name both remedies") {
   const Arms arms("{ count = 2 }", "epoch 1\nfinish");
   for (const char* verb : {"check", "plan", "run"}) {
     CAPTURE(verb);
@@ -183,7 +182,7 @@ TEST_CASE(
   CHECK(run_trainyard(arms.scratch().path(), {"check", "study.toml", "--where", "threads=1"}).code == 0);
 }
 
-TEST_CASE("a sweep whose programs record no epoch has failed, and says why it has no report") {
+TEST_CASE("a sweep whose programs record no epoch has failed, and explains why there is no report") {
   const Arms arms("[1]", "finish");
   const auto output = run_trainyard(arms.scratch().path(), {"run", "arms.toml"});
   CHECK_MESSAGE(output.code == 1, output.err);

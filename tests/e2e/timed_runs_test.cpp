@@ -1,5 +1,5 @@
-// Timed runs have the host to themselves: two sweeps in two yards take turns, and what other processes take
-// is recorded and decides whether times count.
+// Timed runs have the host to themselves: two sweeps in two yards take turns. The share of other processes is
+// recorded and decides whether times count.
 #include <csignal>
 #include <fstream>
 
@@ -23,7 +23,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-// A yard whose run records that it has begun and ends when the file `go` is there.
+// A yard whose run creates the file `begun` and waits for the file `go`.
 struct SlowYard {
   SlowYard() {
     scratch.write("arm.sh", shell_arm("touch begun\nuntil_there go\nepoch 1\nfinish"));
@@ -35,7 +35,7 @@ struct SlowYard {
   Scratch scratch;
 };
 
-// Burns every CPU, lest the kernel move it to one that is not leased.
+// Keeps every CPU busy, so that the kernel cannot move a process to a free one.
 class Burners {
  public:
   Burners() {
@@ -71,7 +71,7 @@ class Burners {
 }  // namespace
 
 TEST_CASE(
-    "of two sweeps in two yards the second waits and names the holder; --no-wait refuses; Ctrl-C ends it") {
+    "the second of two sweeps waits and names the holder, --no-wait refuses, and Ctrl-C ends the wait") {
   const SlowYard first, second;
   const Scratch locks;
   const Environment shared{{"TRAINYARD_HOST_LOCK", locks.path().string()}};
@@ -95,7 +95,7 @@ TEST_CASE(
   }
   const auto packed = run_trainyard(second.folder(),
                                     {"run", "arms.toml", "--no-report", "--exclude-where", "seed=0"}, shared);
-  CHECK_FALSE(contains(packed.out, "waiting"));  // nothing to train, nothing to wait for
+  CHECK_FALSE(contains(packed.out, "waiting"));  // nothing to train, so nothing to wait for
 
   Trainyard waiting(second.folder(), run, shared);
   REQUIRE(comes_true([&] { return contains(tests::read_text(second.folder() / "stdout.txt"), named); }));
@@ -109,7 +109,7 @@ TEST_CASE(
   CHECK(contains(output.out, "1 run finished"));
 }
 
-TEST_CASE("runs whose times do not count wait for nobody, and `resume` waits as `run` does") {
+TEST_CASE("runs whose times do not count never wait, and `resume` waits like `run`") {
   const SlowYard first, second;
   const Scratch locks;
   const Environment shared{{"TRAINYARD_HOST_LOCK", locks.path().string()}};
@@ -127,7 +127,7 @@ TEST_CASE("runs whose times do not count wait for nobody, and `resume` waits as 
   CHECK(holder.wait().code == 0);
 }
 
-TEST_CASE("a run beside processes that burn its cores has times that do not count, and says why everywhere") {
+TEST_CASE("times of a run beside busy processes do not count, and every output gives the reason") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(3, R"("single")", 1));
   {
@@ -162,8 +162,8 @@ TEST_CASE("a run beside processes that burn its cores has times that do not coun
       "took at most "));
 }
 
-// What a release wrote that pinned two threads to one core, in a database of its schema.
-TEST_CASE("a yard of an older release is read with the times of two threads on one core left out, and told") {
+// Imitates a release that pinned two threads to one core.
+TEST_CASE("times of two threads on one core from an older release do not count, with the reason") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(3, R"("single")", 1));
   REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);

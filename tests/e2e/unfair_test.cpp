@@ -1,5 +1,4 @@
-// Sweeps that no verdict must come of, from the experiment file to everything that a user reads: the
-// terminal, the page, Markdown and `compare`.
+// Sweeps that must not get a verdict, in every output: terminal, page, Markdown and `compare`.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -27,7 +26,7 @@ batch = 50
 )" + more;
 }
 
-// All of what `compare --format json` prints.
+// All verdicts of `compare --format json`.
 nlohmann::json verdicts_of(const nlohmann::json& said) {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& comparison : said.at("comparisons"))
@@ -43,8 +42,7 @@ nlohmann::json json_of(const Output& output) {
 }  // namespace
 
 #ifdef TRAINYARD_UNSYNCHRONISED_RUNNER
-TEST_CASE(
-    "an arm whose gradients are not synchronised is BROKEN wherever its verdict stands, with the layer") {
+TEST_CASE("an arm with unsynchronised gradients is BROKEN in every output, with the layer") {
   const Scratch scratch;
   const std::filesystem::path built = std::filesystem::path(TRAINYARD_PROGRAM).parent_path();
   const auto programs = scratch.path() / "programs";
@@ -59,10 +57,10 @@ TEST_CASE(
 
   const Output run = at({"run", "cnn.toml"});
   CHECK_MESSAGE(run.code == 1, run.err);
-  CHECK(contains(run.out, "4 runs finished"));  // the sweep goes on
+  CHECK(contains(run.out, "4 runs finished"));  // the sweep continues
   const std::string reason = "the gradient of layer 0.weight is not the reference's after step 1";
   CHECK_MESSAGE(contains(run.err, "broken: CNN ddp: " + reason), run.err);
-  for (const char* option : {"--max-retries=0", "--no-report"}) {  // with nothing left to train
+  for (const char* option : {"--max-retries=0", "--no-report"}) {  // nothing is left to train
     const Output again = at({"run", "cnn.toml", option});
     CHECK_MESSAGE(again.code == 1, again.err);
     CHECK(contains(again.out, "4 were finished before"));
@@ -86,7 +84,8 @@ TEST_CASE(
     CHECK(verdict.at("reason").get<std::string>().starts_with(reason));
   }
 
-  // Each arm once, both ranks of it, two steps; nothing else found the fault: the ranks' losses look fine.
+  // Each arm once, with two steps on every rank. Only the probe found the fault: the losses of the ranks look
+  // fine.
   CHECK(json_of(at({"sql",
                     "SELECT strategy, seed, COUNT(*) AS records FROM probe JOIN run_summary USING (run_key) "
                     "GROUP BY run_key ORDER BY records",
@@ -96,13 +95,12 @@ TEST_CASE(
 }
 #endif
 
-TEST_CASE(
-    "training that stays at ln 10 is pointed out, and arms of different global batches are NOT COMPARABLE") {
+TEST_CASE("training stuck at ln 10 is reported, and arms with different global batches are NOT COMPARABLE") {
   const Scratch scratch;
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);
   };
-  // Weights that decay by half in each step give every class the same chance.
+  // Weights that halve in each step give every class the same probability.
   scratch.write("cnn.toml",
                 cnn_file("stuck", "weight_decay = 10\n[strategy.ddp]\nreplicas = 2\nbatch = 100\n"));
   const Output run = at({"run", "cnn.toml"});

@@ -19,7 +19,7 @@ bool has_text(const std::filesystem::path& file) {
   return std::ifstream(file).peek() != std::ifstream::traits_type::eof();
 }
 
-// A sweep of one run, which records an epoch and goes on until the file `go` is there.
+// A sweep of one run that records an epoch and waits for the file `go`.
 class HeldSweep {
  public:
   explicit HeldSweep(int replicas = 1) {
@@ -31,7 +31,7 @@ class HeldSweep {
   }
 
   const std::filesystem::path& path() const { return scratch_.path(); }
-  // Programs that run at the same time have their output in folders of their own.
+  // A folder for the output of a program that runs beside the sweep.
   std::filesystem::path folder(const std::string& name) const {
     std::filesystem::create_directories(path() / name);
     return path() / name;
@@ -51,7 +51,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// As it was before: the screen, the cursor, the wrapping of long lines.
+// Screen, cursor and line wrapping are restored.
 void check_left_in_order(const std::string& output) {
   for (const char* mode : {"?1049", "?25", "?7"}) {
     const auto on = output.rfind("\033[" + std::string(mode) + "h");
@@ -64,12 +64,12 @@ void check_left_in_order(const std::string& output) {
 
 }  // namespace
 
-TEST_CASE("status --watch draws on a screen of its own, ends with the sweep and leaves how it stood last") {
+TEST_CASE("status --watch uses the alternate screen, ends with the sweep and prints its last state") {
   if (!has_terminals()) return;
   HeldSweep sweep;
   Terminal watch(sweep.path(), {"status", "--watch"});
   REQUIRE(watch.shows("Ctrl-C ends this, not the sweep"));
-  REQUIRE(watch.shows("1/1"));  // epochs of the run that is not finished
+  REQUIRE(watch.shows("1/1"));  // epochs of the running run
   sweep.go();
   CHECK(watch.wait() == 0);
   check_left_in_order(watch.output());
@@ -79,7 +79,7 @@ TEST_CASE("status --watch draws on a screen of its own, ends with the sweep and 
   CHECK(sweep.program().wait().code == 0);
 }
 
-TEST_CASE("Ctrl-C ends status --watch and not the sweep, and leaves the terminal in order") {
+TEST_CASE("Ctrl-C ends status --watch but not the sweep, and restores the terminal") {
   if (!has_terminals()) return;
   HeldSweep sweep;
   Terminal watch(sweep.path(), {"status", "--watch"});
@@ -91,10 +91,10 @@ TEST_CASE("Ctrl-C ends status --watch and not the sweep, and leaves the terminal
   CHECK(sweep.program().wait().code == 0);
 }
 
-TEST_CASE("Ctrl-Z gives the shell its screen back, and fg shows status --watch again") {
+TEST_CASE("Ctrl-Z restores the screen of the shell, and fg shows status --watch again") {
   if (!has_terminals()) return;
   HeldSweep sweep;
-  // with job control, as the shell that a user types at
+  // With job control, like an interactive shell.
   Terminal shell(
       sweep.path(),
       {"-c", "set -m; \"$0\" status --watch; echo stopped with $?; fg; echo left with $?", TRAINYARD_PROGRAM},
@@ -115,7 +115,7 @@ TEST_CASE("Ctrl-Z gives the shell its screen back, and fg shows status --watch a
   CHECK(sweep.program().wait().code == 0);
 }
 
-TEST_CASE("status --watch into a file has no escapes, and ends where the sweep is killed") {
+TEST_CASE("status --watch into a file has no escapes, and ends if the sweep is killed") {
   HeldSweep sweep;
   Trainyard watch(sweep.folder("watch"), {"status", "--watch", "--yard", "../yard"});
   REQUIRE(comes_true([&] { return sweep.has_printed("watch"); }));
@@ -124,10 +124,10 @@ TEST_CASE("status --watch into a file has no escapes, and ends where the sweep i
   CHECK(watched.code == 0);
   CHECK_FALSE(contains(watched.out, "\033"));
   CHECK(contains(watched.out, "no sweep runs in"));
-  CHECK(run_trainyard(sweep.path(), {"status", "--watch"}).code == 0);  // and where none runs at all
+  CHECK(run_trainyard(sweep.path(), {"status", "--watch"}).code == 0);  // also without a sweep
 }
 
-TEST_CASE("logs --follow prints what a rank writes as it comes, and ends with the run") {
+TEST_CASE("logs --follow prints the output of a rank as it comes, and ends with the run") {
   HeldSweep sweep(2);
   Trainyard one(sweep.folder("one"), {"logs", "last", "--rank", "1", "--follow", "--yard", "../yard"});
   Trainyard all(sweep.folder("all"), {"logs", "last", "--follow", "--yard", "../yard"});
@@ -140,7 +140,7 @@ TEST_CASE("logs --follow prints what a rank writes as it comes, and ends with th
   for (const char* rank : {"0", "1"})
     for (const char* what : {" begins\n", " ends\n"})
       CHECK(count_of(both, "rank " + std::string(rank) + what) == 1);
-  CHECK(count_of(both, "\nhalf a line\n") == 2);  // no line has another rank's in its middle
+  CHECK(count_of(both, "\nhalf a line\n") == 2);  // ranks do not interrupt each other's lines
   CHECK(sweep.program().wait().code == 0);
 
   const auto wrong = run_trainyard(sweep.path(), {"logs", "last", "--rank", "2"});
@@ -148,7 +148,7 @@ TEST_CASE("logs --follow prints what a rank writes as it comes, and ends with th
   CHECK(contains(wrong.err, "there is no rank 2; the run has ranks 0 to 1"));
 }
 
-TEST_CASE("logs --follow goes on through the retries of a run") {
+TEST_CASE("logs --follow continues through the retries of a run") {
   const Scratch scratch;
   scratch.write(
       "arm.sh",
@@ -170,7 +170,7 @@ TEST_CASE("logs --follow goes on through the retries of a run") {
   CHECK(second.out == "try 2\n");
 }
 
-TEST_CASE("logs --follow ends where the sweep has been killed, and says so") {
+TEST_CASE("logs --follow ends if the sweep was killed, and prints that") {
   HeldSweep sweep;
   Trainyard follow(sweep.folder("follow"), {"logs", "last", "-f", "--yard", "../yard"});
   REQUIRE(comes_true([&] { return sweep.has_printed("follow"); }));
@@ -181,8 +181,8 @@ TEST_CASE("logs --follow ends where the sweep has been killed, and says so") {
   sweep.go();
 }
 
-// The first run takes a second, so each of the others is expected to. The second one has used its second up,
-// and the third waits.
+// The first run takes one second, so the others are expected to take one too. The second one has used up its
+// second, and the third waits.
 TEST_CASE("status and status --watch estimate the time left from finished runs of the same kind") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\n[ $seed = 1 ] || { until_there go; finish; exit; }\n"

@@ -30,8 +30,8 @@ void redirect(const fs::path& file, int target) {
                          const std::map<std::string, std::string>& environment, const std::string& program) {
   setpgid(0, 0);
   if (chdir(folder.c_str()) != 0) _exit(126);
-  setenv("TRAINYARD_HOST_LOCK", folder.c_str(), 1);  // tests side by side never wait for each other
-  setenv("TRAINYARD_OTHERS_LIMIT", "1000", 1);       // and their times count
+  setenv("TRAINYARD_HOST_LOCK", folder.c_str(), 1);  // parallel tests do not wait for each other
+  setenv("TRAINYARD_OTHERS_LIMIT", "1000", 1);       // their times count
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -82,7 +82,7 @@ Trainyard::~Trainyard() {
 
 void Trainyard::signal(int number) const {
   if (pid_ <= 0)
-    throw std::logic_error("it has ended, and its number is nobody's");  // −1 would be everybody's
+    throw std::logic_error("it has ended, and its number is nobody's");  // -1 would signal all processes
   kill(pid_, number);
 }
 

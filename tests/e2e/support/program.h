@@ -1,4 +1,4 @@
-// Runs the real programs in a scratch folder of their own and looks at what they leave behind.
+// Runs the real programs in scratch folders and collects their output.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct Output {
   std::string err;
 };
 
-// A folder below the system's temporary one, removed at the end.
+// A temporary folder that is removed at the end.
 class Scratch {
  public:
   Scratch();
@@ -30,14 +30,14 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-// `trainyard` with these arguments, started in `folder`, in a process group of its own. Its streams go to
-// files.
+// A `trainyard` process, started in `folder` in its own process group. Its output goes to stdout.txt and
+// stderr.txt.
 class Trainyard {
  public:
   Trainyard(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
             const std::map<std::string, std::string>& environment = {},
             const std::string& program = TRAINYARD_PROGRAM);
-  ~Trainyard();  // kills what still runs
+  ~Trainyard();  // kills the process if it still runs
   Trainyard(const Trainyard&) = delete;
   Trainyard& operator=(const Trainyard&) = delete;
   pid_t pid() const { return pid_; }
@@ -49,22 +49,22 @@ class Trainyard {
   std::filesystem::path out_, err_;
 };
 
-// Starts it and waits for its end.
+// Runs the program to its end.
 Output run_trainyard(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                      const std::map<std::string, std::string>& environment = {},
                      const std::string& program = TRAINYARD_PROGRAM);
 
-// Processes of any kind whose TRAINYARD_RUN lies below `folder`: ranks of a yard there.
+// Processes whose TRAINYARD_RUN is below `folder`, which are the ranks of a yard there.
 std::vector<pid_t> ranks_below(const std::filesystem::path& folder);
 
-// Calls `condition` every 20 ms until it holds; false where it has not come to hold for a minute.
+// Calls `condition` every 20 ms until it is true. Returns false after one minute.
 template <class Condition>
 bool comes_true(Condition condition);
 
 // The ```python block of docs/record-protocol.md.
 std::string documented_example();
 
-// The folder of real data sets, or empty (and a message) where there is none.
+// The folder of real data sets, or empty if there is none.
 std::string real_data();
 
 }  // namespace trainyard::e2e

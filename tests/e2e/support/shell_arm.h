@@ -1,13 +1,13 @@
-// Arms that are shell scripts: they train nothing, do what a test says, and write the records that
-// docs/record-protocol.md asks for. A run of one takes some hundredths of a second.
+// Arms that are shell scripts. They train nothing and write the records of docs/record-protocol.md. A run
+// takes some hundredths of a second.
 #pragma once
 
 #include <string>
 
 namespace trainyard::e2e {
 
-// A script with what it needs of the protocol before `body`: variables `key`, `attempt` and `seed`, and the
-// functions `record TYPE MEMBERS`, `epoch NUMBER` and `finish`. Its argument is the seed.
+// A script with protocol helpers before `body`: variables `key`, `attempt` and `seed`, and functions `record
+// TYPE MEMBERS`, `epoch NUMBER`, `finish` and `until_there FILE`. Its argument is the seed.
 inline std::string shell_arm(const std::string& body) {
   return R"sh(dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}; seed=$1; seq=0
 record() {
@@ -24,7 +24,7 @@ until_there() { while [ ! -e "$1" ]; do sleep 0.02; done; }
          "\n";
 }
 
-// An experiment of one arm, that script (arm.sh), with these seeds.
+// An experiment with these seeds and one arm, the script arm.sh.
 inline std::string shell_arm_file(const std::string& seeds, int replicas = 1, const std::string& more = "") {
   return "name = \"arms\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"mine\"]\nseed = " + seeds +
          "\n[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\n[strategy.mine]\n"

@@ -1,4 +1,4 @@
-// The experiment that most end-to-end tests run: small enough for a second or two a run.
+// The experiment of most end-to-end tests. One run takes a second or two.
 #pragma once
 
 #include <string>

@@ -68,7 +68,7 @@ bool Terminal::read() {
   if (::poll(&polled, 1, moment_milliseconds) != 1) return true;
   std::array<char, 4096> bytes{};
   const ssize_t size = ::read(fd_, bytes.data(), bytes.size());
-  if (size <= 0) return false;  // EIO: nobody has the terminal open any more, and all has been read
+  if (size <= 0) return false;  // EIO: every process has closed the terminal, and all output was read
   output_.append(bytes.data(), static_cast<std::size_t>(size));
   return true;
 }

@@ -1,5 +1,4 @@
-// `trainyard`, or another program, in a terminal of its own: a pseudo-terminal of 24 lines of 80 columns,
-// whose output is kept.
+// A program in a pseudo-terminal of 24 lines and 80 columns. Its output is kept.
 #pragma once
 
 #include <filesystem>
@@ -10,21 +9,21 @@
 
 namespace trainyard::e2e {
 
-// Where nothing is mounted on /dev/pts there are none; says that a test is skipped then.
+// False if /dev/pts is not mounted. Prints that the test is skipped.
 bool has_terminals();
 
 class Terminal {
  public:
   Terminal(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
            const std::string& program = TRAINYARD_PROGRAM);
-  ~Terminal();  // kills what still runs
+  ~Terminal();  // kills the program if it still runs
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  bool shows(const std::string& text);       // false where it has not come for a minute
+  bool shows(const std::string& text);       // false after a minute
   void type(const std::string& keys) const;  // "\x03" is Ctrl-C
-  int wait();   // exit code, or 128 + signal; −1 where it still runs after a minute
-  bool read();  // what comes in a moment; false where nothing can come any more
+  int wait();                                // exit code, or 128 + signal, or −1 after a minute
+  bool read();                               // reads available output; false at its end
   const std::string& output() const { return output_; }
 
  private:
