@@ -1,5 +1,5 @@
-// How jobs end that have left Slurm's queue, with clients that say what a test tells them: `squeue` no word,
-// `sacct` what the cluster keeps of them.
+// How jobs ended that have left Slurm's queue. The Slurm clients are fake: `squeue` prints nothing, and
+// `sacct` prints what the test chooses.
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -25,7 +25,7 @@ class FakeSlurm {
     if (const char* path = std::getenv("PATH")) path_ = path;
     std::filesystem::create_directories(yard.runs());
     std::ofstream(yard.root() / "slurm-sees-spool") << yard.runs().string() << "\n";
-    // a job's number is that of its run
+    // The id of a job is the key of its run.
     program("sbatch",
             "for a; do case $a in --job-name=*) n=${a#--job-name=trainyard-}; echo ${n%%-*};; esac; done");
     program("squeue", "true");
@@ -60,7 +60,7 @@ class FakeSlurm {
   std::string path_;
 };
 
-// How each of these jobs ended, with what `sacct` has of them.
+// How each of these jobs ended, if this is the script of `sacct`.
 std::map<std::string, RankGroupEnd> ends(const std::vector<std::string>& jobs, const std::string& sacct) {
   const FakeSlurm slurm;
   slurm.program("sacct", sacct);
@@ -86,7 +86,7 @@ std::map<std::string, RankGroupEnd> ends(const std::vector<std::string>& jobs, c
 
 }  // namespace
 
-TEST_CASE("where a job has left the queue the cluster's accounts say why it ended") {
+TEST_CASE("if a job has left the queue, the accounts of the cluster give the reason of its end") {
   const auto ended = ends({"101", "102", "103", "104", "105", "106"},
                           "cat <<END\n101|0:9|CANCELLED by 1000\n102|0:15|TIMEOUT\n103|0:125|OUT_OF_MEMORY\n"
                           "104|1:0|NODE_FAIL\n105|0:0|RUNNING\n1066|0:0|TIMEOUT\nEND");
@@ -98,12 +98,12 @@ TEST_CASE("where a job has left the queue the cluster's accounts say why it ende
   CHECK(ended.at("103").why == "its Slurm job 103: OUT_OF_MEMORY (signal 125)");
   CHECK(ended.at("104").reason == Reason::preempted);
   CHECK(ended.at("104").why == "its Slurm job 104: NODE_FAIL (exit code 1)");
-  CHECK(ended.at("105").reason == std::nullopt);  // accounts that lag behind the queue say nothing
-  CHECK(ended.at("106").reason == std::nullopt);  // nor do those of another job
+  CHECK(ended.at("105").reason == std::nullopt);  // accounts that lag behind the queue give no reason
+  CHECK(ended.at("106").reason == std::nullopt);  // the accounts of another job give no reason
 }
 
 TEST_CASE(
-    "a job whose ranks have begun was requeued where it waits again, whatever the queue was asked before") {
+    "a job that waits again after its ranks have started was requeued, whatever the queue showed before") {
   const FakeSlurm slurm;
   const LaunchSpec command = slurm.command("101");
   const auto queue = slurm.yard.root() / "queue";
@@ -125,7 +125,7 @@ TEST_CASE(
     CHECK_FALSE(gang->end());
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  CHECK(tests::read_text(queue) == line);  // it may wait as long as it likes
+  CHECK(tests::read_text(queue) == line);  // a job may wait as long as Slurm likes
   std::ofstream(command.directory / "rank-0.records.jsonl") << "\n";
   std::optional<RankGroupEnd> end;
   becomes_true(tests::patience, [&] { return (end = gang->end()).has_value(); });
@@ -134,7 +134,7 @@ TEST_CASE(
   CHECK(end->why == "its Slurm job 101: it was requeued");
 }
 
-TEST_CASE("a cluster without accounts ends no sweep") {
+TEST_CASE("a job on a cluster without accounts ends without a reason") {
   const auto ended = ends({"101"}, "echo 'Slurm accounting storage is disabled' >&2; exit 1");
   CHECK(ended.at("101").reason == std::nullopt);
 }

@@ -1,4 +1,4 @@
-// What is said to Slurm and what it says, as texts.
+// The texts that Slurm's programs read and print.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE("squeue's lines are jobs by name; a name may hold bars, and lines of another form are left out") {
+TEST_CASE("the lines of squeue are jobs by name; names may contain bars, and malformed lines are ignored") {
   const auto jobs = parse_squeue(
       "slurm_load_jobs error: Zero Bytes were transmitted or received\n"
       "12|PENDING|(Resources)|trainyard-a-1\n13|COMPLETED|None|one|two\n|||\n14|RUNNING\n");
@@ -20,13 +20,13 @@ TEST_CASE("squeue's lines are jobs by name; a name may hold bars, and lines of a
   CHECK(ended(jobs.at("one|two")));
 }
 
-TEST_CASE("of two jobs of a name the one that lives counts") {
+TEST_CASE("if two jobs have the same name, the living one is used") {
   const auto jobs = parse_squeue("12|CANCELLED|None|x\n13|RUNNING|None|x\n14|NODE_FAIL|NodeDown|y\n");
   CHECK(jobs.at("x").id == "13");
   CHECK(lost_job(jobs.at("y")));
 }
 
-TEST_CASE("sacct's line of a job is its state, with the exit code or signal as the reason") {
+TEST_CASE("the line of sacct for a job has its state, with the exit code or signal as the reason") {
   const std::string text =
       "471|1:0|FAILED\n4711|0:15|CANCELLED by 1000\n4711.batch|0:0|COMPLETED\n4712|0:0|COMPLETED\n";
   CHECK(parse_sacct(text, "4711")->state == "CANCELLED");
@@ -38,7 +38,8 @@ TEST_CASE("sacct's line of a job is its state, with the exit code or signal as t
     CHECK_FALSE(parse_sacct(none, "4711"));
 }
 
-TEST_CASE("Slurm's list of tasks a host") {  // sbatch(1), SLURM_TASKS_PER_NODE: "2(x3),1"
+TEST_CASE(
+    "Slurm's list of tasks per host is read for each host") {  // sbatch(1), SLURM_TASKS_PER_NODE: "2(x3),1"
   CHECK(tasks_per_node("2(x3),1", 0) == 2);
   CHECK(tasks_per_node("2(x3),1", 2) == 2);
   CHECK(tasks_per_node("2(x3),1", 3) == 1);
@@ -49,7 +50,7 @@ TEST_CASE("Slurm's list of tasks a host") {  // sbatch(1), SLURM_TASKS_PER_NODE:
 }
 
 TEST_CASE(
-    "sbatch is given a job's name, its size and the user's options, and the script what it hands to srun") {
+    "sbatch gets the name and size of a job and the user's options; the job script gets the rank's command") {
   experiments::Machine machine;
   machine.launcher = "slurm";
   machine.nodes = 4;
@@ -72,7 +73,7 @@ TEST_CASE(
         std::find(arguments.begin(), arguments.end(), "--kill-on-bad-exit=0"));
 }
 
-TEST_CASE("a job's name follows from run, attempt and folder, and from nothing else") {
+TEST_CASE("the name of a job depends only on run, attempt and folder") {
   const std::string name = slurm_job_name("/yard/runs/3f9a1c20b7de/attempt-2", "3f9a1c20b7de/2");
   CHECK(name.starts_with("trainyard-3f9a1c20b7de-2-"));
   CHECK(name == slurm_job_name("/yard/runs/3f9a1c20b7de/attempt-2", "3f9a1c20b7de/2"));

@@ -37,7 +37,7 @@ TEST_CASE("arms of a pair are run next to each other, whatever axis the file var
   for (std::size_t i = 0; i < order.size(); ++i) CHECK(plan.runs[order[i]].run.seed == i / 3);
 }
 
-TEST_CASE("the order of a pair's arms is drawn from data_seed: the same again, and none is always first") {
+TEST_CASE("data_seed decides the order of the arms of a pair: it is repeatable, and no arm is always first") {
   std::vector<experiments::Run> runs;
   for (const char* strategy : {"single", "ddp"})
     for (std::uint64_t seed = 0; seed < 200; ++seed) runs.push_back(mlp_run(strategy, 1, seed));
@@ -53,14 +53,14 @@ TEST_CASE("the order of a pair's arms is drawn from data_seed: the same again, a
   };
   CHECK(ordered(0) == ordered(0));
   CHECK(ordered(0) != ordered(1));
-  // Of 200 fair coins 60 to 140 are heads but once in 10^8.
+  // 200 fair coins show 60 to 140 heads, except once in 10^8 trials.
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     CHECK(singles_first(ordered(seed)) > 60);
     CHECK(singles_first(ordered(seed)) < 140);
   }
 }
 
-TEST_CASE("what is compared makes the pairs: arms that differ in another axis stand apart") {
+TEST_CASE("pairs are made along the compared axis, so arms that differ in another axis are apart") {
   std::vector<experiments::Run> runs;
   for (const std::int64_t epochs : {1, 2})
     for (std::uint64_t seed = 0; seed < 2; ++seed) {
@@ -75,14 +75,14 @@ TEST_CASE("what is compared makes the pairs: arms that differ in another axis st
   for (std::size_t i = 0; i < 4; ++i) CHECK(plan.runs[plan.order[i]].run.seed == i / 2);
 }
 
-TEST_CASE("the declared order is the file's") {
+TEST_CASE("the declared order is that of the file") {
   const auto plan = make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("single", 1, 1),
                                              mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)}),
                               two_devices(), {}, nullptr, {.order = Order::declared});
   CHECK(execution_order(plan) == std::vector<std::size_t>{0, 1, 2, 3});
 }
 
-TEST_CASE("finished runs are not run again, but keep their arms where they were") {
+TEST_CASE("finished runs are not run again, and the other runs keep their places") {
   auto plan =
       make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0)}),
                 two_devices(), {}, nullptr);
@@ -92,7 +92,7 @@ TEST_CASE("finished runs are not run again, but keep their arms where they were"
         std::vector<std::string>{"mlp ddp seed 0", "mlp single seed 1"});
 }
 
-TEST_CASE("what was done elsewhere is run again, unless it may be reused") {
+TEST_CASE("a run that finished in other circumstances is run again, unless it may be reused") {
   auto plan = make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("single", 1, 1)}), two_devices(), {},
                         nullptr);
   plan.runs[0].state = PlanState::done_elsewhere;
@@ -121,7 +121,7 @@ TEST_CASE("single with two threads has exactly the cores that one rank of ddp wi
   CHECK(plan.runs[0].circumstances.threads_per_rank == 2);
 }
 
-TEST_CASE("`devices = 2` leases two groups at most, wide enough for the rank with the most threads") {
+TEST_CASE("`devices = 2` leases at most two groups, wide enough for the rank with the most threads") {
   auto narrow = mlp_run("single", 1, 0), wide = mlp_run("single", 1, 1);
   narrow.threads = 1;
   wide.threads = 3;
@@ -132,20 +132,20 @@ TEST_CASE("`devices = 2` leases two groups at most, wide enough for the rank wit
   CHECK(make_plan(experiment, core_devices({0, 1, 2, 3, 4, 5, 6, 7}), {}, nullptr).devices.size() == 2);
 }
 
-TEST_CASE("more ranks than devices share them, and the circumstances say so") {
+TEST_CASE("if there are more ranks than devices, they share devices, and the circumstances record it") {
   const auto plan = make_plan(experiment_of({mlp_run("ddp", 4, 0)}), two_devices(), {}, nullptr);
   CHECK(plan.runs[0].devices_shared);
   CHECK(plan.runs[0].circumstances.ranks_per_device == 2);
 }
 
-TEST_CASE("threads that the file asks for are the threads of a rank") {
+TEST_CASE("the threads in the file are the threads of each rank") {
   auto run = mlp_run("single", 1, 0);
   run.threads = 1;
   const auto plan = make_plan(experiment_of({run}), two_devices(), {}, nullptr);
   CHECK(plan.runs[0].circumstances.threads_per_rank == 1);
 }
 
-TEST_CASE("the time of a plan is known once every kind of run is") {
+TEST_CASE("the time of a plan is known as soon as the time of every kind of run is known") {
   auto plan = make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)}),
                         two_devices(), {}, nullptr);
   plan.runs[0].expected_seconds = 10;

@@ -1,4 +1,4 @@
-// Which runs the parity gate is asked for.
+// Which runs do the parity check.
 #include <doctest/doctest.h>
 
 #include "db/queries/evidence.h"
@@ -12,7 +12,7 @@ using namespace trainyard::orchestrator;
 
 namespace {
 
-// Of the runs that a sweep would start now.
+// The runs that a sweep would start now with a parity check.
 std::vector<std::string> probed(const SweepFixture& bench) {
   std::vector<std::string> labels;
   for (const PlannedRun& run : bench.plan().runs)
@@ -24,7 +24,7 @@ using Labels = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the first seed of each arm and cell is probed, wherever it stands") {
+TEST_CASE("the first seed of each arm in each cell does the parity check, at any position in the file") {
   std::vector<experiments::Run> runs{mlp_run("ddp", 2, 0), mlp_run("single", 1, 0), mlp_run("ddp", 2, 1),
                                      mlp_run("single", 1, 1)};
   experiments::Run other = mlp_run("ddp", 2, 1);
@@ -35,13 +35,14 @@ TEST_CASE("the first seed of each arm and cell is probed, wherever it stands") {
   CHECK(probed(bench) == Labels{"mlp ddp seed 0", "mlp single seed 0", experiments::label(other)});
 }
 
-TEST_CASE("independent runs do what single ones do, and are not probed") {
+TEST_CASE("independent runs do the same work as single runs, and have no parity check") {
   experiments::Run run = mlp_run("independent", 2, 0);
   run.strategy.kind = "independent";
   CHECK(probed(SweepFixture({run})).empty());
 }
 
-TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds rely on what it found") {
+TEST_CASE(
+    "an arm has one parity check: run.json requests it from the first seed, and later seeds rely on it") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 3);
@@ -51,10 +52,10 @@ TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds 
   CHECK(asked(0));
   CHECK_FALSE(asked(1));
   CHECK(asked(2));
-  CHECK(db::probes(bench.database, "bench").size() == 3);  // of each rank
+  CHECK(db::probes(bench.database, "bench").size() == 3);  // one per rank
 
   Plan part = bench.plan();
-  part.runs[0].state = PlanState::left_out;  // what it found may not be in the report
+  part.runs[0].state = PlanState::left_out;  // then its check may not be in the report
   part.runs[1].state = PlanState::to_run;
   choose_probes(part, bench.database);
   CHECK(part.runs[1].probe);
@@ -64,7 +65,7 @@ TEST_CASE("an arm is probed once: run.json asks its first seed, and later seeds 
   CHECK(probed(bench).empty());
 }
 
-TEST_CASE("where the probed run failed, the next that runs is probed") {
+TEST_CASE("if the run with the parity check failed, the next run does the check") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "fail");
   bench.journal();

@@ -1,4 +1,4 @@
-// Runs that keep checkpoints go on from the last epoch that is whole, and say so.
+// Runs that keep checkpoints resume after the last complete epoch.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -25,11 +25,12 @@ experiments::Run keeping(experiments::Run run) {
   return run;
 }
 
-// Rank 0 writes `start`, a probe, and then of each epoch its record, its checkpoint and a record of that one.
+// Rank 0 writes `start`, a probe, and then for each epoch an `epoch` record, its checkpoint and a
+// `checkpoint` record.
 constexpr const char* after_three_epochs = "kill-after-8";
 constexpr const char* before_its_third_checkpoint = "kill-after-7";
 
-// A run whose first attempt has ended after three of five epochs, its checkpoints those of the last two.
+// A run whose first attempt ended after three of five epochs. It left the last two checkpoints.
 struct Interrupted {
   explicit Interrupted(const char* told = after_three_epochs, const std::string& strategy = "single",
                        std::int64_t replicas = 1)
@@ -57,7 +58,7 @@ struct Interrupted {
   SweepFixture bench;
 };
 
-// As the fake rank trains: each epoch hangs on all before it.
+// The losses of the fake rank. Each epoch depends on all epochs before it.
 std::vector<double> uninterrupted_losses() {
   std::vector<double> losses;
   double memory = 1;
@@ -82,7 +83,7 @@ void check_finishes_as_if_never_interrupted(Interrupted& run) {
 
 }  // namespace
 
-TEST_CASE("an interrupted run goes on after its last epoch, says what it resumes, and has each epoch once") {
+TEST_CASE("an interrupted run resumes after its last epoch, reports it, and has each epoch once") {
   Interrupted run;
   check_finishes_as_if_never_interrupted(run);
   const auto second = run.launched(2);
@@ -98,7 +99,7 @@ TEST_CASE("an interrupted run goes on after its last epoch, says what it resumes
   CHECK(summary.total_train_seconds == doctest::Approx(5 * 0.0015));
 }
 
-TEST_CASE("a retry within a sweep goes on too, and so does a run whose orchestrator was killed") {
+TEST_CASE("a retry within a sweep resumes, as does a run whose orchestrator was killed") {
   SweepFixture bench({keeping(mlp_run("single", 1, 0))});
   bench.journal();
   bench.tell("", after_three_epochs);
@@ -109,7 +110,7 @@ TEST_CASE("a retry within a sweep goes on too, and so does a run whose orchestra
   CHECK(second.resumes == experiments::Resumes{1, 3});
 }
 
-TEST_CASE("a run that asks for no checkpoints begins anew, whatever is there") {
+TEST_CASE("a run that keeps no checkpoints starts from the beginning, even if there are checkpoints") {
   Interrupted run;
   run.bench.experiment.runs[0].checkpoint = "";
   CHECK(run.bench.sweep().finished == 1);
@@ -117,17 +118,16 @@ TEST_CASE("a run that asks for no checkpoints begins anew, whatever is there") {
   CHECK(run.launched(2).checkpoints.empty());
 }
 
-TEST_CASE("an epoch without its checkpoint is trained again, from the one before") {
+TEST_CASE("an epoch without its checkpoint is trained again, from the checkpoint before") {
   Interrupted run(before_its_third_checkpoint);
   CHECK(run.point().at == experiments::Resumes{1, 2});
   check_finishes_as_if_never_interrupted(run);
 }
 
-TEST_CASE(
-    "an attempt that ended before its first checkpoint leaves those of the attempt before to the next") {
+TEST_CASE("the checkpoints of an attempt are kept for the next if an attempt between them wrote none") {
   Interrupted run;
   const auto first = run.bench.plan();
-  {  // a second attempt that did nothing
+  {  // a second attempt that wrote nothing
     experiments::Launch launch = run.launched(1);
     launch.attempt = 2;
     launch.resumes = experiments::Resumes{1, 3};
@@ -140,7 +140,7 @@ TEST_CASE(
   CHECK(run.launched(3).resumes == experiments::Resumes{1, 3});
 }
 
-TEST_CASE("a damaged checkpoint is passed over for the one before, with a message that is recorded") {
+TEST_CASE("if a checkpoint is damaged, the one before it is used, and the message is recorded") {
   Interrupted run;
   flip_a_bit(run.checkpoint(3));
   check_finishes_as_if_never_interrupted(run);
@@ -153,7 +153,7 @@ TEST_CASE("a damaged checkpoint is passed over for the one before, with a messag
                  "a damaged checkpoint: CRC is "));
 }
 
-TEST_CASE("where all checkpoints are damaged the run begins anew, and says so") {
+TEST_CASE("if all checkpoints are damaged, the run starts from the beginning and reports it") {
   Interrupted run;
   flip_a_bit(run.checkpoint(3));
   std::ofstream(run.checkpoint(2)) << "no checkpoint";
@@ -163,11 +163,11 @@ TEST_CASE("where all checkpoints are damaged the run begins anew, and says so") 
   CHECK(run.bench.status.messages[2] == "mlp single seed 0: begins anew");
 }
 
-TEST_CASE("a checkpoint counts only with the records of all ranks up to its epoch") {
+TEST_CASE("a checkpoint is used only if all ranks have recorded its epoch") {
   SweepFixture bench({keeping(mlp_run("ddp", 2, 0))});
   bench.journal();
-  bench.tell("0", "hang-after-6");               // both of two epochs
-  bench.tell("1", "kill-after-3 once 0 hangs");  // the first epoch
+  bench.tell("0", "hang-after-6");               // both have two epochs
+  bench.tell("1", "kill-after-3 once 0 hangs");  // after its first epoch
   CHECK(bench.sweep().failures.size() == 1);
   const auto point = find_resume_point(bench.yard, bench.database, bench.plan().runs[0]);
   CHECK(point.at == experiments::Resumes{1, 1});
@@ -175,7 +175,7 @@ TEST_CASE("a checkpoint counts only with the records of all ranks up to its epoc
   CHECK(point.problems[0] == "the checkpoint of epoch 2 has no records of all ranks up to its epoch");
 }
 
-TEST_CASE("of stages the last epoch counts that all have written, by the same attempt") {
+TEST_CASE("training resumes after the last epoch that all stages have written in the same attempt") {
   Interrupted run;
   PlannedRun planned = run.bench.plan().runs[0];
   planned.run.strategy.stages = 2;
@@ -193,7 +193,7 @@ TEST_CASE("of stages the last epoch counts that all have written, by the same at
   CHECK(point().at == experiments::Resumes{1, 2});
 }
 
-TEST_CASE("weights that were kept by then must still be what they were") {
+TEST_CASE("a checkpoint is used only if the weights kept at its time are unchanged") {
   Interrupted run;
   const fs::path weights = experiments::kept_weights_file(run.folder(), 3);
   std::ofstream(weights) << "123456789";
@@ -206,7 +206,8 @@ TEST_CASE("weights that were kept by then must still be what they were") {
   CHECK(run.point().at == experiments::Resumes{1, 2});
 }
 
-TEST_CASE("another release or LibTorch begins anew, another host goes on") {
+TEST_CASE(
+    "a run with another release or LibTorch starts from the beginning, and on another host it resumes") {
   Interrupted run;
   PlannedRun planned = run.bench.plan().runs[0];
   const auto with = [&](auto change) {
@@ -220,16 +221,16 @@ TEST_CASE("another release or LibTorch begins anew, another host goes on") {
   CHECK_FALSE(with([](auto& now) { now.libtorch = "2.11.0"; }).has_value());
 }
 
-TEST_CASE("what finished elsewhere is trained here from its beginning") {
+TEST_CASE("a run that finished elsewhere is trained here from the beginning") {
   Interrupted run;
   const std::string kept = text_of(run.checkpoint(3));
   CHECK(run.bench.sweep().finished == 1);
   fs::create_directories(run.folder());
-  std::ofstream(run.checkpoint(3), std::ios::binary) << kept;  // of before it finished
+  std::ofstream(run.checkpoint(3), std::ios::binary) << kept;  // from before it finished
   CHECK_FALSE(run.point().at.has_value());
 }
 
-TEST_CASE("checkpoints that outlived a finished run are removed, a link in their place is not followed") {
+TEST_CASE("checkpoints left by a finished run are removed, and a link in their place is not followed") {
   Interrupted run;
   CHECK(run.bench.sweep().finished == 1);
   fs::create_directories(run.folder());

@@ -29,7 +29,7 @@ experiments::Progress at(experiments::Phase phase, std::uint32_t epoch, std::uin
 
 }  // namespace
 
-TEST_CASE("plain status prints a line per event") {
+TEST_CASE("plain status prints one line per event") {
   const Plan plan = plan_of_two();
   std::ostringstream out;
   const auto status = plain_status(out);
@@ -55,14 +55,14 @@ TEST_CASE("plain status prints a line per event") {
         "        log: /yard/rank-0.log\n");
 }
 
-TEST_CASE("a plan says what was finished before and how long the rest takes") {
+TEST_CASE("the text of a plan has the number of runs that finished before and the time of the others") {
   Plan plan = plan_of_two();
   plan.runs[0].state = PlanState::finished;
   plan.runs[1].expected_seconds = 200;
   CHECK(plan_text(plan) == "2 runs: 1 finished before, 1 to run, about 3 min 20 s");
 }
 
-TEST_CASE("a run that was not asked for this time is not one that was finished before") {
+TEST_CASE("a run that is left out this time is not counted as finished before") {
   Plan plan = plan_of_two();
   plan.runs[0].state = PlanState::left_out;
   CHECK(plan_text(plan) == "2 runs: 1 left for another time, 1 to run");
@@ -77,7 +77,7 @@ TEST_CASE("times are written for people") {
   CHECK(duration_text(7500) == "2 h 5 min");
 }
 
-TEST_CASE("the share of a run that is done counts epochs and steps") {
+TEST_CASE("the fraction of a run that is done is from its epochs and steps") {
   using experiments::Phase;
   CHECK(fraction_done(at(Phase::setup, 0, 0)) == 0);
   CHECK(fraction_done(at(Phase::train, 1, 5)) == doctest::Approx(0.125));
@@ -86,14 +86,14 @@ TEST_CASE("the share of a run that is done counts epochs and steps") {
   CHECK(fraction_done(at(Phase::test, 4, 0)) == 1);
 }
 
-TEST_CASE("time left goes by the kind at first and by the run's own pace later") {
+TEST_CASE("the time left of a run is first that of its kind, and later from its own speed") {
   CHECK_FALSE(seconds_left(0, 1, std::nullopt));
   CHECK(seconds_left(0.05, 2, 10) == 8);
   CHECK(seconds_left(0.05, 12, 10) == 0);
   CHECK(*seconds_left(0.25, 3, 100) == doctest::Approx(9));
 }
 
-TEST_CASE("the time of runs that wait is known once one of their kind has ended") {
+TEST_CASE("the time of waiting runs is known as soon as a run of the same kind has ended") {
   const Plan plan = plan_of_two();
   RunTimes times(plan);
   CHECK_FALSE(times.waiting_seconds());

@@ -38,7 +38,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a bar fills by half columns and is as wide as asked") {
+TEST_CASE("a bar is drawn in half columns and has the requested width") {
   CHECK(bar(0, 4, false) == "────");
   CHECK(bar(0.5, 4, false) == "━━──");
   CHECK(bar(0.625, 4, false) == "━━╸─");
@@ -47,7 +47,7 @@ TEST_CASE("a bar fills by half columns and is as wide as asked") {
   CHECK(trainyard::columns(bar(0.3, 17, true)) == 17);
 }
 
-TEST_CASE("a frame shows epoch, step, loss, accuracy, rate and time left of the run, and the sweep below") {
+TEST_CASE("a frame has epoch, step, loss, accuracy, rate and time left of the run, and the sweep below") {
   CHECK(draw(view(), 120, false) ==
         Lines{"mlp ddp seed 1  ━━━━━━━━────────────────  epoch  4/10  step  7/16  loss 0.412  acc 87.1 %  38 "
               "steps/s"
@@ -55,7 +55,7 @@ TEST_CASE("a frame shows epoch, step, loss, accuracy, rate and time left of the 
               "3/20 runs       ━━━━━━──────────────────  1 failed  elapsed 0:12  left 1:30"});
 }
 
-TEST_CASE("a run that the parity gate looks at says so") {
+TEST_CASE("a run in its parity check is displayed with the step of the check") {
   TerminalView probed = view();
   probed.runs[0].progress = {.phase = experiments::Phase::probe, .epochs = 10, .step = 1, .steps = 2};
   CHECK(draw(probed, 120, false)[0].find("epoch  0/10  parity step 1/2") != std::string::npos);
@@ -71,7 +71,7 @@ TEST_CASE("colours change no column") {
   }
 }
 
-TEST_CASE("no line is wider than the terminal; the least important parts go first") {
+TEST_CASE("no line is wider than the terminal, and the least important parts are dropped first") {
   for (std::size_t width = 1; width <= 130; ++width)
     for (const auto& line : draw(view(), width, true)) CHECK(trainyard::columns(line) <= width);
   const auto narrow = draw(view(), 60, false)[0];
@@ -79,7 +79,7 @@ TEST_CASE("no line is wider than the terminal; the least important parts go firs
   CHECK(narrow.find("steps/s") == std::string::npos);
 }
 
-TEST_CASE("a loss and an accuracy that are not defined are not shown") {
+TEST_CASE("an undefined loss or accuracy is not displayed") {
   TerminalView undefined = view();
   undefined.runs[0].progress.loss = std::nan("");
   undefined.runs[0].progress.accuracy = std::nan("");
@@ -88,7 +88,7 @@ TEST_CASE("a loss and an accuracy that are not defined are not shown") {
   CHECK(line.find("acc") == std::string::npos);
 }
 
-TEST_CASE("the cursor is hidden while bars are drawn and shown again however it ends") {
+TEST_CASE("the cursor is hidden while bars are drawn, and restored at any end") {
   const TemporaryFolder folder;
   const auto file = folder.path / "screen";
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -106,7 +106,7 @@ TEST_CASE("the cursor is hidden while bars are drawn and shown again however it 
   CHECK(text_of(file).ends_with("\033[?25h"));
 }
 
-TEST_CASE("what has ended stays on the screen above the bars, without colours where NO_COLOR says so") {
+TEST_CASE("ended runs stay on the screen above the bars, without colours if NO_COLOR is set") {
   const TemporaryFolder folder;
   const auto file = folder.path / "screen";
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);

@@ -29,7 +29,7 @@ RankCommand shell(const TemporaryFolder& folder, const std::string& script) {
 
 }  // namespace
 
-TEST_CASE("a process has its environment, its output goes to its log, its exit code comes back") {
+TEST_CASE("a process gets its environment, its output goes to its log, and its exit code is returned") {
   const TemporaryFolder folder;
   const auto process = start_process(shell(folder, "echo $GREETING; echo trouble >&2; exit 3"));
   const auto status = wait_for(*process);
@@ -49,7 +49,7 @@ TEST_CASE("a log is appended to") {
   CHECK(text_of(folder.path / "log") == "again\nagain\n");
 }
 
-TEST_CASE("the end by a signal is told by its number and name") {
+TEST_CASE("the text of an end by a signal has its number and name") {
   const TemporaryFolder folder;
   const auto process = start_process(shell(folder, "sleep 100 & wait"));
   CHECK_FALSE(process->poll());
@@ -63,7 +63,7 @@ TEST_CASE(
     "a process is pinned to its cores, leads a session, reads nothing, and inherits no ignored signal") {
   const TemporaryFolder folder;
   const int core = usable_cores().front();
-  // grep's own status: a shell that waits blocks signals for a moment
+  // The status of grep itself, because a waiting shell blocks signals for a moment.
   auto command = shell(folder,
                        "read line && echo read; grep -E 'Cpus_allowed_list|SigIgn|SigBlk' /proc/self/status; "
                        "cut -d' ' -f5,6 /proc/$$/stat; ls /proc/$$/fd | sort -n | tr '\\n' ' '");
@@ -83,7 +83,7 @@ TEST_CASE(
 }
 
 TEST_CASE("destroying a process ends its whole group") {
-  const Subreaper subreaper;  // else a container's init may never reap the child
+  const Subreaper subreaper;  // the init process of a container may never reap the child
   const TemporaryFolder folder;
   auto process =
       start_process(shell(folder, "sleep 100 & echo $! > " + (folder.path / "child").string() + "; wait"));
@@ -94,14 +94,14 @@ TEST_CASE("destroying a process ends its whole group") {
   CHECK(becomes_true(tests::patience, [&] { return !alive(child); }));
 }
 
-TEST_CASE("a program that is not there is the user's error and is named") {
+TEST_CASE("a missing program is a user error that names it") {
   const TemporaryFolder folder;
   RankCommand command{
       .argv = {"/nowhere/runner"}, .environment = {}, .cores = {}, .log = folder.path / "log"};
   CHECK_THROWS_WITH_AS(start_process(command), doctest::Contains("/nowhere/runner"), UserError);
 }
 
-TEST_CASE("cores that are not there are an error before the program runs") {
+TEST_CASE("cores that do not exist are an error before the program runs") {
   const TemporaryFolder folder;
   auto command = shell(folder, "echo ran");
   command.cores = {1023};
@@ -109,7 +109,7 @@ TEST_CASE("cores that are not there are an error before the program runs") {
   CHECK(text_of(folder.path / "log").empty());
 }
 
-TEST_CASE("a process dies with the one that launched it") {
+TEST_CASE("a process dies with the process that launched it") {
   const TemporaryFolder folder;
   const pid_t parent = ::fork();
   if (parent == 0) {

@@ -26,7 +26,7 @@ RankCommand command_of(const TemporaryFolder& folder, std::vector<std::string> a
   return {.argv = std::move(argv), .environment = {}, .cores = {}, .log = folder.path / "log"};
 }
 
-// What a program writes until it ends without an error.
+// The output of a program that must end without an error.
 std::string output_of(const RankCommand& command) {
   const auto process = start_process(command);
   REQUIRE(becomes_true(tests::patience, [&] { return process->poll().has_value(); }));
@@ -61,7 +61,7 @@ TEST_CASE("a process inherits no descriptor but the first three") {
   CHECK(text.starts_with("0 1 2 "));
 }
 
-TEST_CASE("what starts and what does not leaves no descriptor open and no child unreaped") {
+TEST_CASE("no descriptor stays open and no child stays unreaped, whether programs start or not") {
   const TemporaryFolder folder;
   const std::size_t before = open_descriptors();
   REQUIRE_FALSE(has_children());
@@ -76,7 +76,7 @@ TEST_CASE("what starts and what does not leaves no descriptor open and no child 
   CHECK(open_descriptors() == before);
 }
 
-TEST_CASE("each step that fails is named with its reason") {
+TEST_CASE("the error for a failed start names the step and the reason") {
   const TemporaryFolder folder;
   const auto message = [](const RankCommand& command) -> std::string {
     try {
@@ -106,13 +106,13 @@ TEST_CASE("each step that fails is named with its reason") {
         "cannot start /bin/true: log " + unwritable.log.string() + ": No such file or directory");
 }
 
-TEST_CASE("where no descriptor is left for its pipe, a process does not start, and says so") {
+TEST_CASE("if no descriptor is left for its pipe, a process does not start, and the error gives the reason") {
   const TemporaryFolder folder;
   rlimit old{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
   const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(lowest);
-  const rlimit few{static_cast<rlim_t>(lowest) + 3, old.rlim_max};  // its input, its log, and one more
+  const rlimit few{static_cast<rlim_t>(lowest) + 3, old.rlim_max};  // for its input, its log, and one more
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
   std::string message;
   try {
@@ -124,34 +124,34 @@ TEST_CASE("where no descriptor is left for its pipe, a process does not start, a
   CHECK(message == "cannot start /bin/true: pipe: Too many open files");
 }
 
-TEST_CASE("a program sees its arguments and its name as they were given, also empty ones") {
+TEST_CASE("a program gets its name and its arguments unchanged, even empty ones") {
   const TemporaryFolder folder;
   CHECK(output_of(command_of(folder, {"sh", "-c", R"(cat /proc/$$/cmdline | tr '\0' '|')", "", "a b", "\""}))
             .ends_with(R"(||a b|"|)"));
   CHECK(text_of(folder.path / "log").starts_with("sh|-c|"));
 }
 
-TEST_CASE("a program is looked for in PATH, or from the folder in which it starts") {
+TEST_CASE("a program is found in PATH, or relative to the folder in which it starts") {
   const TemporaryFolder folder;
   fs::create_directory(folder.path / "there");
   write_program(folder.path / "there" / "hello", "#!/bin/sh\npwd\n");
   auto command = command_of(folder, {"./hello"});
   command.folder = folder.path / "there";
   CHECK(output_of(command).find("there\n") != std::string::npos);
-  command.argv = {"hello"};  // a name is no place, wherever it starts
+  command.argv = {"hello"};  // a name without a slash is looked up in PATH only
   CHECK_THROWS_AS(start_process(command), UserError);
   command.argv = {"true"};
   CHECK_NOTHROW(output_of(command));
 }
 
-TEST_CASE("a script that names no interpreter is run by the shell") {
+TEST_CASE("a script without an interpreter line is run by the shell") {
   const TemporaryFolder folder;
   const fs::path script = folder.path / "script";
   write_program(script, "echo \"$0 $*\"\n");
   CHECK(output_of(command_of(folder, {script.string(), "a", "b"})) == script.string() + " a b\n");
 }
 
-TEST_CASE("no handler for the end of this process runs in a child that cannot start") {
+TEST_CASE("a child that cannot start runs no exit handler of this process") {
   const TemporaryFolder folder;
   static fs::path written;
   written = folder.path / "handler";

@@ -14,7 +14,7 @@ using namespace trainyard::orchestrator;
 
 using Devices = DevicePool::Devices;
 
-TEST_CASE("a gang gets all of its devices or none") {
+TEST_CASE("a run gets all of its devices or none") {
   DevicePool pool(4);
   CHECK(pool.grant({{1, 3}})->devices == Devices{0, 1, 2});
   CHECK_FALSE(pool.grant({{2, 2}}));
@@ -23,25 +23,25 @@ TEST_CASE("a gang gets all of its devices or none") {
   CHECK(pool.grant({{2, 2}})->devices == Devices{0, 1});
 }
 
-TEST_CASE("a narrow run starts beside a wide one that waits, where it does not hold that one up") {
+TEST_CASE("a small run starts beside a large one that waits, if it does not delay that one") {
   DevicePool pool(4);
-  REQUIRE(pool.grant({{1, 3}}));  // 0 1 2; device 3 is free
-  // Run 2 will start on two of the devices of run 1: device 3 stands idle.
+  REQUIRE(pool.grant({{1, 3}}));  // devices 0 to 2; device 3 is free
+  // Run 2 will start on two of the devices of run 1, so device 3 is idle.
   const auto beside = pool.grant({{2, 2}, {3, 1}});
   REQUIRE(beside);
   CHECK(beside->run == 3);
   CHECK(beside->devices == Devices{3});
 }
 
-TEST_CASE("a narrow run does not take what a wide one that waits needs") {
+TEST_CASE("a small run does not take devices that a waiting large run needs") {
   DevicePool pool(4);
   REQUIRE(pool.grant({{1, 2}}));
-  CHECK_FALSE(pool.grant({{2, 4}, {3, 1}, {4, 1}}));  // run 2 needs all: both free ones are reserved
+  CHECK_FALSE(pool.grant({{2, 4}, {3, 1}, {4, 1}}));  // both free devices are reserved for run 2
   pool.release(1);
   CHECK(pool.grant({{2, 4}, {3, 1}})->run == 2);
 }
 
-TEST_CASE("a run that can never be placed, and one that gives back what it has not, are errors of ours") {
+TEST_CASE("a run that can never be placed, and the release of a run without devices, are internal errors") {
   DevicePool pool(2);
   CHECK_THROWS_AS(pool.grant({{1, 3}}), InternalError);
   CHECK_THROWS_AS(pool.release(7), InternalError);
@@ -60,8 +60,7 @@ struct Running {
   double ends = 0;
 };
 
-// Runs the jobs to their end on simulated time. Checks that no device is ever held twice; `on_start` sees
-// each start.
+// Runs the jobs to their end in simulated time. Checks that no device is held twice.
 double simulate(std::vector<Job>& jobs, std::size_t devices) {
   DevicePool pool(devices);
   std::vector<std::size_t> waiting(jobs.size());
@@ -86,7 +85,7 @@ double simulate(std::vector<Job>& jobs, std::size_t devices) {
       running.push_back({grant->run, now + jobs[grant->run].seconds});
       if (grant->run == head) CHECK(now <= head_may_wait_until);
     }
-    // Who waits first waits for runs that began before it was first in line, for no later one.
+    // The first job in line may wait for jobs that started before it became first, and for no later one.
     if (!waiting.empty() && waiting.front() != head) {
       head = waiting.front();
       head_may_wait_until = now;
@@ -104,7 +103,7 @@ double simulate(std::vector<Job>& jobs, std::size_t devices) {
 
 }  // namespace
 
-TEST_CASE("whatever comes after it, the first in line waits only for runs that began before") {
+TEST_CASE("the first run in line waits only for runs that started before, whatever comes after it") {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     const std::size_t devices = 1 + random() % 8;
@@ -118,7 +117,7 @@ TEST_CASE("whatever comes after it, the first in line waits only for runs that b
   }
 }
 
-TEST_CASE("two wide runs and many narrow ones take less time than one after another") {
+TEST_CASE("two large runs and many small ones take less time than one after another") {
   std::vector<Job> jobs;
   for (int i = 0; i < 4; ++i) {
     jobs.push_back({3, 10, -1});

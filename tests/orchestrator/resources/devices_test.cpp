@@ -30,12 +30,12 @@ TEST_CASE("CPU lists are read and written as the kernel writes them") {
   CHECK(cpu_list_text({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11");
 }
 
-TEST_CASE("one hyper-thread of each physical core is used, of those that are allowed") {
-  // four cores with two threads each, numbered as on most Intel machines
+TEST_CASE("one allowed hyper-thread of each physical core is used") {
+  // Four cores with two threads each, numbered as on most Intel machines.
   const std::vector<Cores> siblings{{0, 4}, {1, 5}, {2, 6}, {3, 7}};
   CHECK(one_per_core({0, 1, 2, 3, 4, 5, 6, 7}, siblings) == Cores{0, 1, 2, 3});
   CHECK(one_per_core({1, 4, 5, 7}, siblings) == Cores{1, 4, 7});
-  CHECK(one_per_core({0, 1}, {}) == Cores{0, 1});  // the kernel says nothing of siblings
+  CHECK(one_per_core({0, 1}, {}) == Cores{0, 1});  // the kernel gives no siblings
 }
 
 TEST_CASE("a cgroup quota is read from both versions") {
@@ -55,7 +55,7 @@ TEST_CASE("the cgroups of a process are found in /proc/self/cgroup of both versi
   CHECK_FALSE(parse_cgroup_paths("3:cpuset:/a\n").cpu);
 }
 
-TEST_CASE("a quota of two and a half CPUs leaves three cores, a tiny one leaves one") {
+TEST_CASE("a quota of two and a half CPUs leaves three cores, and a tiny quota leaves one") {
   CHECK(limited_by({0, 1, 2, 3}, 2.5) == Cores{0, 1, 2});
   CHECK(limited_by({4, 5}, 0.2) == Cores{4});
   CHECK(limited_by({4, 5}, 64.0) == Cores{4, 5});
@@ -71,7 +71,7 @@ TEST_CASE("usable cores are within the affinity of the process") {
   for (const int core : cores) CHECK(CPU_ISSET(core, &allowed));
 }
 
-TEST_CASE("cores are divided equally; what is left over stays unused") {
+TEST_CASE("cores are divided equally, and cores left over stay unused") {
   CHECK(names(divide_cores({0, 1, 2, 3, 4}, 2)) == Names{"cpu:0-1", "cpu:2-3"});
   CHECK(names(divide_cores({0, 2, 4, 6}, 4)) == Names{"cpu:0", "cpu:2", "cpu:4", "cpu:6"});
 }
@@ -81,11 +81,11 @@ TEST_CASE("auto means two devices, or one on a single core") {
   CHECK(divide_cores({0}, std::nullopt).size() == 1);
 }
 
-TEST_CASE("more devices than cores are refused with the number of cores") {
+TEST_CASE("the error for more devices than cores has the number of cores") {
   CHECK_THROWS_WITH_AS(divide_cores({0, 1}, 3), doctest::Contains("only 2 cores"), UserError);
 }
 
-TEST_CASE("rank (replica, stage) sits on device (replica + stage) mod D") {
+TEST_CASE("rank (replica, stage) is on device (replica + stage) mod D") {
   const auto devices = divide_cores({0, 1}, 2);
   CHECK(names(place_ranks({.replicas = 1, .stages = 1}, devices)) == Names{"cpu:0"});
   CHECK(names(place_ranks({.replicas = 2, .stages = 1}, devices)) == Names{"cpu:0", "cpu:1"});
@@ -95,7 +95,7 @@ TEST_CASE("rank (replica, stage) sits on device (replica + stage) mod D") {
         Names{"cpu:0", "cpu:1", "cpu:1", "cpu:0"});
 }
 
-TEST_CASE("each rank has a device of its own where there are enough") {
+TEST_CASE("each rank has its own device if there are enough devices") {
   const auto four = divide_cores({0, 1, 2, 3}, 4);
   CHECK(names(place_ranks({.replicas = 2, .stages = 2}, four)) == Names{"cpu:0", "cpu:1", "cpu:2", "cpu:3"});
   const auto three = divide_cores({0, 1, 2}, 3);
@@ -103,7 +103,7 @@ TEST_CASE("each rank has a device of its own where there are enough") {
   CHECK(names(place_ranks({.replicas = 2, .stages = 2}, three)) == Names{"cpu:0", "cpu:1", "cpu:1", "cpu:2"});
 }
 
-TEST_CASE("more ranks than the cores can carry are refused with the number that they can") {
+TEST_CASE("the error for too many ranks has the number of cores") {
   const auto devices = divide_cores({0, 1}, 2);
   CHECK(place_ranks({.name = "wide", .replicas = 16, .stages = 2}, devices).size() == 32);
   CHECK_THROWS_WITH_AS(place_ranks({.name = "wide", .replicas = 11, .stages = 3}, devices),
@@ -128,7 +128,7 @@ Names placed(const experiments::Run& run, const Cores& cores, std::optional<int>
 
 }  // namespace
 
-TEST_CASE("a rank has a core for each of its threads, however many devices the machine was divided into") {
+TEST_CASE("a rank has one core per thread, whatever the number of devices of the machine") {
   CHECK(placed(with_threads(2, 1), {0, 1}) == Names{"cpu:0-1"});
   CHECK(placed(with_threads(1, 1), {0, 1}) == Names{"cpu:0"});
   CHECK(placed(with_threads(2, 1), {0, 1}, 2) == Names{"cpu:0-1"});
@@ -144,7 +144,7 @@ TEST_CASE(
   CHECK(placed(with_threads(1, 2), {0, 1}, 1) == Names{"cpu:0", "cpu:0"});  // `devices = 1`
 }
 
-TEST_CASE("without `threads` the cores are divided equally, as many parts as [machine] devices says") {
+TEST_CASE("without `threads` the cores are divided equally into as many parts as [machine] devices") {
   experiments::Run run;
   run.strategy = {.name = "ddp", .kind = "ddp", .replicas = 2, .stages = 1};
   CHECK(placed(run, {0, 1, 2, 3}) == Names{"cpu:0-1", "cpu:2-3"});
@@ -158,20 +158,20 @@ TEST_CASE("a run leases each of its cores or GPUs once") {
   CHECK(leased_devices({{"slurm", {}}, {"slurm", {}}}) == 1);
 }
 
-TEST_CASE("ranks on GPUs whose part of the cores is too small for their threads take more of the host's") {
+TEST_CASE("ranks on GPUs use more cores of the host if their part is too small for their threads") {
   const std::vector<Device> host{{"cuda:0", {0}, "H200"}, {"cuda:1", {1}, "H200"}};
   std::vector<Device> alone{host[0]};
   CHECK_FALSE(widen_to_threads(alone, host, 2));
   CHECK(alone[0].cores == Cores{0, 1});
   std::vector<Device> both = host;
-  CHECK(widen_to_threads(both, host, 2));  // they share both cores now
+  CHECK(widen_to_threads(both, host, 2));  // they share both cores
   CHECK(both[1].cores == Cores{0, 1});
   std::vector<Device> narrow = host;
   CHECK_FALSE(widen_to_threads(narrow, host, 1));
   CHECK(narrow[1].cores == Cores{1});
 }
 
-TEST_CASE("more threads per rank than there are cores are refused at their place, with the two ways out") {
+TEST_CASE("more threads per rank than cores are an error with its place in the file and two remedies") {
   experiments::Experiment experiment;
   experiment.runs = {with_threads(2, 4), with_threads(3, 1), with_threads(1024, 1), with_threads(3, 1)};
   for (const int column : {12, 15, 18, 21})
@@ -193,7 +193,7 @@ TEST_CASE("more threads per rank than there are cores are refused at their place
   CHECK(contains(refusal(2), "lower threads to at most 2, or raise cpus_per_task to 1024"));
 }
 
-TEST_CASE("a strategy with more ranks than devices is warned of once, at its place in the file") {
+TEST_CASE("a strategy with more ranks than devices gives one warning with its place in the file") {
   experiments::Experiment experiment;
   experiments::Run run;
   run.strategy = {.name = "wide", .kind = "ddp", .replicas = 4, .stages = 1};

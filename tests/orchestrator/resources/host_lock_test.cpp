@@ -1,4 +1,4 @@
-// One lock per host for timed runs: who has it, who waits, and which files are refused.
+// The lock of a host for timed runs: who holds it, who waits, and which files are refused.
 #include "orchestrator/resources/host_lock.h"
 
 #include <atomic>
@@ -39,7 +39,7 @@ std::string refusal(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("the host is taken by one at a time, who is named with process, user, command, yard and since") {
+TEST_CASE("one process at a time holds the host, described by its process, user, command, yard and time") {
   const TemporaryFolder folder;
   {
     const auto held = HostLock::try_take(folder.path, ana);
@@ -52,7 +52,9 @@ TEST_CASE("the host is taken by one at a time, who is named with process, user, 
   CHECK(HostLock::try_take(folder.path, ana));
 }
 
-TEST_CASE("who waits for the host is told once who has it, and gets it when that one ends, also by kill -9") {
+TEST_CASE(
+    "a waiting process gets one message with the holder, and gets the host when the holder ends or is "
+    "killed") {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -74,7 +76,7 @@ TEST_CASE("who waits for the host is told once who has it, and gets it when that
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_CASE("a signal ends the waiting for the host at once") {
+TEST_CASE("a signal ends the wait for the host at once") {
   const TemporaryFolder folder;
   const auto held = HostLock::try_take(folder.path, ana);
   std::atomic<int> stop = 0;
@@ -83,7 +85,7 @@ TEST_CASE("a signal ends the waiting for the host at once") {
   CHECK(seconds < tests::patience);
 }
 
-TEST_CASE("the lock of the host is for all users, whatever the umask is") {
+TEST_CASE("all users can open the lock of the host, whatever the umask is") {
   const TemporaryFolder folder;
   const mode_t before = ::umask(0077);
   { const auto held = HostLock::try_take(folder.path, ana); }
@@ -93,9 +95,7 @@ TEST_CASE("the lock of the host is for all users, whatever the umask is") {
   CHECK((found.st_mode & 0777) == 0666);
 }
 
-TEST_CASE(
-    "a link, a pipe or a second name in the place of the lock is refused, and what it leads to is left "
-    "alone") {
+TEST_CASE("a link, a pipe or a second name in place of the lock is refused, and its target is not touched") {
   const TemporaryFolder folder;
   const fs::path file = folder.path / file_name, other = folder.path / "precious";
   std::ofstream(other) << "do not touch";
@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(text_of(other) == "do not touch");
 }
 
-TEST_CASE("a lock whose file was removed is taken on the new file") {
+TEST_CASE("if the file of a lock was removed, the lock is taken on a new file") {
   const TemporaryFolder folder;
   { const auto held = HostLock::try_take(folder.path, ana); }
   fs::remove(folder.path / file_name);
@@ -120,7 +120,7 @@ TEST_CASE("a lock whose file was removed is taken on the new file") {
   CHECK_FALSE(HostLock::try_take(folder.path, ana));
 }
 
-TEST_CASE("TRAINYARD_HOST_LOCK names the folder of the lock, and one that cannot be is refused") {
+TEST_CASE("TRAINYARD_HOST_LOCK is the folder of the lock, and an impossible folder is refused") {
   const TemporaryFolder folder;
   const char* before = std::getenv(host_lock_variable);
   const std::string kept = before == nullptr ? "" : before;

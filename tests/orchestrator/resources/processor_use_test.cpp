@@ -1,4 +1,4 @@
-// What other processes took of a run's cores, and when its times count.
+// The time that other processes used of a run's cores, and when the times of the run count.
 #include "orchestrator/resources/processor_use.h"
 
 #include <chrono>
@@ -20,8 +20,7 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE(
-    "/proc/stat is read by CPU: user, nice, system and interrupts are busy, steal is another machine's") {
+TEST_CASE("/proc/stat is read by CPU: user, nice, system and interrupts are busy, and steal is stolen") {
   // cpu user nice system idle iowait irq softirq steal guest guest_nice, in ticks of 10 ms
   const auto host = parse_proc_stat(
       "cpu  700 0 0 0 0 0 0 0 0 0\ncpu0 100 20 30 4000 500 6 7 80 90 9\ncpu12 1 0 0 0 0 0 0 0 0 0\n"
@@ -42,8 +41,8 @@ ProcessorTimes at(double seconds, const HostSeconds& host, double own) {
 
 }  // namespace
 
-TEST_CASE("what others took is the time of the leased cores less our own, as a share of these cores") {
-  // Ten seconds on two of four CPUs: 16 s busy, of which 14 s ours, and 1 s stolen; CPU 3 was busy for 5 s.
+TEST_CASE("the use of others is the time of the leased cores without our own, as a share of these cores") {
+  // Ten seconds on two of four CPUs: 16 s were busy (14 s by us) and 1 s was stolen. CPU 3 was busy for 5 s.
   const auto before = at(100, {{0, {5, 0}}, {1, {5, 0}}, {2, {0, 0}}, {3, {0, 0}}}, 20);
   const auto after = at(110, {{0, {13, 1}}, {1, {13, 0}}, {2, {0, 0}}, {3, {5, 0}}}, 34);
   const auto use = other_use(before, after, {0, 1}, {0, 1}).value();
@@ -56,15 +55,15 @@ TEST_CASE("what others took is the time of the leased cores less our own, as a s
   CHECK(other_use(before, after, {0, 1}, {0, 1, 3})->share == doctest::Approx(0.4));
 }
 
-TEST_CASE("nothing is said if the kernel does not count, and less than nothing is nothing") {
+TEST_CASE("the use of others is unknown if the kernel does not count, and it is never negative") {
   const auto before = at(0, {{0, {0, 0}}}, 0);
-  CHECK_FALSE(other_use(before, at(10, {{0, {0, 0}}}, 9), {0}, {0}));  // as in sandboxes: all zeros
+  CHECK_FALSE(other_use(before, at(10, {{0, {0, 0}}}, 9), {0}, {0}));  // a sandbox may have only zeros
   CHECK_FALSE(other_use(before, at(10, {}, 9), {0}, {0}));
   CHECK_FALSE(other_use(before, before, {0}, {0}));
   CHECK(other_use(before, at(10, {{0, {8.9, 0}}}, 9), {0}, {0})->other_seconds == 0);  // ticks are coarse
 }
 
-TEST_CASE("times count up to the limit, and within a tenth of a second whatever the share is") {
+TEST_CASE("times count up to the limit, and within a tenth of a second for any share") {
   OtherUse use{.seconds = 100, .other_seconds = 2, .share = 0.02};
   CHECK(use_problem(use, 0.02).empty());
   use.share = 0.0213;
@@ -75,7 +74,7 @@ TEST_CASE("times count up to the limit, and within a tenth of a second whatever 
   CHECK(use_problem(use, 0.02).empty());
 }
 
-TEST_CASE("the limit is a constant that an environment variable replaces, and nonsense in it is refused") {
+TEST_CASE("the limit is a constant, an environment variable replaces it, and a wrong value is refused") {
   const char* before = std::getenv(others_limit_variable);
   const std::string kept = before == nullptr ? "" : before;
   ::unsetenv(others_limit_variable);
@@ -90,8 +89,8 @@ TEST_CASE("the limit is a constant that an environment variable replaces, and no
   if (before != nullptr) ::setenv(others_limit_variable, kept.c_str(), 1);
 }
 
-TEST_CASE("a process that burns a leased core is seen, and children are our own once they were waited for") {
-  if (processor_times().host.empty()) return;  // the kernel does not say
+TEST_CASE("a process that uses a leased core is found, and children are our own after they were waited for") {
+  if (processor_times().host.empty()) return;  // the kernel does not count
   const int core = usable_cores().front();
   const auto before = processor_times();
   const pid_t child = ::fork();
@@ -100,7 +99,7 @@ TEST_CASE("a process that burns a leased core is seen, and children are our own 
     CPU_ZERO(&one);
     CPU_SET(core, &one);
     ::sched_setaffinity(0, sizeof one, &one);
-    while (std::clock() < 3 * CLOCKS_PER_SEC / 10) {  // of processor time, however busy the machine is
+    while (std::clock() < 3 * CLOCKS_PER_SEC / 10) {  // processor time, even on a busy machine
     }
     ::_exit(0);
   }
@@ -112,10 +111,10 @@ TEST_CASE("a process that burns a leased core is seen, and children are our own 
   CHECK(processor_times().own - burned.own > 0.25);
 }
 
-TEST_CASE("what others took is recorded of a run that had the host, and not of one that shared it") {
+TEST_CASE("the use of others is recorded for a run that had the host, and not for one that shared it") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
-  bench.options.others_limit = -1;  // anything is too much
+  bench.options.others_limit = -1;  // any use is too much
   bench.tell("", "slow");
   CHECK(bench.sweep().finished == 1);
   const auto events =

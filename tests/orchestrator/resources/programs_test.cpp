@@ -10,7 +10,7 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE("the circumstances name the host, the processor and the runner's versions") {
+TEST_CASE("the circumstances have the host, the processor and the versions of the runner") {
   const auto machine = machine_circumstances({FAKE_RANK, ""});
   CHECK(machine.release == "0.1.0 Release");
   CHECK(machine.libtorch == "2.13.0");
@@ -19,13 +19,13 @@ TEST_CASE("the circumstances name the host, the processor and the runner's versi
   CHECK_FALSE(machine.processor.empty());
 }
 
-TEST_CASE("a runner that does not say its version is the user's error and is named") {
+TEST_CASE("a runner that does not print its version is a user error that names it") {
   CHECK_THROWS_WITH_AS(machine_circumstances({"/bin/false", ""}), doctest::Contains("/bin/false"), UserError);
   CHECK_THROWS_WITH_AS(machine_circumstances({"/bin/echo", ""}), doctest::Contains("no JSON object"),
                        UserError);
 }
 
-TEST_CASE("a program in a folder with spaces and quotes is asked as well") {
+TEST_CASE("a program in a folder with spaces and quotes works") {
   const TemporaryFolder folder;
   const auto odd = folder.path / "it's a folder";
   std::filesystem::create_directory(odd);
@@ -33,7 +33,7 @@ TEST_CASE("a program in a folder with spaces and quotes is asked as well") {
   CHECK(machine_circumstances({odd / "runner", ""}).libtorch == "2.13.0");
 }
 
-TEST_CASE("programs that are not beside this one are an error that names the places looked in") {
+TEST_CASE("the error for missing programs has the folders in which they were looked for") {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
   CHECK_THROWS_WITH_AS(find_programs(), doctest::Contains(here.c_str()), UserError);
   CHECK_THROWS_WITH_AS(find_programs(), doctest::Contains("libexec/trainyard"), UserError);

@@ -1,21 +1,29 @@
-// Stands in for trainyard-runner: reads the launch contract, writes the records of a short training, and does
-// what FAKE_RANK_<rank> (else FAKE_RANK) says:
-//   finish       all records, exit 0                      fail         `end` with an error, exit 3
-//   die          an error on stderr, exit 3               kill         SIGKILL itself
-//   leave        exit 0 without `end`                     hang         wait for ever (a rendezvous that never
-//   comes) deaf         as hang, and ignore SIGTERM              torn         half a record, then hang
-//   garbage      finish, with an `end` that is damaged     slow         finish after 0.3 s
-//   kill-after-N SIGKILL itself after N records of the first attempt, else finish
-//   hang-after-N wait for ever after them
-//   hang-in-probe  with seed 0 wait for ever after the parity probe's first step, else finish
-//   blame        wait until another rank has died, then blame it and exit 3
-//   forsaken     `end` with the reason peer_lost, exit 3   die-late     die after 0.3 s
-//   crawl        20 steps of 0.1 s each, then hang        crawl-home   35 of them, then finish
-//   second       die in the first attempt, else finish    seed-0-dies  die with seed 0, else hang
-//   grandchild   start a process in a session of its own that stays, then finish
-// "kill once 0 hangs" waits with its doings until rank 0 says that it hangs.
-// FAKE_RANK_FAULT, as in "7 disk full": from that call on below the run's checkpoints, in the first attempt,
-// a fault. A run that keeps checkpoints has losses that hang on all epochs before.
+// A stand-in for trainyard-runner. It reads the launch contract and writes the records of a short training.
+// FAKE_RANK_<rank>, or else FAKE_RANK, chooses what it does:
+//   finish         write all records, exit 0
+//   fail           write `end` with an error, exit 3
+//   die            print an error to stderr, exit 3
+//   die-late       die after 0.3 s
+//   kill           SIGKILL itself
+//   leave          exit 0 without `end`
+//   hang           wait for ever (a rendezvous that never completes)
+//   deaf           hang, and ignore SIGTERM
+//   torn           write half a record, then hang
+//   garbage        finish with a damaged `end`
+//   slow           finish after 0.3 s
+//   kill-after-N   SIGKILL itself after N records of the first attempt, else finish
+//   hang-after-N   hang after N records of the first attempt, else finish
+//   hang-in-probe  with seed 0 hang after the first step of the parity check, else finish
+//   blame          wait 0.1 s, print the error of a lost peer, exit 3
+//   forsaken       write `end` with the reason peer_lost, exit 3
+//   crawl          20 steps of 0.1 s each, then hang
+//   crawl-home     35 steps of 0.1 s each, then finish
+//   second         die in the first attempt, else finish
+//   seed-0-dies    die with seed 0, else hang
+//   grandchild     start a process in its own session that stays, then finish
+// "kill once 0 hangs" does "kill" as soon as rank 0 hangs.
+// FAKE_RANK_FAULT, for example "7 disk full", makes calls on the run's checkpoints fail from that call on,
+// in the first attempt only. If the run keeps checkpoints, each loss depends on all epochs before it.
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -53,7 +61,7 @@ std::string behaviour(int rank) {
   return common.empty() ? "finish" : common;
 }
 
-// What it does, once the rank that it waits for hangs.
+// The behaviour after " once ": waits until that rank hangs.
 std::string once_its_peer_hangs(const std::string& told, const std::filesystem::path& folder) {
   const std::string once = " once ";
   const auto at = told.find(once);
@@ -64,7 +72,7 @@ std::string once_its_peer_hangs(const std::string& told, const std::filesystem::
   return told.substr(0, at);
 }
 
-// What the rank was given, for the tests: one NAME=value a line, and the CPUs it may run on.
+// Writes what the rank got, for the tests: one NAME=value per line, and its CPUs.
 void write_surroundings(const std::filesystem::path& file) {
   std::ofstream out(file);
   for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
@@ -80,7 +88,7 @@ void write_surroundings(const std::filesystem::path& file) {
   out << "\n";
 }
 
-// Its pid stands in `file` when this returns.
+// Writes the pid of the new process to `file` before it returns.
 void start_grandchild(const std::filesystem::path& file) {
   if (fork() == 0) {
     setsid();
@@ -90,11 +98,11 @@ void start_grandchild(const std::filesystem::path& file) {
   for (std::string line; line.empty(); std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
     std::ifstream in(file);
     std::getline(in, line);
-    if (in.eof()) line.clear();  // its newline is not there yet
+    if (in.eof()) line.clear();  // its newline is not written yet
   }
 }
 
-// Steps of 0.1 s each.
+// Makes steps of 0.1 s.
 void crawl(const std::filesystem::path& folder, int rank, std::uint64_t steps) {
   experiments::ProgressWriter progress(folder / experiments::rank_progress_name(rank));
   for (std::uint64_t step = 1; step <= steps; ++step) {
@@ -124,7 +132,7 @@ void arm_fault(const experiments::Launch& launch) {
     if (trainyard::faults::name_of(fault) == name) trainyard::faults::arm(fault, at_call, launch.checkpoints);
 }
 
-// FAKE_RANK_GPUS=N: a CUDA build that sees N GPUs, with the NCCL of FAKE_RANK_NCCL, else 2.29.7.
+// FAKE_RANK_GPUS=N: a CUDA build with N GPUs and the NCCL of FAKE_RANK_NCCL (default 2.29.7).
 void print_versions() {
   const std::string gpus = variable("FAKE_RANK_GPUS");
   const std::string asked = variable("FAKE_RANK_NCCL");

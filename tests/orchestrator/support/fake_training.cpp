@@ -18,7 +18,7 @@ nlohmann::ordered_json metrics(const std::string& phase, double loss, double cor
           {{"phase", phase}, {"name", "correct"}, {"sum", correct}, {"weight", weight}}};
 }
 
-// What hangs on all epochs before, and what the run goes on from.
+// A value that depends on all epochs so far. Checkpoints store it.
 class Memory {
  public:
   Memory(const experiments::Launch& launch, const Place& place)
@@ -37,7 +37,7 @@ class Memory {
     experiments::write_checkpoint(launch_.checkpoints,
                                   {launch_.key, launch_.attempt, epoch, stage(), {}, {{"memory", value_}}},
                                   std::vector<std::string_view>{values});
-    // Ranks do not wait for one another here: another one may still have to read what the run goes on from.
+    // Fake ranks do not wait for one another, so another rank may still need the checkpoint of the start.
     const std::int64_t begin = launch_.resumes ? launch_.resumes->after_epoch : 0;
     for (const auto& file : experiments::checkpoint_files(launch_.checkpoints))
       if (file.stage == stage() && file.epoch < epoch - 1 && file.epoch != begin)
@@ -116,7 +116,7 @@ void write_training(Records& records, const experiments::Launch& launch, const P
     auto all = metrics("train", 40 + memory.after(epoch), 60, 80);
     for (const auto& metric : metrics("validation", 5, 8, 10)) all.push_back(metric);
     records.append("epoch", {{"epoch", epoch},
-                             {"train_seconds", 0.0015},  // a fake takes no longer
+                             {"train_seconds", 0.0015},  // a fake step takes no time
                              {"validation_seconds", 0.00025},
                              {"seconds",
                               {{"data", 0},

@@ -1,5 +1,5 @@
-// The records and checkpoints that a fake rank writes: of a training that takes no time, whose loss hangs on
-// all epochs before where the run keeps checkpoints.
+// Records and checkpoints of a fake rank, whose training takes no time.
+// If the run keeps checkpoints, each loss depends on all epochs before it.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace trainyard::fake {
 
 [[noreturn]] void wait_for_ever();
-[[noreturn]] void hang(const std::filesystem::path& folder, int rank);  // and says so in the folder, here:
+[[noreturn]] void hang(const std::filesystem::path& folder, int rank);  // and creates this file:
 std::filesystem::path hanging_file(const std::filesystem::path& folder, int rank);
 
-// Its spool. Told "kill-after-N" or "hang-after-N", the process ends itself, or waits for ever, after so many
-// records of the first attempt.
+// The record log. With "kill-after-N" or "hang-after-N" the process kills itself or hangs after N records of
+// the first attempt.
 class Records : public experiments::RecordWriter {
  public:
   Records(const experiments::Launch& launch, int rank, const std::string& what);
@@ -27,18 +27,18 @@ class Records : public experiments::RecordWriter {
   std::filesystem::path folder_;
   int rank_;
   bool hangs_;
-  int last_ = -1;  // for ever
+  int last_ = -1;  // no limit
 };
 
-// Where a rank stands in the mesh of its run.
+// The position of a rank in the mesh of its run.
 struct Place {
   std::int64_t replica = 0, stage = 0, stages = 1;
-  bool last() const { return stage == stages - 1; }  // it alone knows losses
+  bool last() const { return stage == stages - 1; }  // only the last stage has losses
 };
 Place place_of(const experiments::Launch& launch, int rank);
 
 void write_start(Records& records, const Place& place, int world_size);
-// The epochs that the launch asks for, and the test.
+// The requested epochs and the test.
 void write_training(Records& records, const experiments::Launch& launch, const Place& place);
 void write_end(Records& records);
 

@@ -1,6 +1,5 @@
-// A yard in a temporary folder, an experiment of mlp runs, fake programs and a status that remembers: what
-// the tests of the sweep need. Environment variables that tell the fake ranks what to do are unset when it
-// goes.
+// A yard in a temporary folder, an experiment of mlp runs, fake programs and a status that stores its events.
+// The environment variables of the fake ranks are unset at the end.
 #pragma once
 
 #include <atomic>
@@ -39,7 +38,7 @@ struct RememberingStatus : Status {
 
 experiments::Run mlp_run(const std::string& strategy, std::int64_t replicas, std::uint64_t seed);
 
-// Four ranks: two replicas of two stages.
+// Four ranks: two replicas with two stages each.
 experiments::Run mesh_run(std::uint64_t seed);
 
 class SweepFixture {
@@ -49,7 +48,7 @@ class SweepFixture {
   SweepFixture(const SweepFixture&) = delete;
   SweepFixture& operator=(const SweepFixture&) = delete;
 
-  void tell(const std::string& rank, const std::string& what);  // rank "" = all
+  void tell(const std::string& rank, const std::string& what);  // "" means all ranks
   Plan plan() const;
   SweepResult sweep();
   void journal();  // as `trainyard run` does before a sweep
@@ -72,9 +71,9 @@ class SweepFixture {
 };
 
 std::string text_of(const std::filesystem::path& file);
-bool alive(int pid);  // and no zombie
+bool alive(int pid);  // false for a zombie
 int pid_in(const std::filesystem::path& file);
-bool becomes_true(double seconds, const std::function<bool()>& condition);  // polled
+bool becomes_true(double seconds, const std::function<bool()>& condition);  // polls
 double seconds_of(const std::function<void()>& work);
 std::vector<std::string> record_types(const std::filesystem::path& spool);
 

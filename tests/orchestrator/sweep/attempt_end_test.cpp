@@ -1,4 +1,4 @@
-// How an attempt went, from what was seen of it: each way to end, and which of two ways counts.
+// How an attempt ended, and which of several causes is used.
 #include "orchestrator/sweep/attempt_end.h"
 
 #include <csignal>
@@ -26,7 +26,8 @@ void check_end(const AttemptEvidence& seen, EndReason reason, std::optional<int>
 
 }  // namespace
 
-TEST_CASE("an attempt whose ranks all say so has finished, whatever its job did and though it was stopped") {
+TEST_CASE(
+    "an attempt has finished if all ranks recorded it, even if its job failed or the sweep was stopped") {
   check_end({.finished = true}, EndReason::finished, {}, "");
   check_end({.finished = true,
              .group = {EndReason::preempted, "NODE_FAIL"},
@@ -35,18 +36,18 @@ TEST_CASE("an attempt whose ranks all say so has finished, whatever its job did 
             EndReason::finished, {}, "");
 }
 
-TEST_CASE("an attempt whose ranks say that they have finished fails by records that cannot be true") {
+TEST_CASE("an attempt whose ranks recorded success fails if the records are inconsistent") {
   check_end({.finished = true, .fault = RankError{2, "epoch 3 is missing (rank-2.records.jsonl:4)"}},
             EndReason::failed, 2, "epoch 3 is missing (rank-2.records.jsonl:4)");
 }
 
-TEST_CASE("an attempt that could not be launched fails without a rank, also in a sweep that is stopped") {
+TEST_CASE("an attempt that could not be launched fails without a rank, even in a stopped sweep") {
   for (const bool stopped : {false, true})
     check_end({.group = {EndReason::not_started, "no such program"}, .stopped = stopped},
               EndReason::not_started, {}, "no such program");
 }
 
-TEST_CASE("a job that was taken away is no rank's fault, unless the sweep was told to stop") {
+TEST_CASE("a preempted job is not the fault of a rank, unless the sweep was stopped") {
   AttemptEvidence seen{.group = {EndReason::preempted, "NODE_FAIL"}, .failures = {failed_rank(1, 3)}};
   check_end(seen, EndReason::preempted, {}, "NODE_FAIL");
   seen.stopped = true;
@@ -56,7 +57,7 @@ TEST_CASE("a job that was taken away is no rank's fault, unless the sweep was to
   check_end(seen, EndReason::stopped, {}, "the sweep was told to stop");
 }
 
-TEST_CASE("a job at its time limit is tried again only if it kept an epoch more than it began with") {
+TEST_CASE("a job at its time limit is retried only if it kept at least one more epoch") {
   AttemptEvidence seen{.group = {EndReason::out_of_time, "its time limit was reached"},
                        .resumed_after = 4,
                        .resumable_after = 6};
@@ -66,14 +67,14 @@ TEST_CASE("a job at its time limit is tried again only if it kept an epoch more 
             "its time limit was reached; raise time_limit in [machine], or set checkpoint = \"epoch\"");
 }
 
-TEST_CASE("a job over its limits fails, and the rank that died first has the log") {
+TEST_CASE("a job over its limits fails, and the log is that of the rank that died first") {
   AttemptEvidence seen{.group = {EndReason::over_limits, "OUT_OF_MEMORY"}};
   check_end(seen, EndReason::over_limits, {}, "OUT_OF_MEMORY");
   seen.failures = {failed_rank(0, 1, 0, EndReason::peer_lost), failed_rank(1, -1, SIGKILL)};
   check_end(seen, EndReason::over_limits, 1, "OUT_OF_MEMORY");
 }
 
-TEST_CASE("a rank that failed counts before a hang, and a hang before being told to end") {
+TEST_CASE("the failure of a rank has priority over a hang, and a hang over a requested end") {
   AttemptEvidence seen{.hang = RankError{1, "no progress for 3 s"}, .why_ended = "no progress for 3 s"};
   check_end(seen, EndReason::failed, 1, "no progress for 3 s");
   seen.failures = {failed_rank(0, 3)};
@@ -82,7 +83,8 @@ TEST_CASE("a rank that failed counts before a hang, and a hang before being told
             "rank 0 has ended before the run did");
 }
 
-TEST_CASE("the cause is a signal before an exit code, an own error before a lost peer, then the first seen") {
+TEST_CASE(
+    "the cause is a signal before an exit code, an own error before a lost peer, then the first failure") {
   const auto cause = [](const std::vector<RankFailure>& failures) { return cause_of(failures)->rank; };
   const auto victim = [](int rank) { return failed_rank(rank, 3, 0, EndReason::peer_lost); };
   CHECK(cause({failed_rank(4, 3), failed_rank(2, 1)}) == 4);

@@ -14,7 +14,7 @@ using Phase = AttemptState::Phase;
 constexpr AttemptState::Clock::time_point story_begin{};
 constexpr GracePeriods grace_periods{.peers = 1s, .kill = 2s};
 
-// What becomes of ranks to which these things happen, each at its time.
+// The state and the signals after a sequence of timed events.
 struct Story {
   AttemptState state = {};
   std::vector<int> signals = {};
@@ -31,7 +31,7 @@ using Signals = std::vector<int>;
 
 }  // namespace
 
-TEST_CASE("ranks that nothing tells to end get no signal, however long they run") {
+TEST_CASE("ranks without a reason to end get no signal, however long they run") {
   Story story;
   story.at(0s, TimePassed{}).at(100h, TimePassed{}).at(100h, StopRequest{0});
   CHECK(story.state.phase == Phase::running);
@@ -40,12 +40,11 @@ TEST_CASE("ranks that nothing tells to end get no signal, however long they run"
   CHECK(story.signals.empty());
 }
 
-TEST_CASE(
-    "peers of a lost rank get SIGTERM after their grace_periods, and SIGKILL after another; each once") {
+TEST_CASE("peers of a lost rank get SIGTERM after one grace period and SIGKILL after another, each once") {
   Story story;
   story.at(10s, RankLost{3}).at(10s, TimePassed{}).at(10999ms, TimePassed{});
   CHECK(story.state.phase == Phase::ending);
-  CHECK(story.state.untold());  // one that ends now ends by itself
+  CHECK(story.state.untold());  // a rank that ends now ends by itself
   CHECK(story.state.why == "rank 3 has ended before the run did");
   CHECK(story.signals.empty());
   story.at(11s, TimePassed{}).at(11s, TimePassed{}).at(12999ms, TimePassed{});
@@ -57,8 +56,7 @@ TEST_CASE(
   CHECK(story.signals == Signals{SIGTERM, SIGKILL});
 }
 
-TEST_CASE(
-    "ranks that do not get on get SIGTERM at once, and the hang is remembered though the sweep is stopped") {
+TEST_CASE("ranks without progress get SIGTERM at once, and the hang is kept even if the sweep is stopped") {
   Story story;
   story.at(5s, NoProgress{"no progress for 3 s"}).at(5s, TimePassed{});
   CHECK(story.signals == Signals{SIGTERM});
@@ -69,7 +67,7 @@ TEST_CASE(
   CHECK(story.state.stopped);
 }
 
-TEST_CASE("what ends already keeps its reason and its times when another rank is lost or hangs") {
+TEST_CASE("an attempt that is ending keeps its reason and times if another rank is lost or hangs") {
   Story story;
   story.at(1s, RankLost{0})
       .at(1500ms, RankLost{1})
@@ -80,7 +78,7 @@ TEST_CASE("what ends already keeps its reason and its times when another rank is
   CHECK(story.signals == Signals{SIGTERM});
 }
 
-TEST_CASE("a stopped sweep sends SIGTERM at once and SIGKILL after the grace_periods") {
+TEST_CASE("a stopped sweep sends SIGTERM at once and SIGKILL after the grace period") {
   Story story;
   story.at(1s, StopRequest{1}).at(1s, TimePassed{}).at(2999ms, TimePassed{});
   CHECK(story.signals == Signals{SIGTERM});
@@ -88,13 +86,13 @@ TEST_CASE("a stopped sweep sends SIGTERM at once and SIGKILL after the grace_per
   CHECK(story.signals == Signals{SIGTERM, SIGKILL});
 }
 
-TEST_CASE("a stop that is repeated neither waits longer nor sends a second SIGTERM") {
+TEST_CASE("a repeated stop neither extends the wait nor sends a second SIGTERM") {
   Story story;
   for (const auto time : {1s, 2s, 3s}) story.at(time, StopRequest{1}).at(time, TimePassed{});
   CHECK(story.signals == Signals{SIGTERM, SIGKILL});
 }
 
-TEST_CASE("a second signal of the user's sends SIGKILL at once, with or without SIGTERM before it") {
+TEST_CASE("a second signal of the user sends SIGKILL at once, with or without SIGTERM before it") {
   Story story;
   story.at(1s, StopRequest{2}).at(1s, TimePassed{}).at(9s, TimePassed{});
   CHECK(story.signals == Signals{SIGKILL});
@@ -103,7 +101,7 @@ TEST_CASE("a second signal of the user's sends SIGKILL at once, with or without 
   CHECK(slower.signals == Signals{SIGTERM, SIGKILL});
 }
 
-TEST_CASE("a stop during the grace_periods of a lost rank's peers does not wait for it") {
+TEST_CASE("a stop during the grace period after a lost rank does not wait for its end") {
   Story story;
   story.at(1s, RankLost{0}).at(1100ms, StopRequest{1}).at(1100ms, TimePassed{});
   CHECK(story.signals == Signals{SIGTERM});
@@ -117,7 +115,7 @@ TEST_CASE("a stop after SIGTERM keeps the earlier time of SIGKILL") {
   CHECK(story.state.kill_at == story_begin + 3s);
 }
 
-TEST_CASE("nothing happens to an attempt that is over") {
+TEST_CASE("an attempt that is over does not react to events") {
   Story story;
   story.at(1s, AllOver{}).at(2s, StopRequest{2}).at(3s, RankLost{0}).at(4s, TimePassed{});
   CHECK(story.state.phase == Phase::over);

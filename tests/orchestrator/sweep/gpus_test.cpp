@@ -1,5 +1,5 @@
-// GPUs as devices: which are used, where ranks sit on them, what is said before launch, and how ranks that a
-// GPU holds are ended.
+// GPUs as devices: which are used, which ranks use them, errors before launch, and the end of ranks that do
+// not react.
 #include <algorithm>
 #include <fstream>
 
@@ -66,7 +66,7 @@ std::string transport_error(const experiments::Run& run, int count, const std::s
 
 }  // namespace
 
-TEST_CASE("tf32 is refused on cores before anything runs, at its place in the file") {
+TEST_CASE("tf32 on cores is an error before anything runs, with its place in the file") {
   experiments::Experiment experiment;
   experiments::Run run;
   run.precision = "tf32";
@@ -79,7 +79,7 @@ TEST_CASE("tf32 is refused on cores before anything runs, at its place in the fi
   CHECK_NOTHROW(check_precision(experiment, divide_cores({0, 1}, 2)));
 }
 
-TEST_CASE("a host with GPUs trains on all of them, unless the file says otherwise") {
+TEST_CASE("a host with GPUs trains on all of them, unless the file chooses otherwise") {
   const auto names = [](const std::string& accelerator, int count, std::optional<int> wanted) {
     auto where = machine(accelerator);
     where.devices = wanted;
@@ -95,7 +95,7 @@ TEST_CASE("a host with GPUs trains on all of them, unless the file says otherwis
   CHECK(names("auto", 0, std::nullopt) == "cpu:0 cpu:1 cpu:2 cpu:3 ");
 }
 
-TEST_CASE("GPUs that are asked for and not there are an error that says what is missing") {
+TEST_CASE("the error for missing GPUs names what is missing") {
   const auto ask = [](int count, const std::string& cuda, std::optional<int> wanted) {
     auto where = machine("cuda");
     where.devices = wanted;
@@ -111,7 +111,7 @@ TEST_CASE("the cores of the host are divided among its GPUs, and those of a GPU 
   CHECK(seats(two) == Seats{"cuda:0 on 0 1 2 3", "cuda:1 on 4 5 6 7"});
   CHECK(seats(place_ranks({.replicas = 2, .stages = 1}, two)) ==
         Seats{"cuda:0 on 0 1 2 3", "cuda:1 on 4 5 6 7"});
-  // (r + s) mod 2, as on cores: (0,0) (0,1) (1,0) (1,1)
+  // Device (r + s) mod 2, as on cores: (0,0) (0,1) (1,0) (1,1).
   CHECK(seats(place_ranks({.replicas = 2, .stages = 2}, two)) ==
         Seats{"cuda:0 on 0 1", "cuda:1 on 4 5", "cuda:1 on 6 7", "cuda:0 on 2 3"});
   const auto one = choose_gpus(gpus(1), {0, 1}, std::nullopt);
@@ -121,7 +121,7 @@ TEST_CASE("the cores of the host are divided among its GPUs, and those of a GPU 
         Seats{"cuda:0 on 4", "cuda:1 on 5", "cuda:2 on 4"});
 }
 
-TEST_CASE("a rank on a GPU has one thread, however many cores are free, so that arms are alike") {
+TEST_CASE("a rank on a GPU has one thread, however many cores are free, so that arms are comparable") {
   experiments::Experiment experiment;
   experiment.runs = {mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)};
   const auto plan = make_plan(experiment, choose_gpus(gpus(1), {0, 1, 2, 3}, std::nullopt), {}, nullptr);
@@ -131,7 +131,7 @@ TEST_CASE("a rank on a GPU has one thread, however many cores are free, so that 
   for (const auto& run : plan.runs) CHECK(run.circumstances.threads_per_rank == 1);
 }
 
-TEST_CASE("circumstances name the model of the GPUs and NCCL; on cores the CPU and no NCCL") {
+TEST_CASE("circumstances have the GPU model and NCCL, or on cores the CPU and no NCCL") {
   const auto here = with_nccl();
   CHECK(on_devices(here, divide_cores({0, 1}, 2)).nccl.empty());
   CHECK(on_devices(here, divide_cores({0, 1}, 2)).processor == "EPYC");
@@ -142,20 +142,19 @@ TEST_CASE("circumstances name the model of the GPUs and NCCL; on cores the CPU a
   CHECK(on_devices(here, mixed).processor == "NVIDIA A100, NVIDIA H200");
 }
 
-TEST_CASE(
-    "NCCL is refused before launch where two ranks of a dimension share a GPU, at the strategy's line") {
+TEST_CASE("NCCL is refused before launch if two ranks of a dimension share a GPU, with the strategy's line") {
   const std::string error = transport_error(mlp_run("ddp", 2, 0), 1, "2.29.7");
   CHECK(
       contains(error, "bench.toml:7:1: strategy \"ddp\": communicator \"nccl\": ranks 0 and 1 share a GPU"));
   CHECK(contains(transport_error(mlp_run("ddp", 2, 0), 0, ""), "ranks train on CPU cores"));
   CHECK(transport_error(mlp_run("ddp", 2, 0), 2, "2.29.7").empty());
-  // Four ranks on two GPUs: two on each, and no two of one stage or of one replica.
+  // Four ranks on two GPUs, two on each. No two ranks of one stage or one replica share a GPU.
   CHECK(transport_error(mesh_run(0), 2, "2.29.7").empty());
   CHECK_FALSE(transport_error(mesh_run(0), 1, "2.29.7").empty());
   CHECK(transport_error(mlp_run("single", 1, 0), 1, "2.29.7").empty());
 }
 
-TEST_CASE("runs on a cluster are told that they have GPUs, and find out themselves which") {
+TEST_CASE("on a cluster a run is planned for GPUs, and its ranks find out which") {
   auto where = machine("auto");
   where.launcher = "slurm";
   where.gpus_per_task = 1;
@@ -170,7 +169,7 @@ TEST_CASE("runs on a cluster are told that they have GPUs, and find out themselv
   CHECK(elsewhere(here, where).nccl.empty());
 }
 
-TEST_CASE("Slurm is asked for a GPU for each task, for the job and for the step that runs in it") {
+TEST_CASE("sbatch and srun request one GPU per task") {
   auto where = machine("auto");
   where.launcher = "slurm";
   where.gpus_per_task = 1;
@@ -183,8 +182,8 @@ TEST_CASE("Slurm is asked for a GPU for each task, for the job and for the step 
   CHECK(std::count(step.begin(), step.end(), asked) == 1);
 }
 
-// Reports count different names as devices.
-TEST_CASE("a launch on a cluster has a GPU of its own for each rank, and no cores") {
+// Reports compare the names of devices.
+TEST_CASE("a launch on a cluster has a different GPU name for each rank, and no cores") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.experiment.machine.launcher = "slurm";
   bench.experiment.machine.gpus_per_task = 1;
@@ -209,7 +208,7 @@ TEST_CASE("a sweep on GPUs names them in each launch, and pins ranks to their pa
   CHECK(contains(surroundings, "\ncores=" + std::to_string(core) + ",\n"));
 }
 
-TEST_CASE("a program of the user's is shown the GPUs that its run has leased, and no others") {
+TEST_CASE("a user program sees only the GPUs that its run has leased") {
   auto run = mlp_run("mine", 2, 0);
   run.strategy.kind = "foreign";
   run.strategy.command = {FAKE_RANK};
@@ -220,8 +219,8 @@ TEST_CASE("a program of the user's is shown the GPUs that its run has leased, an
   CHECK(contains(text_of(bench.attempt(0) / "surroundings-0"), "\nCUDA_VISIBLE_DEVICES=GPU-1,GPU-2\n"));
 }
 
-// A rank that waits for its dead peer in a kernel answers no SIGTERM: it is killed.
-TEST_CASE("a rank on a GPU whose peer has died or stands still is ended, also where it hears no signal") {
+// A rank that waits for its dead peer inside a kernel does not react to SIGTERM. It is killed.
+TEST_CASE("a rank on a GPU is ended if its peer dies or hangs, even if it ignores signals") {
   for (const std::string peer : {"die once 0 hangs", "deaf"}) {
     CAPTURE(peer);
     SweepFixture bench({mlp_run("ddp", 2, 0)});
@@ -238,9 +237,8 @@ TEST_CASE("a rank on a GPU whose peer has died or stands still is ended, also wh
   }
 }
 
-// The words of c10d's watchdog, which ends a process whose peer did not come: PyTorch 2.13,
-// ProcessGroupNCCL.cpp.
-TEST_CASE("of a rank that NCCL's watchdog has ended the line that says so is told") {
+// The message of c10d's watchdog, which ends a process after a timeout: PyTorch 2.13, ProcessGroupNCCL.cpp.
+TEST_CASE("the error of a rank that NCCL's watchdog has ended is the line of the watchdog") {
   const TemporaryFolder folder;
   const auto log = folder.path / "rank-0.log";
   std::ofstream(log)

@@ -1,4 +1,4 @@
-// Runs that live and get nowhere: found by their signs of life, ended, and told with the place.
+// Runs that live without progress: found by the watchdog, ended, and reported with their last step.
 #include <doctest/doctest.h>
 
 #include "tests/orchestrator/support/sweep_fixture.h"
@@ -8,10 +8,10 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that stood still first is named") {
+TEST_CASE("a run without progress fails, and the error names the rank that stopped first") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options.progress_timeout_seconds = 3;
-  bench.tell("0", "crawl once 1 hangs");  // 2 s of progress, then it waits for the other
+  bench.tell("0", "crawl once 1 hangs");  // 2 s of progress, then it hangs
   bench.tell("1", "hang");
   SweepResult result;
   CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
@@ -22,17 +22,17 @@ TEST_CASE("a run whose ranks live and get nowhere has failed, and the rank that 
     CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));
 }
 
-TEST_CASE("a slow run that gets on is left alone, however short the patience") {
+TEST_CASE("a slow run with progress is not ended, however short the timeout is") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.progress_timeout_seconds = 3;
-  bench.tell("", "crawl-home");  // a step each 0.1 s for longer than that, then it finishes
+  bench.tell("", "crawl-home");  // longer than the timeout, one step per 0.1 s
   CHECK(bench.sweep().finished == 1);
 }
 
-TEST_CASE("a rank that hangs in the parity probe fails its run there, and the sweep goes on") {
+TEST_CASE("a rank that hangs in the parity check fails its run there, and the sweep continues") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.options.progress_timeout_seconds = 3;
-  bench.tell("", "hang-in-probe");  // seed 0 alone
+  bench.tell("", "hang-in-probe");  // only for seed 0
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
   REQUIRE(result.failures.size() == 1);

@@ -1,4 +1,4 @@
-// Runs of several replicas and stages: where their ranks sit, what is seen of them, how they end.
+// Runs with several replicas and stages: devices of ranks, progress, and ends.
 #include <doctest/doctest.h>
 
 #include "experiments/protocol/launch.h"
@@ -8,7 +8,7 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE("four ranks on two devices train as a mesh, and their times are marked") {
+TEST_CASE("four ranks on two devices train as a mesh, and their times are flagged") {
   SweepFixture bench({mesh_run(0)});
   if (bench.devices.size() < 2) return;
   bench.devices.resize(2);
@@ -23,12 +23,12 @@ TEST_CASE("four ranks on two devices train as a mesh, and their times are marked
   const auto finals = db::final_metrics(bench.database, "bench");
   REQUIRE(finals.size() == 1);
   CHECK_FALSE(finals[0].times_count);
-  CHECK(finals[0]["test_accuracy"] == doctest::Approx(0.9));       // of the two last stages, 9 of 10 each
-  CHECK(db::epoch_replicas(bench.database, "bench").size() == 4);  // two epochs of two replicas
+  CHECK(finals[0]["test_accuracy"] == doctest::Approx(0.9));       // of both last stages, 9 of 10 each
+  CHECK(db::epoch_replicas(bench.database, "bench").size() == 4);  // two epochs with two replicas each
   CHECK(*bench.status.outcomes["mlp mp-ddp seed 0"].test_accuracy == doctest::Approx(0.9));
 }
 
-TEST_CASE("the progress of a run with stages is that of a last stage: the others know no loss") {
+TEST_CASE("the progress of a run with stages is that of a last stage, because other stages have no loss") {
   SweepFixture bench({mesh_run(0)});
   bench.tell("", "slow");
   CHECK(bench.sweep().finished == 1);
@@ -55,7 +55,7 @@ TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as t
   }
 }
 
-TEST_CASE("a mesh of which one rank leaves without its end has not finished") {
+TEST_CASE("a mesh has not finished if one rank exits without an `end` record") {
   SweepFixture bench({mesh_run(0)});
   bench.tell("3", "leave");
   const auto result = bench.sweep();
@@ -64,7 +64,7 @@ TEST_CASE("a mesh of which one rank leaves without its end has not finished") {
   CHECK(bench.status_of(0) == "failed");
 }
 
-TEST_CASE("arms stand next to each other, also where the strategy sets batch and schedule") {
+TEST_CASE("arms of a pair are next to each other, even if the strategy sets batch and schedule") {
   std::vector<experiments::Run> runs{mlp_run("single", 1, 0), mlp_run("single", 1, 1), mesh_run(0),
                                      mesh_run(1)};
   for (auto* run : {&runs[2], &runs[3]}) {

@@ -19,8 +19,7 @@ using namespace trainyard::orchestrator;
 
 namespace {
 
-// Runs the bench's sweep in a process of its own and kills that one as soon as all `ranks` of its first run
-// hang.
+// Runs the sweep in a child process and kills it as soon as all `ranks` of the first run hang.
 void sweep_and_kill(SweepFixture& bench, int ranks) {
   const pid_t orchestrator = ::fork();
   if (orchestrator == 0) {
@@ -42,7 +41,7 @@ void sweep_and_kill(SweepFixture& bench, int ranks) {
 
 constexpr const char* token = "0123456789abcdef0123456789abcdef";
 
-// An attempt as a killed orchestrator leaves it: a run file, and these processes launched.
+// An attempt as a killed orchestrator leaves it: a run file and these launched processes.
 experiments::Launch abandoned_attempt(const SweepFixture& bench, const std::vector<ProcessMark>& launched,
                                       const std::string& boot = boot_id()) {
   experiments::Launch launch;
@@ -68,12 +67,12 @@ experiments::Launch abandoned_attempt(const SweepFixture& bench, const std::vect
   return launch;
 }
 
-// A process that stays, with these in its environment; this one's child, so that it can be reaped.
+// A sleeping child process with these values in its environment.
 class Stranger {
  public:
   Stranger(const std::string& run_file, const char* its_token) : pid_(::fork()) {
     if (pid_ != 0) {
-      // its environment is the new one only after exec, and has none while that goes on
+      // /proc has the new environment only after exec, and none during exec.
       REQUIRE(becomes_true(tests::patience, [&] {
         const std::string process = "/proc/" + std::to_string(pid_);
         return text_of(process + "/comm") == "sleep\n" &&
@@ -101,7 +100,7 @@ class Stranger {
 
 }  // namespace
 
-TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same sweep goes on") {
+TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same command finishes the sweep") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
   bench.tell("", "deaf");
@@ -120,14 +119,14 @@ TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same 
   CHECK(bench.status.messages[0].find("mlp ddp seed 0: attempt 1 was interrupted") == 0);
 }
 
-TEST_CASE("of what a killed orchestrator left only its own processes are ended") {
+TEST_CASE("recovery ends only processes that the killed orchestrator has started") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const std::string run_file = (bench.attempt(0) / "run.json").string();
   const Stranger grandchild(run_file, token);       // never recorded, but it inherited the token
-  const Stranger without_environment("", nullptr);  // recorded, and has dropped its environment
+  const Stranger without_environment("", nullptr);  // recorded, and has removed its environment
   const Stranger reused("/elsewhere/run.json",
-                        nullptr);             // its pid was launched once, with another start time
-  const Stranger by_hand(run_file, nullptr);  // somebody repeats the rank by hand
+                        nullptr);             // a reused pid: the recorded start time is another one
+  const Stranger by_hand(run_file, nullptr);  // a user repeats the rank by hand
   const auto mark = [](const Stranger& of) { return *mark_of(of.pid()); };
   abandoned_attempt(bench, {mark(without_environment), {reused.pid(), mark(reused).start_ticks - 1}});
   CHECK(bench.sweep().finished == 1);
@@ -138,7 +137,7 @@ TEST_CASE("of what a killed orchestrator left only its own processes are ended")
   CHECK(bench.status_of(0, 1) == "interrupted");
 }
 
-TEST_CASE("a pid and start time of before the host was started again are nobody's") {
+TEST_CASE("a pid and start time from before a reboot match no process") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const Stranger stranger("", nullptr);
   abandoned_attempt(bench, {*mark_of(stranger.pid())}, "00000000-0000-0000-0000-000000000000");
@@ -146,13 +145,13 @@ TEST_CASE("a pid and start time of before the host was started again are nobody'
   CHECK(alive(stranger.pid()));
 }
 
-TEST_CASE("a run file of another run, a link and a pipe in the yard are left alone") {
+TEST_CASE("a run file of another run, and a link in the yard, are not touched") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.journal();
   const auto launch = abandoned_attempt(bench, {});
   std::filesystem::create_directories(bench.yard.run("aaaaaaaaaaaa"));
   std::filesystem::rename(launch.records,
-                          bench.yard.attempt("aaaaaaaaaaaa", 1));  // says it is of another run
+                          bench.yard.attempt("aaaaaaaaaaaa", 1));  // the run file is of another run
   const auto outside = bench.folder.path / "outside";
   std::filesystem::create_directories(outside / "attempt-1");
   std::ofstream(outside / "attempt-1" / "run.json") << "{}";
@@ -164,7 +163,7 @@ TEST_CASE("a run file of another run, a link and a pipe in the yard are left alo
   CHECK(record_types(bench.yard.attempt("aaaaaaaaaaaa", 1) / "orchestrator.records.jsonl").size() == 2);
 }
 
-TEST_CASE("an orchestrator's spool with a damaged record is cut there, kept whole beside it, and goes on") {
+TEST_CASE("a damaged orchestrator log is saved as a copy, truncated before the damage, and continued") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const auto launch = abandoned_attempt(bench, {});
   const auto spool = launch.records / "orchestrator.records.jsonl";
@@ -177,7 +176,7 @@ TEST_CASE("an orchestrator's spool with a damaged record is cut there, kept whol
   CHECK(bench.status_of(0, 1) == "interrupted");
 }
 
-TEST_CASE("an attempt whose ranks had all finished before the orchestrator could see it is finished") {
+TEST_CASE("an attempt is finished if all its ranks finished after their orchestrator was killed") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   const auto launch = abandoned_attempt(bench, {});
@@ -192,7 +191,7 @@ TEST_CASE("an attempt whose ranks had all finished before the orchestrator could
         std::vector<std::string>{"leased", "launched"});
 }
 
-TEST_CASE("half a record that a killed rank left is not ingested, what stands before it is") {
+TEST_CASE("an incomplete record of a killed rank is not ingested, but the records before it are") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
   bench.tell("1", "torn");
@@ -203,7 +202,7 @@ TEST_CASE("half a record that a killed rank left is not ingested, what stands be
   bench.tell("1", "finish");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.status_of(0, 1) == "interrupted");
-  CHECK(bench.status.messages.size() == 1);  // the interruption; nothing about a damaged line
+  CHECK(bench.status.messages.size() == 1);  // the interruption, and no damaged line
 
   auto again = db::Database::open_for_writing(bench.folder.path / "again.db");
   const auto replay = db::replay(bench.yard.root(), again);
@@ -229,7 +228,7 @@ TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
   }
 }
 
-TEST_CASE("where somebody has removed a run's folder, its next attempt has a number of its own") {
+TEST_CASE("if the folder of a run was removed, its next attempt has a new number") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "die");
   CHECK(bench.sweep().failures.size() == 1);

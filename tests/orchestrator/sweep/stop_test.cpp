@@ -14,7 +14,7 @@ bool hangs(const SweepFixture& bench, int rank) {
 
 }  // namespace
 
-TEST_CASE("told to stop, ranks are ended, no further run is started, and the same sweep goes on later") {
+TEST_CASE("a stop ends the ranks, no other run is started, and the same command finishes the sweep later") {
   SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
   bench.journal();
   bench.tell("", "hang");
@@ -40,7 +40,7 @@ TEST_CASE("told to stop, ranks are ended, no further run is started, and the sam
   CHECK(bench.status_of(0, 2) == "finished");
 }
 
-TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
+TEST_CASE("a rank that ignores SIGTERM is killed after the grace period") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "deaf");
   bench.status.on_progress = [&] {
@@ -52,7 +52,7 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the grace") {
                                  "cause"});
 }
 
-TEST_CASE("told twice, it kills at once") {
+TEST_CASE("a second stop kills at once") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.grace_seconds = 100 * tests::patience;
   bench.tell("", "deaf");
@@ -62,7 +62,7 @@ TEST_CASE("told twice, it kills at once") {
   CHECK(seconds_of([&] { CHECK(bench.sweep().interrupted); }) < tests::patience);
 }
 
-TEST_CASE("told to stop before it begins, it starts nothing") {
+TEST_CASE("a sweep that is stopped before it begins starts nothing") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.stop = 1;
   CHECK(bench.sweep().interrupted);

@@ -22,7 +22,7 @@ using Types = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a sweep trains what is planned and writes it to the database") {
+TEST_CASE("a sweep trains the planned runs and writes them to the database") {
   SweepFixture bench(
       {mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
   bench.journal();
@@ -45,7 +45,7 @@ TEST_CASE("a sweep trains what is planned and writes it to the database") {
   CHECK(*bench.status.outcomes["mlp ddp seed 1"].test_accuracy == doctest::Approx(0.9));
 }
 
-TEST_CASE("what is finished is skipped, and a plan knows the time its kind took") {
+TEST_CASE("finished runs are skipped, and a plan has the time of runs of the same kind") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 1);
@@ -64,7 +64,7 @@ TEST_CASE("what is finished is skipped, and a plan knows the time its kind took"
   CHECK(second.skipped == 1);
 }
 
-TEST_CASE("what was finished under other circumstances is run again") {
+TEST_CASE("a run that finished under other circumstances is run again") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   CHECK(bench.sweep().finished == 1);
@@ -112,7 +112,7 @@ TEST_CASE("one store serves all runs of a sweep, and none is started for single 
   CHECK_FALSE(alive(store));
 }
 
-TEST_CASE("a store that does not start fails the runs that need it, with its log") {
+TEST_CASE("if the store does not start, the runs that need it fail with its log") {
   SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 0)});
   bench.programs.store = "/bin/false";
   const auto result = bench.sweep();
@@ -123,14 +123,14 @@ TEST_CASE("a store that does not start fails the runs that need it, with its log
   CHECK(contains(result.failures[0].first_error, "store.log"));
 }
 
-TEST_CASE("the orchestrator's own records tell an attempt's story") {
+TEST_CASE("the orchestrator records the events of an attempt") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   CHECK(bench.sweep().finished == 1);
   CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
         Types{"leased", "launched", "exited", "exited", "processor_use"});
 }
 
-TEST_CASE("a rank that fails ends its run with the error it recorded; the sweep goes on") {
+TEST_CASE("a rank that fails ends its run with the error it recorded, and the sweep continues") {
   SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 1)});
   bench.tell("1", "fail");
   const auto result = bench.sweep();
@@ -145,7 +145,7 @@ TEST_CASE("a rank that fails ends its run with the error it recorded; the sweep 
   CHECK(attempts[0].cause == "the loss is not a number in epoch 1, step 12");
 }
 
-TEST_CASE("without an `end` record the error is the last one in the log") {
+TEST_CASE("without an `end` record the error is the last error in the log") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "die");
   const auto result = bench.sweep();
@@ -153,7 +153,7 @@ TEST_CASE("without an `end` record the error is the last one in the log") {
   CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
 }
 
-TEST_CASE("without an error in the log it is how the rank ended") {
+TEST_CASE("without an error in the log the error is the exit status of the rank") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "kill");
   CHECK(bench.sweep().failures.at(0).first_error == "rank 0: killed by signal 9 (SIGKILL)");
@@ -162,7 +162,7 @@ TEST_CASE("without an error in the log it is how the rank ended") {
   CHECK(bench.status_of(0, 2) == "failed");  // a second attempt
 }
 
-TEST_CASE("peers of a dead rank that hang are ended within five seconds, also those that ignore SIGTERM") {
+TEST_CASE("peers of a dead rank are ended within five seconds, even if they ignore SIGTERM") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options = SweepOptions{};
   bench.options.others_limit = 1000;
@@ -178,9 +178,9 @@ TEST_CASE("peers of a dead rank that hang are ended within five seconds, also th
         Types{"leased", "launched", "exited", "signalled", "signalled", "exited", "processor_use", "cause"});
 }
 
-TEST_CASE("the rank that failed first is the cause, and what followed from it is recorded as such") {
+TEST_CASE("the rank that failed first is the cause, and later failures are recorded as consequences") {
   SweepFixture bench({mlp_run("ddp", 3, 0)});
-  bench.options.peer_seconds = tests::patience;  // both others may say their word
+  bench.options.peer_seconds = tests::patience;  // both others have time to fail
   bench.tell("0", "blame");
   bench.tell("1", "die");
   bench.tell("2", "blame");
@@ -196,8 +196,7 @@ TEST_CASE("the rank that failed first is the cause, and what followed from it is
 }
 
 TEST_CASE(
-    "a rank that states that it lost a peer is no cause, whatever its error reads and though it was seen "
-    "first") {
+    "a rank that recorded a lost peer is never the cause, whatever its error and even if it ended first") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options.peer_seconds = tests::patience;
   bench.tell("0", "forsaken");
@@ -208,17 +207,17 @@ TEST_CASE(
   CHECK(result.failures[0].log == (bench.attempt(0) / "rank-1.log").string());
 }
 
-TEST_CASE("a rank's grandchild in a session of its own does not outlive its run") {
+TEST_CASE("a grandchild of a rank in its own session does not outlive the run") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "grandchild");
   CHECK(bench.sweep().finished == 1);
   const int grandchild = pid_in(bench.attempt(0) / "grandchild");
   REQUIRE(grandchild > 0);
   CHECK(becomes_true(tests::patience,
-                     [&] { return !alive(grandchild); }));  // it was killed; the kernel may take its time
+                     [&] { return !alive(grandchild); }));  // it was killed, but the kernel may need time
 }
 
-TEST_CASE("a damaged record is left out and told, and its run does not count as finished") {
+TEST_CASE("a damaged record is ignored with a message, and its run does not count as finished") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.tell("", "garbage");
   const auto result = bench.sweep();
@@ -228,7 +227,7 @@ TEST_CASE("a damaged record is left out and told, and its run does not count as 
   CHECK(contains(bench.status.messages[0], "rank-0.records.jsonl: a line was left out: "));
 }
 
-TEST_CASE("a run that fails is tried again as often as is allowed, each time as an attempt of its own") {
+TEST_CASE("a failed run is retried up to the limit, each time as a new attempt") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.options.max_retries = 2;
   bench.options.backoff_seconds = 0.05;
@@ -260,7 +259,7 @@ TEST_CASE("each retry waits twice as long as the one before it") {
   CHECK(waits == std::vector<double>{0.2, 0.4, 0});
 }
 
-TEST_CASE("after so many failed runs no further one is started") {
+TEST_CASE("after max_failures failed runs no other run is started") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2),
                       mlp_run("single", 1, 3), mlp_run("single", 1, 4)});
   bench.options.max_failures = 2;
@@ -271,7 +270,7 @@ TEST_CASE("after so many failed runs no further one is started") {
   CHECK_FALSE(result.interrupted);
 }
 
-TEST_CASE("the first failure ends all that runs beside it where that is asked for") {
+TEST_CASE("with fail_fast the first failure ends all other runs") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2)});
   if (bench.devices.size() < 2) return;
   bench.experiment.machine.exclusive_host = false;
@@ -285,7 +284,7 @@ TEST_CASE("the first failure ends all that runs beside it where that is asked fo
   CHECK(bench.status_of(2) == "unknown");
 }
 
-TEST_CASE("runs are packed onto free devices where the file says so, and their times do not count") {
+TEST_CASE("runs share free devices if the file allows it, and their times do not count") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   if (bench.devices.size() < 2) return;
   bench.experiment.machine.exclusive_host = false;
@@ -301,7 +300,7 @@ TEST_CASE("runs are packed onto free devices where the file says so, and their t
   for (const auto& row : db::final_metrics(bench.database, "bench")) CHECK_FALSE(row.times_count);
 }
 
-TEST_CASE("runs with different numbers of threads are packed as their cores are free") {
+TEST_CASE("runs with different numbers of threads start as their cores become free") {
   auto wide = mlp_run("single", 1, 0), one = mlp_run("single", 1, 1), other = mlp_run("single", 1, 2);
   wide.threads = 2;
   one.threads = other.threads = 1;
@@ -321,7 +320,7 @@ TEST_CASE("runs with different numbers of threads are packed as their cores are 
   CHECK(device(2) == bench.devices[1].name);
 }
 
-TEST_CASE("a rank with two threads is pinned to two cores, and one with one thread to one") {
+TEST_CASE("a rank is pinned to one core per thread") {
   auto one = mlp_run("single", 1, 0), two = mlp_run("single", 1, 1);
   one.threads = 1;
   two.threads = 2;

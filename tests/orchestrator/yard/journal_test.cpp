@@ -21,7 +21,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a run entry holds the whole file, its comparisons, and every run by key") {
+TEST_CASE("a run entry has the whole file, its comparisons, and every run by key") {
   experiments::Experiment experiment;
   experiment.name = "bench";
   experiment.file = "bench.toml";
@@ -42,7 +42,7 @@ TEST_CASE("a run entry holds the whole file, its comparisons, and every run by k
   CHECK(experiments::run_from_json(entry.at("runs").at(second)) == experiment.runs[1]);
 }
 
-TEST_CASE("entries are appended one a line, and half a line of a killed writer stays alone") {
+TEST_CASE("each entry is one line, and an incomplete line of a killed writer is separate") {
   const TemporaryFolder folder;
   const auto journal = folder.path / "journal.jsonl";
   append_to_journal(journal, {{"n", 1}});

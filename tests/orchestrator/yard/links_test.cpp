@@ -1,5 +1,4 @@
-// Links and names that lead out of the yard: refused or left alone, and nothing outside is written or
-// removed.
+// Links and names that lead out of the yard. They are refused or ignored, and nothing outside is changed.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -19,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder outside the yard with a file in it, which must stay as it is.
+// A folder outside the yard with files that must not change.
 class Outside {
  public:
   explicit Outside(const fs::path& parent) : path(parent / "outside") {
@@ -36,12 +35,12 @@ class Outside {
   const fs::path path;
 };
 
-// An attempt of a bench whose orchestrator was killed: it has a run file and no end.
+// The folder of an attempt whose orchestrator was killed: it has a run file and no end.
 fs::path interrupted_attempt(SweepFixture& bench) {
   bench.tell("", "die");
   bench.sweep();
   fs::path folder = bench.attempt(0);
-  bench.database = db::Database::open_for_writing(bench.yard.root() / "other.db");  // knows nothing of it
+  bench.database = db::Database::open_for_writing(bench.yard.root() / "other.db");  // without the attempt
   fs::remove(folder / experiments::orchestrator_records_name);
   fs::remove(folder / experiments::rank_records_name(0));
   return folder;
@@ -49,7 +48,7 @@ fs::path interrupted_attempt(SweepFixture& bench) {
 
 }  // namespace
 
-TEST_CASE("a yard whose database, journal or lock is a link is refused, dangling or not") {
+TEST_CASE("a yard is refused if its database, journal or lock is a link, dangling or not") {
   const TemporaryFolder folder;
   const Outside outside(folder.path);
   const Yard yard(folder.path / "yard");
@@ -63,14 +62,14 @@ TEST_CASE("a yard whose database, journal or lock is a link is refused, dangling
   CHECK(outside.untouched());
 }
 
-TEST_CASE("a link to the spool counts from the yard, not from where trainyard was started") {
+TEST_CASE("a relative link to the spool is resolved from the yard, not from the current folder") {
   const TemporaryFolder folder;
   fs::create_directories(folder.path / "yard");
   fs::create_symlink("../spool/runs", folder.path / "yard/runs");
   CHECK(Yard(folder.path / "yard").runs() == folder.path / "spool/runs");
 }
 
-TEST_CASE("names of runs and experiments that a database gives never lead out of the yard") {
+TEST_CASE("names of runs and experiments from a database never lead out of the yard") {
   const Yard yard("/tmp/yard");
   for (const char* name : {"", ".", "..", "../outside", "/etc", "a/../../b"}) {
     CHECK_THROWS_AS(yard.run(name), UserError);
@@ -92,7 +91,7 @@ TEST_CASE("a run whose folder is a link is not trained there, and its checkpoint
   CHECK(outside.untouched());
 }
 
-TEST_CASE("an attempt folder that is a link is passed over, and the next attempt has another number") {
+TEST_CASE("an attempt folder that is a link is skipped, and the next attempt has another number") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const Outside outside(bench.folder.path);
   fs::create_directories(bench.yard.run(bench.key(0)));
@@ -103,7 +102,7 @@ TEST_CASE("an attempt folder that is a link is passed over, and the next attempt
   CHECK(outside.untouched());
 }
 
-TEST_CASE("an interrupted attempt whose run file or records are a link or a pipe is left as it is") {
+TEST_CASE("an interrupted attempt is not touched if its run file or records are a link or a pipe") {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     for (const bool pipe : {false, true}) {
       SweepFixture bench({mlp_run("single", 1, 0)});
@@ -123,7 +122,7 @@ TEST_CASE("an interrupted attempt whose run file or records are a link or a pipe
     }
 }
 
-TEST_CASE("a run file that points outside leads nobody there") {
+TEST_CASE("paths in a run file that lead out of the yard are not used") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const Outside outside(bench.folder.path);
   const fs::path file = interrupted_attempt(bench) / experiments::run_file_name;
@@ -140,7 +139,7 @@ TEST_CASE("a run file that points outside leads nobody there") {
   CHECK(outside.untouched());
 }
 
-TEST_CASE("a progress file that is a link or a pipe is none, and nobody waits for it") {
+TEST_CASE("a progress file that is a link or a pipe is ignored without waiting") {
   const TemporaryFolder folder;
   const fs::path pipe = folder.path / "pipe", link = folder.path / "link", real = folder.path / "real";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);

@@ -20,7 +20,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a line without its newline is not there yet, and comes whole when its end is written") {
+TEST_CASE("a line without its newline is not returned until its end is written") {
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";
   RecordLogTail tail(file);
@@ -33,14 +33,14 @@ TEST_CASE("a line without its newline is not there yet, and comes whole when its
 }
 
 TEST_CASE(
-    "on a shared file system a hole is waited for, and a file that another host has lengthened is read on") {
+    "on a shared file system a hole is waited for, and a replaced file is read from the same position") {
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";
   RecordLogTail tail(file, true);
   append(file, "one\ntw");
   CHECK(tail.new_lines() == Lines{"one"});
   append(file,
-         std::string("o\n") + std::string(6, '\0') + "four\n");  // its length is here, its bytes are not
+         std::string("o\n") + std::string(6, '\0') + "four\n");  // the length has arrived, the bytes have not
   CHECK(tail.new_lines() == Lines{"two"});
   CHECK(tail.new_lines().empty());
   std::ofstream(folder.path / "filled") << "one\ntwo\nthree\nfour\n";
@@ -48,7 +48,7 @@ TEST_CASE(
   CHECK(tail.new_lines() == Lines{"three", "four"});
 }
 
-TEST_CASE("a hole that stays is damage: what stands after it is read all the same") {
+TEST_CASE("a permanent hole is damage, and the lines after it are read") {
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";
   append(file, std::string("one\n") + std::string(3, '\0') + "\ntwo\n");
@@ -73,7 +73,7 @@ TEST_CASE("a log without an error has no error line") {
   CHECK_FALSE(last_error_line(folder.path / "log"));
 }
 
-TEST_CASE("what a rank of trainyard logs while all is well is no cause of its end") {
+TEST_CASE("an info line in the log of a rank is not the cause of its end") {
   const TemporaryFolder folder;
   const auto log = folder.path / "rank-0.log";
   append(log, "2026-11-23T02:12:55.123Z info 4711 epoch error=0.5\n");
@@ -85,7 +85,7 @@ TEST_CASE("what a rank of trainyard logs while all is well is no cause of its en
   CHECK(last_error_line(log) == "2026-11-23T02:12:55.123Z warning 4711 message text=\"cannot pin\"");
 }
 
-TEST_CASE("the store's address is a whole line of host and port") {
+TEST_CASE("the address of the store is a complete line with host and port") {
   CHECK_FALSE(parse_store_address("127.0.0.1 29"));
   CHECK(parse_store_address("127.0.0.1 29500\n")->port == "29500");
   CHECK(parse_store_address("2026-11-23T02:12:55.123Z info 4711 store serves port=1\n127.0.0.1 29500\n")

@@ -32,7 +32,7 @@ std::string refusal(const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("a yard knows its files, absolute, with or without a slash at its end") {
+TEST_CASE("the files of a yard have absolute paths, with or without a slash at its end") {
   const Yard yard("/tmp/some/../yard/");
   CHECK(yard.root() == "/tmp/yard");
   CHECK(yard.database() == "/tmp/yard/results.db");
@@ -40,7 +40,7 @@ TEST_CASE("a yard knows its files, absolute, with or without a slash at its end"
   CHECK(Yard("relative").root() == std::filesystem::current_path() / "relative");
 }
 
-TEST_CASE("the yard is the one asked for, else TRAINYARD_HOME, else ./yard") {
+TEST_CASE("the yard is the requested one, else TRAINYARD_HOME, else ./yard") {
   ::unsetenv("TRAINYARD_HOME");
   CHECK(yard_from(std::nullopt).root() == std::filesystem::current_path() / "yard");
   ::setenv("TRAINYARD_HOME", "/tmp/home", 1);
@@ -49,7 +49,7 @@ TEST_CASE("the yard is the one asked for, else TRAINYARD_HOME, else ./yard") {
   ::unsetenv("TRAINYARD_HOME");
 }
 
-TEST_CASE("a second lock on a yard is refused and names the process, the command and the time of the first") {
+TEST_CASE("the error for a second lock on a yard has the process, command and time of the first") {
   const TemporaryFolder folder;
   const Yard yard(folder.path / "yard");
   const YardLock first(yard, "trainyard run first.toml");
@@ -58,7 +58,7 @@ TEST_CASE("a second lock on a yard is refused and names the process, the command
         std::string::npos);
 }
 
-TEST_CASE("the lock goes with the process that held it, however it died") {
+TEST_CASE("the lock ends with the process that held it, however it died") {
   const TemporaryFolder folder;
   const Yard yard(folder.path / "yard");
   const pid_t holder = ::fork();
@@ -75,8 +75,7 @@ TEST_CASE("the lock goes with the process that held it, however it died") {
   CHECK(refusal([&] { const YardLock lock(yard, "second"); }).empty());
 }
 
-TEST_CASE(
-    "who asks whether a yard is in use, and stands still while it asks, keeps no other from locking it") {
+TEST_CASE("a process that checks whether a yard is in use, and pauses meanwhile, does not prevent a lock") {
   const TemporaryFolder folder;
   const Yard yard(folder.path / "yard");
   { const YardLock lock(yard, "trainyard run"); }
@@ -90,7 +89,7 @@ TEST_CASE(
   goes_on.join();
 }
 
-TEST_CASE("a yard has a database or does not exist") {
+TEST_CASE("a folder without a database is not a yard") {
   const TemporaryFolder folder;
   const Yard yard(folder.path);
   CHECK_FALSE(yard.exists());
@@ -98,10 +97,10 @@ TEST_CASE("a yard has a database or does not exist") {
   CHECK(yard.exists());
 }
 
-TEST_CASE("a yard is in use while its lock lives, and asking never keeps another from locking it") {
+TEST_CASE("a yard is in use as long as its lock exists, and checking never prevents another lock") {
   const TemporaryFolder folder;
   const Yard yard(folder.path / "yard");
-  CHECK_FALSE(in_use(yard));  // and no folder is made
+  CHECK_FALSE(in_use(yard));  // does not create a folder
   CHECK_FALSE(std::filesystem::exists(yard.root()));
   {
     const YardLock lock(yard, "trainyard run first.toml");
