@@ -1,4 +1,4 @@
-// Models and data sets that a file declares for programs of the user's.
+// Models and data sets that a file declares for user programs.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ Experiment resolved_file(const std::string& toml, const Selection& selection = {
 
 }  // namespace
 
-TEST_CASE("a declared model has its title, and its parameters are axes and placeholders") {
+TEST_CASE("a declared model has a title, and its parameters are axes and placeholders") {
   const auto experiment = resolved_file(
       file_declaring("width = [64, 128]\n", own_gpt, ", \"{model}/{dataset}/{width}/{dropout}\""));
   REQUIRE(experiment.runs.size() == 2);
@@ -59,7 +59,7 @@ TEST_CASE("a declared model has its title, and its parameters are axes and place
   CHECK(run_from_json(to_json(run)) == run);
 }
 
-TEST_CASE("parameters of a declared model stand in [defaults], [[include]], --set and --where") {
+TEST_CASE("parameters of a declared model are allowed in [defaults], [[include]], --set and --where") {
   const std::string with_defaults = "[defaults]\nwidth = 32\n";
   CHECK(resolved_file(file_declaring("", own_gpt + with_defaults)).runs.at(0).hyperparameters.at("width") ==
         Value(std::int64_t{32}));
@@ -76,7 +76,7 @@ TEST_CASE("parameters of a declared model stand in [defaults], [[include]], --se
         std::string::npos);
 }
 
-TEST_CASE("only a strategy with a command runs what is the user's own: another is an error at its place") {
+TEST_CASE("a declared model or data set with a built-in strategy is an error at its place") {
   const std::string built_in =
       "name = \"x\"\n[matrix]\nmodel = [\"char-gpt\"]\nstrategy = [\"single\"]\nseed = [4]\n" + own_gpt;
   CHECK(problems_in(built_in) ==
@@ -87,14 +87,14 @@ TEST_CASE("only a strategy with a command runs what is the user's own: another i
       "\"mine\"\n[dataset.mine]\ntitle = \"Mine\"\n";
   CHECK(problems_in(own_data).find(
             "f.toml:4:13: error: strategy \"ddp\" cannot train your own data set \"mine\"") == 0);
-  // what is left out is not held against the file
+  // Excluded runs are not checked.
   CHECK(problems_in(
             "name = \"x\"\n[matrix]\nmodel = [\"mlp\", \"char-gpt\"]\nstrategy = [\"single\", \"mine\"]\n"
             "[strategy.mine]\ncommand = [\"a\"]\n[[exclude]]\nstrategy = \"single\"\nmodel = \"char-gpt\"\n" +
             own_gpt) == "");
 }
 
-TEST_CASE("what is wrong with a declaration is said with its place") {
+TEST_CASE("an invalid declaration is an error at its place") {
   const auto has = [](const std::string& declarations, const std::string& text) {
     const std::string problems = problems_in(file_declaring("", declarations));
     CHECK_MESSAGE(problems.find(text) != std::string::npos, problems);
@@ -125,7 +125,7 @@ TEST_CASE("what is wrong with a declaration is said with its place") {
   has(own_gpt + "[defaults]\nwidht = 3\n", "\"widht\" is not a key of [defaults]; did you mean \"width\"?");
 }
 
-TEST_CASE("a title is no part of the run key, and runs without anything declared have the JSON of before") {
+TEST_CASE("a title is not in the run key, and runs without declarations have the same JSON as before") {
   const auto key = [](const std::string& text) { return resolved_file(file_declaring("", text)).keys.at(0); };
   std::string retitled = own_gpt;
   retitled.replace(retitled.find("Character GPT"), 13, "Another title");
@@ -136,7 +136,7 @@ TEST_CASE("a title is no part of the run key, and runs without anything declared
   CHECK_FALSE(to_json(Run{}).contains("declared"));
 }
 
-TEST_CASE("a task of a declared model says what can be expected of it") {
+TEST_CASE("the task of a declared model decides which metrics can be expected") {
   const std::string expects = "[expect.char-gpt]\ntest_accuracy = 0.5\n";
   CHECK(problems_in(file_declaring("", own_gpt + expects)) == "");
   CHECK(problems_in(file_declaring("", own_gpt + "[expect.char-gpt]\ntest_psnr = 3\n"))
@@ -157,7 +157,7 @@ TEST_CASE(
   CHECK(differing_terms(stated_by(values), stated_by(others), compare).front().declared);
 }
 
-TEST_CASE("every value of a run but its hyper-parameters has a name that no parameter can take") {
+TEST_CASE("every value of a run except its hyperparameters has a reserved name") {
   for (const char* strategy : {"single", "ddp", "pipeline"}) {
     Loaded loaded =
         load_text("name = \"x\"\n[matrix]\nmodel = [\"seq2seq\"]\nstrategy = [\"" + std::string(strategy) +

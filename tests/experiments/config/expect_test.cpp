@@ -1,4 +1,4 @@
-// [expect.*]: what a file says that its runs must reach.
+// [expect.*]: thresholds that the runs of a file must reach.
 #include <doctest/doctest.h>
 
 #include "tests/experiments/file/loading.h"
@@ -7,7 +7,7 @@ using namespace trainyard;
 using namespace trainyard::experiments;
 using namespace trainyard::tests;
 
-TEST_CASE("a plain number is the least accuracy or the greatest loss; a table says which") {
+TEST_CASE("a plain number is the minimum accuracy or the maximum loss, and a table sets either limit") {
   const Loaded result = load_text(start +
                                       "[expect.mlp]\ntest_accuracy = 0.9\ntest_loss = 1\n"
                                       "train_loss = { at_least = 0.1, at_most = 2.5 }\n",
@@ -20,7 +20,7 @@ TEST_CASE("a plain number is the least accuracy or the greatest loss; a table sa
   CHECK(to_text(expect[2]) == "mlp: train_loss >= 0.1 and <= 2.5");
 }
 
-TEST_CASE("expectations that cannot be have their place and their reason") {
+TEST_CASE("impossible expectations are errors at their place, with a reason") {
   CHECK(problem_of(start + "[expect.mpl]\ntest_loss = 1") ==
         "f.toml:4:9: error: there is no model \"mpl\"; did you mean \"mlp\"?");
   CHECK(problem_of(start + "[expect.mlp]\ntest_acuracy = 1") ==

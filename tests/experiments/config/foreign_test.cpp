@@ -1,4 +1,4 @@
-// Strategies that are a program of the user's: what a file may say, what the key hangs on, what is left out.
+// Strategies that run a user's program: allowed keys, the run key, and excluded runs.
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a run's values are put into its command, braces are written twice") {
+TEST_CASE("a command contains the values of its run, and braces are doubled") {
   const auto experiment = loaded(file_with(
       "command = [\"python3\", \"train.py\", \"--lr={learning_rate}\", \"{seed}/{model}\", \"{{seed}}\"]\n"
       "replicas = 3\n"));
@@ -47,7 +47,7 @@ TEST_CASE("a run's values are put into its command, braces are written twice") {
   CHECK(strategy.world_size() == 3);
 }
 
-TEST_CASE("what is wrong with a command is told with its place") {
+TEST_CASE("an invalid command is an error at its place") {
   const auto has = [](const std::string& strategy, const std::string& text) {
     const std::string problems = problems_of(file_with(strategy));
     CHECK_MESSAGE(problems.find(text) != std::string::npos, problems);
@@ -66,7 +66,7 @@ TEST_CASE("what is wrong with a command is told with its place") {
             .find("give a command a name of its own") != std::string::npos);
 }
 
-TEST_CASE("the key hangs on the arguments and on what declared files hold, not on names and places") {
+TEST_CASE("the key depends on the arguments and the content of declared files, not on names and folders") {
   const ScratchFolder one, two;
   const auto key = [](const std::filesystem::path& folder, const std::string& name,
                       const std::string& content, const std::string& argument) {
@@ -84,7 +84,7 @@ TEST_CASE("the key hangs on the arguments and on what declared files hold, not o
   CHECK(key(one.path(), "train.py", "print(1)", "y") != first);
 }
 
-TEST_CASE("a foreign run survives its JSON, and a run of trainyard's has nothing foreign in it") {
+TEST_CASE("a foreign run survives its JSON, and the JSON of other runs has no foreign members") {
   auto experiment = loaded(file_with("command = [\"a\", \"b\"]\n"));
   resolve_data(experiment, {});
   const Run& run = experiment.runs.at(0);
@@ -92,14 +92,14 @@ TEST_CASE("a foreign run survives its JSON, and a run of trainyard's has nothing
   CHECK_FALSE(to_json(Run{}).at("strategy").contains("command"));
 }
 
-TEST_CASE("a declared file that is not there is an error that names it") {
+TEST_CASE("a missing declared file is an error that names it") {
   const ScratchFolder folder;
   auto experiment =
       loaded(file_with("command = [\"a\"]\nfiles = [\"nowhere.py\"]\n"), folder.path() / "f.toml");
   CHECK_THROWS_WITH_AS(resolve_data(experiment, {}), doctest::Contains("nowhere.py"), UserError);
 }
 
-TEST_CASE("--exclude-where leaves out the runs that have all values of one of its conditions") {
+TEST_CASE("--exclude-where removes the runs that match all values of one condition") {
   const std::string toml =
       "name = \"x\"\n[matrix]\nmodel = [\"mlp\", \"cnn\"]\nseed = [0, 1]\nepochs = [1, 2]\n";
   const auto left = [&](const Texts& conditions) {
@@ -112,7 +112,7 @@ TEST_CASE("--exclude-where leaves out the runs that have all values of one of it
   CHECK(to_text(problem.problems.at(0)).find("--exclude-where model") != std::string::npos);
 }
 
-TEST_CASE("a machine's communicator is chosen by name") {
+TEST_CASE("the communicator of a machine is chosen by name") {
   const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
   CHECK(loaded(start).machine.communicator == "auto");
   CHECK(loaded(start + "[machine]\ncommunicator = \"gloo\"\n").machine.communicator == "gloo");
@@ -120,19 +120,19 @@ TEST_CASE("a machine's communicator is chosen by name") {
             .find("communicator must be one of \"auto\", \"gloo\", \"nccl\"") != std::string::npos);
 }
 
-TEST_CASE("on a cluster ranks train on GPUs where they are given some, or where the file says so") {
+TEST_CASE("on a cluster ranks train on GPUs if they are given some, or if the file requires it") {
   const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n[machine]\n";
   const std::string slurm = start + "launcher = \"slurm\"\n";
   const auto on_gpus = [](const std::string& text) { return loaded(text).machine.gpus_elsewhere(); };
   CHECK(loaded(start).machine.accelerator == "auto");
-  CHECK_FALSE(on_gpus(start + "accelerator = \"cuda\"\n"));  // this host's, which the plan knows
+  CHECK_FALSE(on_gpus(start + "accelerator = \"cuda\"\n"));  // GPUs of this host, which the plan finds
   CHECK_FALSE(on_gpus(slurm));
   CHECK(on_gpus(slurm + "gpus_per_task = 1\n"));
   CHECK(on_gpus(slurm + "accelerator = \"cuda\"\noptions = [\"--gres=gpu:2\"]\n"));
   CHECK_FALSE(on_gpus(slurm + "accelerator = \"cpu\"\n"));
 }
 
-TEST_CASE("a machine's progress timeout is a number of seconds, half an hour where the file has none") {
+TEST_CASE("a machine's progress timeout is a number of seconds, and half an hour by default") {
   const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
   CHECK(loaded(start).machine.progress_timeout_seconds == 1800);
   CHECK(loaded(start + "[machine]\nprogress_timeout = 2.5\n").machine.progress_timeout_seconds == 2.5);

@@ -1,4 +1,4 @@
-// `files` by pattern and folder, `env`, and what of them is part of the run key.
+// `files` as patterns and folders, `env`, and their part in the run key.
 #include "experiments/config/found_files.h"
 
 #include <fstream>
@@ -52,7 +52,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("folders and patterns find files in one order, without hidden names, caches and links to folders") {
+TEST_CASE("folders and patterns find sorted files, without hidden names, caches and linked folders") {
   const ScratchFolder folder;
   for (const char* name : {"train.py", "pkg/b.py", "pkg/a.py", "pkg/data.txt", "pkg/sub/c.py",
                            "pkg/.hidden.py", "pkg/.git/d.py", "pkg/__pycache__/a.py", "pkg/a.pyc"})
@@ -68,18 +68,16 @@ TEST_CASE("folders and patterns find files in one order, without hidden names, c
   CHECK(found("pkg/[ab].py") == Names{"pkg/a.py", "pkg/b.py"});
   CHECK(found("*/?.py") == Names{"pkg/a.py", "pkg/b.py"});
   CHECK(found("**/sub/*") == Names{"pkg/sub/c.py"});
-  CHECK(found((folder / "pkg/*.txt").string()) == Names{"data.txt"});  // no place of one machine
+  CHECK(found((folder / "pkg/*.txt").string()) == Names{"data.txt"});  // independent of the machine
   CHECK(found("pkg/*.cu").empty());
   CHECK(found("nowhere/*").empty());
   CHECK(finds_files("pkg", folder.path()));
   CHECK_FALSE(finds_files("train.py", folder.path()));
   put(folder / "odd[1].py");
-  CHECK_FALSE(
-      finds_files("odd[1].py", folder.path()));  // the file of that name, as before there were patterns
+  CHECK_FALSE(finds_files("odd[1].py", folder.path()));  // a file with exactly that name comes first
 }
 
-TEST_CASE(
-    "a plain list of files is hashed as before there were patterns, and what they find with its names") {
+TEST_CASE("a plain list of files has the same hash as before, and files from patterns include their names") {
   const ScratchFolder folder;
   put(folder / "train.py", "print(1)");
   const std::string sha = "d287bb7f9d15abdc5b6e98536263815744b6ef21c8f3c839fc434ca70d8efe99";  // sha256sum
@@ -96,7 +94,7 @@ TEST_CASE(
   CHECK(canonical_work(arm_run("files = [\"other.py\"]\n", folder.path())) == plain);
 }
 
-TEST_CASE("a pattern or a folder that finds nothing is an error that names it") {
+TEST_CASE("a pattern or folder that finds no file is an error that names it") {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "empty");
   for (const char* entry : {"pkg/*.py", "empty"})
@@ -106,7 +104,7 @@ TEST_CASE("a pattern or a folder that finds nothing is an error that names it") 
         UserError);
 }
 
-TEST_CASE("env has the run's values, and is part of the key and of the run's JSON") {
+TEST_CASE("env contains the values of its run, and is in the key and in the run's JSON") {
   const ScratchFolder folder;
   const Run run = arm_run("env = { SEED_OF = \"{model}/{seed}\", BRACE = \"{{}\" }\n", folder.path());
   CHECK(run.strategy.environment ==
@@ -118,7 +116,7 @@ TEST_CASE("env has the run's values, and is part of the key and of the run's JSO
   CHECK_FALSE(to_json(none).at("strategy").contains("env"));
 }
 
-TEST_CASE("env refuses what the launch sets itself, names that are none and values that are no text") {
+TEST_CASE("env refuses variables that the launch sets, invalid names and values that are not text") {
   const auto has = [](const std::string& lines, const std::string& text) {
     const std::string problems = arm_problem(lines);
     CHECK_MESSAGE(problems.find(text) != std::string::npos, problems);

@@ -1,4 +1,4 @@
-// Which runs form a cell, an arm and a pair.
+// The cell, arm and pair of a run.
 #include "experiments/design/cell_place.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ const Values ddp{{"model", std::string("mlp")}, {"strategy", std::string("ddp")}
                  {"batch", std::int64_t{64}},   {"fold", std::int64_t{1}},        {"learning_rate", 0.1}};
 const std::vector<std::string> varied{"model", "strategy", "learning_rate", "batch", "momentum", "seed"};
 
-TEST_CASE("a cell has the model and what is varied beside the axis, the pairing and the seed") {
+TEST_CASE("a cell has the model and every varied value except the axis, the pairing and the seed") {
   const CellPlace place = cell_place(text_in(ddp), Compare{}, varied);
   CHECK(place.model == "mlp");
   CHECK(place.further == Further{{"learning_rate", "0.1"}, {"batch", "64"}, {"momentum", ""}});
@@ -24,7 +24,7 @@ TEST_CASE("a cell has the model and what is varied beside the axis, the pairing 
   CHECK(further_text(place) == "learning_rate 0.1, batch 64");
 }
 
-TEST_CASE("models that are compared share a cell, and the strategy is one of its values") {
+TEST_CASE("if models are compared they share a cell, and the strategy is one of its values") {
   Compare models;
   models.axis = "model";
   const CellPlace place = cell_place(text_in(ddp), models, {"model", "strategy", "seed"});
@@ -33,7 +33,7 @@ TEST_CASE("models that are compared share a cell, and the strategy is one of its
   CHECK(place.arm == "mlp");
 }
 
-TEST_CASE("several values make a pair by their names; without pairs the seed still makes no cell") {
+TEST_CASE("several values make a pair by their names, and an unpaired seed still makes no cell") {
   Compare compare;
   compare.pair = {"seed", "fold"};
   CHECK(cell_place(text_in(ddp), compare, varied).pair == "seed=3 fold=1");
@@ -43,7 +43,7 @@ TEST_CASE("several values make a pair by their names; without pairs the seed sti
   CHECK(unpaired.further == Further{{"fold", "1"}});
 }
 
-TEST_CASE("a run's place has all values of its matrix, its model, strategy and seed even if they are none") {
+TEST_CASE("the cell of a run has all varied values, and model, strategy and seed are always known") {
   const CellPlace place = cell_place(cnn_ddp(), Compare{});
   CHECK(place.model == "cnn");
   CHECK(place.arm == "ddp");
@@ -51,7 +51,7 @@ TEST_CASE("a run's place has all values of its matrix, its model, strategy and s
   CHECK(further_text(place) == "batch 64, hidden [128], optimizer adam, weight_decay 1e-4");
 }
 
-TEST_CASE("only where strategies are compared independent runs are a limit, unless they are the baseline") {
+TEST_CASE("independent runs are a limit only if strategies are compared and they are not the baseline") {
   Compare compare;
   CHECK(is_limit(compare, "independent", "two at once"));
   CHECK_FALSE(is_limit(compare, "ddp", "ddp"));

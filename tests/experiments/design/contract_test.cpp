@@ -1,4 +1,4 @@
-// The fair-comparison contract: what runs state, what differs, and what the file may declare.
+// The fair-comparison contract: stated terms, differences, and declared differences.
 #include "experiments/design/contract.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ std::vector<std::string> warnings(const std::string& rest) {
   return texts;
 }
 
-TEST_CASE("arms with different global batches are NOT COMPARABLE, named before launch and once") {
+TEST_CASE("arms with different global batches are NOT COMPARABLE, which is reported once, before launch") {
   const auto found = warnings(R"([defaults]
 batch = { size = 64, per = "replica" }
 [compare]
@@ -41,7 +41,7 @@ baseline = "single"
   CHECK(contains(found[0], "differs = [\"global_batch\"]"));
 }
 
-TEST_CASE("a difference that the file declares is no warning") {
+TEST_CASE("a declared difference gives no warning") {
   CHECK(warnings(R"([defaults]
 batch = { size = 64, per = "replica" }
 [compare]
@@ -52,11 +52,11 @@ differs = ["batch"]
             .empty());
 }
 
-TEST_CASE("strategies that share a batch are comparable, whatever they are made of") {
+TEST_CASE("strategies with the same batch are comparable, whatever their meshes are") {
   CHECK(warnings("[strategy.ddp]\nreplicas = 4\n").empty());
 }
 
-TEST_CASE("a learning rate, epochs or a sampler of one arm alone are named") {
+TEST_CASE("a learning rate, number of epochs or sampler of only one arm is reported") {
   const auto found = warnings("[strategy.ddp]\nlearning_rate = 0.1\nepochs = 2\nsampler = \"distributed\"\n");
   REQUIRE(found.size() == 3);
   std::string all;
@@ -66,18 +66,18 @@ TEST_CASE("a learning rate, epochs or a sampler of one arm alone are named") {
     CHECK_MESSAGE(contains(all, title), title);
 }
 
-TEST_CASE("what the axis varies is no difference, what is varied with it is one") {
+TEST_CASE("the compared axis is not a difference, but a value that varies with it is") {
   const std::string zipped = R"(zip = [ { learning_rate = [0.1, 0.01], batch = [128, 64] } ]
 [compare]
 axis = "batch"
 baseline = 128
 pair = ["seed"]
 )";
-  // each batch has a learning rate of its own: they are different cells and nothing is compared
+  // Each batch has its own learning rate. The two are different cells, so nothing is compared.
   CHECK(warnings(zipped).empty());
 }
 
-TEST_CASE("terms that only records know can be declared, and unknown ones get advice") {
+TEST_CASE("terms that only records contain can be declared, and unknown ones get advice") {
   CHECK(warnings("[compare]\naxis = \"strategy\"\nbaseline = \"single\"\ndiffers = [\"initial_weights\", "
                  "\"versions\"]\n")
             .empty());
@@ -88,7 +88,7 @@ TEST_CASE("terms that only records know can be declared, and unknown ones get ad
   CHECK(contains(to_text(wrong.problems.front()), "versions"));
 }
 
-TEST_CASE("a foreign start record states terms by their names, what it leaves out is not stated") {
+TEST_CASE("a foreign start record states terms by name, and missing ones are not stated") {
   const StatedTerms terms = stated_by_start({{"epochs", 10},
                                              {"global_batch", 128},
                                              {"optimizer", "sgd momentum 0.9"},
@@ -104,14 +104,14 @@ TEST_CASE("a foreign start record states terms by their names, what it leaves ou
                                                       "kind of device", "data order"});
 }
 
-TEST_CASE("a number that a program states is that of a run however JSON writes it") {
+TEST_CASE("a stated number equals the number of a run, whatever its form in JSON is") {
   for (const double rate : {0.0005, 1e-7, 0.05, 1.0, 123456.5}) {
     const std::string own = stated_by({{"learning_rate", rate}}).at("learning_rate");
     CHECK(stated_by_start({{"learning_rate", rate}}).at("learning_rate") == own);
   }
 }
 
-TEST_CASE("of another data order the first epoch that both state is named") {
+TEST_CASE("if data orders differ, the first epoch that both state is named") {
   const StatedTerms one{{"batches", batches_text({{1, "aa"}, {2, "bb"}, {10, "cc"}})}};
   const StatedTerms other{{"batches", batches_text({{2, "dd"}, {10, "ee"}})}};
   CHECK(one.at("batches") == "epoch 1 aa\nepoch 2 bb\nepoch 10 cc");
@@ -126,7 +126,7 @@ TEST_CASE("of another data order the first epoch that both state is named") {
   CHECK(differing_terms(one, {}, Compare{}).empty());
 }
 
-TEST_CASE("of other initial weights the first layer is named") {
+TEST_CASE("if initial weights differ, the first layer is named") {
   const StatedTerms one{
       {"initial_weights", weights_text({{"0.weight", "aa"}, {"2.weight", "cc"}, {"10.weight", "dd"}})}};
   const StatedTerms other{

@@ -1,4 +1,4 @@
-// Where the data of an experiment is found.
+// Finding the data of an experiment.
 #include <cstdlib>
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ std::string big_endian(std::uint32_t number) {
   return bytes;
 }
 
-// The test part of MNIST in small: `count` images of one grey value.
+// Writes a small test part of MNIST: `count` images of one grey value.
 void write_mnist(const std::filesystem::path& folder, std::uint32_t count, char grey) {
   tests::write_text(folder / "t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(count) +
                                                            big_endian(28) + big_endian(28) +
@@ -27,7 +27,7 @@ void write_mnist(const std::filesystem::path& folder, std::uint32_t count, char 
                     big_endian(0x801) + big_endian(count) + std::string(count, '\3'));
 }
 
-// An experiment as if it stood in `folder`.
+// Loads an experiment as if its file were in `folder`.
 Experiment in_folder(const std::filesystem::path& folder, const std::string& rest) {
   Loaded result = load_text("name = \"x\"\n" + rest, folder / "f.toml");
   REQUIRE(result.experiment.has_value());
@@ -63,11 +63,11 @@ TEST_CASE("a folder of [data] is relative to the file, and --data overrides it")
   CHECK(run_key(experiment.runs[0]) != key);
   CHECK(experiment.keys ==
         std::vector<std::string>{run_key(experiment.runs[0]), run_key(experiment.runs[1])});
-  resolve_data(experiment, {folder / "nowhere"});  // then [data] again
+  resolve_data(experiment, {folder / "nowhere"});  // [data] is used again
   CHECK(run_key(experiment.runs[0]) == key);
 }
 
-TEST_CASE("equal content elsewhere is the same work") {
+TEST_CASE("equal content in another folder is the same work") {
   const tests::ScratchFolder folder;
   write_mnist(folder / "a/mnist", 20, 1);
   write_mnist(folder / "b/mnist", 20, 1);
@@ -78,8 +78,7 @@ TEST_CASE("equal content elsewhere is the same work") {
   CHECK(run_key(experiment.runs[0]) == key);
 }
 
-TEST_CASE(
-    "fewer training samples than replicas, or than train_samples, are an error before anything starts") {
+TEST_CASE("too few training samples for the replicas or for train_samples are an error before launch") {
   const tests::ScratchFolder folder;
   write_mnist(folder / "mnist", 20, 1);
   const std::string ddp = "[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"ddp\"]\n";
@@ -87,7 +86,7 @@ TEST_CASE(
     return error_of(in_folder(folder.path(), ddp + rest), {folder.path()});
   };
   const std::string file = (folder / "f.toml").string();
-  CHECK(error("replicas = [16]\n") == "");  // 0.8 of 20
+  CHECK(error("replicas = [16]\n") == "");  // 0.8 of 20 samples
   CHECK(error("replicas = [17]\n") ==
         file +
             ": the run \"mlp ddp seed 0 replicas=17\" has 16 training samples of "
@@ -97,7 +96,7 @@ TEST_CASE(
         "train_samples is 17, but the training part of mnist has 16 samples");
 }
 
-TEST_CASE("the stand-in is taken where the file says so, and says what was asked for") {
+TEST_CASE("the stand-in is used if the file requests it, and the requested data set is kept") {
   Experiment experiment = in_folder("/nowhere", "data_seed = 3\n[data]\nmnist = \"synthetic\"\n" + on_mnist);
   resolve_data(experiment, {});
   const models::DataChoice& data = experiment.runs[0].data;
@@ -110,7 +109,7 @@ TEST_CASE("the stand-in is taken where the file says so, and says what was asked
   CHECK(data.fingerprint == models::facts(models::find_dataset("synthetic-digits"), "", seeded).fingerprint);
 }
 
-TEST_CASE("a data set that is nowhere is an error that names all places looked in") {
+TEST_CASE("a missing data set is an error that names all searched folders") {
   const tests::ScratchFolder folder;
   const Experiment nowhere = in_folder(folder.path(), on_mnist);
   const std::string advice =
@@ -127,7 +126,7 @@ TEST_CASE("a data set that is nowhere is an error that names all places looked i
         file + ": data set \"mnist\" was not found in /nowhere, " + (folder / "x").string() + "; " + advice);
 }
 
-TEST_CASE("two runs that turn out to read the same data are an error with both labels") {
+TEST_CASE("two runs that read the same data are an error with both labels") {
   const Experiment experiment =
       in_folder("/nowhere",
                 "[data]\nmnist = \"synthetic\"\n[matrix]\nmodel = [\"mlp\"]\ndataset = [\"mnist\", "
@@ -138,7 +137,7 @@ TEST_CASE("two runs that turn out to read the same data are an error with both l
       "dataset=synthetic-digits\" have the same key "));
 }
 
-TEST_CASE("--data is stronger than TRAINYARD_DATA") {
+TEST_CASE("--data overrides TRAINYARD_DATA") {
   const char* before = std::getenv("TRAINYARD_DATA");
   const std::string kept = before == nullptr ? "" : before;
   ::setenv("TRAINYARD_DATA", "/from/environment", 1);

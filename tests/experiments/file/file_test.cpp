@@ -1,4 +1,4 @@
-// Experiment files that are right: what their values mean.
+// Valid experiment files and the meaning of their values.
 #include "experiments/file/file.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ TEST_CASE("the smallest file is one run with every default") {
   CHECK(experiment.varied.empty());
 }
 
-TEST_CASE("every key of the file reaches its runs") {
+TEST_CASE("every key of the file has an effect on its runs") {
   const Experiment experiment = loaded(R"(
 name = "all keys"
 data_seed = 7
@@ -87,7 +87,7 @@ exclusive = "devices"
   CHECK(run.threads == 2);
 }
 
-TEST_CASE("a strategy is stronger than a model, a model than the defaults, the matrix than all") {
+TEST_CASE("a strategy overrides a model, a model overrides the defaults, and the matrix overrides all") {
   const auto epochs = [](const std::string& matrix, const std::string& strategy, const std::string& model) {
     const std::string toml = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"ddp\"]\n" + matrix +
                              "[strategy.ddp]\n" + strategy + "[model.mlp]\n" + model +
@@ -100,7 +100,7 @@ TEST_CASE("a strategy is stronger than a model, a model than the defaults, the m
   CHECK(epochs("epochs = [5]\n", "epochs = 4\n", "epochs = 3\n") == 5);
 }
 
-TEST_CASE("each run knows where its strategy stands") {
+TEST_CASE("each run has the place of its strategy in the file") {
   const Experiment experiment =
       loaded("name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"single\", \"ddp\"]\n");
   REQUIRE(experiment.strategy_locations.size() == 2);
@@ -108,7 +108,7 @@ TEST_CASE("each run knows where its strategy stands") {
   CHECK(to_text(experiment.strategy_locations[1]) == "f.toml:4:23");
 }
 
-TEST_CASE("without a comparison strategies are compared with single, where the matrix has both") {
+TEST_CASE("without [compare], strategies are compared with single if the matrix has both") {
   const auto compare = [](const std::string& strategies) {
     return loaded("name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [" + strategies + "]\n").compare;
   };
@@ -118,7 +118,7 @@ TEST_CASE("without a comparison strategies are compared with single, where the m
   CHECK(compare("\"ddp\"").empty());
 }
 
-TEST_CASE("comparisons are read in full, and several may stand in one file") {
+TEST_CASE("all members of a comparison are read, and a file may have several") {
   const Experiment experiment = loaded(R"(
 name = "x"
 [matrix]

@@ -1,5 +1,4 @@
-// Experiment files written as text in a test, all read as "f.toml": what they mean, and what is wrong with
-// them.
+// Loads experiment files from text. All are named "f.toml".
 #pragma once
 
 #include <string>
@@ -9,21 +8,21 @@
 
 namespace trainyard::tests {
 
-// What stands before a line under test, so that nothing else is wrong: one run of an MLP.
+// The lines before a line under test: a valid file with one run of an MLP.
 inline const std::string start = "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n";
 
-// The lines that a person sees, as they stand in order.
+// The problems as a user sees them, in the order of the file.
 std::vector<std::string> problems_of(const std::string& toml, const experiments::Selection& selection = {});
-std::string problem_of(const std::string& toml, const experiments::Selection& selection = {});  // in one text
+std::string problem_of(const std::string& toml, const experiments::Selection& selection = {});  // as one text
 std::string texts(const std::vector<Problem>& problems);
 
-// Fails the test where the file is wrong.
+// Loads a valid file. Fails the test if the file has a problem.
 experiments::Experiment loaded(const std::string& toml, const experiments::Selection& selection = {});
 
 using Labels = std::vector<std::string>;
 Labels labels(const experiments::Experiment& experiment);
 
-// A file and its one problem.
+// A file and its only problem.
 struct Wrong {
   std::string toml;
   std::string problem;

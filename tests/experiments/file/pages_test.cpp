@@ -1,4 +1,4 @@
-// The pages for people: their links, and the keys that they list.
+// The documentation pages: their links, and the keys that they list.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Lines of a page without its blocks of code.
+// The lines of a page outside code blocks.
 std::vector<std::string> prose_of(const fs::path& page) {
   std::ifstream in(page);
   REQUIRE_MESSAGE(in, page.string());
@@ -30,7 +30,7 @@ std::vector<std::string> prose_of(const fs::path& page) {
   return lines;
 }
 
-// As GitHub makes it: "A new model" has the anchor "a-new-model".
+// GitHub's anchor for a heading: "A new model" has the anchor "a-new-model".
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
   for (const char c : heading.substr(heading.find_first_not_of("# ")))
@@ -49,7 +49,7 @@ std::set<std::string> anchors_of(const fs::path& page) {
   return anchors;
 }
 
-// "docs/data.md#splits" of "[splits](docs/data.md#splits)"; none of other sites.
+// The links of a page to other pages, as in "docs/data.md#splits".
 std::vector<std::string> links_of(const fs::path& page) {
   std::vector<std::string> links;
   for (const std::string& line : prose_of(page))
@@ -70,7 +70,7 @@ std::vector<fs::path> pages() {
 
 }  // namespace
 
-TEST_CASE("each link of a page leads to a file and a heading that are there") {
+TEST_CASE("each link of a page leads to an existing file and heading") {
   for (const fs::path& page : pages())
     for (const std::string& link : links_of(page)) {
       CAPTURE(page.string() + ": " + link);
@@ -88,7 +88,7 @@ TEST_CASE("the index of docs/ has each page") {
       CHECK_MESSAGE(std::find(links.begin(), links.end(), page.filename()) != links.end(), page.string());
 }
 
-TEST_CASE("the page of the experiment file has every key and every section") {
+TEST_CASE("the page of the experiment file documents every key and every section") {
   std::set<std::string> rows;
   for (const std::string& line : prose_of("docs/experiment-file.md"))
     if (line.starts_with("| `")) rows.insert(line.substr(3, line.find("` |") - 3));

@@ -1,4 +1,4 @@
-// `published = "….toml"`: numbers of a text, shown beside ours.
+// `published = "….toml"`: published numbers that are plotted beside ours.
 #include <algorithm>
 #include <fstream>
 
@@ -29,7 +29,7 @@ std::string problem_of(const std::string& toml) {
 
 }  // namespace
 
-TEST_CASE("a list is the first and the last epoch, a plain time that of all, _last the last") {
+TEST_CASE("a list is the first and last epoch, a single time is for all, and _last is the last epoch") {
   Diagnostics problems;
   const Published published = read(
       "[paper]\nhardware.ddp = \"two cards\"\nseries = [\"any\"]\n[paper.cnn]\nepochs = 20\n"
@@ -50,14 +50,14 @@ TEST_CASE("a list is the first and the last epoch, a plain time that of all, _la
   CHECK(source.series[2].points.front().epoch == 20);
 }
 
-TEST_CASE("what was read goes through JSON unchanged") {
+TEST_CASE("published numbers survive their JSON") {
   Diagnostics problems;
   const Published published =
       read("[p.mlp]\nepochs = 10\nddp = { train_accuracy = [0.7, 0.95] }\n", problems);
   CHECK(to_json(published_from_json(to_json(published))) == to_json(published));
 }
 
-TEST_CASE("what is wrong with published numbers is said with its place") {
+TEST_CASE("an invalid published file is an error at its place") {
   CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("p.toml:3:9") !=
         std::string::npos);
   CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("train_accuracy") !=
@@ -71,7 +71,7 @@ TEST_CASE("what is wrong with published numbers is said with its place") {
   CHECK(problem_of("[p\n").find("p.toml:1") != std::string::npos);
 }
 
-TEST_CASE("a mistyped arm or model of a published file is an error that says which is meant") {
+TEST_CASE("a mistyped arm or model of a published file is an error that suggests the right one") {
   const auto numbers = [](const std::string& model, const std::string& arm, const std::string& more = "") {
     return problem_of("[smith2024]\n" + more + "[smith2024." + model + "]\n" + arm +
                       " = { train_seconds = 2 }\n[smith2024.cnn]\nsingle = { train_seconds = 1 }\n");
@@ -87,9 +87,9 @@ TEST_CASE("a mistyped arm or model of a published file is an error that says whi
       model);
   CHECK(numbers("mlp", "signle", "arms = [\"signle\"]\n") == "");
   CHECK(numbers("mpl", "single", "models = [\"mpl\"]\n") == "");
-  CHECK(numbers("mlp", "horovod") == "");         // an arm of the text
-  CHECK(numbers("vgg16", "single") == "");        // another network than vgg11
-  CHECK(numbers("transformer", "single") == "");  // a model of the text
+  CHECK(numbers("mlp", "horovod") == "");         // an arm of the publication
+  CHECK(numbers("vgg16", "single") == "");        // a network other than vgg11
+  CHECK(numbers("transformer", "single") == "");  // a model of the publication
   CHECK(problem_of("[p.cnn]\nsingle = { train_seconds = 1 }\n[p.mpl]\nnotes = \"for people\"\n") == "");
   CHECK(numbers("mlp", "single", "arms = [1]\n").find("arms must be a list of names") != std::string::npos);
 }
@@ -105,7 +105,7 @@ TEST_CASE("an arm of a published file may have the name of a strategy of the exp
   CHECK(load_text(start + "[strategy.singles]\nkind = \"single\"\n", folder / "x.toml").experiment);
 }
 
-TEST_CASE("an experiment names the file relative to its own folder; a missing one is an error at its place") {
+TEST_CASE("`published` is relative to the experiment's folder, and a missing file is an error at its place") {
   const ScratchFolder folder;
   const std::string text = "[p.mlp]\nsingle = { train_seconds = 24 }\n";
   std::ofstream(folder / "p.toml") << text;
@@ -121,7 +121,7 @@ TEST_CASE("an experiment names the file relative to its own folder; a missing on
   CHECK(missing.problems.front().location.line == 2);
 }
 
-TEST_CASE("the numbers of the published study are read whole") {
+TEST_CASE("the numbers of the published study are read completely") {
   const Loaded study = load("experiments/published-study.toml");
   REQUIRE(study.experiment.has_value());
   REQUIRE(study.experiment->published.has_value());
@@ -131,5 +131,5 @@ TEST_CASE("the numbers of the published study are read whole") {
     return one.model == "cnn" && one.arm == "ddp" && one.metric == "train_loss";
   });
   REQUIRE(found != series.end());
-  CHECK(found->points.back().value == 2.3);  // ln 10: it never left chance level
+  CHECK(found->points.back().value == 2.3);  // ln 10: it stayed at chance level
 }

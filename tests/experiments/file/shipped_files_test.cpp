@@ -1,4 +1,4 @@
-// The files that come with trainyard, and the one that `trainyard new` writes.
+// The files in experiments/, and the one that `trainyard new` writes.
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -22,10 +22,10 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What the facts read off the texts, experiments/published-results.toml, say word for word.
+// Values that are read from a publication, with their lines in experiments/published-results.toml.
 struct Stated {
   std::string key;       // "[model.mlp] epochs"
-  std::string sentence;  // of that file
+  std::string sentence;  // in published-results.toml
 };
 
 const std::vector<Stated> stated_by_study{
@@ -43,7 +43,7 @@ const std::vector<Stated> stated_by_parameter_study{
     {"[[matrix.zip]] epochs", "epochs  = { value = [1, 5, 10, 20],"},
     {"[defaults] dataset", "[parallel-ml]                # Fashion-MNIST parameter study"}};
 
-// The keys of a file that are marked as stated, with their values: "[model.mlp] epochs" → "10".
+// The keys of a file that are marked as stated, and their values: "[model.mlp] epochs" → "10".
 std::map<std::string, std::string> marked_as_stated(const std::string& toml) {
   std::map<std::string, std::string> marked;
   std::istringstream lines(toml);
@@ -62,7 +62,7 @@ std::map<std::string, std::string> marked_as_stated(const std::string& toml) {
 
 }  // namespace
 
-TEST_CASE("the shipped files are right") {
+TEST_CASE("the shipped files are valid") {
   struct Shipped {
     std::string file, name;
     std::size_t runs, comparisons;
@@ -91,7 +91,7 @@ TEST_CASE("every value of a published protocol is marked as stated or assumed") 
     const Loaded result = load(std::string("experiments/") + file + ".toml");
     REQUIRE(result.experiment.has_value());
     std::istringstream lines(result.experiment->toml);
-    bool values = false;  // in a table of values, not in the matrix or a comparison
+    bool values = false;  // true in a table of values, but not in the matrix or a comparison
     for (std::string line; std::getline(lines, line);) {
       CAPTURE(line);
       if (line.starts_with("["))
@@ -104,7 +104,7 @@ TEST_CASE("every value of a published protocol is marked as stated or assumed") 
   }
 }
 
-TEST_CASE("what is marked as stated is what the text states, with its sentence, and nothing else is") {
+TEST_CASE("exactly the values that a publication states are marked as stated") {
   const std::string facts = text_of_file("experiments/published-results.toml");
   const std::map<std::string, std::vector<Stated>> files{
       {"published-study", stated_by_study},
@@ -127,11 +127,11 @@ TEST_CASE("what is marked as stated is what the text states, with its sentence, 
   }
 }
 
-TEST_CASE("what the page of strategies says is proved is what the tests check, for those models") {
+TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same models") {
   struct Proof {
     std::string claim;  // a row of docs/strategies.md
     std::string test;
-    std::vector<std::string> checks;  // texts of the test
+    std::vector<std::string> checks;  // parts of the test's source
   };
   const std::string page = text_of_file("docs/strategies.md");
   CHECK(page.find("| the same for the other four models | none | not tested | |") != std::string::npos);
@@ -163,7 +163,7 @@ TEST_CASE("the study for two cores is the parameter study without three and four
   CHECK(load("experiments/parallel-ml-two-cores.toml").experiment.value().runs == study);
 }
 
-TEST_CASE("the study at an equal global batch differs from the published one in batch and sampler alone") {
+TEST_CASE("the study at an equal global batch differs from the published one only in batch and sampler") {
   Experiment published = std::move(load("experiments/published-study.toml").experiment.value());
   const Experiment fair = std::move(load("experiments/published-study-fair.toml").experiment.value());
   REQUIRE(published.runs.size() == fair.runs.size());
@@ -179,7 +179,7 @@ TEST_CASE("the study at an equal global batch differs from the published one in 
   }
 }
 
-TEST_CASE("the six models need no download, and each of their hybrids is cut in two") {
+TEST_CASE("the six models need no download, and each of their hybrids has two stages") {
   Experiment experiment = std::move(load("experiments/six-models.toml").experiment.value());
   resolve_data(experiment, {});
   CHECK(experiment.expect.size() == 6);
@@ -190,7 +190,7 @@ TEST_CASE("the six models need no download, and each of their hybrids is cut in 
   }
 }
 
-TEST_CASE("the file of `trainyard new` is right and needs no download") {
+TEST_CASE("the file of `trainyard new` is valid and needs no download") {
   Experiment experiment = loaded(template_file("my sweep"));
   CHECK(load_text(template_file("my sweep"), "f.toml").problems.empty());
   CHECK(experiment.name == "my sweep");
@@ -199,7 +199,7 @@ TEST_CASE("the file of `trainyard new` is right and needs no download") {
   for (const Run& run : experiment.runs) CHECK(run.data.source == "synthetic-digits");
 }
 
-TEST_CASE("`trainyard new` makes a name of any file's name") {
+TEST_CASE("`trainyard new` makes a valid experiment name from any file name") {
   CHECK(loaded(template_file("a+b\"c")).name == "a-b-c");
   CHECK(loaded(template_file("..")).name == "experiment");
   CHECK(loaded(template_file("")).name == "experiment");

@@ -1,4 +1,4 @@
-// Wrong experiment files: each kind with the exact line that a person sees.
+// Invalid experiment files: each kind with the exact error line.
 #include <doctest/doctest.h>
 
 #include "base/named_row.h"
@@ -12,7 +12,7 @@ using namespace trainyard;
 using namespace trainyard::experiments;
 using namespace trainyard::tests;
 
-TEST_CASE("what is not TOML has its place") {
+TEST_CASE("invalid TOML is an error at its place") {
   check_all({
       {"name = \"x", "f.toml:1:10: error: not TOML: parsing string: encountered end-of-file"},
       {"name = \"x\"\nname = \"y\"",
@@ -28,7 +28,7 @@ TEST_CASE("what is not TOML has its place") {
   CHECK(problems_of("a = " + std::string(200'000, '[')).size() == 1);
 }
 
-TEST_CASE("a file that cannot be read, or is larger than 1 MiB, is an error before anything else") {
+TEST_CASE("an unreadable file, or one larger than 1 MiB, is an error without further checks") {
   const tests::ScratchFolder folder;
   const std::string missing = (folder / "missing.toml").string();
   const Loaded none = load(missing);
@@ -44,7 +44,7 @@ TEST_CASE("a file that cannot be read, or is larger than 1 MiB, is an error befo
   CHECK(problems_of(full).empty());
 }
 
-TEST_CASE("names and seeds of an experiment") {
+TEST_CASE("invalid names and seeds of an experiment are errors") {
   const std::string rest = "\n[matrix]\nmodel = [\"mlp\"]\n";
   const std::string allowed =
       "name must be 1 to 80 of A-Z a-z 0-9 space _ . -, not beginning with space . - (it names a folder), "
@@ -68,7 +68,7 @@ TEST_CASE("names and seeds of an experiment") {
   CHECK(problems_of("name = \"" + std::string(81, 'n') + "\"" + rest).size() == 1);
 }
 
-TEST_CASE("keys that are unknown, or stand in the wrong place") {
+TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
   const std::string advice = "; `trainyard list keys` says what there is";
   check_all({
       {start + "[mtrix]", "f.toml:4:2: error: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},
@@ -130,7 +130,7 @@ TEST_CASE("keys that are unknown, or stand in the wrong place") {
   });
 }
 
-TEST_CASE("all problems of a file are reported, in the file's order") {
+TEST_CASE("all problems of a file are reported, in the order of the file") {
   const auto problems = problems_of(R"(name = "x"
 [matrix]
 model = ["mlp", "resnet"]
@@ -149,7 +149,7 @@ alpha = 2
   CHECK(problems[4].starts_with("f.toml:9:9: error: alpha must be"));
 }
 
-TEST_CASE("what is odd but works is a warning") {
+TEST_CASE("unusual but valid settings are warnings") {
   const Loaded unused = load_text(start + "[[exclude]]\nmodel = \"cnn\"", "f.toml");
   REQUIRE(unused.problems.size() == 1);
   CHECK(to_text(unused.problems[0]) == "f.toml:4:1: warning: [[exclude]] matches no run of the matrix");
@@ -163,7 +163,7 @@ TEST_CASE("what is odd but works is a warning") {
         "f.toml:4:1: warning: nothing is compared: all runs have the same strategy");
 }
 
-TEST_CASE("what is wrong on the command line is located there") {
+TEST_CASE("errors in command-line values are located there") {
   const auto set = [](const std::string& text) { return problems_of(start, {.set = {text}, .where = {}}); };
   const auto where = [](const std::string& text) { return problems_of(start, {.set = {}, .where = {text}}); };
   CHECK(set("epochs=0").at(0) == "--set epochs: error: epochs must be an integer in [1, 1000000], is 0");
@@ -178,7 +178,7 @@ TEST_CASE("what is wrong on the command line is located there") {
   CHECK(where("mlp").at(0) == "--where: error: \"mlp\" is not name=value, as in epochs=1");
 }
 
-TEST_CASE("what the arms of a comparison state is not asked of a file that is wrong") {
+TEST_CASE("the terms of a comparison are not checked if the file has errors") {
   const std::string of_model = "name = \"x\"\n[matrix]\nstrategy = [\"single\", \"ddp\"]\nmodel = ";
   check_all({{of_model + "[\"nbow\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"cifar10\"",
               "f.toml:7:11: error: model \"nbow\" cannot be trained on \"cifar10\", only on imdb, "

@@ -1,4 +1,4 @@
-// Matrices, and the rows that [[include]] adds and [[exclude]] removes: which runs they are.
+// The runs of a matrix, with [[include]] and [[exclude]].
 #include <random>
 #include <set>
 
@@ -11,7 +11,7 @@ using namespace trainyard;
 using namespace trainyard::experiments;
 using namespace trainyard::tests;
 
-TEST_CASE("runs come in the order model, strategy, other axes as in the file, seed fastest") {
+TEST_CASE("runs are ordered by model, strategy, other axes as in the file, and seed last") {
   const Experiment experiment = loaded(R"(
 name = "x"
 [matrix]
@@ -33,7 +33,7 @@ model = ["mlp"]
   CHECK(experiment.varied == Labels{"strategy", "epochs", "batch", "seed"});
 }
 
-TEST_CASE("the axes of a zip go together") {
+TEST_CASE("the axes of a zip vary together") {
   const Experiment experiment = loaded(R"(
 name = "x"
 [matrix]
@@ -47,7 +47,7 @@ zip = [{ learning_rate = [0.1, 0.01], batch = [128, 64] }, { seed = [4, 5], epoc
   CHECK(experiment.varied == Labels{"learning_rate", "batch", "seed"});
 }
 
-TEST_CASE("excluded runs are gone, included ones come last and take single values from the matrix") {
+TEST_CASE("excluded runs are removed, and included ones come last with single values from the matrix") {
   const Experiment experiment = loaded(R"(
 name = "x"
 [matrix]
@@ -72,7 +72,7 @@ replicas = 4
   CHECK(experiment.strategy_locations.back().line == 17);
 }
 
-TEST_CASE("what is wrong with an excluded run is no problem") {
+TEST_CASE("an excluded run may be invalid") {
   const Experiment experiment = loaded(R"(
 name = "x"
 [matrix]
@@ -92,15 +92,13 @@ replicas = 1
   CHECK(experiment.runs.size() == 3);
 }
 
-TEST_CASE("a file of added rows alone is one run a row") {
+TEST_CASE("a file with only included rows has one run per row") {
   const Experiment experiment =
       loaded("name = \"x\"\n[[include]]\nmodel = \"mlp\"\n[[include]]\nmodel = \"cnn\"\nseed = 2\n");
   CHECK(labels(experiment) == Labels{"mlp single seed 0", "cnn single seed 2"});
 }
 
-TEST_CASE(
-    "property: a matrix has as many runs as its product less the excluded plus the included, and each key "
-    "once") {
+TEST_CASE("property: a matrix has its product of runs less excluded plus included, with unique keys") {
   std::mt19937 random(20261120);
   const auto up_to = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)) + 1; };
   for (int round = 0; round < 30; ++round) {
@@ -138,7 +136,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("keys do not depend on the order of axes, values, tables, or on the name of the file") {
+TEST_CASE("keys do not depend on the order of axes, values and tables, or on the file name") {
   const auto keys = [](const std::string& toml, const char* file) {
     std::set<std::string> all;
     const Loaded result = load_text(toml, file);

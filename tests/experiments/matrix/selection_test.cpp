@@ -1,4 +1,4 @@
-// --set and --where: a file whose values or runs the command line changes.
+// --set and --where: values and runs that the command line changes.
 #include <set>
 
 #include <doctest/doctest.h>
@@ -40,14 +40,14 @@ std::size_t kept(const std::vector<std::string>& where) {
 
 }  // namespace
 
-TEST_CASE("--set holds for every run, over all tables, the matrix and added rows") {
+TEST_CASE("--set changes every run, and overrides all tables, the matrix and included rows") {
   CHECK(loaded(sweep).runs.size() == 25);
   const Experiment short_runs = set("epochs=1");
   CHECK(short_runs.runs.size() == 25);
   for (const Run& run : short_runs.runs) CHECK(run.epochs == 1);
 }
 
-TEST_CASE("--set of an axis replaces it by the one value, also in a zip") {
+TEST_CASE("--set of an axis replaces it by the one value, even in a zip") {
   CHECK(set("seed=7").runs.size() == 9);
   const Experiment one_model = set("model=mlp");
   CHECK(one_model.runs.size() == 13);
@@ -58,19 +58,19 @@ TEST_CASE("--set of an axis replaces it by the one value, also in a zip") {
   CHECK(one_batch.varied == Labels{"model", "strategy", "learning_rate", "seed", "epochs"});
 }
 
-TEST_CASE("--set of replicas means the strategies that have them") {
+TEST_CASE("--set of replicas changes only strategies with replicas") {
   for (const Run& run : set("replicas=3").runs)
     CHECK(run.strategy.replicas == (run.strategy.kind == "ddp" ? 3 : 1));
 }
 
-TEST_CASE("--set of an axis that makes runs equal keeps one of them") {
+TEST_CASE("if --set of an axis makes runs equal, one of them remains") {
   const std::string toml =
       "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nepochs = [1, 2]\n[[include]]\nepochs = 3\n";
   CHECK(loaded(toml).runs.size() == 3);
   CHECK(loaded(toml, {.set = {"epochs=5"}, .where = {}}).runs.size() == 1);
 }
 
-TEST_CASE("--set takes values as TOML, bare words as text; the last of one key counts") {
+TEST_CASE("--set reads values as TOML and bare words as text, and the last value of a key counts") {
   const Experiment experiment =
       loaded(sweep, {.set = {"optimizer=adam", "optimizer=\"sgd\"", "hidden=[8]"}, .where = {}});
   for (const Run& run : experiment.runs) {
@@ -79,14 +79,14 @@ TEST_CASE("--set takes values as TOML, bare words as text; the last of one key c
   }
 }
 
-TEST_CASE("a changed run has the key that it has in the whole sweep") {
+TEST_CASE("a changed run has the same key as in the whole sweep") {
   std::set<std::string> keys;
   for (const Run& run : loaded(sweep).runs) keys.insert(run_key(run));
   for (const Run& run : set("seed=2").runs)
     if (run.axes.at("batch") != Value(std::int64_t{32})) CHECK(keys.contains(run_key(run)));
 }
 
-TEST_CASE("--where keeps runs of which all names have one of their values") {
+TEST_CASE("--where keeps the runs that match one value of each name") {
   CHECK(kept({"model=mlp"}) == 13);
   CHECK(kept({"model=mlp,model=cnn"}) == 25);
   CHECK(kept({"model=mlp", "strategy=ddp"}) == 7);
@@ -98,7 +98,7 @@ TEST_CASE("--where keeps runs of which all names have one of their values") {
   CHECK(kept({"epochs=20"}) == 6);
 }
 
-TEST_CASE("a comparison that --set leaves without its baseline is a warning") {
+TEST_CASE("a comparison that loses its baseline through --set is a warning") {
   const Loaded result = load_text(sweep + "[compare]\n", "f.toml", {.set = {"strategy=ddp"}, .where = {}});
   REQUIRE(result.experiment.has_value());
   CHECK(result.experiment->compare.empty());

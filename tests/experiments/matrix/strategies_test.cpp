@@ -1,4 +1,4 @@
-// Strategies with stages: kinds, labels, splits by counted cost, batches; and their wrong ways.
+// Strategies: kinds, labels, batches, stages balanced by estimated cost, and their errors.
 #include <algorithm>
 #include <random>
 
@@ -29,7 +29,7 @@ double largest_part(const std::vector<double>& costs, const Boundaries& boundari
   return largest;
 }
 
-// By trying all cuts.
+// The smallest possible cost of the most expensive part, by trying all cuts.
 double least_largest(const std::vector<double>& costs, std::int64_t parts) {
   double best = 1e300;
   for (std::uint32_t cuts = 0; cuts < 1u << (costs.size() - 1); ++cuts) {
@@ -44,7 +44,7 @@ double least_largest(const std::vector<double>& costs, std::int64_t parts) {
 
 }  // namespace
 
-TEST_CASE("independent runs are single ones: no batch is shared, and no weights are kept") {
+TEST_CASE("independent runs are like single runs: they share no batch, and their weights are not saved") {
   const Experiment experiment = loaded(start + R"(strategy = ["single", "ddp", "independent"]
 [defaults]
 batch = { size = 3, per = "replica" }
@@ -62,9 +62,9 @@ replicas = 4
   CHECK(independent.global_batch == 3);
   CHECK(independent.strategy.world_size() == 4);
   CHECK(single.save == "last");
-  CHECK(independent.save.empty());  // four ranks would write one file
+  CHECK(independent.save.empty());  // four ranks would write the same file
   CHECK(run_key(independent) != run_key(single));
-  // A batch of 3 is enough for 4 runs: none takes a part of it.
+  // A batch of 3 is enough for 4 runs, because each run has its own batch.
   CHECK(problems_of(start +
                     "strategy = [\"single\", \"independent\"]\n[defaults]\nbatch = 3\ntrain_samples = 3\n"
                     "[strategy.independent]\nreplicas = 4\n")
@@ -90,7 +90,7 @@ TEST_CASE("every kind of strategy has its mesh and schedule") {
   is(4, 2, 2, "1f1b", 4);
 }
 
-TEST_CASE("strategies of one kind stand side by side under names of their own") {
+TEST_CASE("a sweep may have several strategies of one kind, under their own names") {
   const Experiment experiment = loaded(start + R"(
 strategy = ["single", "ddp", "ddp-3", "gpipe"]
 [strategy.ddp-3]
@@ -111,7 +111,7 @@ micro_batches = 8
   CHECK(label(experiment.runs[2]) == "mlp ddp-3 seed 0");
 }
 
-TEST_CASE("a batch per replica grows with the replicas, a global one does not") {
+TEST_CASE("a batch per replica grows with the number of replicas, and a global batch does not") {
   const std::string both = start +
                            "strategy = [\"single\", \"ddp\"]\n[defaults]\nlearning_rate = 0.1\n"
                            "learning_rate_scaling = \"linear\"\n";
@@ -129,7 +129,7 @@ TEST_CASE("a batch per replica grows with the replicas, a global one does not") 
   CHECK(set.experiment->runs[1].global_batch == 64);
 }
 
-TEST_CASE("the most costly part is as small as trying all cuts finds, for random costs") {
+TEST_CASE("the cost of the most expensive part is optimal, for random costs") {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<double> costs(1 + random() % 9);
@@ -142,17 +142,16 @@ TEST_CASE("the most costly part is as small as trying all cuts finds, for random
   }
 }
 
-TEST_CASE("of equally good cuts the one of least squares is taken, then the latest") {
+TEST_CASE("equally good cuts are decided by the sum of squares, then by the latest cut") {
   CHECK(balanced_boundaries({1, 1, 1, 1, 10}, 3) == Boundaries{2, 4});
-  CHECK(balanced_boundaries({5, 0, 0, 5}, 2) ==
-        Boundaries{3});  // what costs nothing stays with what is before
+  CHECK(balanced_boundaries({5, 0, 0, 5}, 2) == Boundaries{3});  // free layers stay with the previous part
   CHECK(balanced_boundaries({0, 0, 0}, 3) == Boundaries{1, 2});
   CHECK(balanced_boundaries({3}, 1).empty());
   CHECK_THROWS_AS(balanced_boundaries({3}, 2), InternalError);
 }
 
-// flatten, 784×250, relu, 250×100, relu, 100×10: 196,000 and 25,000 and 1,000 multiply-adds.
-TEST_CASE("stages are cut by counted cost once the data is known, or where the file says") {
+// flatten, 784×250, relu, 250×100, relu, 100×10: 196,000, 25,000 and 1,000 multiply-adds.
+TEST_CASE("stages are balanced by estimated cost after the data is known, or as listed in the file") {
   Experiment experiment = loaded(R"(name = "x"
 [data]
 mnist = "synthetic"
@@ -169,15 +168,16 @@ stage_split = [2, 4]
   CHECK(experiment.runs[0].strategy.boundaries == Boundaries{3});
   CHECK(experiment.runs[1].strategy.stages == 3);
   CHECK(experiment.runs[1].strategy.boundaries == Boundaries{2, 4});
-  CHECK(run_key(experiment.runs[1]) != key);  // the data's fingerprint
+  CHECK(run_key(experiment.runs[1]) != key);  // because of the data's fingerprint
   CHECK(stages_text(experiment.runs[0]) == "0-2 | 3-5 (88.3 + 11.7 % of the counted cost)");
   const auto values = values_by_name(experiment.runs[0]);
   CHECK(values.at("stage_split") == Value(std::string("auto")));
   CHECK(values.at("boundaries") == Value(Boundaries{3}));
 }
 
-// Of 240 words: 241 vectors of 300 floats, a byte like 4 operations; of the last layer 300×2 multiply-adds.
-TEST_CASE("a stage that looks words up has the cost of the bytes that it moves") {
+// For 240 words the embedding moves 241 vectors of 300 floats, and a byte costs 4 operations. The last layer
+// has 300×2 multiply-adds.
+TEST_CASE("the cost of an embedding stage is that of the bytes it moves") {
   Run run = loaded("name = \"x\"\n[matrix]\nmodel = [\"nbow\"]\nstrategy = [\"mp\"]\n").runs.at(0);
   run.data.input = {.image = {}, .classes = 2, .vocabulary = 20'000, .source_length = 240};
   Experiment experiment;
@@ -187,7 +187,7 @@ TEST_CASE("a stage that looks words up has the cost of the bytes that it moves")
   CHECK(stages_text(experiment.runs[0]) == "0-1 | 2 (99.9 + 0.1 % of the counted cost)");
 }
 
-TEST_CASE("what a kind of strategy does not have, and what does not fit, has its place and its reason") {
+TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, is an error at its place") {
   const std::string mp = start + "strategy = [\"mp\"]\n[strategy.mp]\n";
   const auto wrong = [](const std::string& toml, const std::string& problem) {
     CAPTURE(toml);
@@ -235,7 +235,7 @@ TEST_CASE("what a kind of strategy does not have, and what does not fit, has its
         "f.toml:5:23: error: vocabulary_max_size is a key of texts; data set \"mnist\" has images");
 }
 
-TEST_CASE("a name of a strategy that has no kind, or the wrong one, has its place and its reason") {
+TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
   const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command, or a kind, " +

@@ -1,4 +1,4 @@
-// Values, matrices and comparisons that are wrong: each with the exact line that a person sees.
+// Invalid values, matrices and comparisons, with the exact error line.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace trainyard;
 using namespace trainyard::experiments;
 using namespace trainyard::tests;
 
-TEST_CASE("every key of [machine] refuses a value that it cannot have, and says what it may") {
+TEST_CASE("every key of [machine] refuses invalid values and names the allowed ones") {
   CHECK(machine_keys().size() >= 19);
   for (const MachineKey& key : machine_keys()) {
     CAPTURE(key.name);
@@ -28,7 +28,7 @@ TEST_CASE("every key of [machine] refuses a value that it cannot have, and says 
   }
 }
 
-TEST_CASE("values of a wrong type, out of range, or not numbers") {
+TEST_CASE("values of a wrong type, out of range or not numeric are errors") {
   const auto line = [](const std::string& text) { return start + "[defaults]\n" + text; };
   check_all({
       {line("epochs = 0"), "f.toml:5:10: error: epochs must be an integer in [1, 1000000], is 0"},
@@ -78,7 +78,7 @@ TEST_CASE("values of a wrong type, out of range, or not numbers") {
   });
 }
 
-TEST_CASE("matrices that cannot be expanded") {
+TEST_CASE("invalid matrices are errors") {
   const std::string name = "name = \"x\"\n";
   check_all({
       {name + "matrix = 3", "f.toml:2:10: error: [matrix] must be a table, is 3"},
@@ -140,7 +140,7 @@ TEST_CASE("matrices that cannot be expanded") {
   });
 }
 
-TEST_CASE("a value of an added row that is wrong is not missing too, nor is the row a run without it") {
+TEST_CASE("an invalid value of an included row is one error, not also a missing value or an equal run") {
   const std::string name = "name = \"x\"\n", seeds = start + "seed = [0, 1]\n";
   check_all({
       {seeds + "[[include]]\nmodel = \"cnn\"\nseed = -1",
@@ -158,7 +158,7 @@ TEST_CASE("a value of an added row that is wrong is not missing too, nor is the 
   });
 }
 
-TEST_CASE("products of any size are counted, never expanded, and do not overflow") {
+TEST_CASE("huge products are counted without being expanded, and do not overflow") {
   std::string axis = "[1";
   for (int i = 2; i <= 1000; ++i) axis += ", " + std::to_string(i);
   axis += "]\n";
@@ -171,7 +171,7 @@ TEST_CASE("products of any size are counted, never expanded, and do not overflow
   CHECK(problems[0].starts_with("f.toml:2:1: error: 4611686018427387904 runs are too many"));
 }
 
-TEST_CASE("combinations that cannot be trained") {
+TEST_CASE("combinations that cannot be trained are errors") {
   check_all({
       {start + "strategy = [\"ddp\"]\n[strategy.ddp]\nreplicas = 1",
        "f.toml:6:12: error: replicas of strategy \"ddp\" must be >= 2, is 1"},
@@ -194,7 +194,7 @@ TEST_CASE("combinations that cannot be trained") {
   CHECK(dataset_problem(words, "reviews").empty());
 }
 
-TEST_CASE("comparisons, machines and data") {
+TEST_CASE("invalid comparisons, machines and data are errors") {
   const std::string both = start + "strategy = [\"single\", \"ddp\"]\n";
   const auto compare = [&](const std::string& text) { return both + "[compare]\n" + text; };
   check_all({

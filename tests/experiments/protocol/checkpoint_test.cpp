@@ -1,4 +1,4 @@
-// Checkpoint files: whole or an error, never something else.
+// Checkpoint files: complete, or an error.
 #include "experiments/protocol/checkpoint.h"
 
 #include <algorithm>
@@ -45,10 +45,10 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint comes back as it was written, and nothing else is left in the folder") {
+TEST_CASE("a checkpoint survives writing and reading, and no other file is left in the folder") {
   const tests::ScratchFolder folder;
   write_checkpoint(folder.path(), example_checkpoint(), values);
-  write_checkpoint(folder.path(), example_checkpoint(), values);  // over an older one
+  write_checkpoint(folder.path(), example_checkpoint(), values);  // replaces an older one
   const CheckpointContent content = read_checkpoint(folder.path(), 5, 1);
   CHECK(content.values == "three parts of values");
   CHECK(content.checkpoint.run == "3f9a1c20b7de");
@@ -61,7 +61,7 @@ TEST_CASE("a checkpoint comes back as it was written, and nothing else is left i
   CHECK(names_in(folder.path()) == std::vector<std::string>{"epoch-5.stage-1.checkpoint"});
 }
 
-TEST_CASE("values of several megabytes come back") {
+TEST_CASE("values of several megabytes survive writing and reading") {
   const tests::ScratchFolder folder;
   std::string many(3'000'017, ' ');
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<char>(i * i >> 7U);
@@ -69,7 +69,7 @@ TEST_CASE("values of several megabytes come back") {
   CHECK(read_checkpoint(folder.path(), 5, 1).values == many);
 }
 
-TEST_CASE("a checkpoint that is cut at any byte, or has any bit flipped, is found to be damaged") {
+TEST_CASE("a checkpoint that is cut at any byte, or has any bit flipped, is an error") {
   const tests::ScratchFolder folder;
   write_checkpoint(folder.path(), example_checkpoint(), values);
   const fs::path file = checkpoint_file(folder.path(), 5, 1);
@@ -92,8 +92,7 @@ TEST_CASE("a checkpoint that is cut at any byte, or has any bit flipped, is foun
   CHECK(error_of(folder.path()).empty());
 }
 
-TEST_CASE(
-    "a full disk is an error with the file's name; the checkpoint before stays, and no part of this one") {
+TEST_CASE("a full disk is an error with the file name, and keeps only the previous checkpoint") {
   const tests::ScratchFolder folder;
   write_checkpoint(folder.path(), example_checkpoint(), values);
   const std::string before = tests::read_text(checkpoint_file(folder.path(), 5, 1));
@@ -112,7 +111,7 @@ TEST_CASE(
   CHECK(names_in(folder.path()) == std::vector<std::string>{"epoch-5.stage-1.checkpoint"});
 }
 
-TEST_CASE("files of a folder are known by their names; links and other names are passed over") {
+TEST_CASE("checkpoint files are recognised by name, and links and other names are ignored") {
   const tests::ScratchFolder folder;
   tests::write_text(folder / "epoch-12.stage-0.checkpoint", "");
   tests::write_text(folder / "epoch-12.weights.safetensors", "");

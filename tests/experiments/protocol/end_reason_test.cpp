@@ -4,7 +4,7 @@
 
 using namespace trainyard::experiments;
 
-TEST_CASE("each reason of an end has a word of its own, which names it") {
+TEST_CASE("each end reason has a unique name") {
   for (const auto reason :
        {EndReason::finished, EndReason::failed, EndReason::peer_lost, EndReason::stopped,
         EndReason::preempted, EndReason::out_of_time, EndReason::over_limits, EndReason::not_started})
@@ -14,8 +14,7 @@ TEST_CASE("each reason of an end has a word of its own, which names it") {
   CHECK_FALSE(end_reason_named("Failed").has_value());
 }
 
-TEST_CASE(
-    "an attempt that was taken away or told to end is interrupted, any other that has not finished failed") {
+TEST_CASE("a preempted or stopped attempt is interrupted, and any other unfinished one has failed") {
   CHECK(status_of(EndReason::finished) == "finished");
   for (const auto reason :
        {EndReason::failed, EndReason::peer_lost, EndReason::over_limits, EndReason::not_started}) {
@@ -30,7 +29,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("only what is no fault of the run and nobody's wish starts again at once") {
+TEST_CASE("only attempts that end through no fault of the run and no request restart at once") {
   CHECK(starts_again(EndReason::preempted));
   CHECK(starts_again(EndReason::out_of_time));
   for (const auto reason : {EndReason::finished, EndReason::failed, EndReason::peer_lost, EndReason::stopped,
@@ -38,7 +37,7 @@ TEST_CASE("only what is no fault of the run and nobody's wish starts again at on
     CHECK_FALSE(starts_again(reason));
 }
 
-TEST_CASE("an error text without a reason blames a peer by the words of Gloo, NCCL and the sockets") {
+TEST_CASE("an error text without a reason blames a peer if it has a phrase of Gloo, NCCL or sockets") {
   for (const char* text : {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection "
                            "closed by peer [127.0.0.1]:2907",
                            "Connection reset by peer", "connect() failed: Connection refused",

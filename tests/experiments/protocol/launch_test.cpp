@@ -29,8 +29,7 @@ Circumstances example_circumstances() {
           .nccl = ""};
 }
 
-// Whether another write is due right after one. A busy machine may lie so long between the two that it is:
-// then they are tried again.
+// True if another write is due right after one. Tries again if a busy machine takes too long between the two.
 bool due_at_once(ProgressWriter& writer, const Progress& progress) {
   while (true) {
     const auto begin = std::chrono::steady_clock::now();
@@ -70,11 +69,11 @@ std::string error_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("run.json comes back as it was written, and nothing else is left in the folder") {
+TEST_CASE("run.json survives writing and reading, and no other file is left in the folder") {
   const tests::ScratchFolder folder;
   const Launch launch = example_launch(folder.path());
   write_launch(launch);
-  write_launch(launch);  // over an older one
+  write_launch(launch);  // replaces an older one
   const Launch back = read_launch(folder / run_file_name);
   CHECK(to_json(back) == to_json(launch));
   CHECK(back.run == launch.run);
@@ -97,14 +96,14 @@ TEST_CASE("run.json has the members that foreign programs rely on") {
   CHECK(json.at("circumstances_hash") == circumstances_hash(example_circumstances()));
 }
 
-TEST_CASE("a run.json of before there were probes asks for none") {
+TEST_CASE("a run.json from before there were probes requests none") {
   auto json = to_json(example_launch("/records"));
   CHECK(launch_from_json(json).probe);
   json.erase("probe");
   CHECK_FALSE(launch_from_json(json).probe);
 }
 
-TEST_CASE("run.json says how many attempts may follow one that fails, where any may") {
+TEST_CASE("run.json has the number of possible retries, if there are any") {
   Launch launch = example_launch("/records");
   CHECK(!to_json(launch).contains("retries_left"));
   CHECK(launch_from_json(to_json(launch)).retries_left == 0);
@@ -112,7 +111,7 @@ TEST_CASE("run.json says how many attempts may follow one that fails, where any 
   CHECK(launch_from_json(to_json(launch)).retries_left == 2);
 }
 
-TEST_CASE("run.json says what an attempt goes on from, and where its checkpoints are; else it says neither") {
+TEST_CASE("run.json has the epoch to resume from and the checkpoint folder, if there are any") {
   Launch launch = example_launch("/records");
   for (const char* member : {"checkpoints", "resumes_attempt", "resumes_after_epoch"})
     CHECK(!to_json(launch).contains(member));
@@ -127,7 +126,7 @@ TEST_CASE("run.json says what an attempt goes on from, and where its checkpoints
   CHECK(back.checkpoints == launch.checkpoints);
 }
 
-TEST_CASE("a damaged run.json is an error that names the file and what is wrong") {
+TEST_CASE("a damaged run.json is an error that names the file and the fault") {
   const tests::ScratchFolder folder;
   const auto file = folder / run_file_name;
   CHECK(error_of(file).find("cannot read the run file") != std::string::npos);
@@ -142,12 +141,12 @@ TEST_CASE("a damaged run.json is an error that names the file and what is wrong"
   CHECK(error_of(file).find(file.string()) == 0);
 }
 
-TEST_CASE("run.json in a folder that is not there cannot be written") {
+TEST_CASE("writing run.json into a missing folder is an error") {
   CHECK_THROWS_AS(write_launch(example_launch("/nonexistent")), std::system_error);
 }
 
 // printf '%s' '{"host":"yard",…}' | sha256sum
-TEST_CASE("the hash of circumstances is of all of them and never changes") {
+TEST_CASE("the hash of circumstances covers all of them and never changes") {
   CHECK(
       to_json(example_circumstances()).dump() ==
       R"({"host":"yard","libtorch":"2.13.0","nccl":"","processor":"Some CPU","ranks_per_device":1.0,"release":"0.1.0 Release","threads_per_rank":1})");
@@ -157,14 +156,14 @@ TEST_CASE("the hash of circumstances is of all of them and never changes") {
   CHECK(circumstances_hash(other) != circumstances_hash(example_circumstances()));
 }
 
-TEST_CASE("a communicator that was asked for is a circumstance") {
+TEST_CASE("a requested communicator is a circumstance") {
   Circumstances asked = example_circumstances();
   asked.communicator = "gloo";
   CHECK(circumstances_hash(asked) != circumstances_hash(example_circumstances()));
   CHECK(circumstances_from_json(to_json(asked)) == asked);
 }
 
-TEST_CASE("a comparison comes back from its JSON as it was") {
+TEST_CASE("a comparison survives its JSON") {
   Compare compare{.axis = "batch",
                   .baseline = "64",
                   .pair = {},
@@ -182,7 +181,7 @@ TEST_CASE("a comparison comes back from its JSON as it was") {
   CHECK_THROWS_AS(compare_from_json({{"axis", "batch"}}), InternalError);
 }
 
-TEST_CASE("progress comes back as it was written, with a stamp") {
+TEST_CASE("progress survives writing and reading, with a stamp") {
   const tests::ScratchFolder folder;
   const auto file = folder / rank_progress_name(0);
   CHECK_FALSE(read_progress(file).has_value());
@@ -220,7 +219,7 @@ TEST_CASE("the layout of a progress file is the documented one") {
   CHECK(bytes.substr(32, 8) == std::string("\0\0\0\0\0\0\xf0\x3f", 8));  // 1.0
 }
 
-TEST_CASE("a short, torn or foreign progress file is none") {
+TEST_CASE("a short, torn or foreign progress file is ignored") {
   const tests::ScratchFolder folder;
   const auto file = folder / "p";
   ProgressWriter(file).write({});
@@ -235,13 +234,13 @@ TEST_CASE("a short, torn or foreign progress file is none") {
   }
 }
 
-TEST_CASE("a rank that cannot write its progress goes on") {
+TEST_CASE("a rank that cannot write its progress continues") {
   ProgressWriter writer("/nonexistent/progress");
   writer.write({});
   CHECK_FALSE(writer.due());
 }
 
-TEST_CASE("an expectation comes back from its JSON, says what it is, and never holds for NaN") {
+TEST_CASE("an expectation survives its JSON, has a text, and never holds for NaN") {
   const Expectation accuracy{
       .model = "mlp", .phase = "test", .metric = "accuracy", .at_least = 0.9, .at_most = std::nullopt};
   const Expectation loss{

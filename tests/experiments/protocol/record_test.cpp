@@ -1,4 +1,4 @@
-// Records: seal and parse.
+// Records: sealing and parsing.
 #include "experiments/protocol/record.h"
 
 #include <regex>
@@ -43,7 +43,7 @@ TEST_CASE("CRC-32C of the examples of iSCSI, in one piece or in several") {
     CHECK(crc32c(rising.substr(cut), crc32c(rising.substr(0, cut))) == 0x46dd794e);
 }
 
-TEST_CASE("the example of the contract verifies and is sealed to the same bytes") {
+TEST_CASE("the example of the contract is valid, and sealing it gives the same bytes") {
   const ParsedLine parsed = parse_line(example);
   REQUIRE_MESSAGE(parsed.record.has_value(), parsed.problem);
   CHECK(parsed.record->run == "3f9a1c20b7de");
@@ -60,7 +60,7 @@ TEST_CASE("the example of the contract verifies and is sealed to the same bytes"
   CHECK(sealed_line(object) == example);
 }
 
-TEST_CASE("no beginning of a record is a record, and none makes the parser throw") {
+TEST_CASE("a truncated record is not a record, and does not make the parser throw") {
   for (std::size_t size = 0; size < example.size(); ++size) {
     const ParsedLine parsed = parse_line(std::string_view(example).substr(0, size));
     CHECK_FALSE(parsed.record.has_value());
@@ -68,7 +68,7 @@ TEST_CASE("no beginning of a record is a record, and none makes the parser throw
   }
 }
 
-TEST_CASE("a flipped bit anywhere is found, or has hit the seal's own name and left the content whole") {
+TEST_CASE("any flipped bit is detected, unless it is in the seal's own name and the content is intact") {
   const Record original = *parse_line(example).record;
   const std::size_t seal = example.rfind(",\"crc\"");
   for (std::size_t bit = 0; bit < example.size() * 8; ++bit) {
@@ -82,7 +82,7 @@ TEST_CASE("a flipped bit anywhere is found, or has hit the seal's own name and l
   }
 }
 
-TEST_CASE("a wrong CRC is named beside the right one") {
+TEST_CASE("the error for a wrong CRC names the right one") {
   std::string line = example;
   line.replace(line.find("12.75"), 5, "12.25");
   const std::string text = problem(line);
@@ -99,7 +99,7 @@ TEST_CASE("a foreign record needs no CRC, and keeps unknown members and types") 
   CHECK(parsed.record->body.at("time") == "2026-11-20 09:30:12");
 }
 
-TEST_CASE("what is no record says why") {
+TEST_CASE("the error for an invalid record gives the reason") {
   CHECK(problem("") == "not JSON at byte 1");
   CHECK(problem("{\"v\":1,}") == "not JSON at byte 8");
   CHECK(problem("[1]") == "not a JSON object");
@@ -132,8 +132,8 @@ TEST_CASE("what is no record says why") {
   CHECK(problem(R"({"v":1,"crc":5})").starts_with("crc is not the last member"));
 }
 
-// As json.dumps({"sum": math.nan, …}) writes it in Python 3.11.
-TEST_CASE("NaN and infinities as Python writes them are null, and texts that name them stay") {
+// As written by Python 3.11 for json.dumps({"sum": math.nan, …}).
+TEST_CASE("Python's NaN and infinities become null, and texts with these words are unchanged") {
   const std::string head =
       R"({"v":1,"run":"a","attempt":1,"seq":0,"type":"message","time":"2026-11-20T09:30:12Z","elapsed_seconds":1,)";
   const auto parsed = parse_line(
@@ -148,13 +148,13 @@ TEST_CASE("NaN and infinities as Python writes them are null, and texts that nam
   CHECK(problem(R"({"v":1,"run":"a","attempt":NaN})") == "attempt is not an integer from 1 to 2147483647");
 }
 
-TEST_CASE("deep nesting and bytes that are not UTF-8 are problems, not crashes") {
+TEST_CASE("deep nesting and invalid UTF-8 are problems, not crashes") {
   CHECK_FALSE(parse_line(std::string(200'000, '[')).record.has_value());
   CHECK_FALSE(parse_line(std::string(100'000, '[') + std::string(100'000, ']')).record.has_value());
   CHECK_FALSE(parse_line("{\"v\":\"\xff\"}").record.has_value());
 }
 
-TEST_CASE("text that is not UTF-8 is written with replacement characters") {
+TEST_CASE("invalid UTF-8 is written with replacement characters") {
   const std::string line = sealed_line({{"text", "a\xff"}});
   CHECK(nlohmann::json::parse(line).at("text") == "a\xef\xbf\xbd");
 }
@@ -164,10 +164,10 @@ TEST_CASE("only an object with members can be sealed") {
   CHECK_THROWS_AS(sealed_line(nlohmann::ordered_json::array({1})), InternalError);
 }
 
-TEST_CASE("a seal of another length is a wrong one") {
+TEST_CASE("a seal of another length is wrong") {
   std::string line = with_crc(R"({"v":1})");
   REQUIRE(line.size() == 24);
-  CHECK(problem(line) == "no member run");  // the seal holds
+  CHECK(problem(line) == "no member run");  // the seal is correct
   line.erase(20, 2);
   CHECK(problem(line).starts_with("CRC is "));
 }

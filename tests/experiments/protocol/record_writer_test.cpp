@@ -1,4 +1,4 @@
-// Records: append.
+// Records: appending to a spool.
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -59,7 +59,7 @@ TEST_CASE("the orchestrator's own records have no rank") {
   CHECK_FALSE(parsed.record->body.contains("rank"));
 }
 
-TEST_CASE("a spool opened again goes on after its last whole record; a torn line is cut off") {
+TEST_CASE("a reopened spool continues after its last complete record, and a torn line is removed") {
   const tests::ScratchFolder folder;
   const auto spool = folder / "spool";
   RecordWriter(spool, "a", 1, 0).append("start");
@@ -96,7 +96,7 @@ TEST_CASE("a full disk is a system error that names the spool") {
   }
 }
 
-TEST_CASE("what a full disk took of a record is cut off again") {
+TEST_CASE("a partial record on a full disk is removed again") {
   const tests::ScratchFolder folder;
   const auto spool = folder / "spool";
   RecordWriter writer(spool, "a", 1, 0);
@@ -113,6 +113,6 @@ TEST_CASE("what a full disk took of a record is cut off again") {
   CHECK(parse_line(lines[1]).record->seq == 1);
 }
 
-TEST_CASE("a spool in a folder that is not there is a system error") {
+TEST_CASE("a spool in a missing folder is a system error") {
   CHECK_THROWS_AS(RecordWriter("/nonexistent/spool", "a", 1, 0), std::system_error);
 }

@@ -1,4 +1,4 @@
-// How ranks talk, case by case.
+// The transport between ranks, case by case.
 #include "experiments/protocol/transport.h"
 
 #include <string>
@@ -32,7 +32,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("ranks talk by NCCL where each has a GPU of its own, and through the host where some share one") {
+TEST_CASE("ranks use NCCL if each has its own GPU, and the host if some share one") {
   struct Case {
     const char* communicator;
     const Gpus& gpus;
@@ -48,8 +48,7 @@ TEST_CASE("ranks talk by NCCL where each has a GPU of its own, and through the h
            {"auto", own, none, Transport::host_copies},
            {"gloo", own, old, Transport::host_copies},
            {"auto", one_for_both, old, Transport::host_copies},
-           {"auto", one_for_both, sharing,
-            Transport::host_copies},  // it is an experiment: only where asked for
+           {"auto", one_for_both, sharing, Transport::host_copies},  // experimental: only on request
            {"gloo", one_for_both, sharing, Transport::host_copies},
            {"nccl", one_for_both, sharing, Transport::nccl},
        }) {
@@ -60,7 +59,7 @@ TEST_CASE("ranks talk by NCCL where each has a GPU of its own, and through the h
   }
 }
 
-TEST_CASE("NCCL that cannot work is refused with the reason and what can be done") {
+TEST_CASE("NCCL that cannot work is refused with a reason and advice") {
   CHECK(has(refusal(cores, sharing), "ranks train on CPU cores; leave communicator out, or set accelerator"));
   CHECK(has(refusal(own, none), "trainyard-runner was built without NCCL"));
   CHECK(has(refusal({"GPU-a", "GPU-b", "GPU-b"}, old),
@@ -69,7 +68,7 @@ TEST_CASE("NCCL that cannot work is refused with the reason and what can be done
   CHECK(refusal(one_for_both, {"3.0.1", true}).empty());
 }
 
-TEST_CASE("a rank without others needs no NCCL, whatever the file asks for") {
+TEST_CASE("a single rank needs no NCCL, whatever the file requests") {
   CHECK(transport_of("nccl", {""}, none) == Transport::host);
   CHECK_NOTHROW(transport_of("nccl", {"GPU-a"}, none));
 }

@@ -1,4 +1,4 @@
-// Times as records say them.
+// The format of times in records.
 #include <regex>
 #include <string>
 #include <utility>
@@ -10,9 +10,9 @@
 
 using namespace trainyard::experiments;
 
-// The first five are those of RFC 3339, section 5.8, each with the instant that it is said there to be. The
-// others are what Python's datetime and Unix's `date` write for one instant.
-TEST_CASE("times of RFC 3339 become UTC with milliseconds, whose texts are in the order of the times") {
+// The first five are the examples of RFC 3339, section 5.8, with the instants given there. The others are one
+// instant as written by Python's datetime and Unix's `date`.
+TEST_CASE("times of RFC 3339 become UTC with milliseconds, and sort as text") {
   const std::vector<std::pair<std::string, std::string>> times{
       {"1985-04-12T23:20:50.52Z", "1985-04-12T23:20:50.520Z"},
       {"1996-12-19T16:39:57-08:00", "1996-12-20T00:39:57.000Z"},
@@ -27,7 +27,7 @@ TEST_CASE("times of RFC 3339 become UTC with milliseconds, whose texts are in th
   for (const auto& [text, utc] : times) CHECK(utc_time(text) == utc);
 }
 
-TEST_CASE("what is no time is none, whatever part of it is wrong") {
+TEST_CASE("an invalid time is refused, whichever part is wrong") {
   for (const char* text : {"",
                            "now",
                            "t",
@@ -54,6 +54,6 @@ TEST_CASE("what is no time is none, whatever part of it is wrong") {
     CHECK_MESSAGE(!utc_time(text), text);
 }
 
-TEST_CASE("now is UTC with milliseconds") {
+TEST_CASE("the current time is UTC with milliseconds") {
   CHECK(std::regex_match(utc_now(), std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z)")));
 }

@@ -1,4 +1,4 @@
-// Runs that tests of runs and of their keys begin with.
+// Example runs for tests of runs and run keys.
 #pragma once
 
 #include "experiments/run/run.h"

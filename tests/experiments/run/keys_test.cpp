@@ -1,4 +1,4 @@
-// The table of keys: what follows from a row.
+// The table of keys, and behaviour that follows from its rows.
 #include "experiments/run/keys.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ static const Key& key_named(const std::string& name) {
   return keys().front();
 }
 
-// Another value than that of a new run, of the parameter's type.
+// A value of the key's type that is not the default.
 static Value another(const Key& key) {
   switch (key.parameter.type) {
     case ValueType::number:
@@ -31,7 +31,7 @@ static Value another(const Key& key) {
   }
 }
 
-TEST_CASE("a key without a default of its own has that of a new run") {
+TEST_CASE("a key without its own default has the value of a new run") {
   CHECK(key_named("epochs").parameter.fallback == Value(std::int64_t{10}));
   CHECK(key_named("clip_norm").parameter.fallback == Value(0.0));
   CHECK(key_named("sampler").parameter.fallback == Value(std::string("exact")));
@@ -41,7 +41,7 @@ TEST_CASE("a key without a default of its own has that of a new run") {
   CHECK(default_text(key_named("threads").parameter) == "as many as the rank has cores");
 }
 
-TEST_CASE("the value of every key is read from a run, set in it and kept in its JSON") {
+TEST_CASE("the value of every key can be read, set and stored in JSON") {
   for (const Key& key : keys()) {
     CAPTURE(key.parameter.name);
     if (std::holds_alternative<std::monostate>(key.member)) {
@@ -56,7 +56,7 @@ TEST_CASE("the value of every key is read from a run, set in it and kept in its 
   }
 }
 
-TEST_CASE("a member that JSON of before the key lacks has the value of a new run") {
+TEST_CASE("a member that older JSON does not have gets the value of a new run") {
   const Run run = vgg11_hybrid();
   for (const Key& key : keys()) {
     CAPTURE(key.parameter.name);
@@ -68,7 +68,7 @@ TEST_CASE("a member that JSON of before the key lacks has the value of a new run
   }
 }
 
-TEST_CASE("a later key is in the run key unless the run does what was done before it") {
+TEST_CASE("a key that was added later is in the run key unless it has its default") {
   Run run = mlp_single();
   const Key& clipping = key_named("clip_norm");
   CHECK_FALSE(is_in_run_key(clipping, run));
@@ -76,12 +76,12 @@ TEST_CASE("a later key is in the run key unless the run does what was done befor
   CHECK(is_in_run_key(clipping, run));
   CHECK(is_in_run_key(key_named("epochs"), run));
   CHECK(is_in_run_key(key_named("momentum"), run));
-  CHECK_FALSE(is_in_run_key(key_named("momentum"), cnn_ddp()));  // of adam
+  CHECK_FALSE(is_in_run_key(key_named("momentum"), cnn_ddp()));  // adam has no momentum
   set_value(key_named("save"), run, std::string("best"));
   CHECK_FALSE(is_in_run_key(key_named("save"), run));
 }
 
-TEST_CASE("a member of a part of the run is in the part's object") {
+TEST_CASE("a member of a part of the run is in that part's JSON object") {
   CHECK(part_name(key_named("epochs")) == "");
   CHECK(part_name(key_named("clip_norm")) == "optimizer");
   CHECK(part_name(key_named("stages")) == "strategy");
@@ -89,13 +89,13 @@ TEST_CASE("a member of a part of the run is in the part's object") {
   CHECK(to_json(vgg11_hybrid()).at("optimizer").at("clip_norm") == 1);
 }
 
-TEST_CASE("a key of the mesh has the default of each kind of strategy") {
+TEST_CASE("a key of the mesh has a default for each kind of strategy") {
   CHECK(default_text(key_named("replicas").parameter) == "ddp, mp-ddp, independent 2; others 1");
   CHECK(default_text(key_named("stages").parameter) == "mp, pipeline, mp-ddp 2; others 1");
   CHECK(default_text(key_named("micro_batches").parameter) == "pipeline, mp-ddp 4; others 1");
 }
 
-TEST_CASE("replicas share a batch unless they are independent or the strategy is not known") {
+TEST_CASE("replicas share a batch unless they are independent") {
   CHECK(is_independent("independent"));
   CHECK_FALSE(is_independent("ddp"));
   CHECK_FALSE(is_independent("foreign"));

@@ -1,4 +1,4 @@
-// [machine]: what follows from the launcher.
+// [machine]: effects of the launcher.
 #include "experiments/run/machine.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ static Machine machine_of(const std::string& launcher, bool exclusive, const std
   return machine;
 }
 
-TEST_CASE("runs share this host unless they have it to themselves, a job has its own, mpirun's never share") {
+TEST_CASE("timed runs of this host, and all runs of mpirun, run one at a time, but exclusive jobs do not") {
   CHECK(machine_of("local", true).one_at_a_time());
   CHECK_FALSE(machine_of("local", false).one_at_a_time());
   CHECK_FALSE(machine_of("slurm", true, "job").one_at_a_time());
@@ -26,7 +26,7 @@ TEST_CASE("runs share this host unless they have it to themselves, a job has its
   CHECK(machine_of("mpi", false).one_at_a_time());
 }
 
-TEST_CASE("ranks on other hosts have the GPUs that they ask for") {
+TEST_CASE("ranks on other hosts have the GPUs that they request") {
   Machine machine = machine_of("slurm", true);
   CHECK_FALSE(machine.on_this_host());
   CHECK_FALSE(machine.gpus_elsewhere());
@@ -38,7 +38,7 @@ TEST_CASE("ranks on other hosts have the GPUs that they ask for") {
   CHECK_THROWS_AS(machine_of("pbs", true).on_this_host(), InternalError);
 }
 
-TEST_CASE("an option that trainyard sets is its own, for Slurm also if it is cut short") {
+TEST_CASE("options that trainyard sets are recognised, for Slurm even if abbreviated") {
   const LauncherRules& slurm = *rules_or_null("slurm");
   const LauncherRules& mpi = *rules_or_null("mpi");
   CHECK(is_own_option(slurm, "--chdir=/tmp"));

@@ -1,4 +1,4 @@
-// Which work is the same work: canonical text and keys.
+// Run keys and their canonical text.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,9 +12,9 @@
 using namespace trainyard;
 using namespace trainyard::experiments;
 
-// Written by hand from the definition; the keys are `printf '%s' TEXT | sha256sum`, first 12 digits. They
-// must never change: finished runs would be trained again.
-TEST_CASE("frozen keys: canonical work is the same text and has the same SHA-256 as ever") {
+// Written by hand from the definition. The keys are the first 12 digits of `printf '%s' TEXT | sha256sum`.
+// They must never change, because finished runs would be trained again.
+TEST_CASE("frozen keys: canonical work has the same text and SHA-256 as ever") {
   CHECK(
       canonical_work(mlp_single()) ==
       R"({"key_version":1,"work":{"batch":{"per":"global","size":128},"data":{"fingerprint":"f00d","source":"mnist","split":[0.8,0.1,0.1],"split_seed":0},"epochs":10,"hyperparameters":{"hidden":[250,100]},"model":"mlp","optimizer":{"kind":"sgd","learning_rate":0.05,"momentum":0.9,"schedule":"constant","weight_decay":0},"seed":3,"strategy":{"kind":"single","replicas":1,"stages":1}}})");
@@ -46,7 +46,7 @@ TEST_CASE("frozen keys: every field that was added with stages") {
   CHECK(run_key(vgg11_hybrid()) == "6fe191bb8dd2");
 }
 
-TEST_CASE("a run.json of before strategies had stages is read, and has the key it had") {
+TEST_CASE("a run.json from before strategies had stages can be read, and keeps its key") {
   const Run run = run_from_json(nlohmann::json::parse(
       R"({"axes":{"seed":3},"data":{"dataset":"mnist","fingerprint":"f00d","folder":"/data/mnist","source":"mnist","split":[0.8,0.1,0.1],"split_seed":0,"train_samples":null},"epochs":10,"global_batch":96,"hyperparameters":{"hidden":[250,100]},"model":"mlp","optimizer":{"kind":"sgd","learning_rate":0.05,"momentum":0.9,"schedule":"constant","weight_decay":0.0},"seed":3,"strategy":{"kind":"ddp","name":"ddp","replicas":2,"stages":1},"threads":null})"));
   CHECK(run.batch_size == 96);
@@ -56,14 +56,14 @@ TEST_CASE("a run.json of before strategies had stages is read, and has the key i
   CHECK(run_key(run) == "9a45168a4959");
 }
 
-TEST_CASE("what is kept of a run beside its records is no part of its key") {
+TEST_CASE("saved weights and checkpoints of a run are not part of its key") {
   Run run = mlp_single();
   run.save = "best";
   run.checkpoint = "epoch";
   CHECK(run_key(run) == run_key(mlp_single()));
 }
 
-TEST_CASE("one replica does the same work whoever the batch is given for, unless the matrix asks for both") {
+TEST_CASE("with one replica, the batch may be global or per replica, unless the matrix varies this") {
   Run run = mlp_single();
   run.batch_per = "replica";
   CHECK(run_key(run) == run_key(mlp_single()));
@@ -71,7 +71,7 @@ TEST_CASE("one replica does the same work whoever the batch is given for, unless
   CHECK(run_key(run) != run_key(mlp_single()));
 }
 
-TEST_CASE("threads are part of the key only where the matrix varies them") {
+TEST_CASE("threads are part of the key only if the matrix varies them") {
   Run run = mlp_single();
   run.threads = 2;
   CHECK(run_key(run) == "8b809ffba02c");
@@ -79,8 +79,7 @@ TEST_CASE("threads are part of the key only where the matrix varies them") {
   CHECK(run_key(run) == "14a86b5b055d");
 }
 
-TEST_CASE(
-    "paths, names of strategies and data sets, axes and the order they came in leave the key as it is") {
+TEST_CASE("the key does not depend on paths, on names of strategies and data sets, or on the order of axes") {
   const std::string key = run_key(mlp_single());
   Run run = mlp_single();
   run.data.folder = "/elsewhere";
@@ -92,7 +91,7 @@ TEST_CASE(
   CHECK(run_key(run) == key);
 }
 
-TEST_CASE("whatever changes the result changes the key") {
+TEST_CASE("every value that changes the result changes the key") {
   const Run base = mlp_single();
   const std::vector<void (*)(Run&)> changes{
       [](Run& run) { run.model = "cnn"; },
@@ -138,7 +137,7 @@ TEST_CASE("whatever changes the result changes the key") {
   }
 }
 
-TEST_CASE("a run that holds an infinity has no key") {
+TEST_CASE("a run with an infinite value has no key") {
   Run run = mlp_single();
   run.optimizer.learning_rate = std::numeric_limits<double>::infinity();
   CHECK_THROWS_AS(run_key(run), InternalError);

@@ -12,7 +12,7 @@
 using namespace trainyard;
 using namespace trainyard::experiments;
 
-TEST_CASE("a learning rate is scaled with what the replicas add to the batch") {
+TEST_CASE("a learning rate is scaled by the growth of the batch through replicas") {
   Run run = mlp_single();
   run.strategy.replicas = 4;
   run.batch_per = "replica";
@@ -25,7 +25,7 @@ TEST_CASE("a learning rate is scaled with what the replicas add to the batch") {
   CHECK(effective_learning_rate(run) == 0.2);
 }
 
-TEST_CASE("a run comes back from its JSON as it was, also through text") {
+TEST_CASE("a run survives its JSON, also as text") {
   for (const Run& run : {mlp_single(), cnn_ddp(), vgg11_hybrid(), Run{}}) {
     CHECK(run_from_json(to_json(run)) == run);
     CHECK(run_from_json(nlohmann::json::parse(to_json(run).dump())) == run);
@@ -43,7 +43,7 @@ TEST_CASE("the members of a run's JSON are in alphabetical order") {
   }
 }
 
-TEST_CASE("JSON that lacks a member of a run, or has another type there, is an internal error that says so") {
+TEST_CASE("run JSON with a missing member, or one of a wrong type, is an internal error") {
   const nlohmann::json whole = to_json(cnn_ddp());
   const std::set<std::string> later{
       "augmentation",          "batch_norm", "batch_per", "batch_size", "checkpoint", "gradient_accumulation",
@@ -59,7 +59,7 @@ TEST_CASE("JSON that lacks a member of a run, or has another type there, is an i
   }
 }
 
-TEST_CASE("values of every type come back from JSON") {
+TEST_CASE("values of every type survive their JSON") {
   const std::vector<Value> values{true,
                                   std::int64_t{-3},
                                   2.0,
@@ -76,12 +76,12 @@ TEST_CASE("values of every type come back from JSON") {
   CHECK_THROWS_AS(value_from_json(nlohmann::json()), InternalError);
 }
 
-TEST_CASE("a label names model, strategy and seed, then every further axis") {
+TEST_CASE("a label has model, strategy and seed, then every other axis") {
   CHECK(label(mlp_single()) == "mlp single seed 3");
   CHECK(label(cnn_ddp()) == "cnn ddp seed 0 batch=64 hidden=[128] optimizer=adam weight_decay=1e-4");
 }
 
-TEST_CASE("every resolved value has its name") {
+TEST_CASE("every resolved value has a name") {
   const auto values = values_by_name(cnn_ddp());
   CHECK(values.at("model") == Value(std::string("cnn")));
   CHECK(values.at("strategy") == Value(std::string("ddp")));
@@ -92,6 +92,6 @@ TEST_CASE("every resolved value has its name") {
   CHECK(values.at("train_samples") == Value(std::int64_t{2000}));
   CHECK(values.at("threads") == Value(std::int64_t{2}));
   CHECK(values.at("learning_rate") == Value(0.001));
-  CHECK(values.count("momentum") == 0);  // adam has none
+  CHECK(values.count("momentum") == 0);  // adam has no momentum
   CHECK(values_by_name(mlp_single()).count("train_samples") == 0);
 }
