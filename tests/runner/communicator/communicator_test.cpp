@@ -1,4 +1,5 @@
-// All transports do the same: sums against those of one process, messages by tag, peers that go.
+// All transports behave the same: sums equal those of one process, messages match by tag, lost peers are
+// errors.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -28,7 +29,7 @@ at::Tensor sum_of(int ranks, std::int64_t count, at::ScalarType dtype) {
   return sum;
 }
 
-TEST_CASE("an all-reduce gives every rank the sum, whatever the size, the type and the number of ranks") {
+TEST_CASE("an all-reduce gives every rank the sum, for any size, type and number of ranks") {
   for (const Transport& transport : transports) {
     for (const int size : {2, 3, 5}) {
       run(transport, size, [&](Communicator& communicator) {
@@ -44,7 +45,7 @@ TEST_CASE("an all-reduce gives every rank the sum, whatever the size, the type a
   }
 }
 
-TEST_CASE("all ranks learn whether something holds on all of them") {
+TEST_CASE("all ranks learn whether a condition holds on all of them") {
   for (const Transport& transport : transports) {
     run(transport, 3, [](Communicator& communicator) {
       expect(holds_on_all(communicator, true), "on all");
@@ -55,7 +56,7 @@ TEST_CASE("all ranks learn whether something holds on all of them") {
   }
 }
 
-TEST_CASE("memory of the communicator is reduced in place, any number of buckets at a time") {
+TEST_CASE("memory of the communicator is reduced in place, with any number of buckets at a time") {
   for (const Transport& transport : transports) {
     run(transport, 3, [](Communicator& communicator) {
       std::vector<at::Tensor> buckets;
@@ -77,7 +78,7 @@ TEST_CASE("memory of the communicator is reduced in place, any number of buckets
   }
 }
 
-TEST_CASE("shared memory sums in the order of the ranks: the same bits on each of them") {
+TEST_CASE("shared memory sums in the order of ranks, so all ranks have the same bits") {
   run(transports[1], 3, [](Communicator& communicator) {
     const auto noise = [](int rank) {
       return (at::arange(5000, at::kFloat) * (0.1F + static_cast<float>(rank))).sin();
@@ -88,7 +89,7 @@ TEST_CASE("shared memory sums in the order of the ranks: the same bits on each o
   });
 }
 
-TEST_CASE("a broadcast gives all ranks the root's numbers, and its memory may be used again at once") {
+TEST_CASE("a broadcast gives all ranks the root's numbers, and its memory can be reused at once") {
   for (const Transport& transport : transports) {
     run(transport, 4, [](Communicator& communicator) {
       for (int root = 0; root < 4; ++root) {
@@ -103,7 +104,7 @@ TEST_CASE("a broadcast gives all ranks the root's numbers, and its memory may be
   }
 }
 
-TEST_CASE("no rank leaves a barrier before all have come") {
+TEST_CASE("no rank leaves a barrier before all ranks have entered it") {
   for (const Transport& transport : transports) {
     std::atomic<int> come = 0;
     run(transport, 4, [&](Communicator& communicator) {
@@ -117,7 +118,7 @@ TEST_CASE("no rank leaves a barrier before all have come") {
   }
 }
 
-TEST_CASE("what is to be done when all have come is done once, in its turn, beside collective calls") {
+TEST_CASE("the callbacks of asynchronous barriers run once and in order, after all ranks have arrived") {
   std::atomic<int> come = 0;
   run(transport_named("shared memory"), 3, [&](Communicator& communicator) {
     SharedMemoryFeatures& shared = *communicator.shared_memory();
@@ -140,12 +141,12 @@ TEST_CASE("what is to be done when all have come is done once, in its turn, besi
   });
 }
 
-// Rank 1 comes 20 ms after rank 0. A busy machine may hold either up anywhere, but not in every round.
-TEST_CASE("in shared memory a rank knows how long it waited for the one that came last") {
+// Rank 1 comes 20 ms after rank 0. A busy machine may delay either rank, but not in every round.
+TEST_CASE("in shared memory a rank measures how long it waited for the last rank") {
   using Clock = std::chrono::steady_clock;
   for (const Transport& transport : transports) {
     CAPTURE(transport.name);
-    std::atomic<int> called = 0;  // by rank 0, so many times
+    std::atomic<int> called = 0;  // the rounds that rank 0 has begun
     std::array<std::vector<std::optional<double>>, 2> waited;
     run(transport, 2, [&](Communicator& communicator) {
       communicator.barrier();
@@ -172,7 +173,7 @@ TEST_CASE("in shared memory a rank knows how long it waited for the one that cam
   }
 }
 
-TEST_CASE("messages meet receives of their tag, in order for one tag, beside collective calls") {
+TEST_CASE("messages match receives by tag, in order for each tag, during collective calls") {
   for (const Transport& transport : transports) {
     run(transport, 2, [](Communicator& communicator) {
       const int peer = 1 - communicator.rank();
@@ -182,7 +183,7 @@ TEST_CASE("messages meet receives of their tag, in order for one tag, beside col
       for (int i = 0; i < messages; ++i) received.push_back(at::empty({50 + i % 2}, at::kLong));
       for (int i = 0; i < messages; ++i)
         works.push_back(communicator.receive(received[static_cast<std::size_t>(i)], peer, i % 2));
-      // those of tag 1 first
+      // Those of tag 1 first.
       for (const int tag : {1, 0})
         for (int i = tag; i < messages; i += 2)
           works.push_back(communicator.send(at::full({50 + tag}, i, at::kLong), peer, tag));
@@ -197,7 +198,7 @@ TEST_CASE("messages meet receives of their tag, in order for one tag, beside col
   }
 }
 
-TEST_CASE("more messages than there are places for wait until some were read") {
+TEST_CASE("if all message slots are in use, a sender waits until the receiver has read some") {
   run(transports[1], 2, [](Communicator& communicator) {
     for (int i = 0; i < 1000; ++i) {
       const at::Tensor tensor = at::full({3}, i, at::kLong);
@@ -210,9 +211,9 @@ TEST_CASE("more messages than there are places for wait until some were read") {
   });
 }
 
-// A place that was taken out of turn is used again while the receiver still looks at those before it: the
-// sender waits for places all the time, and of a group the receiver takes the last message first.
-TEST_CASE("a sender that is far ahead meets receives in another order than it sends") {
+// Slots are freed out of order and used again while the receiver still checks earlier ones.
+// The sender always waits for slots, and the receiver takes the last message of each group first.
+TEST_CASE("a sender that is far ahead works with a receiver of another order") {
   constexpr int groups = 20'000;
   run(transports[1], 2, [](Communicator& ranks) {
     const at::Tensor number = at::zeros({1}, at::kLong);
@@ -231,7 +232,7 @@ TEST_CASE("a sender that is far ahead meets receives in another order than it se
   });
 }
 
-TEST_CASE("a rank that has gone is noticed by those that wait for it") {
+TEST_CASE("ranks that wait for a lost rank get an error") {
   for (const Transport& transport : transports) {
     CAPTURE(transport.name);
     const auto errors = errors_of(transport, 3, [](Communicator& communicator) {
@@ -245,7 +246,7 @@ TEST_CASE("a rank that has gone is noticed by those that wait for it") {
   }
 }
 
-TEST_CASE("ranks that exchange different tensors are told so") {
+TEST_CASE("ranks that exchange different tensors get an error") {
   const auto errors = errors_of(transports[1], 2, [](Communicator& communicator) {
     communicator.all_reduce(at::ones({10 + communicator.rank()}))->wait();
   });
@@ -253,7 +254,8 @@ TEST_CASE("ranks that exchange different tensors are told so") {
   CHECK(errors[1].find("exchange different tensors") != std::string::npos);
 }
 
-TEST_CASE("what one rank writes to shared memory all see; over TCP there is none") {
+TEST_CASE(
+    "all ranks see what one rank writes to shared memory, which exists only in the shared-memory transport") {
   for (const Transport& transport : transports) {
     run(transport, 3, [&](Communicator& communicator) {
       for (int again = 0; again < 3; ++again) {
@@ -271,7 +273,7 @@ TEST_CASE("what one rank writes to shared memory all see; over TCP there is none
   }
 }
 
-TEST_CASE("numbers of the communicator's memory outlive it") {
+TEST_CASE("a tensor in the communicator's memory outlives the communicator") {
   at::Tensor kept;
   run(transports[1], 2, [&](Communicator& communicator) {
     const at::Tensor own = communicator.allocate(10, at::kFloat).fill_(3);

@@ -1,4 +1,5 @@
-// Groups without tags as a communicator: what NCCL's are used for, with groups of Gloo in their place.
+// Process groups without tags as a communicator. NCCL groups are used this way, and the test uses Gloo
+// groups.
 #include "runner/communicator/process_groups.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +14,7 @@ namespace {
 using namespace testing;
 
 // Each number goes up the chain and comes back, in both directions at once.
-TEST_CASE("ranks of a chain pass messages on in both directions, and know none but their neighbours") {
+TEST_CASE("ranks of a chain pass messages on in both directions, and can reach only their neighbours") {
   run(transport_named("groups"), 4, [](Communicator& ranks) {
     const int rank = ranks.rank(), last = ranks.size() - 1;
     std::vector<std::unique_ptr<Communicator::Work>> works;
@@ -34,12 +35,12 @@ TEST_CASE("ranks of a chain pass messages on in both directions, and know none b
       expect(std::string(error.what()) == "ranks 0 and 2 are no neighbours of a chain", error.what());
       return;
     }
-    throw std::runtime_error("a message to a rank that is no neighbour");
+    throw std::runtime_error("a message to a rank that is not a neighbour");
   });
 }
 
-// What rank 0 alone begins would meet the others' next call in the group that it was begun in.
-TEST_CASE("ranks that meet anew go on without what only one of them had begun") {
+// Without new groups, the call of rank 0 alone would be matched with the next call of the others.
+TEST_CASE("after renew, ranks are not affected by a call that only one of them had begun") {
   run(transport_named("groups"), 3, [](Communicator& ranks) {
     const at::Tensor begun = at::full({4}, 100.0), sum = at::ones({4});
     const auto work = ranks.rank() == 0 ? ranks.all_reduce(begun) : nullptr;

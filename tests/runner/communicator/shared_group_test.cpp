@@ -1,5 +1,4 @@
-// Ranks that wait for one another in shared memory, in the moment in which one of them leaves or runs out of
-// time.
+// Ranks that wait in shared memory at the moment when a peer leaves or the time is over.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -34,8 +33,7 @@ Ranks two_ranks(std::chrono::milliseconds timeout) {
 }
 
 // Linux on Arm has pages of 4, 16 or 64 KiB.
-TEST_CASE(
-    "the data of each rank begins on a page and has room for the host's memory, however large a page is") {
+TEST_CASE("the data of each rank begins on a page and has room for the host's memory, for any page size") {
   constexpr std::size_t kibibyte = 1024, gibibyte = kibibyte * kibibyte * kibibyte;
   for (const std::size_t page : {4 * kibibyte, 16 * kibibyte, 64 * kibibyte}) {
     for (const int ranks : {1, 2, 3, 16}) {
@@ -55,7 +53,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the pages are those that the system says, and ranks share memory that is laid out by them") {
+TEST_CASE("the page size is that of the system, and the shared memory of ranks is laid out by it") {
   const Pages pages = pages_of_host();
   CHECK(pages.bytes == static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   const Ranks ranks = two_ranks(std::chrono::seconds(60));
@@ -64,9 +62,8 @@ TEST_CASE("the pages are those that the system says, and ranks share memory that
   CHECK(ranks[0]->memory()->size() == SharedGroup::places_of(2, pages).bytes);
 }
 
-// A rank that waits looks again and again: in haste at first, and later also whether the other is still
-// there.
-TEST_CASE("a rank that does its part and leaves right after it was missed has not left without it") {
+// A waiting rank polls: first without pauses, and later it also checks that the other rank still exists.
+TEST_CASE("a rank that does its part and leaves right after a poll has not left without its part") {
   for (const int last :
        {1, SharedGroup::quick_looks, SharedGroup::quick_looks + 1, SharedGroup::quick_looks + 3}) {
     CAPTURE(last);
@@ -81,7 +78,8 @@ TEST_CASE("a rank that does its part and leaves right after it was missed has no
   }
 }
 
-TEST_CASE("a rank that came while the one that waits for it was held up beyond the time limit has come") {
+TEST_CASE(
+    "if the waiting rank is delayed past the time limit, a rank that came meanwhile counts as in time") {
   for (const int last : {1, SharedGroup::quick_looks, SharedGroup::quick_looks + 1}) {
     CAPTURE(last);
     const Ranks ranks = two_ranks(std::chrono::milliseconds(20));
@@ -95,7 +93,7 @@ TEST_CASE("a rank that came while the one that waits for it was held up beyond t
   }
 }
 
-TEST_CASE("a rank that left without its part is named, and so is one that never comes") {
+TEST_CASE("the error names a rank that left without its part or never comes") {
   Ranks ranks = two_ranks(std::chrono::milliseconds(20));
   const auto never = []() -> std::optional<int> { return 1; };
   CHECK_THROWS_WITH_AS(ranks[0]->wait("a test", never),
@@ -105,7 +103,7 @@ TEST_CASE("a rank that left without its part is named, and so is one that never 
                        CommunicationError);
 }
 
-TEST_CASE("a rank that does not come within the time limit is named") {
+TEST_CASE("the error names a rank that does not come within the time limit") {
   struct CountDown {
     std::latch& latch;
     ~CountDown() { latch.count_down(); }

@@ -19,12 +19,12 @@ namespace trainyard::runner::testing {
 
 namespace {
 
-// All tensors are copied, as those of a GPU would be.
+// Copies all tensors, as for a GPU.
 std::unique_ptr<Communicator> copied(const Store& store, const std::string& name, const GroupOptions& group) {
   return host_copies(gloo_communicator(store, name, group), at::kCPU);
 }
 
-// As NCCL's groups are used, with groups of Gloo in their place: ranks of a chain.
+// Gloo groups in a chain of ranks, used as NCCL groups are.
 std::unique_ptr<Communicator> grouped(const Store& store, const std::string& name,
                                       const GroupOptions& group) {
   GroupOptions ranks = group;
@@ -83,7 +83,7 @@ void run(const Transport& transport, int size, const Rank& rank) {
   CAPTURE(size);
   const Rank and_stay = [&](Communicator& communicator) {
     rank(communicator);
-    communicator.barrier();  // who leaves at once would break off the meeting of those that still connect
+    communicator.barrier();  // a rank that leaves early would break the rendezvous of the others
   };
   for (const std::string& error : errors_of(transport, size, and_stay)) CHECK(error == "");
 }

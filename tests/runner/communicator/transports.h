@@ -1,4 +1,4 @@
-// Every kind of communicator, on threads of the test as its ranks.
+// Every kind of communicator, with threads of the test as ranks.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ const Transport& transport_named(const std::string& name);
 
 using Rank = std::function<void(Communicator&)>;
 
-// `rank` on `size` threads at once; what each threw, empty where nothing.
+// Runs `rank` on `size` threads at once. Returns the error of each thread, empty if it threw nothing.
 std::vector<std::string> errors_of(const Transport& transport, int size, const Rank& rank,
                                    std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
-// doctest's checks are not for threads of older versions: a rank says what is wrong by throwing.
+// Throws if `holds` is false. The checks of old versions of doctest are not thread-safe.
 void expect(bool holds, const std::string& what);
 
-// The same, where no rank may throw.
+// Runs `rank` on `size` threads. No rank may throw.
 void run(const Transport& transport, int size, const Rank& rank);
 
 }  // namespace trainyard::runner::testing

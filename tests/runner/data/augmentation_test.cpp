@@ -15,7 +15,7 @@ at::Tensor random_pixels(at::MemoryFormat format) {
   return at::tensor(images.pixels, at::kByte).view({samples, 3, 9, 11}).contiguous(format);
 }
 
-// What a crop at (left, top) of the image padded by 4, then flipped, has in a place, pixel by pixel.
+// The expected pixel (y, x) of a crop at (left, top) of the image, padded by 4 and then flipped.
 int pixel(const at::Tensor& image, const at::Tensor& fill, bool flipped, std::int64_t left, std::int64_t top,
           std::int64_t channel, std::int64_t y, std::int64_t x) {
   const std::int64_t from_x = (flipped ? shape.width - 1 - x : x) + left - 4;
@@ -28,7 +28,7 @@ std::int64_t number(const at::Tensor& drawn, std::int64_t sample, std::int64_t o
   return drawn.defined() ? drawn[sample].item<std::int64_t>() : otherwise;
 }
 
-TEST_CASE("flips and crops of a batch are what they are pixel by pixel, in either memory order") {
+TEST_CASE("flips and crops of a batch equal those computed pixel by pixel, in either memory order") {
   const at::Tensor fill = at::tensor({7, 8, 9}, at::kByte);
   const at::Tensor places = at::tensor({3, 0, 17, 39, 3}, at::kLong);
   for (const char* kind : {"flip", "crop", "flip-crop"}) {
@@ -57,9 +57,7 @@ TEST_CASE("flips and crops of a batch are what they are pixel by pixel, in eithe
   }
 }
 
-TEST_CASE(
-    "what happens to a sample depends on seed, epoch and its number, not on its batch or the data set's "
-    "size") {
+TEST_CASE("the augmentation of a sample depends only on seed, epoch and sample number") {
   const at::Tensor fill = at::zeros({3}, at::kByte);
   const at::Tensor images = random_pixels(at::MemoryFormat::Contiguous);
   const at::Tensor all = at::arange(samples);
@@ -86,7 +84,7 @@ TEST_CASE("half of the samples are flipped, and each of the 81 crops is equally 
   CHECK(((counts - 1000).square().sum() / 1000).item<double>() < 124.8);
 }
 
-TEST_CASE("without augmentation the images stay as they are") {
+TEST_CASE("without augmentation the images do not change") {
   const at::Tensor images = random_pixels(at::MemoryFormat::Contiguous);
   const AugmentationDraws draws = draw_augmentation("none", samples, 1, 1);
   CHECK(augment(images, at::arange(samples), draws, at::zeros({3}, at::kByte)).is_same(images));
@@ -113,7 +111,7 @@ TEST_CASE("the crop of a standardised image is padded with black, as if it were 
   }
 }
 
-TEST_CASE("an unknown augmentation is an error that lists those there are") {
+TEST_CASE("the error for an unknown augmentation suggests the nearest name") {
   CHECK_THROWS_WITH_AS(draw_augmentation("flop", 1, 1, 1), doctest::Contains("did you mean \"flip\"?"),
                        UserError);
 }

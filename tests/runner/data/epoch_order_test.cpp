@@ -24,7 +24,7 @@ at::Tensor random_lengths(std::int64_t samples) {
       .add_(1);
 }
 
-// What part of the batches is padding where each is as long as its longest sample.
+// The fraction of padding if each batch is padded to its longest sample.
 double padding(const at::Tensor& lengths, const at::Tensor& order, std::int64_t batch) {
   double filled = 0, all = 0;
   for (std::int64_t begin = 0; begin < order.size(0); begin += batch) {
@@ -46,9 +46,9 @@ TEST_CASE("the order of texts is a permutation that depends on lengths, global b
   for (std::int64_t i = 0; i < 1003; ++i) REQUIRE(order[static_cast<std::size_t>(i)] == i);
 }
 
-TEST_CASE("of texts of 1 to 100 tokens half would be padding, and less than 3 % is") {
-  // 64 random lengths have a longest of about 98.9 and a mean of 50.5; 50 batches of 64 sorted ones span 2
-  // each
+TEST_CASE("texts of 1 to 100 tokens have less than 3 % padding, instead of half in random order") {
+  // 64 random lengths have a maximum of about 98.9 and a mean of 50.5. Each of 50 sorted batches of 64 spans
+  // 2 lengths.
   const at::Tensor lengths = random_lengths(64 * 150);
   CHECK(padding(lengths, epoch_order(lengths.size(0), 1, 1), 64) ==
         doctest::Approx(1 - 50.5 / 98.9).epsilon(0.05));
@@ -59,16 +59,16 @@ TEST_CASE("neither the batches of an epoch nor the samples of a batch are in the
   const at::Tensor lengths = random_lengths(4000);
   const at::Tensor by_batch =
       lengths.index_select(0, epoch_order(lengths, 40, 1, 1)).view({100, 40}).to(at::kDouble);
-  // 99 steps from batch to batch go up or down: as many up as down, ± 5 standard errors of a random order,
-  // √(101/12)
+  // The mean goes up or down in 99 steps between batches. In a random order both are equally frequent, within
+  // 5 standard errors of √(101/12).
   const at::Tensor means = by_batch.mean(1);
   CHECK(std::abs(means.diff().gt(0).sum().item<double>() - 49.5) < 5 * std::sqrt(101 / 12.));
   const at::Tensor first_half = by_batch.slice(1, 0, 20).mean(),
                    second_half = by_batch.slice(1, 20, 40).mean();
-  CHECK(std::abs((first_half - second_half).item<double>()) < 0.2);  // sorted ones would be about half apart
+  CHECK(std::abs((first_half - second_half).item<double>()) < 0.2);  // about half of all lengths, if sorted
 }
 
-TEST_CASE("a last batch that is not full is a random one, not the longest samples") {
+TEST_CASE("an incomplete last batch is a random one, and not the longest samples") {
   const at::Tensor lengths = random_lengths(1050);
   double sum = 0;
   for (int epoch = 1; epoch <= 40; ++epoch) {
@@ -81,7 +81,7 @@ TEST_CASE("a last batch that is not full is a random one, not the longest sample
   CHECK(std::abs(sum / 40 - lengths.to(at::kDouble).mean().item<double>()) < 5 * 0.65);
 }
 
-TEST_CASE("of the batches of Multi30k less than a tenth is padding, where it would be half") {
+TEST_CASE("less than a tenth of the batches of Multi30k is padding, instead of half in random order") {
   const char* directory = std::getenv("TRAINYARD_DATA");
   const auto folder = models::find_folder(models::find_dataset("multi30k"),
                                           directory != nullptr ? directory : "../shared/data");
@@ -107,12 +107,12 @@ TEST_CASE("of the batches of Multi30k less than a tenth is padding, where it wou
   CHECK(padded(epoch_order(data, 128, 1, 1)) < 0.1);
 }
 
-TEST_CASE("fewer samples than a batch are a permutation") {
+TEST_CASE("if there are fewer samples than a batch, their order is a permutation") {
   const auto order = numbers(epoch_order(random_lengths(7), 10, 1, 1));
   CHECK(std::set<std::int64_t>(order.begin(), order.end()).size() == 7);
 }
 
-TEST_CASE("evaluation takes texts from the shortest to the longest") {
+TEST_CASE("evaluation reads texts from the shortest to the longest") {
   const TextDataset split(
       {.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}}, .labels = {1, 0, 1}});
   CHECK(numbers(evaluation_order(split)) == std::vector<std::int64_t>{1, 2, 0});

@@ -8,7 +8,7 @@ using namespace trainyard;
 using namespace trainyard::runner;
 
 TEST_CASE("images are standardised by mean and deviation of each channel, in either memory order") {
-  // channel 0: pixels 0, 2, 4, 6 (mean 3, variance 5); channel 1: all 9 (deviation 0 leaves 1)
+  // Channel 0: pixels 0, 2, 4, 6 (mean 3, variance 5). Channel 1: all 9 (deviation 0 is replaced by 1).
   const models::Images images{.shape = {2, 1, 2}, .pixels = {0, 2, 9, 9, 4, 6, 9, 9}, .labels = {3, 1}};
   const auto statistics = channel_statistics(images);
   CHECK(statistics[0].mean == 3);
@@ -30,7 +30,7 @@ TEST_CASE("images are standardised by mean and deviation of each channel, in eit
   }
 }
 
-TEST_CASE("images that are their own target are scaled to [0, 1], and each pixel of a channel weighs 1") {
+TEST_CASE("images that are their own target are scaled to [0, 1], and each value has weight 1") {
   const models::Images images{.shape = {2, 1, 2}, .pixels = {0, 51, 255, 9, 4, 6, 9, 9}, .labels = {3, 1}};
   const DataParts parts =
       make_parts({images, images, images}, find_task("reconstruction"), at::kDouble, false);
@@ -43,7 +43,7 @@ TEST_CASE("images that are their own target are scaled to [0, 1], and each pixel
   CHECK(parts.train->weight(places) == 8);
 }
 
-TEST_CASE("validation and test images are standardised by the training part's statistics") {
+TEST_CASE("validation and test images are standardised with the statistics of the training part") {
   const models::Images train{.shape = {1, 1, 2}, .pixels = {0, 2, 4, 6}, .labels = {0, 0}};
   const models::Images test{.shape = {1, 1, 2}, .pixels = {3, 8}, .labels = {0}};
   const DataParts parts = make_parts({train, test, test}, find_task("classification"), at::kDouble, false);

@@ -17,11 +17,11 @@ std::vector<std::int64_t> numbers(const at::Tensor& order) {
 
 }  // namespace
 
-TEST_CASE("every sample is in exactly one part of one step, and parts differ by at most one in size") {
+TEST_CASE("every sample is in exactly one part of one step, and part sizes differ by at most one") {
   for (const std::int64_t samples : {1, 7, 30, 121, 128, 1000}) {
     for (const std::int64_t batch : {1, 2, 30, 64, 2000}) {
       for (const std::int64_t replicas : {1, 2, 3, 4, 7}) {
-        std::int64_t next = 0;  // parts follow one another without gap or overlap
+        std::int64_t next = 0;  // parts have no gap and no overlap
         for (std::int64_t step = 0; step < Sampler(samples, batch, 0, replicas).steps(); ++step) {
           std::int64_t smallest = samples, largest = 0;
           for (std::int64_t replica = 0; replica < replicas; ++replica) {
@@ -40,8 +40,8 @@ TEST_CASE("every sample is in exactly one part of one step, and parts differ by 
   }
 }
 
-// Expected: hashlib.sha256(struct.pack("<4q", 2, 0, 3, 1)).hexdigest(), and of 2, 0, 3, 1, 2, 0.
-TEST_CASE("the batches of an epoch have the documented hash, the same under every mesh") {
+// Expected: hashlib.sha256(struct.pack("<4q", 2, 0, 3, 1)).hexdigest(), and the same for 2, 0, 3, 1, 2, 0.
+TEST_CASE("the batches of an epoch have the documented hash, the same for every mesh") {
   const at::Tensor order = at::tensor({2, 0, 3, 1}, at::kLong);
   for (const std::int64_t replicas : {1, 2, 3})
     for (const std::int64_t batch : {1, 3, 4, 100})
@@ -59,7 +59,7 @@ TEST_CASE("10 samples in 4 parts are 3, 3, 2 and 2") {
   CHECK(part_of(whole, 3, 4) == Part{108, 110});
 }
 
-TEST_CASE("of a last batch of one sample all replicas but the first have an empty part") {
+TEST_CASE("if the last batch has one sample, all replicas but the first have an empty part") {
   CHECK(Sampler(121, 30, 0, 3).part(4).size() == 1);
   CHECK(Sampler(121, 30, 1, 3).part(4).size() == 0);
   CHECK(Sampler(121, 30, 2, 3).part(4).size() == 0);
@@ -75,8 +75,8 @@ TEST_CASE("the order of an epoch is a permutation that depends on seed and epoch
   for (std::int64_t i = 0; i < 1000; ++i) REQUIRE(order[static_cast<std::size_t>(i)] == i);
 }
 
-TEST_CASE("any sample is equally likely in any place of the order") {
-  // Where sample 0 stands in 2,000 epochs, in 10 cells: chi-square with 9 degrees of freedom, 27.9 at p =
+TEST_CASE("any sample is equally likely at any position of the order") {
+  // The position of sample 0 in 2,000 epochs, in 10 bins: chi-square with 9 degrees of freedom, 27.9 at p =
   // 0.001.
   std::vector<double> cells(10);
   for (int epoch = 0; epoch < 2000; ++epoch) {
@@ -88,8 +88,8 @@ TEST_CASE("any sample is equally likely in any place of the order") {
   CHECK(chi_square < 27.9);
 }
 
-TEST_CASE("the distributed sampler takes what PyTorch's DistributedSampler takes of the same permutation") {
-  // printed by torch 2.13 for seed 3, epoch 2; seed 0, epoch 1; seed 1, epoch 0
+TEST_CASE("the distributed sampler selects the same samples as PyTorch's DistributedSampler") {
+  // Printed by torch 2.13 for seed 3, epoch 2; seed 0, epoch 1; seed 1, epoch 0.
   struct Case {
     std::vector<std::int64_t> permutation;
     std::vector<std::vector<std::int64_t>> replicas;
@@ -115,8 +115,8 @@ TEST_CASE("the distributed sampler takes what PyTorch's DistributedSampler takes
   }
 }
 
-TEST_CASE("the loss is divided by the weight of all replicas, or as the mean of the replicas' means") {
-  // targets of 1, 2, 3 and 6 tokens without <bos>
+TEST_CASE("the loss is divided by the weight of all replicas, or it is the mean of the replicas' means") {
+  // Targets of 1, 2, 3 and 6 tokens without <bos>.
   const models::TextPairs pairs{
       .source = {.tokens = {3, 3, 3, 3}, .offsets = {0, 1, 2, 3, 4}},
       .target = {.tokens = {2, 3, 2, 5, 3, 2, 5, 6, 3, 2, 5, 6, 7, 8, 9, 3}, .offsets = {0, 2, 5, 9, 16}}};
@@ -133,7 +133,7 @@ TEST_CASE("the loss is divided by the weight of all replicas, or as the mean of 
   CHECK(local_batch(1, Sampling::distributed) == Expected({1, 3}, std::int64_t{2} * 8));
 }
 
-TEST_CASE("each replica is told of the whole global batch, also of samples that fill it up") {
+TEST_CASE("each replica gets the whole global batch, including samples that fill it up") {
   const PairSplit data({.source = {.tokens = {3, 3, 3}, .offsets = {0, 1, 2, 3}},
                         .target = {.tokens = {2, 3, 2, 3, 2, 3}, .offsets = {0, 2, 4, 6}}});
   const at::Tensor order = at::tensor({2, 0, 1}, at::kLong);
@@ -147,7 +147,7 @@ TEST_CASE("each replica is told of the whole global batch, also of samples that 
   }
 }
 
-TEST_CASE("a global batch that does not divide by the replicas is refused by the distributed sampler alone") {
+TEST_CASE("only the distributed sampler refuses a global batch that is not divisible by the replicas") {
   CHECK(Sampler(10, 5, 0, 2).steps() == 2);
   CHECK_THROWS_WITH_AS(Sampler(10, 5, 0, 2, Sampling::distributed),
                        doctest::Contains("a global batch of 5 samples does not divide by 2 replicas"),

@@ -19,8 +19,7 @@ MetricSums sums_of(const char* task_name, const at::Tensor& outputs, const at::T
 }
 
 TEST_CASE(
-    "classification sums the cross entropy of samples and counts those whose largest logit is their "
-    "label's") {
+    "classification sums cross entropy, and a sample is correct if its largest logit is that of its label") {
   // softmax of (ln 1, ln 2, ln 5) is (1/8, 2/8, 5/8)
   const at::Tensor logits = at::tensor({1., 2., 5., 5., 2., 1.}, at::kDouble).log().view({2, 3});
   const MetricSums sums = sums_of("classification", logits, at::tensor({2, 1}, at::kLong), 2);
@@ -29,7 +28,7 @@ TEST_CASE(
   CHECK(sums.weight() == 2);
 }
 
-TEST_CASE("reconstruction sums squared errors of pixels, and its accuracy is not defined") {
+TEST_CASE("reconstruction sums squared errors of pixels, and its accuracy is undefined") {
   const at::Tensor images = at::tensor({0., 0.5, 1., 1.}, at::kDouble).view({1, 1, 2, 2});
   const at::Tensor targets = at::tensor({0.5, 0.5, 0., 1.}, at::kDouble).view({1, 1, 2, 2});
   const MetricSums sums = sums_of("reconstruction", images, targets, 4);
@@ -40,8 +39,8 @@ TEST_CASE("reconstruction sums squared errors of pixels, and its accuracy is not
   CHECK(json[0].dump() == R"({"phase":"test","name":"loss","sum":1.25,"weight":4})");
 }
 
-TEST_CASE("translation sums over tokens and leaves padding out, also where the network says padding") {
-  // 2 sentences of 2 and 1 tokens; vocabulary of 3
+TEST_CASE("translation sums over tokens without padding, even if the network predicts padding") {
+  // 2 sentences of 2 and 1 tokens, and a vocabulary of 3.
   const at::Tensor probabilities =
       at::tensor({1., 2., 5., 5., 2., 1., 1., 6., 1., 8., 1., 1.}, at::kDouble).view({2, 2, 3});
   const at::Tensor tokens = at::tensor({2, 1, 1, 0}, at::kLong).view({2, 2});
@@ -50,13 +49,13 @@ TEST_CASE("translation sums over tokens and leaves padding out, also where the n
   CHECK(sums.correct() == 2);
 }
 
-TEST_CASE("answers are right where argmax says so, also where several numbers are largest") {
+TEST_CASE("an answer is correct if argmax gives it, even if several values are largest") {
   at::manual_seed(1);
   for (const std::int64_t classes : {1, 2, 7, 255, 256, 257, 1000}) {
     for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16}) {
       CAPTURE(classes);
       CAPTURE(type);
-      const at::Tensor few = at::randint(0, 4, {3, 41, classes}, at::kFloat).to(type);  // ties everywhere
+      const at::Tensor few = at::randint(0, 4, {3, 41, classes}, at::kFloat).to(type);  // many ties
       const at::Tensor all = at::randn({3, 41, classes}).to(type);
       for (const at::Tensor& logits : {few, all, all.transpose(0, 1)}) {
         const at::Tensor best = logits.argmax(-1);
@@ -70,7 +69,7 @@ TEST_CASE("answers are right where argmax says so, also where several numbers ar
   }
 }
 
-TEST_CASE("a translation's loss, its gradient and its right tokens are those of the positions that weigh") {
+TEST_CASE("loss, gradient and correct tokens of a translation are those of positions with weight") {
   const models::Hyperparameters sizes{{"embedding", std::int64_t{6}},
                                       {"hidden", std::int64_t{5}},
                                       {"layers", std::int64_t{2}},
@@ -101,7 +100,7 @@ TEST_CASE("a translation's loss, its gradient and its right tokens are those of 
     CHECK(at::allclose(gradients[i], gradients_of_all[i], 1e-12, 1e-14));
 }
 
-TEST_CASE("metrics add up over batches, and further ones by name") {
+TEST_CASE("metrics add up over batches, also additional ones by name") {
   const at::Tensor logits = at::zeros({2, 3});
   const at::Tensor labels = at::tensor({0, 1}, at::kLong);
   const Task& task = find_task("classification");
@@ -120,7 +119,7 @@ TEST_CASE("metrics add up over batches, and further ones by name") {
   CHECK(json[3].dump() == R"({"phase":"test","name":"bleu_2","sum":1,"weight":4})");
 }
 
-TEST_CASE("an unknown task is an error that lists those there are") {
+TEST_CASE("an unknown task is an error") {
   CHECK_THROWS_WITH_AS(find_task("regression"), doctest::Contains("there is no task \"regression\""),
                        UserError);
 }

@@ -16,11 +16,11 @@ at::Tensor table(std::initializer_list<std::int64_t> numbers, std::int64_t rows)
 const models::Texts texts{.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}},
                           .labels = {1, 0, 1}};
 
-// "5 6 <eos>" is "<bos> 7 <eos>" and "8 <eos>" is "<bos> 9 10 11 <eos>"
+// "5 6 <eos>" translates to "<bos> 7 <eos>", and "8 <eos>" to "<bos> 9 10 11 <eos>".
 const models::TextPairs pairs{.source = {.tokens = {5, 6, 3, 8, 3}, .offsets = {0, 3, 5}},
                               .target = {.tokens = {2, 7, 3, 2, 9, 10, 11, 3}, .offsets = {0, 3, 8}}};
 
-TEST_CASE("a batch of texts is padded to its own longest, in any order and with repetitions") {
+TEST_CASE("a batch of texts is padded to its longest text, in any order and with repetitions") {
   const TextDataset split(texts);
   CHECK(split.size() == 3);
   CHECK(at::equal(split.length_keys(), places({3, 1, 2})));
@@ -32,13 +32,13 @@ TEST_CASE("a batch of texts is padded to its own longest, in any order and with 
   CHECK(split.weight(places({1, 0, 2, 0})) == 4);
 }
 
-TEST_CASE("an empty part of a batch of texts has no rows and weighs nothing") {
+TEST_CASE("an empty part of a batch of texts has no rows and no weight") {
   const TextDataset split(texts);
   CHECK(split.gather(places({})).inputs.at(0).size(0) == 0);
   CHECK(split.weight(places({})) == 0);
 }
 
-TEST_CASE("of a translation the network sees all but the last token and is to say all but the first") {
+TEST_CASE("the network gets all target tokens but the last, and its targets are all but the first") {
   const PairSplit split(pairs);
   const Batch batch = split.gather(places({0, 1}));
   CHECK(at::equal(batch.inputs.at(0), table({5, 6, 3, 8, 3, 0}, 2)));
@@ -46,7 +46,7 @@ TEST_CASE("of a translation the network sees all but the last token and is to sa
   CHECK(at::equal(batch.targets, table({7, 3, 0, 0, 9, 10, 11, 3}, 2)));
 }
 
-TEST_CASE("the shape of a batch of texts is that of its inputs, one behind the other") {
+TEST_CASE("the shape of a batch of texts is the concatenated shape of its inputs") {
   const TextDataset split(texts);
   CHECK(split.shape(places({1, 2})) == std::vector<std::int64_t>{2, 2});
   CHECK(split.shape(places({1, 0, 2, 0})) == std::vector<std::int64_t>{4, 3});
@@ -55,7 +55,7 @@ TEST_CASE("the shape of a batch of texts is that of its inputs, one behind the o
   CHECK(PairSplit(pairs).shape(places({0})) == std::vector<std::int64_t>{1, 3, 1, 2});
 }
 
-TEST_CASE("a batch of translations weighs its target tokens without <bos> and padding") {
+TEST_CASE("the weight of a batch of translations is its number of target tokens without <bos> and padding") {
   const PairSplit split(pairs);
   CHECK(split.weight(places({0})) == 2);
   CHECK(split.weight(places({1})) == 4);
@@ -63,8 +63,8 @@ TEST_CASE("a batch of translations weighs its target tokens without <bos> and pa
   CHECK(split.weight(places({1, 0, 1})) == split.targets(places({1, 0, 1})).ne(0).sum().item<std::int64_t>());
 }
 
-TEST_CASE("pairs are ordered by target, then by source upwards and downwards in turn") {
-  // lengths of source and target: 1 4, 2 4, 3 3, 1 3, 2 3
+TEST_CASE("pairs are ordered by target length, then by source length, ascending and descending in turn") {
+  // Lengths of source and target: 1 4, 2 4, 3 3, 1 3, 2 3.
   const models::TextPairs some{
       .source = {.tokens = {3, 5, 3, 5, 5, 3, 3, 5, 3}, .offsets = {0, 1, 3, 6, 7, 9}},
       .target = {.tokens = {2, 5, 5, 3, 2, 5, 5, 3, 2, 5, 3, 2, 5, 3, 2, 5, 3},
@@ -72,16 +72,15 @@ TEST_CASE("pairs are ordered by target, then by source upwards and downwards in 
   CHECK(at::equal(PairSplit(some).length_keys().argsort(), places({3, 4, 2, 1, 0})));
 }
 
-TEST_CASE("repeated lengths are multiples of four, and never beyond the longest of all data") {
+TEST_CASE("repeated lengths are multiples of four, and never longer than the longest of all data") {
   std::vector<std::int64_t> lengths;
   for (const std::int64_t length : {1, 3, 4, 5, 8, 9, 10}) lengths.push_back(repeated_length(length, 10));
   CHECK(lengths == std::vector<std::int64_t>{4, 4, 4, 8, 8, 10, 10});
   CHECK(repeated_length(2, 3) == 3);
 }
 
-TEST_CASE(
-    "pairs are padded as other ones would be, rounded up: their shapes repeat, and they weigh the same") {
-  // sources of 1, 5 and 9 tokens; targets of 2, 3 and 7
+TEST_CASE("pairs padded like others, rounded up, have repeated shapes and the same weight") {
+  // Sources of 1, 5 and 9 tokens, and targets of 2, 3 and 7.
   const models::TextPairs some{
       .source = {.tokens = std::vector<std::int32_t>(15, 6), .offsets = {0, 1, 6, 15}},
       .target = {.tokens = {2, 3, 2, 8, 3, 2, 9, 8, 7, 6, 5, 3}, .offsets = {0, 2, 5, 12}}};
@@ -97,17 +96,17 @@ TEST_CASE(
   CHECK(at::equal(batch.inputs.at(1), table({2, 0, 0, 0, 2, 8, 0, 0}, 2)));
   CHECK(at::equal(batch.targets, table({3, 0, 0, 0, 8, 3, 0, 0}, 2)));
   CHECK(as_second->weight(places({0, 1})) == split.weight(places({0, 1})));
-  CHECK(split.shape(places({0})) == std::vector<std::int64_t>{1, 1, 1, 1});  // as it was
+  CHECK(split.shape(places({0})) == std::vector<std::int64_t>{1, 1, 1, 1});  // unchanged
   CHECK(TextDataset(texts).padded_like(places({0})) == nullptr);
 }
 
-TEST_CASE("texts are not augmented") {
+TEST_CASE("texts cannot be augmented") {
   CHECK(TextDataset(texts).augmented("none", 1, 1)->size() == 3);
   CHECK_THROWS_WITH_AS(PairSplit(pairs).augmented("flip", 1, 1), doctest::Contains("is for images"),
                        UserError);
 }
 
-TEST_CASE("data of another kind than the task's is refused") {
+TEST_CASE("data of another kind than that of the task is refused") {
   const models::Splits splits{texts, texts, texts};
   CHECK(make_parts(splits, find_task("classification"), at::kFloat, false).test->size() == 3);
   CHECK_THROWS_WITH_AS(make_parts(splits, find_task("translation"), at::kFloat, false),

@@ -1,4 +1,4 @@
-// Which device a rank computes on, and by what ranks talk that sit so.
+// The device on which a rank computes, and the transport between such ranks.
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
@@ -24,7 +24,7 @@ using namespace trainyard;
 using namespace trainyard::runner;
 using namespace trainyard::runner::testing;
 
-// Ranks whose tensors are in host memory, on GPUs by name only.
+// The transport of two ranks on these GPUs. Their tensors are in host memory, and the GPUs are only names.
 std::string transport_of_two(const std::string& communicator, const std::array<std::string, 2>& gpus) {
   std::string transport;
   run_mesh(
@@ -42,14 +42,14 @@ std::string transport_of_two(const std::string& communicator, const std::array<s
   return transport;
 }
 
-TEST_CASE("on a cluster a rank takes the GPU of its local rank, counted round those that it sees") {
+TEST_CASE("on a cluster a rank uses the GPU of its local rank modulo the number of visible GPUs") {
   struct Case {
     int local_rank;
     std::optional<int> visible;
     const char* device;
   };
   for (const Case& each : std::array{
-           Case{0, 1, "cuda:0"}, Case{3, 1, "cuda:0"},  // Slurm shows each task its own GPU alone
+           Case{0, 1, "cuda:0"}, Case{3, 1, "cuda:0"},  // Slurm shows each task only its own GPU
            Case{3, 4, "cuda:3"},                        // all tasks of a host see all of its GPUs
            Case{5, 4, "cuda:1"},                        // more tasks than GPUs
        }) {
@@ -61,7 +61,7 @@ TEST_CASE("on a cluster a rank takes the GPU of its local rank, counted round th
                          UserError);
 }
 
-TEST_CASE("a launch that leaves it to the rank which GPU it has is read as that GPU") {
+TEST_CASE("if a launch has no GPU number for a rank, the rank determines it") {
   experiments::Launch launch;
   launch.devices = {"cpu:0", experiments::gpu_of_task(1)};
   Environment second;
@@ -76,7 +76,7 @@ TEST_CASE("a launch that leaves it to the rank which GPU it has is read as that 
   CHECK(resolve_device(launch, Environment()).gpu.empty());
 }
 
-TEST_CASE("an exception in a thread of a library is one line and an exit code, not a signal") {
+TEST_CASE("an exception in a library's thread is one line and an exit code, and not a signal") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -99,7 +99,7 @@ TEST_CASE("an exception in a thread of a library is one line and an exit code, n
   CHECK(WEXITSTATUS(status) == 1);
 }
 
-TEST_CASE("ranks tell one another their GPUs, and talk as these allow") {
+TEST_CASE("ranks exchange their GPUs, which decide the transport") {
   CHECK(transport_of_two("auto", {"", ""}) == "shared memory");
   CHECK(transport_of_two("gloo", {"", ""}) == "gloo");
   CHECK(transport_of_two("auto", {"h GPU-a", "h GPU-a"}) == "shared memory, host copies");
@@ -111,14 +111,14 @@ TEST_CASE("ranks tell one another their GPUs, and talk as these allow") {
                        UserError);
 }
 
-// NCCL's NCCL_VERSION(X, Y, Z): nccl.h
-TEST_CASE("NCCL's version is read as NCCL counts it") {
+// The macro NCCL_VERSION(X, Y, Z) of nccl.h.
+TEST_CASE("the version of NCCL is decoded as in nccl.h") {
   CHECK(nccl_version_text(22907) == "2.29.7");
   CHECK(nccl_version_text(23203) == "2.32.3");
   CHECK(nccl_version_text(2708) == "2.7.8");
 }
 
-TEST_CASE("settings of NCCL that one run could end others by stand, whatever the environment says") {
+TEST_CASE("NCCL settings with which one run could end others are fixed, whatever the environment is") {
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", 1);
   ::setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "1", 1);
   ::setenv("NCCL_NVLS_ENABLE", "1", 1);

@@ -1,4 +1,4 @@
-// Names of devices, and what is said of a name that is none here.
+// Names of devices, and errors for names that do not exist here.
 #include "runner/device/device.h"
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace trainyard::runner::device_test {
 
-TEST_CASE("a device of cores is the CPU, and one of CUDA is the GPU of that number") {
+TEST_CASE("a device of cores is the CPU, and a device of CUDA is the GPU with that number") {
   CHECK(device_named("cpu:0-1").is_cpu());
   CHECK(device_named("cpu").is_cpu());
   const at::Device second = device_named("cuda:1", 2);
@@ -17,7 +17,7 @@ TEST_CASE("a device of cores is the CPU, and one of CUDA is the GPU of that numb
   CHECK(second.index() == 1);
 }
 
-TEST_CASE("a device that cannot be says why, and what there is") {
+TEST_CASE("the error for an impossible device has the reason and the available devices") {
   struct Case {
     const char* name;
     std::optional<int> gpus;
@@ -39,7 +39,7 @@ TEST_CASE("a device that cannot be says why, and what there is") {
   }
 }
 
-TEST_CASE("a GPU's UUID is written as nvidia-smi writes it") {
+TEST_CASE("the UUID of a GPU is written as by nvidia-smi") {
   // 8, 4, 4, 4 and 12 digits: RFC 9562, section 4
   CHECK(gpu_uuid("\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10") ==
         "GPU-01234567-89ab-cdef-fedc-ba9876543210");

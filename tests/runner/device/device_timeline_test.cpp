@@ -1,4 +1,4 @@
-// Where a device's seconds went, by a clock that stands still unless a test moves it.
+// Phase times of a device, with a clock that only the test moves.
 #include <vector>
 
 #include "runner/device/step_times.h"
@@ -12,8 +12,8 @@ using namespace trainyard;
 using namespace trainyard::runner;
 using testing::FakeMark;
 
-TEST_CASE("a device's seconds are those between its marks, asked for when it has passed them") {
-  double given = 0, now = 0;  // what the device will have done, and has done
+TEST_CASE("the seconds of a device are measured between its marks, and read after it has passed them") {
+  double given = 0, now = 0;  // device times: of all enqueued work, and of finished work
   StepTimes times;
   const auto timeline =
       std::make_shared<DeviceTimeline>([&] { return std::make_unique<FakeMark>(given, now); });
@@ -27,7 +27,7 @@ TEST_CASE("a device's seconds are those between its marks, asked for when it has
     inner.lap(&TimeParts::forward);
     given += 4;
     inner.lap(&TimeParts::backward);
-    inner.move(3, &TimeParts::backward, &TimeParts::bubble);  // the host's clock says nothing of the device
+    inner.move(3, &TimeParts::backward, &TimeParts::bubble);  // host time does not change device time
     given += 8;
     epoch.skip();
     now = given - 10;
@@ -43,7 +43,7 @@ TEST_CASE("a device's seconds are those between its marks, asked for when it has
   CHECK(timeline->take().sum() == 16);
 }
 
-// A graph whose work is marks alone: each replay passes them at the times that the test says.
+// A graph that contains only marks. Each replay passes them at the times that the test gives.
 class MarksGraph final : public CudaGraph {
  public:
   MarksGraph(double& given, const double& now, const std::vector<double>& seconds)
@@ -66,11 +66,11 @@ class MarksGraph final : public CudaGraph {
   int passed_ = 0;
 };
 
-TEST_CASE("of steps that are replayed the parts are known too: as the last replay was divided") {
+TEST_CASE("the phases of replayed steps of a device are divided as in the last replay") {
   double given = 0;
-  const double now = 1e9;  // the device is done with all
+  const double now = 1e9;  // the device has finished everything
   DeviceTimeline timeline([&] { return std::make_unique<FakeMark>(given, now); });
-  // waiting for the host, forward, backward, nothing, optimizer
+  // Waiting for the host, forward, backward, no phase, optimizer.
   const std::vector<double> seconds{1, 2, 4, 1, 2, /**/ 5, 2, 4, 1, 2, /**/ 1, 3, 5, 0.5, 1.5};
   const auto alone = single_communicator();
   CudaGraphCache steps([&] { return std::make_unique<MarksGraph>(given, now, seconds); }, at::kCPU, *alone);
@@ -86,7 +86,7 @@ TEST_CASE("of steps that are replayed the parts are known too: as the last repla
   const int all = CudaGraphCache::eager_steps + 3;
   for (int step = 0; step < all; ++step) {
     timeline.mark(nullptr);
-    if (!steps.replay({{1}, at::arange(1), 1, step}, work, &timeline)) given += 100;  // of no part
+    if (!steps.replay({{1}, at::arange(1), 1, step}, work, &timeline)) given += 100;  // in no phase
   }
   const TimeParts parts = timeline.take();
   CHECK(parts.forward == doctest::Approx(3 * 3));
@@ -96,7 +96,7 @@ TEST_CASE("of steps that are replayed the parts are known too: as the last repla
   CHECK(timeline.take().sum() == 0);
 }
 
-TEST_CASE("the parts of replayed steps are never longer than the steps were, however slow the last one was") {
+TEST_CASE("the phases of replayed steps are never longer than the steps, however slow the last one was") {
   double given = 0;
   const double now = 1e9;
   DeviceTimeline timeline([&] { return std::make_unique<FakeMark>(given, now); });

@@ -1,5 +1,5 @@
-// The energy counter of a GPU through a library that is opened at run time, which stands in for the driver's;
-// and what a record says of an epoch's devices.
+// The energy counter of a GPU, read from a fake library that is loaded at run time.
+// And the fields of an epoch record about its devices.
 #include "runner/device/device_use.h"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace trainyard::runner::device_use_test {
 using namespace testing;
 using trainyard::tests::ScratchFolder;
 
-// The counters of the stand-in, while it lives.
+// The counters of the fake library during its lifetime.
 class Counters {
  public:
   explicit Counters(const std::string& text) {
@@ -42,7 +42,7 @@ std::vector<nlohmann::json> record_epoch(const std::filesystem::path& folder, co
   return records_of(launch, 0);
 }
 
-TEST_CASE("the joules of a GPU are those of its own counter, found by its UUID") {
+TEST_CASE("the energy of a GPU is from its own counter, found by its UUID") {
   const Counters counters("GPU-a 1500\nGPU-b 2000250\n");
   const auto first = GpuEnergy::of("GPU-a", FAKE_NVML), second = GpuEnergy::of("GPU-b", FAKE_NVML);
   REQUIRE(first);
@@ -54,18 +54,18 @@ TEST_CASE("the joules of a GPU are those of its own counter, found by its UUID")
   CHECK(second->joules().value() == 2000.5);
 }
 
-TEST_CASE("no library, no driver, no such GPU and no counter in it are no number, and no error") {
+TEST_CASE("a missing library, driver, GPU or counter gives no value, and no error") {
   CHECK_FALSE(GpuEnergy::of("GPU-a", "libno-such-library.so.1"));
-  CHECK_FALSE(GpuEnergy::of("GPU-a", "/lib/x86_64-linux-gnu/libc.so.6"));  // a library of something else
-  CHECK_FALSE(GpuEnergy::of("GPU-a", FAKE_NVML));                          // it does not start
+  CHECK_FALSE(GpuEnergy::of("GPU-a", "/lib/x86_64-linux-gnu/libc.so.6"));  // another library
+  CHECK_FALSE(GpuEnergy::of("GPU-a", FAKE_NVML));                          // the library does not start
   const Counters counters("GPU-old unsupported\n");
   CHECK_FALSE(GpuEnergy::of("GPU-a", FAKE_NVML));
   CHECK_FALSE(GpuEnergy::of("GPU-old", FAKE_NVML));
 }
 
-TEST_CASE("the library is asked for under the name that the driver installs it by") {
+TEST_CASE("the library is loaded by the name under which the driver installs it") {
   const Counters counters("GPU-of-this-test 7000\n");
-  void* loaded = ::dlopen(FAKE_NVML, RTLD_NOW);  // one that is loaded already is found by its own name
+  void* loaded = ::dlopen(FAKE_NVML, RTLD_NOW);  // a loaded library is found by its own name
   REQUIRE(loaded != nullptr);
   const auto found = GpuEnergy::of("GPU-of-this-test");
   REQUIRE(found);
@@ -73,7 +73,7 @@ TEST_CASE("the library is asked for under the name that the driver installs it b
   ::dlclose(loaded);
 }
 
-TEST_CASE("an epoch's energy is what the counter gained between the beginning and the end of its training") {
+TEST_CASE("the energy of an epoch is the difference of the counter over its training") {
   const Counters counters("GPU-a 1000\n");
   DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML));
   meter.training_begins();
@@ -84,7 +84,7 @@ TEST_CASE("an epoch's energy is what the counter gained between the beginning an
   CHECK(meter.use().energy_device == "GPU-a");
   meter.training_begins();
   CHECK_FALSE(meter.use().energy_joules);
-  counters.write("GPU-a 1000\n");  // the driver was loaded again: no difference means anything
+  counters.write("GPU-a 1000\n");  // the driver was reloaded, so differences are meaningless
   meter.training_ends();
   CHECK_FALSE(meter.use().energy_joules);
   meter.training_begins();
@@ -93,7 +93,7 @@ TEST_CASE("an epoch's energy is what the counter gained between the beginning an
   CHECK_FALSE(meter.use().energy_joules);
 }
 
-TEST_CASE("a record of an epoch names energy, device and memory where they were measured, and only there") {
+TEST_CASE("the record of an epoch has energy, device and memory only if they were measured") {
   const ScratchFolder with, without;
   const auto measured = record_epoch(with.path(), {250.5, "GPU-a", std::int64_t{7} << 30}).at(0);
   CHECK(measured.at("energy_joules") == 250.5);

@@ -1,6 +1,5 @@
-// What only a GPU can show: that training there is the training on the CPU, with replayed steps and without,
-// from data that lies there and from data that is copied. On a machine without a GPU these cases have nothing
-// to do and say nothing.
+// Tests that need a GPU. Training there must equal training on the CPU, with and without replayed steps.
+// Data is on the GPU or copied there. Without a GPU these tests do nothing.
 #include "runner/device/gpu.h"
 
 #include <cmath>
@@ -29,14 +28,14 @@ struct How {
 };
 
 struct Trained {
-  std::vector<double> losses;  // of each epoch
+  std::vector<double> losses;  // per epoch
   std::vector<at::Tensor> parameters;
-  StepTimes times;       // of the first epoch, whose steps are computed one by one
-  StepTimes last_times;  // of the last, where most are replayed if any
+  StepTimes times;       // of the first epoch, whose steps are not replayed
+  StepTimes last_times;  // of the last epoch, whose steps are mostly replayed
   std::string why_not_replayed;
 };
 
-// Six epochs of 3 whole batches and a smaller one: of each kind some steps are replayed.
+// Trains six epochs with 3 full batches and a smaller one. Some steps of each shape are replayed.
 Trained train(const std::string& name, const How& how) {
   const testing::ParityModel model = testing::parity_model(name);
   experiments::Run run = testing::parity_run(model, {});
@@ -73,8 +72,7 @@ void check_equal(const Trained& one, const Trained& other, double tolerance) {
           tolerance * testing::euclidean_norm(one.parameters[i]));
 }
 
-TEST_CASE(
-    "on a GPU: each model trains there as on the CPU, in float64 and with replayed steps where it can") {
+TEST_CASE("on a GPU: each model trains as on the CPU, in float64 and with replayed steps if possible") {
   if (!there_is_a_gpu()) return;
   for (const char* model : {"mlp", "cnn", "vgg11", "nbow", "conv-autoencoder", "seq2seq"}) {
     CAPTURE(model);
@@ -88,13 +86,13 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("on a GPU: data that does not fit there is copied beside the steps, and trains the same") {
+TEST_CASE("on a GPU: data that does not fit is copied during the steps, and trains the same") {
   if (!there_is_a_gpu()) return;
   for (const char* model : {"mlp", "cnn"})
     check_equal(train(model, {.replays = false}), train(model, {.resident = false}), 1e-9);
 }
 
-TEST_CASE("on a GPU: the parts of a step take time there, and its memory has a peak") {
+TEST_CASE("on a GPU: the phases of a step take device time, and the memory has a peak") {
   if (!there_is_a_gpu()) return;
   set_device(device_named("cuda:0"));
   reset_peak_device_bytes(device_named("cuda:0"));
@@ -107,7 +105,7 @@ TEST_CASE("on a GPU: the parts of a step take time there, and its memory has a p
   CHECK(device_memory(device_named("cuda:0")).all_bytes > (std::int64_t{1} << 30));
 }
 
-TEST_CASE("on a GPU: sums are seen once they have been copied to the host") {
+TEST_CASE("on a GPU: metric sums are available after their copy to the host") {
   if (!there_is_a_gpu()) return;
   const at::Device device = device_named("cuda:0");
   set_device(device);
@@ -124,7 +122,7 @@ TEST_CASE("on a GPU: sums are seen once they have been copied to the host") {
   CHECK(arrived->weight == 4);
 }
 
-TEST_CASE("on a GPU: the parts of replayed steps take time there too") {
+TEST_CASE("on a GPU: the phases of replayed steps take device time") {
   if (!there_is_a_gpu()) return;
   const Trained trained = train("cnn", {.dtype = at::kFloat});
   CHECK(trained.why_not_replayed == "");
@@ -134,7 +132,7 @@ TEST_CASE("on a GPU: the parts of replayed steps take time there too") {
   CHECK(parts.optimizer > 0);
 }
 
-TEST_CASE("on a GPU: what is too large says how much it would take") {
+TEST_CASE("on a GPU: the error for too large a tensor has its size") {
   if (!there_is_a_gpu()) return;
   set_device(device_named("cuda:0"));
   std::string said;

@@ -1,11 +1,11 @@
-// What is said when there is no memory left.
+// Errors if there is no memory left.
 #include "runner/device/device.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"
 
 namespace trainyard::runner::out_of_memory_test {
 
-TEST_CASE("what could not be allocated is read from what LibTorch says, on either device") {
+TEST_CASE("the size of a failed allocation is read from LibTorch's message, on either device") {
   CHECK(bytes_refused(
             "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 139.72 GiB") ==
         std::int64_t{5} << 29);
@@ -21,7 +21,7 @@ TEST_CASE("what could not be allocated is read from what LibTorch says, on eithe
   CHECK(bytes_refused(said) == std::int64_t{1} << 50);
 }
 
-TEST_CASE("a run that does not fit says model, batch, what it takes and what there is") {
+TEST_CASE("the error for a run that does not fit has model, batch, needed memory and existing memory") {
   experiments::Run run = testing::run_of("vgg11", 2);
   run.global_batch = 4096;
   run.gradient_accumulation = 2;

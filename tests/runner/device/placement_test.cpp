@@ -1,5 +1,5 @@
-// Training off the CPU, on a device that only pretends to be one: all that a step makes lies there, nobody
-// asks it for a number, and what is trained is what the CPU trains.
+// Training on a pretended device instead of the CPU. All tensors of a step are on the device, no step reads a
+// value from it, and the results are those of the CPU.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -18,8 +18,8 @@ namespace {
 using namespace trainyard;
 using namespace trainyard::runner;
 
-constexpr std::int64_t samples = 40, batch = 12;  // three whole batches and a smaller one
-// Not seq2seq: off the CPU LibTorch has LSTM layers by kernels that the CPU has not.
+constexpr std::int64_t samples = 40, batch = 12;  // three full batches and a smaller one
+// Without seq2seq: off the CPU, LibTorch computes LSTM layers with kernels that the CPU does not have.
 constexpr std::array models{"mlp", "cnn", "vgg11", "nbow", "conv-autoencoder"};
 
 struct How {
@@ -28,11 +28,11 @@ struct How {
   double clip_norm = 0;
   std::string augmentation = "none";
   bool replays = false;
-  bool questions = true;  // may be asked in a step
+  bool questions = true;  // whether a step may read values from the device
 };
 
 struct Trained {
-  std::vector<double> losses;  // of each epoch; its validation's too
+  std::vector<double> losses;  // per epoch: training, then validation
   std::vector<at::Tensor> parameters;
 };
 
@@ -43,7 +43,7 @@ std::unique_ptr<Dataset> data_for(const testing::ParityModel& model, const Train
   return data;
 }
 
-// What replays the work of the host too must find the same data in all epochs.
+// Trains one epoch. Fake graphs replay the host's work, too, so they need the same data object in all epochs.
 void train_epoch(Trainer& trainer, const Dataset& data, std::int64_t epoch, const Sampler& sampler,
                  const How& how) {
   if (!how.replays) return trainer.train_epoch(data, epoch, sampler, [](std::int64_t, const MetricSums&) {});
@@ -80,7 +80,7 @@ Trained train_rank(const testing::ParityModel& model, const experiments::Run& ru
   return trained;
 }
 
-// By rank.
+// The results by rank.
 std::vector<Trained> train(const std::string& name, at::Device device, const How& how) {
   const testing::ParityModel model = testing::parity_model(name);
   experiments::Run run = testing::parity_run(model, how.strategy);
@@ -95,7 +95,8 @@ std::vector<Trained> train(const std::string& name, at::Device device, const How
     const Connections alone = unconnected(device);
     return {train_rank(model, run, alone, how)};
   }
-  // Gloo: autograd has one thread a device, so that no rank's reduction may wait in it for another's
+  // Gloo, because autograd has one thread per device. A rank's reduction must not wait there for another
+  // rank.
   const DeviceAssignment seat{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
   testing::run_mesh(
       {replicas, stages},
@@ -124,7 +125,7 @@ void check_same(const std::string& model, const How& how, double tolerance = 1e-
   }
 }
 
-TEST_CASE("a device that pretends finds tensors of two devices in one operation, and questions") {
+TEST_CASE("the pretended device throws if an operation mixes devices or reads a value") {
   const at::Tensor there = at::ones({2}, testing::pretend_device()), here = at::ones({2});
   CHECK(there.to(at::kCPU).sum().item<double>() == 2);
   CHECK_THROWS_WITH(there.add(here), doctest::Contains("devices"));
@@ -133,11 +134,11 @@ TEST_CASE("a device that pretends finds tensors of two devices in one operation,
   CHECK_THROWS_WITH(there.sum().item(), doctest::Contains("asks a device for a value"));
 }
 
-TEST_CASE("off the CPU each model trains as on it, and no step asks for a number") {
+TEST_CASE("off the CPU each model trains as on the CPU, and no step reads a value") {
   for (const std::string model : models) check_same(model, {.questions = false});
 }
 
-TEST_CASE("off the CPU replayed steps train as on it: places and the number of the step lie there") {
+TEST_CASE("off the CPU replayed steps train as on the CPU, with indices and step number on the device") {
   for (const std::string model : models) check_same(model, {.replays = true, .questions = false});
 }
 
@@ -147,7 +148,7 @@ TEST_CASE("off the CPU the optimizers, clipping and augmentation are those of th
                {.optimizer = optimizer, .clip_norm = 0.5, .augmentation = "flip-crop", .questions = false});
 }
 
-TEST_CASE("off the CPU ranks of every mesh train as on it, by copies in host memory") {
+TEST_CASE("off the CPU ranks of every mesh train as on the CPU, with copies in host memory") {
   const experiments::Strategy ddp{.name = "ddp", .kind = "ddp", .replicas = 2}, pipeline{.name = "mp-ddp",
                                                                                          .kind = "mp-ddp",
                                                                                          .replicas = 2,
@@ -160,7 +161,7 @@ TEST_CASE("off the CPU ranks of every mesh train as on it, by copies in host mem
   }
 }
 
-TEST_CASE("off the CPU a loss scale lies there, and skips what it skips on the CPU") {
+TEST_CASE("off the CPU a loss scale is on the device, and skips the same steps as on the CPU") {
   const at::Device device = testing::pretend_device();
   for (const at::Device where : {at::Device(at::kCPU), device}) {
     const auto scale = dynamic_loss_scale(where);

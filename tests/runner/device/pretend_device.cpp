@@ -21,7 +21,7 @@ namespace trainyard::runner::testing {
 namespace {
 
 constexpr auto pretended = c10::DeviceType::PrivateUse1;
-std::atomic<int> askers_away{0};  // how many NoQuestions live
+std::atomic<int> askers_away{0};  // number of NoQuestions objects
 
 struct HostMemory final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -47,7 +47,7 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<pretended> {
 };
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
-// What autograd asks of a device before it computes there.
+// Answers for autograd, which checks a device before it computes there.
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
@@ -100,11 +100,11 @@ at::Tensor reshape_alias(const at::Tensor& tensor, at::IntArrayRef sizes, at::In
   return at::native::as_strided_tensorimpl(tensor, sizes, strides, std::nullopt);
 }
 
-// Whose results the host would have to wait for.
+// Operations with a result that the host has to wait for.
 constexpr std::array questions{"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select",
                                "aten::equal", "aten::is_nonzero"};
 
-// Calls the CPU's operation on the same memory.
+// Calls the operation of the CPU on the same memory.
 class Call {
  public:
   Call(c10::OperatorHandle op, torch::jit::Stack* stack) : op_(std::move(op)), stack_(stack) {}
@@ -126,7 +126,7 @@ class Call {
   at::Tensor taken(const at::Tensor& tensor, bool output) {
     if (!tensor.defined()) return tensor;
     if (!is_ours(tensor)) {
-      others_ |= tensor.dim() > 0;  // a number by itself goes along, as on a GPU
+      others_ |= tensor.dim() > 0;  // a scalar may be on the host, as with a GPU
       return tensor;
     }
     ours_ = true;
@@ -176,7 +176,7 @@ class Call {
   torch::jit::Stack* stack_;
   struct Taken {
     at::Tensor own, cpu;
-    bool output;  // that may have to grow: a copy of the CPU's
+    bool output;  // an output may have to grow, so the CPU gets a copy
   };
   std::vector<Taken> pairs_;
   bool ours_ = false, others_ = false;
@@ -190,7 +190,8 @@ c10::OperatorHandle named(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
-// A device's own convolutions have names of their own, and the same arguments but for the sizes of the bias.
+// Convolutions of a device have their own names. They have the same arguments, but without the size of the
+// bias.
 void convolution(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   Call(named("aten::convolution"), stack).make();
 }

@@ -1,7 +1,6 @@
-// A device that is none: its tensors lie in host memory and are computed by the CPU's operations, but they
-// are not the CPU's, as those of a GPU are not. What mixes the two is an error, as it is on a GPU, and so is
-// what asks for a value where nobody may. So the way of a training off the CPU is tested where there is no
-// GPU.
+// A pretended device, to test training off the CPU on machines without a GPU. Its tensors are in host memory,
+// and operations of the CPU compute them. As on a GPU, an operation that mixes its tensors with the CPU's is
+// an error. So is reading a value while a NoQuestions object exists.
 #pragma once
 
 #include <memory>
@@ -13,8 +12,8 @@ namespace trainyard::runner::testing {
 
 at::Device pretend_device();
 
-// While it lives, no operation on the device may give the host a number, nor one whose size the host would
-// have to learn. Of all threads.
+// During its lifetime, no operation on the device may return a value or a data-dependent size to the host.
+// It applies to all threads.
 class NoQuestions {
  public:
   NoQuestions();

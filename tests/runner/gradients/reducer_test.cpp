@@ -33,7 +33,7 @@ at::Tensor weighted_sum(const std::vector<NamedParameter>& parameters, double fa
   return sum;
 }
 
-// What a communicator is asked for, without any peer.
+// A communicator without peers. It records the sizes of all-reduces.
 class Recorder final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -55,7 +55,7 @@ class Recorder final : public Communicator {
 
 }  // namespace
 
-TEST_CASE("gradients are summed over ranks whatever the sizes of buckets") {
+TEST_CASE("gradients are summed over ranks for any bucket size") {
   const std::vector<std::int64_t> sizes{5, 1, 130, 7, 64, 3, 1};
   for (const std::int64_t bucket_bytes : {1, 9, 64, 521, 1 << 20}) {
     for (const int ranks : {2, 3}) {
@@ -83,7 +83,7 @@ TEST_CASE("gradients are summed over ranks whatever the sizes of buckets") {
   }
 }
 
-TEST_CASE("a rank without samples takes part with zeros") {
+TEST_CASE("a rank without samples contributes zeros") {
   run_ranks(3, [](Communicator& communicator) {
     auto parameters = parameters_of_sizes({4, 2, 9});
     const auto reducer = bucket_reducer(parameters, communicator, 40);
@@ -105,7 +105,7 @@ TEST_CASE("a rank without samples takes part with zeros") {
   });
 }
 
-TEST_CASE("gradients add up over micro-batches and are reduced once, in the last backward") {
+TEST_CASE("gradients add up over micro-batches and are reduced once, in the last backward pass") {
   run_ranks(2, [](Communicator& communicator) {
     auto parameters = parameters_of_sizes({4, 2, 9});
     const auto reducer = bucket_reducer(parameters, communicator, 40);
@@ -146,7 +146,7 @@ TEST_CASE("buckets hold parameters in reverse order up to their size, and large 
   CHECK(recorder.sizes == std::vector<std::int64_t>{5 + 4, 3, 100, 10});
 }
 
-TEST_CASE("a bucket leaves while backward goes on") {
+TEST_CASE("a bucket is reduced while the backward pass continues") {
   Recorder recorder;
   auto parameters = parameters_of_sizes({6, 6});
   const auto reducer = bucket_reducer(parameters, recorder, 1);
@@ -162,7 +162,7 @@ TEST_CASE("a bucket leaves while backward goes on") {
   CHECK(recorder.sizes.size() == 2);
 }
 
-TEST_CASE("a parameter that gets no gradient is an error that names it") {
+TEST_CASE("a parameter without a gradient is an error that names it") {
   Recorder recorder;
   auto parameters = parameters_of_sizes({6, 6});
   const auto reducers = {bucket_reducer(parameters, recorder, 1), local_reducer(parameters)};
@@ -174,7 +174,7 @@ TEST_CASE("a parameter that gets no gradient is an error that names it") {
   }
 }
 
-TEST_CASE("ranks that start from different parameters are told so, by the first layer that differs") {
+TEST_CASE("ranks with different initial parameters get an error with the first layer that differs") {
   std::vector<std::string> errors(3);
   run_ranks(3, [&](Communicator& communicator) {
     auto parameters = parameters_of_sizes({4, 2, 9, 1});

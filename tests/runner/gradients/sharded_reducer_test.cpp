@@ -1,4 +1,4 @@
-// Each replica's sums of its slices are what an all-reduce of all gradients gives there.
+// Each replica's sums of its shards equal those of an all-reduce of all gradients.
 #include "runner/gradients/sharded_reducer.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using Gradients = std::vector<at::Tensor>;
 
 constexpr std::int64_t bucket_bytes = 2000;
 
-// Odd sizes; a matrix alone in its bucket, one beside others, a bucket with more ranks than lines of a cache.
+// Odd sizes: a matrix alone in its bucket, one with others, and a bucket with fewer cache lines than ranks.
 std::vector<NamedParameter> odd_parameters(at::ScalarType dtype) {
   const auto zeros = [&](at::IntArrayRef sizes) { return at::zeros(sizes, dtype); };
   return {{"first", zeros({7, 31}).requires_grad_()},
@@ -27,7 +27,7 @@ std::vector<NamedParameter> odd_parameters(at::ScalarType dtype) {
           {"long", zeros({1001}).requires_grad_()}};
 }
 
-// Whole numbers, so that sums are exact in any order; each rank's others.
+// Whole numbers that differ between ranks. Their sums are exact in any order.
 at::Tensor gradient_of(const at::Tensor& parameter, int rank, int step) {
   const at::Tensor places = at::arange(parameter.numel(), at::kLong);
   const at::Tensor numbers = (places * (7 + rank) + 3 * step + rank).remainder(101) - 50;
@@ -38,19 +38,19 @@ at::Tensor with_rows(const at::Tensor& whole, const at::Tensor& rows) {
   return at::sparse_coo_tensor(rows.unsqueeze(0), whole.index_select(0, rows), whole.sizes());
 }
 
-// Every (2 + rank)th row, begun elsewhere in each step; none in the third, of rank 1.
+// Every (2 + rank)th row with another first row in each step. Rank 1 has none in step 3.
 at::Tensor some_rows(const at::Tensor& whole, int rank, int step) {
   const std::int64_t end = rank == 1 && step == 3 ? 0 : whole.size(0);
   return with_rows(whole, at::arange(std::min<std::int64_t>(step, end), end, 2 + rank, at::kLong));
 }
 
-// All but one.
+// All rows but one.
 at::Tensor most_rows(const at::Tensor& whole, int rank, int step) {
   const at::Tensor all = at::arange(whole.size(0), at::kLong);
   return with_rows(whole, all.masked_select(all.ne((7 * rank + step) % whole.size(0))));
 }
 
-// Its gradient is `wanted`, whole or sparse.
+// A function whose gradient is `wanted`, dense or sparse.
 struct Wanted : torch::autograd::Function<Wanted> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& parameter,
                             const at::Tensor& wanted) {
@@ -86,7 +86,7 @@ Gradients gradients_of(const std::vector<NamedParameter>& parameters, int rank, 
   return gradients;
 }
 
-// The rank that has no samples in a step.
+// Whether the rank has no samples in this step.
 bool is_idle(int rank, int step) {
   return rank == 1 && step == 2;
 }
@@ -139,7 +139,7 @@ void reduce_and_compare(Communicator& ranks, at::ScalarType dtype, Matrix matrix
   }
 }
 
-TEST_CASE("each replica sums its slices over all ranks, of whole gradients and of rows") {
+TEST_CASE("each replica sums its shards over all ranks, for dense and sparse gradients") {
   for (const int ranks : {2, 3, 5}) {
     CAPTURE(ranks);
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble})
@@ -149,7 +149,7 @@ TEST_CASE("each replica sums its slices over all ranks, of whole gradients and o
   }
 }
 
-TEST_CASE("rows that replicas took stay rows, each once") {
+TEST_CASE("the sum of sparse gradients is sparse, with each row once") {
   testing::run_ranks(2, [](Communicator& ranks) {
     const auto parameters = odd_parameters(at::kFloat);
     const ShardLayout layout = layout_for(parameters);
@@ -164,7 +164,7 @@ TEST_CASE("rows that replicas took stay rows, each once") {
       if (sum.is_sparse() != (parameters[slices[k].parameter].name == "matrix"))
         throw std::runtime_error("sparse or not");
       if (!sum.is_sparse()) continue;
-      // of rank 0 every second row, of rank 1 every third: of six rows four
+      // Every second row of rank 0 and every third row of rank 1: four of six rows.
       std::int64_t expected = 0;
       for (std::int64_t row = slices[k].first_row(); row < slices[k].last_row(); ++row)
         expected += row % 2 == 0 || row % 3 == 0 ? 1 : 0;
@@ -173,7 +173,7 @@ TEST_CASE("rows that replicas took stay rows, each once") {
   });
 }
 
-TEST_CASE("a gradient that has most rows becomes a whole one") {
+TEST_CASE("a sparse gradient with most rows becomes dense") {
   const at::Tensor numbers = gradient_of(at::empty({8, 3}), 0, 0);
   const auto first_rows = [&](std::int64_t count) {
     return coalesced(with_rows(numbers, at::arange(count, at::kLong)));
@@ -185,7 +185,7 @@ TEST_CASE("a gradient that has most rows becomes a whole one") {
   CHECK(densify_if_full(numbers).is_same(numbers));
 }
 
-TEST_CASE("slices cover every number once, evenly, and cut matrices that are alone between rows") {
+TEST_CASE("shards cover every value once, evenly, and cut single matrices only between rows") {
   const auto parameters = odd_parameters(at::kFloat);
   const ShardLayout layout = layout_for(parameters);
   CHECK(layout.columns(3) == 13);
@@ -208,7 +208,7 @@ TEST_CASE("slices cover every number once, evenly, and cut matrices that are alo
   CHECK(first == doctest::Approx(0.5 * (7 * 31 + 1 + 240 + 41 * 13 + 1001)).epsilon(0.05));
 }
 
-TEST_CASE("a replica that has gone is noticed where its gradients are waited for") {
+TEST_CASE("a replica that waits for gradients of a lost replica gets an error") {
   std::string error;
   CHECK_THROWS(testing::run_ranks(2, [&](Communicator& ranks) {
     const auto parameters = odd_parameters(at::kFloat);
@@ -223,7 +223,7 @@ TEST_CASE("a replica that has gone is noticed where its gradients are waited for
   CHECK(error == "rank 0: a meeting failed: rank 1 has left");
 }
 
-TEST_CASE("where no memory is shared there is no reducer of slices") {
+TEST_CASE("without shared memory there is no sharded reducer") {
   const auto parameters = odd_parameters(at::kFloat);
   CHECK(sharded_reducer(parameters, layout_for(parameters), *single_communicator()) == nullptr);
 }
