@@ -1,4 +1,4 @@
-// Any axis can be compared; parameter studies are shown in percent of their benchmark.
+// Comparisons of any axis, and parameter studies as a percentage of their benchmark.
 #include <doctest/doctest.h>
 
 #include "reports/content/paper_tables.h"
@@ -9,7 +9,7 @@
 namespace trainyard::reports {
 namespace {
 
-// Three batches of one model on one device; "batch" is what was the strategy.
+// Three batches of one model on one device. Strategies of the invented data become batches.
 ReportData study() {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "b64", "b32"}});
   data.plan.varied = {"batch", "seed"};
@@ -32,7 +32,7 @@ ReportData study() {
   return data;
 }
 
-TEST_CASE("any axis is compared, value by value against its baseline") {
+TEST_CASE("any axis is compared, each value with its baseline") {
   const ReportData data = study();
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
   REQUIRE(cells.size() == 1);
@@ -41,7 +41,7 @@ TEST_CASE("any axis is compared, value by value against its baseline") {
   CHECK(cells[0].find("64", "validation-accuracy")->word == VerdictKind::improves);
 }
 
-TEST_CASE("a parameter study is shown in percent of its benchmark") {
+TEST_CASE("a parameter study is printed in percent of its benchmark") {
   const ReportData data = study();
   const Comparison comparison{data.plan.compare.front(), judge(data, data.plan.compare.front())};
   CHECK(is_parameter_study(comparison));
@@ -51,7 +51,7 @@ TEST_CASE("a parameter study is shown in percent of its benchmark") {
   CHECK(rows[0].percent.at("train-seconds").value == 100);
   CHECK(rows[1].percent.at("train-seconds").value == doctest::Approx(150));
   CHECK(rows[2].percent.at("train-seconds").value == doctest::Approx(200));
-  // 0.812 of 0.802, 0.822 of 0.802
+  // 0.812 and 0.822 relative to 0.802
   CHECK(rows[1].percent.at("validation-accuracy").value == doctest::Approx(100 * 0.812 / 0.802));
   CHECK(rows[2].percent.at("validation-accuracy").value == doctest::Approx(100 * 0.822 / 0.802));
   REQUIRE(rows[2].percent.at("train-seconds").interval.has_value());
@@ -65,7 +65,7 @@ TEST_CASE("a parameter study is shown in percent of its benchmark") {
   CHECK(content.tables.back().slug == "benchmark");
 }
 
-TEST_CASE("strategies are no parameter study") {
+TEST_CASE("a comparison of strategies is not a parameter study") {
   const ReportData data = invented();
   CHECK_FALSE(is_parameter_study({data.plan.compare.front(), {}}));
 }

@@ -1,4 +1,4 @@
-// What the figures say: scaling, effects, lost time, and where guides lie.
+// Content of the figures: scaling, effects, lost time, and positions of guides.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ const Lines& lines_of(const Figure& figure) {
   return std::get<Lines>(figure.picture);
 }
 
-// Reference case R3 of docs/verdicts-and-statistics.md.
+// Sets the times of reference case R3 of docs/verdicts-and-statistics.md.
 void set_reference_times(ReportData& data) {
   const std::vector<double> single{100, 102, 98, 101, 99};
   const std::vector<double> ddp{55, 56.5, 54, 55.5, 54.5};
@@ -35,7 +35,7 @@ void set_reference_times(ReportData& data) {
             [&](int seed) { return ddp[static_cast<std::size_t>(seed)]; });
 }
 
-TEST_CASE("speed-up and efficiency are the geometric mean over pairs, with its interval") {
+TEST_CASE("speed-up and efficiency are the geometric mean over pairs, with an interval") {
   ReportData data = invented({.models = {"mlp"}});
   set_reference_times(data);
   const Content content = compose(data);
@@ -48,7 +48,7 @@ TEST_CASE("speed-up and efficiency are the geometric mean over pairs, with its i
   CHECK(efficiency.mean == doctest::Approx(50 * 1.8149208364954).epsilon(1e-9));
 }
 
-TEST_CASE("devices are counted, not ranks: four ranks on two devices stand at two") {
+TEST_CASE("speed-up counts devices, not ranks: four ranks on two devices are drawn at two") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
   for (auto& [key, launched] : data.launched) launched.devices = launched.cores.size() == 4 ? 2 : 1;
   for (auto& [key, launched] : data.launched) launched.devices_shared = launched.cores.size() == 4;
@@ -58,8 +58,7 @@ TEST_CASE("devices are counted, not ranks: four ranks on two devices stand at tw
   CHECK(contains(figure.caption, "Ranks of mp-ddp shared devices"));
 }
 
-TEST_CASE(
-    "the machine's limit is what independent runs side by side reach; without them it was not measured") {
+TEST_CASE("the machine's limit is the speed of independent runs, and it is not measured without them") {
   ReportData data = invented({.models = {"mlp"}});
   set_reference_times(data);
   {
@@ -81,7 +80,7 @@ TEST_CASE(
                             [](const Guide& guide) { return guide.colour == "limit"; }));
 }
 
-TEST_CASE("independent runs at once are the machine's limit, and no arm") {
+TEST_CASE("independent runs at once are the machine's limit, not an arm") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "independent"}});
   for (db::RunSummary& run : data.runs)
     if (run.strategy == "independent") {
@@ -94,7 +93,7 @@ TEST_CASE("independent runs at once are the machine's limit, and no arm") {
               [&](int seed) { return factor * alone.at(static_cast<std::size_t>(seed)); });
   };
   set("single", 1);
-  set("independent", 1.25);  // each takes a quarter longer beside the other
+  set("independent", 1.25);  // two at once take 1.25 times as long
   Content content = compose(data);
   const Cell& cell = content.figures.front().cell;
   REQUIRE(cell.arms.size() == 1);
@@ -113,14 +112,14 @@ TEST_CASE("independent runs at once are the machine's limit, and no arm") {
   for (const Verdict& verdict : content.comparisons.front().cells.front().verdicts)
     CHECK(verdict.arm == "ddp");
 
-  run_of(data, "mlp", "independent", 3).axes["batch"] = std::int64_t{999};  // other work than the baseline's
+  run_of(data, "mlp", "independent", 3).axes["batch"] = std::int64_t{999};  // other work than the baseline
   content = compose(data);
   CHECK(machine_limits(data, content.figures.front().cell).empty());
 }
 
-TEST_CASE("a sentence says what an arm loses against its share of the baseline's time") {
-  // An epoch of 2 s, 1.195 s on two devices where 1 s is ideal: of 0.195 s lost 0.12 s wait for gradients and
-  // 0.05 s are the optimizer that each replica runs whole.
+TEST_CASE("a sentence explains what an arm loses compared with its share of the baseline's time") {
+  // Single takes 2 s per epoch. Two devices take 1.195 s, and 1 s is ideal. 0.195 s are lost: 0.12 s waiting
+  // for gradients and 0.05 s for the full optimizer step on each replica.
   const ReportData data = invented({.models = {"mlp"}});
   const Content content = compose(data);
   REQUIRE(content.breakdown.remarks.size() == 1);
@@ -181,7 +180,7 @@ LineLayout layout_of(const Figure& figure) {
   return line_layout(lines_of(figure), figure.unit);
 }
 
-TEST_CASE("a guide's label stands inside the picture and touches no curve") {
+TEST_CASE("a guide's label is inside the plot and touches no curve") {
   const Figure figure = sloping({{"published, single", "published", {{1, 70}, {10, 70}}}});
   const LineLayout layout = layout_of(figure);
   REQUIRE(layout.guides.size() == 1);
@@ -194,7 +193,7 @@ TEST_CASE("a guide's label stands inside the picture and touches no curve") {
   }
 }
 
-TEST_CASE("a guide that lies far off does not squeeze the curves: its value is said") {
+TEST_CASE("a guide far outside the range does not squeeze the curves, and its value is printed") {
   const Figure figure = sloping({{"published, single", "published", {{1, 9000}, {10, 9000}}}});
   const LineLayout layout = layout_of(figure);
   CHECK(layout.y.high < 100);
@@ -204,23 +203,23 @@ TEST_CASE("a guide that lies far off does not squeeze the curves: its value is s
   CHECK(contains(svg_document(figure), "off the scale"));
 }
 
-TEST_CASE("a guide of an epoch that is not in the picture says which") {
+TEST_CASE("a guide for an epoch outside the plot names its epoch") {
   const Figure figure = sloping({{"published ddp", "published", {{20, 80}}}});
   const LineLayout layout = layout_of(figure);
   CHECK(layout.guides.front().line.empty());
   CHECK(layout.guides.front().text == "published ddp: 80.0 % at epoch 20");
 }
 
-TEST_CASE("a guide is cut where the epochs end") {
+TEST_CASE("a guide ends with the last epoch") {
   const Figure figure = sloping({{"published", "published", {{1, 50}, {19, 68}}}});
   const LineLayout layout = layout_of(figure);
   const Polyline& line = layout.guides.front().line;
   REQUIRE(line.size() == 2);
   CHECK(line.back().first == doctest::Approx(layout.x.pixel_high));
-  CHECK(line.back().second == doctest::Approx(layout.y(59)));  // half way
+  CHECK(line.back().second == doctest::Approx(layout.y(59)));  // halfway
 }
 
-TEST_CASE("a Vega-Lite specification is JSON with the numbers of the figure, six digits at most") {
+TEST_CASE("a Vega-Lite specification is JSON with the figure's numbers, rounded to six digits") {
   const ReportData data = invented();
   const Content content = compose(data);
   for (const Figure* figure : all_figures(content)) {

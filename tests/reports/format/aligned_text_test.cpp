@@ -1,4 +1,4 @@
-// Tables and paragraphs of plain text: what stands in a file, and how a narrow terminal has it.
+// Tables and paragraphs of plain text, in files and on narrow terminals.
 #include "reports/format/aligned_text.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ TEST_CASE("the last columns of a table continue on indented lines if cells canno
         "  cccccccccc\n");
 }
 
-TEST_CASE("text is broken between words, a longer word anywhere, wide characters by their columns") {
+TEST_CASE("text is broken between words, long words anywhere, and wide characters by their columns") {
   CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
   CHECK(wrapped("abcdefghij", 4) == std::vector<std::string>{"abcd", "efgh", "ij"});
   CHECK(wrapped("日本語", 4) == std::vector<std::string>{"日本", "語"});

@@ -1,5 +1,4 @@
-// One table in each format: numbers as machines and people read them, and names that are never taken for
-// markup.
+// One table in each format: numbers for machines and for people, and escaped names.
 #include "reports/format/table.h"
 
 #include <cmath>
@@ -20,14 +19,14 @@ Table with(std::vector<TableColumn> columns, std::vector<TableRow> rows) {
   return table;
 }
 
-TEST_CASE("CSV is quoted, formulas are defused, numbers stay numbers") {
+TEST_CASE("CSV is quoted, formulas are neutralised, and numbers remain numbers") {
   const Table table =
       with({"name", "value"}, {{"=1+1", -0.25}, {"a,\"b\"\nc", 1234567.0}, {"@x", std::nan("")}});
   CHECK(csv_table(table) == "name,value\n'=1+1,-0.25\n\"a,\"\"b\"\"\nc\",1234567\n'@x,\n");
   CHECK(csv_table(with({"x"}, {{0.1 + 0.2}, {1.0 / 3}})) == "x\n0.3\n0.333333\n");
 }
 
-TEST_CASE("names cannot become LaTeX or Markdown") {
+TEST_CASE("names are escaped in LaTeX and Markdown") {
   CHECK(latex_escaped("50% & \\input{x}_#$^~") ==
         "50\\% \\& \\textbackslash{}input\\{x\\}\\_\\#\\$\\textasciicircum{}\\textasciitilde{}");
   CHECK(latex_escaped("\u22120.5 × ±1") == "$-$0.5 $\\times$ $\\pm$1");
@@ -40,7 +39,7 @@ TEST_CASE("names cannot become LaTeX or Markdown") {
   CHECK(markdown_table(with({"a", ""}, {{"x|y", 0.25}})) == "| a |  |\n|---|---|\n| x\\|y | 0.2500 |\n");
 }
 
-TEST_CASE("columns of numbers are aligned right in every format that aligns") {
+TEST_CASE("columns of numbers are right-aligned in every format with alignment") {
   Table table = with({"arm", right_column("n")}, {{"ddp", 12}, {"gpipe", 3}});
   CHECK(aligned_table(table) == "arm     n\nddp    12\ngpipe   3\n");
   CHECK(markdown_table(table) == "| arm | n |\n|---|---:|\n| ddp | 12 |\n| gpipe | 3 |\n");
@@ -50,7 +49,7 @@ TEST_CASE("columns of numbers are aligned right in every format that aligns") {
         std::string::npos);
 }
 
-TEST_CASE("an exact table has numbers that read back as the same ones, and says nothing of no value") {
+TEST_CASE("an exact table has numbers that read back unchanged, and empty cells for missing values") {
   Table table = with({"x", "y"}, {{0.1 + 0.2, 3.0}, {std::nan(""), std::numeric_limits<double>::min()}});
   CHECK(csv_table(table) == "x,y\n0.3,3\n,2.22507e-308\n");
   CHECK(aligned_table(table) == "x       y\n0.3000  3.000\n–       2.2e-308\n");
@@ -62,14 +61,14 @@ TEST_CASE("an exact table has numbers that read back as the same ones, and says 
   CHECK(json_row(table, {std::int64_t{1}, "a\"b"}) == "{\"x\":1,\"y\":\"a\\\"b\"}\n");
 }
 
-TEST_CASE("notes follow a table on a terminal, in its width, and in Markdown") {
+TEST_CASE("notes follow a table on a terminal, within its width, and in Markdown") {
   Table table = with({"arm"}, {{"ddp"}});
   table.notes = {"one two three", "a*b"};
   CHECK(aligned_table(table, 10) == "arm\nddp\n\none two\n  three\na*b\n");
   CHECK(markdown_table(table) == "| arm |\n|---|\n| ddp |\n\n- one two three\n- a\\*b\n");
 }
 
-TEST_CASE("a table in HTML escapes its texts and names its columns of numbers") {
+TEST_CASE("a table in HTML escapes its texts and marks its columns of numbers") {
   Table table = with({"a<b", right_column("n")}, {{"&", 1}});
   table.caption = "c";
   CHECK(

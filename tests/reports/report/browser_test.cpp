@@ -1,4 +1,4 @@
-// The page in a real Chromium: at phone and desktop width, light and dark, with a keyboard, with hostile
+// The page in a real Chromium: at phone and desktop width, light and dark, with a keyboard, and with hostile
 // names.
 #include "tests/support/browser.h"
 
@@ -20,7 +20,7 @@ using tests::View;
 
 const std::string hostile = "</script><img src=x onerror=\"window.hostile=1\"><svg onload=window.hostile=1>";
 
-// Three cells, one with hostile names everywhere, published numbers, one run failed.
+// Writes a page with three cells, hostile names in one of them, published numbers and one failed run.
 void write_page(const std::filesystem::path& file) {
   ReportData data =
       invented({.models = {"mlp", "conv-autoencoder", hostile}, .strategies = {"single", "ddp", "mp-ddp"}});
@@ -35,7 +35,8 @@ void write_page(const std::filesystem::path& file) {
   std::ofstream(file, std::ios::binary) << page_html(compose(data), {"svg"});
 }
 
-// One browser for all cases: starting it takes longer than they do. Without Chromium the case is skipped.
+// One browser for all cases, because starting it takes longer than a case. Without Chromium the case is
+// skipped.
 Browser* browser() {
   static const std::string program = tests::find_chromium();
   static const std::unique_ptr<Browser> one = program.empty() ? nullptr : std::make_unique<Browser>(program);
@@ -43,14 +44,13 @@ Browser* browser() {
   return one.get();
 }
 
-// $TRAINYARD_SCREENSHOTS is a folder for pictures of what the tests saw.
+// Saves a picture of the page in $TRAINYARD_SCREENSHOTS, if that is set.
 void keep_picture(Browser& page, const std::string& name) {
   if (const char* folder = std::getenv("TRAINYARD_SCREENSHOTS"))
     std::ofstream(std::filesystem::path(folder) / (name + ".png"), std::ios::binary) << page.screenshot();
 }
 
-TEST_CASE(
-    "the page is sound in Chromium at phone and desktop width, light and dark, whatever its names are") {
+TEST_CASE("the page works in Chromium at phone and desktop width, light and dark, with hostile names") {
   Browser* page = browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
@@ -64,7 +64,7 @@ TEST_CASE(
     CHECK(page->evaluate("document.documentElement.scrollWidth <= innerWidth") == true);
     CHECK(page->evaluate("document.querySelectorAll('img').length") == 0);
     CHECK(page->evaluate("'hostile' in window") == false);
-    // Every picture says what it shows, and has its numbers and its query.
+    // Every figure has a description, its numbers and its query.
     CHECK(page->evaluate("[...document.querySelectorAll('figure')].filter(f => !f.querySelector('.empty') && "
                          "!(f.querySelector('svg[role=img]').getAttribute('aria-label').length > 20 && "
                          "f.querySelector('.csv').textContent.split('\\n').length > 2 && "
@@ -79,7 +79,7 @@ TEST_CASE(
   CHECK(backgrounds == "rgb(252, 252, 251);rgb(19, 21, 24);rgb(252, 252, 251);rgb(19, 21, 24);");
 }
 
-TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns series off") {
+TEST_CASE("with the keyboard a user can read epochs, sort and filter runs, and hide series") {
   Browser* page = browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
@@ -101,7 +101,7 @@ TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns se
   page->press("Escape");
   CHECK(page->evaluate("document.querySelector('#tip').hidden") == true);
 
-  page->evaluate("document.querySelector('#runs th:nth-child(4) button').click()");  // seed, ascending
+  page->evaluate("document.querySelector('#runs th:nth-child(4) button').click()");  // by seed, ascending
   CHECK(page->evaluate("document.querySelector('#runs tbody tr td:nth-child(4)').textContent") == "0");
   page->evaluate("document.querySelector('#runs th:nth-child(4) button').click()");
   CHECK(page->evaluate("document.querySelector('#runs tbody tr td:nth-child(4)').textContent") == "4");
@@ -122,7 +122,7 @@ TEST_CASE("a keyboard reads epoch by epoch, sorts and filters the runs, turns se
   CHECK(page->errors() == std::vector<std::string>{});
 }
 
-TEST_CASE("energy has a column of the verdict table and a panel that no phone cuts off") {
+TEST_CASE("energy has a column in the verdict table and a panel that fits a phone") {
   Browser* page = browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
@@ -140,7 +140,7 @@ TEST_CASE("energy has a column of the verdict table and a panel that no phone cu
   CHECK(page->errors() == std::vector<std::string>{});
 }
 
-TEST_CASE("with scripts off the page says the same") {
+TEST_CASE("without scripts the page has the same content") {
   Browser* page = browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;

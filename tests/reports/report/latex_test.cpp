@@ -1,4 +1,4 @@
-// LaTeX tables: what must hold in any article, and, only where LaTeX is installed, that one compiles.
+// LaTeX tables: properties that hold in any article, and a compilation if LaTeX is installed.
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -17,9 +17,9 @@
 namespace trainyard::reports {
 namespace {
 
-constexpr double article_width = 360;  // points: \textwidth of an 11 pt A4 article
+constexpr double article_width = 360;  // in points: \textwidth of an 11 pt A4 article
 
-// Two comparisons with wide numbers; one arm failed, one is NOT COMPARABLE.
+// Two comparisons with wide numbers. One arm failed, and one is NOT COMPARABLE.
 ReportData wide_numbers() {
   ReportData data = invented({.models = {"mlp", "conv-autoencoder", "seq2seq"},
                               .strategies = {"single", "ddp", "mp-ddp"},
@@ -50,7 +50,7 @@ std::size_t times_in(const std::string& part, const std::string& text) {
   return count;
 }
 
-TEST_CASE("each LaTeX label is defined once, before the head that every page repeats") {
+TEST_CASE("each LaTeX label is defined once, before the table head that every page repeats") {
   const ReportData data = wide_numbers();
   std::set<std::string> labels;
   for (const std::string& text : tables_of(compose(data))) {
@@ -62,7 +62,7 @@ TEST_CASE("each LaTeX label is defined once, before the head that every page rep
   CHECK(labels.size() == 4);
 }
 
-TEST_CASE("columns of a long LaTeX table break their text and fit an article") {
+TEST_CASE("columns of a long LaTeX table wrap their text and fit an article") {
   const ReportData data = wide_numbers();
   const Content content = compose(data);
   for (const PaperTable& paper : content.tables) {
@@ -75,12 +75,12 @@ TEST_CASE("columns of a long LaTeX table break their text and fit an article") {
     for (auto at = std::sregex_iterator(head.begin(), head.end(), width); at != std::sregex_iterator();
          ++at, ++columns)
       parts += std::stod((*at)[1]);
-    CHECK(columns == paper.table.columns.size());  // none is as wide as its widest text
+    CHECK(columns == paper.table.columns.size());  // every column has a fixed width
     CHECK(parts * article_width + 2 * 1.5 * static_cast<double>(columns - 1) <= article_width);
   }
 }
 
-TEST_CASE("the tables compile in an 11 pt A4 article without an overfull box or a label that stands twice") {
+TEST_CASE("the tables compile in an 11 pt A4 article without an overfull box or a duplicate label") {
   if (std::system("pdflatex --version > /dev/null 2>&1") != 0) {
     MESSAGE("only where LaTeX is installed");
     return;

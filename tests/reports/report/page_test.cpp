@@ -24,7 +24,7 @@ namespace {
 
 const std::string hostile = "</script><img src=x onerror=alert(1)>";
 
-// librsvg parses with libxml2: what it takes is well-formed XML.
+// True if librsvg can parse `svg`. It uses libxml2, so the XML is well-formed.
 bool is_well_formed(const std::string& svg) {
   GError* error = nullptr;
   RsvgHandle* handle =
@@ -35,13 +35,13 @@ bool is_well_formed(const std::string& svg) {
   return true;
 }
 
-TEST_CASE("every figure is well-formed SVG without a number that is none") {
+TEST_CASE("every figure is well-formed SVG without NaN or infinity") {
   for (const int seeds : {1, 2, 5}) {
     for (const int epochs : {1, 2, 20}) {
       const ReportData data = invented({.seeds = seeds, .epochs = epochs});
       const Content content = compose(data);
       const std::vector<const Figure*> figures = all_figures(content);
-      // nine panels for each of two models, the breakdown, and from two seeds on three forest plots
+      // Nine panels for each of two models, the breakdown, and three forest plots from two seeds on.
       CHECK(figures.size() == (seeds == 1 ? 19 : 22));
       for (const Figure* figure : figures) {
         const std::string svg = svg_document(*figure);
@@ -66,7 +66,7 @@ TEST_CASE("the panels of a model are the six of the published report, loss over 
                                           "mlp-speed-up", "mlp-efficiency"});
 }
 
-TEST_CASE("series are single, each rank and the average") {
+TEST_CASE("the series are single, each rank and the average") {
   const ReportData data = invented();
   const Content content = compose(data);
   std::vector<std::string> labels;
@@ -75,7 +75,7 @@ TEST_CASE("series are single, each rank and the average") {
   CHECK(labels == std::vector<std::string>{"single", "ddp rank 0", "ddp rank 1", "ddp average"});
 }
 
-TEST_CASE("series of a strategy with stages are its replicas") {
+TEST_CASE("the series of a strategy with stages are its replicas") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "pipeline", "mp-ddp"}});
   const Content content = compose(data);
   std::vector<std::string> labels;
@@ -85,8 +85,9 @@ TEST_CASE("series of a strategy with stages are its replicas") {
                                            "mp-ddp average"});
 }
 
-TEST_CASE("a point is the mean over seeds with its t interval") {
-  // mean 2, s = 1, and with two degrees of freedom t = 0.95·√(2/(1 − 0.95²)) in closed form: 2 ± t/√3
+TEST_CASE("a point is the mean over seeds with a t interval") {
+  // The mean is 2 and s = 1. With two degrees of freedom t = 0.95·√(2/(1 − 0.95²)) in closed form, so the
+  // interval is 2 ± t/√3.
   const double t = 0.95 * std::sqrt(2 / (1 - 0.95 * 0.95));
   const Point point = mean_point(1, {1, 2, 3});
   CHECK(point.mean == doctest::Approx(2));
@@ -94,7 +95,7 @@ TEST_CASE("a point is the mean over seeds with its t interval") {
   CHECK(std::isnan(mean_point(1, {5}).low));
 }
 
-TEST_CASE("one seed has no band, and the caption says so") {
+TEST_CASE("one seed has no band, and the caption explains this") {
   const ReportData data = invented({.seeds = 1});
   const Content content = compose(data);
   const Figure& figure = content.figures.front().panels.front();
@@ -102,7 +103,7 @@ TEST_CASE("one seed has no band, and the caption says so") {
   CHECK_FALSE(contains(svg_document(figure), "class=\"b\""));
 }
 
-TEST_CASE("a metric that a model lacks says «not defined»") {
+TEST_CASE("a panel for a metric that a model does not have contains \"not defined\"") {
   ReportData data = invented({.models = {"autoencoder"}});
   for (std::vector<db::EpochRow>* rows : {&data.averages, &data.replicas}) {
     for (db::EpochRow& row : *rows) row["train_accuracy"] = row["validation_accuracy"] = std::nan("");
@@ -114,7 +115,7 @@ TEST_CASE("a metric that a model lacks says «not defined»") {
   CHECK_FALSE(contains(page, "NaN"));
 }
 
-TEST_CASE("a time curve stands for the median after the first epoch, the validation time for its sum") {
+TEST_CASE("training time is the median without the first epoch, and validation time is the sum") {
   const Curve curve{{1, 9}, {2, 1}, {3, 2}, {4, 6}};
   CHECK(final_number(find_metric("train-seconds"), curve) == 2);
   CHECK(final_number(find_metric("train-seconds"), {{1, 9}, {2, 1}}) == 5);
@@ -144,7 +145,7 @@ TEST_CASE("hostile names are harmless everywhere") {
   }
 }
 
-TEST_CASE("the page is one file that asks for nothing and carries no style attribute") {
+TEST_CASE("the page is one file without external resources and style attributes") {
   const ReportData data = invented();
   const std::string page = page_html(compose(data));
   CHECK_FALSE(contains(page, " style="));
@@ -155,12 +156,12 @@ TEST_CASE("the page is one file that asks for nothing and carries no style attri
   CHECK(page.size() < 600 * 1024);
 }
 
-TEST_CASE("the hash of a content security policy is base 64 of SHA-256") {
-  // the example of the CSP specification, level 2, section 7.17
+TEST_CASE("the hash of a content security policy is SHA-256 in base 64") {
+  // The example of the CSP specification, level 2, section 7.17.
   CHECK(policy_hash("alert('Hello, world.');") == "sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng=");
 }
 
-TEST_CASE("the policy names the style sheet and the script as they stand in the page") {
+TEST_CASE("the policy has the hashes of the style sheet and the script in the page") {
   const ReportData data = invented();
   const std::string page = page_html(compose(data));
   for (const std::string tag : {"style", "script"}) {
@@ -185,12 +186,12 @@ TEST_CASE("a PNG has its signature and twice the size of the figure") {
   CHECK(number_at(20) > 2 * static_cast<unsigned>(panel_height));
 }
 
-TEST_CASE("text is escaped, control characters go, broken UTF-8 is replaced") {
+TEST_CASE("text is escaped, control characters are removed, and invalid UTF-8 is replaced") {
   CHECK(escaped("<a href='\"&\"'>") == "&lt;a href=&#39;&quot;&amp;&quot;&#39;&gt;");
   CHECK(escaped(std::string("a\0b\x1b[31m", 8)) == "ab[31m");
   CHECK(escaped("\xff\xc3\xa9\xc3") == "\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd");
   CHECK(escaped("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a lone surrogate
-  CHECK(escaped("\xef\xbf\xbe") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // U+FFFE is no character of XML
+  CHECK(escaped("\xef\xbf\xbe") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // U+FFFE is not an XML character
 }
 
 TEST_CASE("the terminal table fits the terminal, and in a file no name is cut") {

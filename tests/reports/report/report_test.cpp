@@ -1,4 +1,4 @@
-// Reports written from a real database, filled as the orchestrator fills it.
+// Reports from a real database, filled as an orchestrator fills it.
 #include "reports/report/report.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ using db::testing::make_run;
 using db::testing::run_entry;
 using db::testing::TemporaryFolder;
 
-// mlp × single, ddp × 3 seeds, journalled as "demo"; finished but for the last `open` runs.
+// Runs of mlp with single and ddp and 3 seeds, in the journal as "demo". All but the last `open` ones are
+// finished.
 db::Database filled(const TemporaryFolder& folder, std::size_t open = 0) {
   db::Database database = db::Database::open_for_writing(folder / "results.db");
   std::vector<experiments::Run> runs;
@@ -47,7 +48,7 @@ std::string bytes_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-TEST_CASE("a report from a database is a page, its figures as SVG and PNG, and the same bytes again") {
+TEST_CASE("a report has a page with figures as SVG and PNG, and its bytes are reproducible") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
   const std::vector<std::filesystem::path> written =
@@ -62,7 +63,7 @@ TEST_CASE("a report from a database is a page, its figures as SVG and PNG, and t
   for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
 }
 
-TEST_CASE("every format writes its files, and the same bytes again") {
+TEST_CASE("every format writes its files, and the bytes are reproducible") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
   std::set<std::string> all;
@@ -83,7 +84,7 @@ TEST_CASE("every format writes its files, and the same bytes again") {
   CHECK(bytes_of(folder / "report/figures/effects-strategy.svg").find("<title>Effects") != std::string::npos);
   const std::string pdf = bytes_of(folder / "report" / "figures/mlp-speed-up.pdf");
   CHECK(pdf.starts_with("%PDF-"));
-  // That of the last record; cairo 1.16 leaves out the "D:" before it.
+  // The date of the last record. Cairo 1.16 omits the "D:" before it.
   const std::size_t date = pdf.find("/CreationDate (");
   REQUIRE(date != std::string::npos);
   CHECK(pdf.substr(date, 40).find("20261120") != std::string::npos);
@@ -92,7 +93,7 @@ TEST_CASE("every format writes its files, and the same bytes again") {
   CHECK(table.find("improves & ") != std::string::npos);
 }
 
-TEST_CASE("thresholds come from the journal: a run that misses one is named, with what was expected") {
+TEST_CASE("thresholds come from the journal, and a run that misses one is named with the expected value") {
   const TemporaryFolder folder;
   db::Database database = filled(folder);
   CHECK(missed_expectations(check_expectations(gather(database, "demo"))).empty());
@@ -103,12 +104,12 @@ TEST_CASE("thresholds come from the journal: a run that misses one is named, wit
       experiments::to_json(experiments::Expectation{"mlp", "test", "loss", std::nullopt, 0.25})};
   db::Ingest(database).journal_entry(entry);
   const std::vector<std::string> missed = missed_expectations(check_expectations(gather(database, "demo")));
-  REQUIRE(missed.size() == 2);  // the loss of both runs is 0.3, their accuracy 0.9
+  REQUIRE(missed.size() == 2);  // both runs have loss 0.3 and accuracy 0.9
   CHECK(missed[0].starts_with("mlp single seed 0 (" + experiments::run_key(runs[0])));
   CHECK(missed[0].ends_with("has test_loss 0.3000; expected of mlp: test_loss <= 0.25"));
 }
 
-TEST_CASE("published numbers come from the journal into the figures, marked") {
+TEST_CASE("published numbers come from the journal, and the figures label them as published") {
   const TemporaryFolder folder;
   db::Database database = filled(folder);
   nlohmann::json entry =
@@ -130,14 +131,14 @@ TEST_CASE("published numbers come from the journal into the figures, marked") {
   CHECK(page_html(content).find("Its arms differ in hardware") != std::string::npos);
 }
 
-TEST_CASE("only the formats that are asked for are written") {
+TEST_CASE("only the requested formats are written") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
   CHECK(write_report(compose(gather(database, "demo")), folder / "report", {"html"}).size() == 1);
   CHECK_FALSE(std::filesystem::exists(folder / "report" / "figures"));
 }
 
-TEST_CASE("the query behind each figure runs and has a row for each number in it") {
+TEST_CASE("the query of each figure runs and returns one row per number in it") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
   const ReportData data = gather(database, "demo");
@@ -148,12 +149,12 @@ TEST_CASE("the query behind each figure runs and has a row for each number in it
     const std::size_t rows = db::select(database, figure->sql).rows.size();
     const auto* lines = std::get_if<Lines>(&figure->picture);
     const bool by_epoch = figure->slug.starts_with("mlp-") && (lines == nullptr || !lines->markers);
-    // 6 runs of 3 epochs, averaged; 3 runs of one rank and 3 of two
+    // 6 runs of 3 epochs for the averages, and 3 runs with one rank and 3 with two for the ranks.
     CHECK(rows == (by_epoch ? 6 * 3 + (3 + 6) * 3 : 6));
   }
 }
 
-TEST_CASE("the terminal's table says that ddp at half the time improves it") {
+TEST_CASE("in the terminal table, ddp in half the time is an improvement") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder);
   const std::string text = terminal_table(compose(gather(database, "demo")));
@@ -162,7 +163,7 @@ TEST_CASE("the terminal's table says that ddp at half the time improves it") {
   CHECK(text.substr(line, text.find('\n', line) - line).find("IMPROVES") != std::string::npos);
 }
 
-TEST_CASE("where nothing stands beside the baseline the terminal has a sentence, no empty table") {
+TEST_CASE("without an arm to compare, the terminal has a sentence and no empty table") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1});
   const std::string text = terminal_table(compose(data));
   CHECK(text.find("No verdicts: no arm of strategy stands beside single.\n") != std::string::npos);
@@ -172,7 +173,7 @@ TEST_CASE("where nothing stands beside the baseline the terminal has a sentence,
   CHECK(page.find("published shape") == std::string::npos);
 }
 
-TEST_CASE("while runs are planned the report is INTERIM") {
+TEST_CASE("a report is INTERIM while runs are planned") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder, 1);
   const std::string text = terminal_table(compose(gather(database, "demo")));
@@ -180,7 +181,7 @@ TEST_CASE("while runs are planned the report is INTERIM") {
   CHECK(text.find("IMPROVES") == std::string::npos);
 }
 
-TEST_CASE("an experiment that is unknown or has no epoch yet is an error for the user") {
+TEST_CASE("an experiment that is unknown or has no epoch yet is a user error") {
   const TemporaryFolder folder;
   const db::Database database = filled(folder, 6);
   CHECK_THROWS_AS(write_report(compose(gather(database, "demo")), folder / "report"), UserError);

@@ -1,4 +1,4 @@
-// Predictions of steps, held against closed forms of the model that reports/results/prediction.h states.
+// Predicted step times, compared with closed forms of the model in reports/results/prediction.h.
 #include "reports/results/prediction.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using doctest::Approx;
 
 constexpr double steps = 10;
 
-// Seconds of a whole epoch of `steps` steps.
+// The times of a rank for an epoch of `steps` steps.
 db::RankTimes rank_of(const SecondsByPart& seconds_of_step) {
   db::RankTimes rank;
   for (const auto& [part, seconds] : seconds_of_step) rank.passed[part] = steps * seconds;
@@ -53,9 +53,9 @@ MeasuredRun two_replicas(double waits) {
 
 }  // namespace
 
-TEST_CASE("replicas whose gradients are hidden take their share of the input and computation of one device") {
+TEST_CASE("replicas with hidden gradients take their share of the input and computation of one device") {
   const auto found = predictions({single(), two_replicas(0)});
-  REQUIRE(found.size() == 1);  // of single none
+  REQUIRE(found.size() == 1);  // no prediction for single
   CHECK(found[0].arm == "ddp");
   CHECK(found[0].missing == "");
   CHECK(found[0].basis == "single on 64 of 128 samples, gradients as its replicas waited for them");
@@ -68,13 +68,13 @@ TEST_CASE("replicas whose gradients are hidden take their share of the input and
   CHECK(predictions({single(), two_replicas(0.7)})[0].predicted.seconds == Approx(3.7 + 0.7));
 }
 
-TEST_CASE("of replicas that share memory each updates its part of the parameters") {
+TEST_CASE("replicas with shared memory each update their shard of the parameters") {
   MeasuredRun replicas = two_replicas(0);
   replicas.epoch.transport = "shared memory";
   CHECK(predictions({single(), replicas})[0].predicted.seconds == Approx((0.2 + 2 + 4 + 0.5) / 2 + 0.1));
 }
 
-TEST_CASE("what independent ranks at once showed comes before what one did alone") {
+TEST_CASE("measured independent ranks are preferred to a single run") {
   const auto slower = rank_of(with(alone, {{"forward", 3}, {"backward", 5}}));
   const auto found =
       predictions({single(), two_replicas(0), run_of("independent", 2, 1, 8.8, {slower, slower})});
@@ -87,7 +87,7 @@ TEST_CASE("what independent ranks at once showed comes before what one did alone
   CHECK(found[1].measured.seconds == Approx(8.8));
 }
 
-TEST_CASE("two replicas on one core take as long as one device, and half of that is waiting for the core") {
+TEST_CASE("two replicas on one core take as long as one device, and half of this is waiting for the core") {
   MeasuredRun pair = two_replicas(0);
   pair.launch.devices = {"cpu:0", "cpu:0"};
   pair.launch.devices_shared = true;
@@ -102,8 +102,8 @@ TEST_CASE("two replicas on one core take as long as one device, and half of that
   CHECK(found[0].measured.parts.core_wait == Approx(0.1 + 1.2 + 2.2 + 0.5));
 }
 
-TEST_CASE("a pipeline is simulated from what each of its ranks does: its bubble is (p - 1) / (m + p - 1)") {
-  // 4 micro-batches, each 1 forward and 2 backward on each of 2 stages; what the ranks waited is not asked.
+TEST_CASE("a pipeline is simulated from the work of each rank: its bubble is (p - 1) / (m + p - 1)") {
+  // 4 micro-batches, each with 1 forward and 2 backward on each of 2 stages. Measured waiting is ignored.
   const auto stage = rank_of({{"data", 0},
                               {"forward", 4},
                               {"backward", 8},
@@ -118,7 +118,7 @@ TEST_CASE("a pipeline is simulated from what each of its ranks does: its bubble 
     run.run.strategy.micro_batches = 4;
     const auto found = predictions({run});
     REQUIRE(found[0].missing == "");
-    // the second stage's last wait of an epoch is not there: it has ended before the first
+    // The second stage ends before the first, so its last wait is not part of the epoch.
     CHECK(found[0].predicted.seconds == Approx(15));
     CHECK(found[0].predicted.parts.compute == Approx(12));
     CHECK(found[0].predicted.parts.bubble == Approx(15.0 / 5).epsilon(0.01));
@@ -126,18 +126,18 @@ TEST_CASE("a pipeline is simulated from what each of its ranks does: its bubble 
   }
 }
 
-TEST_CASE("of replicated stages the reduction is what the replica spends that comes last") {
+TEST_CASE("with replicated stages, the reduction is that of the slowest replica") {
   const SecondsByPart fast{{"data", 0},     {"forward", 1}, {"backward", 1},  {"exposed_communication", 1.5},
                            {"transfer", 0}, {"bubble", 0},  {"optimizer", 0}, {"other", 0}};
   const SecondsByPart slow = with(fast, {{"backward", 2}, {"exposed_communication", 0.5}});
   MeasuredRun run = run_of("mp-ddp", 2, 2, 8, {rank_of(fast), rank_of(fast), rank_of(slow), rank_of(slow)});
   const auto found = predictions({run});
   REQUIRE(found[0].missing == "");
-  // the slower replica's two stages in turn, then the reduction of the first stage
+  // The slower replica's two stages in turn, then the reduction of the first stage.
   CHECK(found[0].predicted.seconds == Approx(2 * (1 + 2) + 0.5).epsilon(0.02));
 }
 
-TEST_CASE("what was not recorded is said, not guessed") {
+TEST_CASE("missing measurements are reported, not guessed") {
   MeasuredRun foreign = two_replicas(0);
   foreign.run.strategy.kind = "foreign";
   foreign.run.strategy.name = "mine";
@@ -161,7 +161,7 @@ TEST_CASE("what was not recorded is said, not guessed") {
         "single was trained on another host, by another release, with other threads or precision");
 }
 
-TEST_CASE("a prediction is made of those runs only that were timed as the arm was") {
+TEST_CASE("a prediction uses only runs that were timed like the arm") {
   MeasuredRun elsewhere = run_of("single", 1, 1, 100, {rank_of(with(alone, {{"forward", 50}}))});
   elsewhere.launch.circumstances.host = "another";
   MeasuredRun threads = elsewhere;
@@ -176,7 +176,7 @@ TEST_CASE("a prediction is made of those runs only that were timed as the arm wa
   CHECK(predictions({threads, two_replicas(0)})[0].missing.find("other threads") != std::string::npos);
 }
 
-TEST_CASE("where independent ranks were trained elsewhere the prediction starts from single") {
+TEST_CASE("if independent ranks were trained on another host, the prediction starts from single") {
   const auto slower = rank_of(with(alone, {{"forward", 3}}));
   MeasuredRun limit = run_of("independent", 2, 1, 8, {slower, slower});
   limit.launch.circumstances.host = "another";
@@ -187,7 +187,7 @@ TEST_CASE("where independent ranks were trained elsewhere the prediction starts 
   CHECK(found[1].missing.starts_with("single was trained on another host"));
 }
 
-TEST_CASE("arms are told apart by all that the matrix varies, and come by model, cell and arm") {
+TEST_CASE("arms are distinguished by all varied values, and sorted by model, cell and arm") {
   std::vector<MeasuredRun> runs;
   for (const char* model : {"mlp", "cnn"}) {
     for (const std::int64_t batch : {64, 32}) {

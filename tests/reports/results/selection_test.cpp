@@ -1,4 +1,4 @@
-// Reports of a part of the runs, and of several experiments.
+// Reports on a part of the runs, and on several experiments.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 namespace trainyard::reports {
 namespace {
 
-TEST_CASE("values of one name are alternatives, names must all hold, and what was left out is said") {
+TEST_CASE("values of one name are alternatives, all names must match, and the page names the selection") {
   ReportData data = invented({.models = {"mlp", "cnn", "vgg11"}, .seeds = 3});
   keep_selected(data, {{}, "", {"model=mlp", "model=cnn", "seed=1"}});
   CHECK(data.runs.size() == 4);  // two models, two strategies, one seed
@@ -22,7 +22,7 @@ TEST_CASE("values of one name are alternatives, names must all hold, and what wa
   CHECK(page_html(compose(data)).find("model=mlp, model=cnn, seed=1") != std::string::npos);
 }
 
-TEST_CASE("since a time: runs whose last record is not older") {
+TEST_CASE("\"since\" keeps runs whose last record is not older") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 3});
   for (db::RunSummary& run : data.runs) run.updated = "2026-11-20T09:30:12.345Z";
   run_of(data, "mlp", "ddp", 2).updated = "2026-11-19T23:59:59.999Z";
@@ -33,7 +33,7 @@ TEST_CASE("since a time: runs whose last record is not older") {
   CHECK(whole.runs.size() == 6);
 }
 
-TEST_CASE("a selection that cannot be meant is an error for the user, with advice") {
+TEST_CASE("an invalid selection is a user error with advice") {
   const auto problem = [](const Selection& selection) -> std::string {
     ReportData data = invented();
     try {
@@ -54,11 +54,12 @@ TEST_CASE("a selection that cannot be meant is an error for the user, with advic
   CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep is left") != std::string::npos);
 }
 
-TEST_CASE("several experiments are one report; what tells their runs apart becomes a cell of its own") {
+TEST_CASE("several experiments make one report, and values that distinguish their runs make cells") {
   ReportData first = invented({.models = {"mlp"}, .seeds = 3});
   ReportData second = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   second.experiment = "second sweep";
-  // The second sweep's mlp has another batch: other runs. Its cnn is new; one run is in both.
+  // The mlp of the second sweep has another batch, so its runs are different. Its cnn is new. One run is in
+  // both.
   for (db::RunSummary& run : second.runs) {
     if (run.model != "mlp") continue;
     const std::string old = run.run_key;
@@ -81,7 +82,7 @@ TEST_CASE("several experiments are one report; what tells their runs apart becom
   CHECK(labels == std::vector<std::string>{"MLP, batch 128", "MLP, batch 64", "CNN, batch 128"});
 }
 
-// Another experiment, of other runs: a study of the batch against 128.
+// A second experiment with different runs: a study of the batch, with 128 as the baseline.
 ReportData batch_study() {
   ReportData data = invented({.models = {"cnn"}, .strategies = {"single"}, .seeds = 6});
   data.experiment = "batches";
@@ -98,7 +99,7 @@ ReportData batch_study() {
   return data;
 }
 
-TEST_CASE("a comparison of one experiment is not applied to the runs of another in a joint report") {
+TEST_CASE("in a joint report, a comparison of one experiment is not applied to runs of another") {
   const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), batch_study()});
   const Content content = compose(data);
   REQUIRE(content.comparisons.size() == 2);
@@ -107,18 +108,18 @@ TEST_CASE("a comparison of one experiment is not applied to the runs of another 
     for (const CellVerdicts& judged : content.comparisons[i].cells) models.push_back(judged.cell.model);
     return models;
   };
-  CHECK(cells_in(0) == std::vector<std::string>{"mlp"});  // its strategies; the study has none
-  CHECK(cells_in(1) == std::vector<std::string>{"cnn"});  // its batches; the sweep has one
+  CHECK(cells_in(0) == std::vector<std::string>{"mlp"});  // the strategies of the sweep
+  CHECK(cells_in(1) == std::vector<std::string>{"cnn"});  // the batches of the study
   CHECK(content.comparisons[1].cells.front().cell.arms.front().value == "64");
   std::vector<std::string> figures;
   for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.model);
-  CHECK(figures == std::vector<std::string>{"mlp", "cnn"});  // all runs are drawn
+  CHECK(figures == std::vector<std::string>{"mlp", "cnn"});  // all runs are plotted
   CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
     return statement.text.starts_with("Against batch 128: ");
   }));
 }
 
-TEST_CASE("a comparison that several experiments ask for has the runs of all that do") {
+TEST_CASE("a comparison in several experiments has the runs of all of them") {
   ReportData second = invented({.models = {"cnn"}, .seeds = 3});
   second.experiment = "second sweep";
   const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second, batch_study()});
@@ -127,8 +128,7 @@ TEST_CASE("a comparison that several experiments ask for has the runs of all tha
   CHECK(content.comparisons[0].cells.size() == 2);
 }
 
-TEST_CASE(
-    "a report of several experiments has the data and the published numbers of each, and asks for all") {
+TEST_CASE("a report on several experiments has the data, published numbers and SQL condition of all") {
   ReportData first = invented({.models = {"mlp"}, .seeds = 3});
   ReportData second = invented({.models = {"cnn"}, .seeds = 3});
   first.experiment = "one's";

@@ -1,4 +1,4 @@
-// Planning values against published ones and against SciPy.
+// Planning values compared with published ones and with SciPy.
 #include "reports/statistics/power_analysis.h"
 
 #include <cmath>
@@ -9,20 +9,20 @@ namespace trainyard::reports {
 namespace {
 
 TEST_CASE("the power of two one-sided tests agrees with the published value of PowerTOST") {
-  // sampleN.TOST(CV = 0.3): n = 40, power 0.815845 (2×2 crossover: SE = σ·√(2/n), ν = n − 2, bounds 0.80
-  // – 1.25)
+  // sampleN.TOST(CV = 0.3): n = 40, power 0.815845 (2×2 crossover: SE = σ·√(2/n), ν = n − 2, bounds 0.80 –
+  // 1.25)
   const double standard_error = std::sqrt(std::log(1 + 0.3 * 0.3)) * std::sqrt(2.0 / 40);
   CHECK(equivalence_power(std::log(0.95), std::log(1.25), standard_error, 38, 0.05) ==
         doctest::Approx(0.815845).epsilon(1e-5));
 }
 
-TEST_CASE("the power of a shift beyond a margin of zero is that of the t test") {
-  // R7; the far tail that the two-sided test adds is below 1e-7 here
+TEST_CASE("the power of a shift with a margin of zero is the power of the t test") {
+  // R7. The far tail of the two-sided test is below 1e-7 here.
   CHECK(shift_power(2, 0, 1 / std::sqrt(5.0), 4, 0.05) == doctest::Approx(0.90888487).epsilon(1e-7));
 }
 
-// scipy.integrate.quad over scipy.stats.norm and chi2, and scipy.stats.nct
-TEST_CASE("powers agree with SciPy at the levels that Holm gives six cells at their first look") {
+// Expected values: scipy.integrate.quad over scipy.stats.norm and chi2, and scipy.stats.nct.
+TEST_CASE("powers agree with SciPy at Holm's levels for six cells in the first look") {
   const double level = 0.04 / 6;
   const auto found = [&](int n, double alpha) {
     return equivalence_power(0, 0.5, 0.2 / std::sqrt(n), n - 1, alpha);
@@ -37,7 +37,7 @@ TEST_CASE("powers agree with SciPy at the levels that Holm gives six cells at th
         doctest::Approx(0.9991917272179727).epsilon(1e-9));
 }
 
-TEST_CASE("seeds are planned for a power of 0.8 as SciPy plans them") {
+TEST_CASE("the number of seeds for a power of 0.8 agrees with SciPy") {
   CHECK(seeds_needed(0, 0.2, 0.5, 0.04 / 6) == 6);
   CHECK(seeds_needed(0.1, 0.4, 0.5, 0.04) == 9);
   CHECK(seeds_needed(1.2, 0.4, 0.5, 0.01) == 8);
@@ -45,8 +45,8 @@ TEST_CASE("seeds are planned for a power of 0.8 as SciPy plans them") {
   CHECK_FALSE(seeds_needed(0.3, 5, 0.5, 0.05).has_value());
 }
 
-// scipy.optimize.brentq over the same powers
-TEST_CASE("a plan's widest spread and smallest effect are those that SciPy finds") {
+// Expected values: scipy.optimize.brentq over the same powers.
+TEST_CASE("the largest spread and the smallest effect of a plan agree with SciPy") {
   const auto five = outlook_of({5, true, 0.5, 0.04 / 6});
   REQUIRE(five.has_value());
   CHECK(five->widest_spread == doctest::Approx(0.1839845852600824).epsilon(1e-8));

@@ -1,5 +1,5 @@
-// The levels that the procedure promises, on simulated sweeps of known truth. The whole table, of 100,000
-// sweeps each, stands in bench/README.md; this is a short version with a fixed seed.
+// Error rates of the procedure, from simulated sweeps with known truth. bench/README.md has the whole table,
+// with 100,000 sweeps each. This is a short version with a fixed seed.
 #include <doctest/doctest.h>
 
 #include "bench/verdict_simulation.h"
@@ -7,8 +7,7 @@
 namespace trainyard::bench {
 namespace {
 
-TEST_CASE(
-    "no word is wrong in more than 5 % of families, also with looks, and intervals cover what they say") {
+TEST_CASE("each verdict is wrong in at most 5 % of families, even with looks, and intervals cover 95 %") {
   constexpr std::int64_t sweeps = 1000;
   const double most = 0.05 + 3 * standard_error(0.05, sweeps);
   for (const Sweep& sweep : usual_sweeps()) {
@@ -24,21 +23,21 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("at a spread of 0.4 δ and six cells, five seeds find NO CHANGE and three do not") {
-  // the planning values of docs/verdicts-and-statistics.md: 20 %, 96 %, always
+TEST_CASE("with a spread of 0.4 δ and six cells, five seeds find NO CHANGE and three do not") {
+  // The planning values of docs/verdicts-and-statistics.md: 20 %, 96 %, always.
   const std::vector<double> none(6, 0.0);
   CHECK(simulate({"", none, 0.4, {3}}, 2000, 7).no_change == doctest::Approx(0.20).epsilon(0.03));
   CHECK(simulate({"", none, 0.4, {5}}, 2000, 7).no_change == doctest::Approx(0.96).epsilon(0.02));
   CHECK(simulate({"", none, 0.4, {10}}, 2000, 7).no_change == doctest::Approx(1.0).epsilon(0.001));
 }
 
-TEST_CASE("looking again and again at the whole of α would be wrong too often: the simulation shows it") {
-  // what optional stopping does: each look at 5 %, from three seeds to ten
+TEST_CASE("repeated looks at the whole of α would be wrong too often") {
+  // Optional stopping: each look at 5 %, from three seeds to ten.
   const std::vector<int> looks{3, 4, 5, 6, 7, 8, 9, 10};
   std::int64_t wrong = 0;
   constexpr std::int64_t sweeps = 2000;
   for (std::int64_t i = 0; i < sweeps; ++i) {
-    // one cell at +δ, judged afresh at every n by a look of its own
+    // One cell at +δ, judged at every n by a look of its own.
     bool found = false;
     for (const int n : looks)
       found = found ||

@@ -11,7 +11,7 @@
 namespace trainyard::reports {
 namespace {
 
-// Relative tolerance, strict: no absolute part that would forgive small expected values.
+// Strict relative tolerance. An absolute part would accept errors in small values.
 bool close(double actual, double expected, double tolerance = 1e-9) {
   return std::abs(actual - expected) <= tolerance * std::abs(expected);
 }
@@ -44,7 +44,7 @@ TEST_CASE("the Welch test reproduces Student's sleep data (R1)") {
   CHECK(close(interval.high, 0.205483230711636));
 }
 
-TEST_CASE("sleep data are equivalent within 2.5 and better by more than 0.5 (R2)") {
+TEST_CASE("the sleep data are equivalent within 2.5 and better by more than 0.5 (R2)") {
   const Estimate estimate = paired_estimate(minus(sleep_b, sleep_a));
   const ThreeSided wide = three_sided_test(estimate, 2.5);
   CHECK(close(wide.equivalent, 0.0211168602465));
@@ -85,14 +85,14 @@ TEST_CASE("Holm's correction steps down and never decreases (R7)") {
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(close(adjusted[i], expected[i]));
 }
 
-TEST_CASE("Holm's correction gives back the order it was given") {
+TEST_CASE("Holm's correction returns p-values in the given order") {
   const std::vector<double> adjusted = holm(std::vector<double>{.05, .01, .04, .02, .03});
   const std::vector<double> expected{.09, .05, .09, .08, .09};
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(close(adjusted[i], expected[i]));
   CHECK(holm({}).empty());
 }
 
-TEST_CASE("the power of a t test comes from the non-central t distribution (R7)") {
+TEST_CASE("the power of a t test is computed from the non-central t distribution (R7)") {
   CHECK(close(shift_power(2, 0, 1 / std::sqrt(5), 4, 0.05), 0.90888487, 1e-7));
 }
 

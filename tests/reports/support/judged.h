@@ -1,4 +1,4 @@
-// Invented results, judged: what the tests of verdicts ask.
+// Verdicts on invented results, for the tests of verdicts.
 #pragma once
 
 #include <stdexcept>

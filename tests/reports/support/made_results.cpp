@@ -8,7 +8,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// In [−1, 1): a hash, not a generator, so that each number stands for itself.
+// Noise in [−1, 1) from a hash of the arguments, so that no number depends on the order of calls.
 double noise(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   std::uint64_t x = a * 0x9E3779B97F4A7C15ULL ^ b * 0xBF58476D1CE4E5B9ULL ^ c * 0x94D049BB133111EBULL;
   x ^= x >> 31U;
@@ -29,7 +29,7 @@ double speed_of(const db::RunSummary& run) {
   return run.replicas > 1 ? 0.55 : 1.0;
 }
 
-// What only the task of the model has, from the same losses as in the database's views.
+// Adds the metrics of single tasks, computed from the losses like in the database's views.
 template <typename Row>
 void add_task_metrics(Row& row) {
   if (row.model == "conv-autoencoder") {

@@ -1,4 +1,4 @@
-// Invented results for the tests of `reports`: what the database would answer after a sweep, without one.
+// Invented results for the tests of `reports`: what the database would return after a sweep.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,13 @@ struct InventedOptions {
   bool energy = false;
 };
 
-// Smooth curves with a little noise that is a pure function of its arguments; ddp takes 0.55 of single's
-// time, two stages 0.8. "seq2seq" has perplexities and BLEU, "conv-autoencoder" PSNR and no accuracy.
-// With energy an epoch takes 500 J on one device and, on two, 1.1 times as much together.
+// Smooth curves with a little noise that depends only on its arguments.
+// - Time: ddp takes 0.55 of single's time, two stages 0.8.
+// - Metrics: "seq2seq" has perplexity and BLEU, "conv-autoencoder" has PSNR and no accuracy.
+// - Energy: an epoch takes 500 J on one device, and on two devices 1.1 times as much in total.
 ReportData invented(const InventedOptions& options = {});
 
-// A further plan of these keys in the journal; it is the latest then.
+// Adds a plan with these keys to the journal. It becomes the latest plan.
 void plan_again(ReportData& data, const std::vector<std::string>& keys);
 std::vector<std::string> keys_of_seeds(const ReportData& data, int first, int last);
 
@@ -30,7 +31,7 @@ std::vector<std::string> keys_of_seeds(const ReportData& data, int first, int la
 db::FinalMetrics& final_of(ReportData& data, const std::string& model, const std::string& strategy, int seed);
 db::RunSummary& run_of(ReportData& data, const std::string& model, const std::string& strategy, int seed);
 
-// The run has not finished: no final numbers, this status.
+// Gives an unfinished run this status and removes its final numbers.
 void set_status(ReportData& data, const std::string& model, const std::string& strategy, int seed,
                 const std::string& status);
 

@@ -1,4 +1,5 @@
-// The contract held against results: refused, broken, not verified; and training that did not train.
+// The fair-comparison contract, checked against results: NOT COMPARABLE, BROKEN, NOT VERIFIED, and training
+// without progress.
 #include "reports/verdicts/comparability.h"
 
 #include <cmath>
@@ -13,7 +14,7 @@
 namespace trainyard::reports {
 namespace {
 
-// One model, two arms; each run with the evidence of one rank a replica.
+// One model with two arms. Each run has evidence of one rank per replica.
 ReportData with_evidence() {
   ReportData data = invented({.models = {"mlp"}});
   for (const db::RunSummary& run : data.runs) {
@@ -50,7 +51,7 @@ Verdict verdict_on(const ReportData& data, const std::string& metric) {
   return *verdict;
 }
 
-TEST_CASE("runs that share everything but the strategy are comparable and verified") {
+TEST_CASE("runs that differ only in strategy are comparable and verified") {
   const ReportData data = with_evidence();
   const Verdict verdict = verdict_on(data, "train-seconds");
   CHECK(verdict.word == VerdictKind::improves);
@@ -58,7 +59,7 @@ TEST_CASE("runs that share everything but the strategy are comparable and verifi
   CHECK(verdict.notes.empty());
 }
 
-TEST_CASE("another global batch makes the cell NOT COMPARABLE and is named, unless it is declared") {
+TEST_CASE("another global batch makes the cell NOT COMPARABLE, unless the file declares it") {
   ReportData data = with_evidence();
   for (db::RunSummary& run : data.runs)
     run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
@@ -74,7 +75,7 @@ TEST_CASE("another global batch makes the cell NOT COMPARABLE and is named, unle
   CHECK(declared.notes[0] == "declared: global batch (samples a step) 256 against 128");
 }
 
-TEST_CASE("what only the records know is held against the arms too") {
+TEST_CASE("terms that only the records contain are compared too") {
   struct Case {
     const char* named;
     void (*change)(db::RunEvidence&);
@@ -118,7 +119,7 @@ TEST_CASE("a Tesla K80 is not compared with a Tesla P100") {
   CHECK(verdict.reason == "kind of device cuda Tesla K80 against cuda Tesla P100");
 }
 
-TEST_CASE("on a cluster the GPUs are those that the ranks found, not what the launcher was asked for") {
+TEST_CASE("on a cluster the GPUs are those that the ranks found, not those the launcher requested") {
   ReportData data = with_evidence();
   for (auto& [key, evidence] : data.evidence) {
     evidence.host = "slurm:gpu";
@@ -134,7 +135,7 @@ TEST_CASE("on a cluster the GPUs are those that the ranks found, not what the la
         "kind of device cuda NVIDIA A100, cuda NVIDIA H200 against cuda NVIDIA H200");
 }
 
-TEST_CASE("arms on different machines have no time verdict, but the others") {
+TEST_CASE("arms on different machines have no time verdict, but keep the other verdicts") {
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).host = "lab-node-04";
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::not_comparable);
@@ -143,7 +144,7 @@ TEST_CASE("arms on different machines have no time verdict, but the others") {
   CHECK(verdict_on(data, "validation-accuracy").word != VerdictKind::not_comparable);
 }
 
-TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves terms out") {
+TEST_CASE("a foreign arm that leaves out terms keeps its verdicts and is NOT VERIFIED") {
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) {
     db::RunEvidence& evidence = evidence_of(data, "ddp", seed);
@@ -153,12 +154,12 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
   const Verdict verdict = verdict_on(data, "train-seconds");
   CHECK(verdict.word == VerdictKind::improves);
   CHECK_FALSE(verdict.verified);
-  CHECK(verdict.notes.empty());  // it is said once per arm, not with each metric
+  CHECK(verdict.notes.empty());  // reported once per arm, not with each metric
   const auto said = [&] { return judge(data, data.plan.compare.front()).front().not_verified("ddp"); };
   CHECK(said().starts_with("NOT VERIFIED: not stated are data fingerprint; global batch"));
-  CHECK_FALSE(contains(said(), "threads per rank"));  // `start` says it, in a column of its own
+  CHECK_FALSE(contains(said(), "threads per rank"));  // stated in a column of `start`
   CHECK_FALSE(contains(said(), "kind of device"));
-  CHECK_FALSE(contains(said(), "data order"));  // its epochs say it
+  CHECK_FALSE(contains(said(), "data order"));  // stated by its epochs
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).batches.clear();
   CHECK(contains(said(), "data order"));
   for (int seed = 0; seed < 5; ++seed) {
@@ -173,7 +174,7 @@ TEST_CASE("a foreign arm's verdicts stand and are NOT VERIFIED where it leaves t
   CHECK(verdict_on(data, "train-seconds").reason == "epochs 6 against 8");
 }
 
-TEST_CASE("of a foreign arm every rank is asked: threads, devices, and the layers of each stage") {
+TEST_CASE("threads, devices and layers of every rank of a foreign arm are compared") {
   struct Case {
     const char* named;
     void (*change)(db::RunEvidence::Rank&);
@@ -213,7 +214,7 @@ db::Probe probe(const ReportData& data, std::int64_t rank, double difference, co
              layer("10.weight", difference, hash)}}}};
 }
 
-TEST_CASE("an arm whose gradients are not the reference's is BROKEN, with the first layer") {
+TEST_CASE("an arm with other gradients than the reference is BROKEN, with the first layer") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 1e-6, "bb"), probe(data, 1, 1e-6, "bb")};
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
@@ -223,7 +224,7 @@ TEST_CASE("an arm whose gradients are not the reference's is BROKEN, with the fi
   CHECK(verdict.reason == "the gradient of layer 2.weight is not the reference's after step 1");
 }
 
-TEST_CASE("in bfloat16 gradients are held to its rounding") {
+TEST_CASE("with bfloat16 the tolerance for gradients is its rounding") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.005, "bb")};
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::broken);
@@ -231,7 +232,7 @@ TEST_CASE("in bfloat16 gradients are held to its rounding") {
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
 }
 
-TEST_CASE("synchronised batch normalisation rounds otherwise, and is BROKEN only beyond that") {
+TEST_CASE("synchronised batch normalisation has a larger tolerance for gradients") {
   ReportData data = with_evidence();
   db::RunSummary& last = data.runs.back();
   for (db::RunSummary& run : data.runs) run.axes["batch_norm"] = std::string("sync");
@@ -241,7 +242,7 @@ TEST_CASE("synchronised batch normalisation rounds otherwise, and is BROKEN only
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::broken);
 }
 
-TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not synchronised") {
+TEST_CASE("an arm is BROKEN if its replicas drift apart") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};
   const Verdict verdict = verdict_on(data, "validation-loss");
@@ -256,7 +257,7 @@ TEST_CASE("an arm whose replicas drift apart is BROKEN: its gradients are not sy
   CHECK(table.rows.back().second.at(MetricKind::time) == std::vector<std::string>{"MLP BROKEN"});
 }
 
-TEST_CASE("the report says whether each arm was probed, and names those that were not") {
+TEST_CASE("the report names the arms that were probed and those that were not") {
   ReportData data = with_evidence();
   const auto said = [&](Severity bearing, const std::string& beginning) {
     const Content content = compose(data);
@@ -281,7 +282,7 @@ void set_losses(ReportData& data, const std::string& strategy, double loss, doub
   }
 }
 
-TEST_CASE("training that stays at ln 10 and one in ten is pointed out") {
+TEST_CASE("training that stays at ln 10 and one in ten is reported") {
   ReportData data = invented({.models = {"cnn"}});
   CHECK(training_symptoms(data).empty());
   set_losses(data, "ddp", 2.3026, 0.101, 0.0001);
@@ -303,7 +304,7 @@ TEST_CASE("arms with the same symptom are one line, with a count and an example"
       "CNN single and 3 other arms: 5 of 5 runs are constant: the training loss is the same in every epoch.");
 }
 
-TEST_CASE("a loss that never changes and a loss that is no number are pointed out") {
+TEST_CASE("a constant loss and a NaN loss are reported") {
   ReportData data = invented({.models = {"cnn"}});
   set_losses(data, "ddp", 1.5, 0.6, 0);
   REQUIRE(training_symptoms(data).size() == 1);

@@ -1,4 +1,4 @@
-// Energy is a cost like time, and stands in a report only where it was measured.
+// Energy is a cost like time. It is in a report only if it was measured.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ bool has_column(const Table& table, const std::string& name) {
   return std::ranges::find(table.columns, name, &TableColumn::title) != table.columns.end();
 }
 
-TEST_CASE("fewer joules are better, by the ratio that a time must be") {
+TEST_CASE("less energy is better, with the same ratio as the margin of times") {
   const Verdict verdict = energy_verdict(measured());
   CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.scale == Scale::log_ratio);
@@ -41,7 +41,7 @@ TEST_CASE("fewer joules are better, by the ratio that a time must be") {
   CHECK_FALSE(higher_is_better(find_metric("train-energy").kind));
 }
 
-TEST_CASE("energy of runs that shared the host or a device enters no verdict") {
+TEST_CASE("energy of runs that shared the host or a device is in no verdict") {
   ReportData data = measured();
   for (db::FinalMetrics& final : data.finals) final.times_count = final.strategy == "single";
   const Verdict verdict = energy_verdict(data);
@@ -50,7 +50,7 @@ TEST_CASE("energy of runs that shared the host or a device enters no verdict") {
   CHECK(verdict.reason == "the energy of all five runs of ddp does not count");
 }
 
-TEST_CASE("a run without the number is named, the others count") {
+TEST_CASE("a run without the number is named, and the others count") {
   ReportData data = measured();
   final_of(data, "mlp", "ddp", 2)["epoch_energy_joules"] = db::not_defined;
   const Verdict verdict = energy_verdict(data);
@@ -59,7 +59,7 @@ TEST_CASE("a run without the number is named, the others count") {
   CHECK(contains(verdict.dropped.front(), "seed 2: ddp has no such number"));
 }
 
-TEST_CASE("page, Markdown, LaTeX tables and numbers have it where it was measured, and nowhere else") {
+TEST_CASE("page, Markdown, LaTeX tables and numbers have energy only if it was measured") {
   const ReportData with = invented({.models = {"mlp"}, .energy = true}),
                    without = invented({.models = {"mlp"}});
   const Content measured = compose(with), bare = compose(without);
@@ -73,7 +73,7 @@ TEST_CASE("page, Markdown, LaTeX tables and numbers have it where it was measure
   CHECK_FALSE(has_column(run_numbers(without), "train-energy"));
 }
 
-TEST_CASE("the page's table of runs has the most memory that a device held, where one was measured") {
+TEST_CASE("the page's table of runs has the peak memory of a device, if it was measured") {
   ReportData data = invented({.models = {"mlp"}});
   CHECK_FALSE(contains(page_html(compose(data), {"svg"}), "Peak GiB"));
   final_of(data, "mlp", "ddp", 1)["peak_device_bytes"] = 5 * 0x1p28;  // 1.25 GiB
@@ -82,7 +82,7 @@ TEST_CASE("the page's table of runs has the most memory that a device held, wher
   CHECK(contains(page, "data-value=\"1.25\""));
 }
 
-TEST_CASE("the panel of energy draws all devices together, in joules from zero") {
+TEST_CASE("the energy panel plots the sum of all devices, in joules from zero") {
   const ReportData data = invented({.models = {"mlp"}, .energy = true});
   const Content content = compose(data);
   const auto figures = all_figures(content);
@@ -92,7 +92,7 @@ TEST_CASE("the panel of energy draws all devices together, in joules from zero")
   CHECK((*panel)->unit == "J");
   const auto& lines = std::get<Lines>((*panel)->picture);
   CHECK(lines.y.from_zero);
-  CHECK(lines.series.size() == 2);  // an average an arm; single replicas have no energy of their own
+  CHECK(lines.series.size() == 2);  // one average per arm, because a single replica has no energy of its own
 }
 
 }  // namespace

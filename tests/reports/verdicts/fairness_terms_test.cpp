@@ -1,5 +1,5 @@
-// Lines of the fairness list that say what both arms share: each from the records of both, or "not stated by
-// ARM".
+// Lines of the fairness list on terms that both arms share. Each is taken from the records of both arms, or
+// is "not stated by ARM".
 #include "reports/verdicts/fairness_terms.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ db::RunEvidence full_evidence(const db::RunSummary& run) {
   return evidence;
 }
 
-// MLP: single and ddp of trainyard's own.
+// MLP with trainyard's own single and ddp.
 ReportData two_arms() {
   ReportData data = invented({.models = {"mlp"}, .seeds = 3});
   for (db::RunSummary& run : data.runs) {
@@ -49,7 +49,7 @@ ReportData two_arms() {
   return data;
 }
 
-// As two_arms; ddp is a foreign program, whose first rank states `start`.
+// Like two_arms(), but ddp is a foreign program that states `start`.
 ReportData foreign_arm(const nlohmann::json& start) {
   ReportData data = two_arms();
   for (db::RunSummary& run : data.runs) {
@@ -76,7 +76,7 @@ std::size_t occurrences(const std::string& part, const std::string& text) {
   return count;
 }
 
-TEST_CASE("our own arms tick what their records show") {
+TEST_CASE("lines for built-in arms are ticked from their records") {
   const ReportData data = two_arms();
   CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
   CHECK(prints(data, Severity::fair, "Each of N replicas gets its N-th part of a global batch in ddp"));
@@ -85,7 +85,7 @@ TEST_CASE("our own arms tick what their records show") {
   CHECK(prints(data, Severity::fair, "All runs had the same LibTorch (2.13.0)."));
 }
 
-TEST_CASE("nothing is ticked for a foreign arm that states nothing") {
+TEST_CASE("no line is ticked for a foreign arm that states nothing") {
   const ReportData data = foreign_arm(nlohmann::json::object());
   for (const char* line :
        {"Global batch: not stated by ddp.", "Each replica's part of a global batch: not stated by ddp.",
@@ -98,7 +98,7 @@ TEST_CASE("nothing is ticked for a foreign arm that states nothing") {
       CHECK_FALSE_MESSAGE(prints(data, bearing, claim), claim);
 }
 
-TEST_CASE("a foreign arm that states a term has the line ticked, and a false statement is named") {
+TEST_CASE("the line of a term that a foreign arm states is ticked, and a false statement is reported") {
   ReportData data = foreign_arm({{"global_batch", 128}});
   CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
   const auto state = [&](const std::string& second) {
@@ -133,13 +133,13 @@ TEST_CASE("replicas that saw more samples than the baseline did not share a batc
   CHECK(prints(data, Severity::note, "The records do not show whether the replicas of ddp"));
 }
 
-TEST_CASE("versions of LibTorch that differ are named") {
+TEST_CASE("different versions of LibTorch are named") {
   ReportData data = two_arms();
   data.evidence.at(data.runs.back().run_key).ranks.back().libtorch_version = "2.11.0";
   CHECK(prints(data, Severity::unfair, "Runs had different versions of LibTorch (2.11.0, 2.13.0)."));
 }
 
-TEST_CASE("a foreign program's own probes are not trainyard's check") {
+TEST_CASE("probes by a foreign program do not count as trainyard's parity check") {
   ReportData data = foreign_arm(nlohmann::json::object());
   for (const db::RunSummary& run : data.runs) data.probes[run.run_key] = {{run.run_key, 0, {{"step", 1}}}};
   CHECK(prints(data, Severity::note, "Not probed: MLP ddp:"));
@@ -161,7 +161,7 @@ TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page,
   for (const PaperTable& paper : content.tables)
     CHECK(occurrences("NOT VERIFIED", std::get<std::string>(paper.table.rows.front().front())) ==
           (paper.slug == "effects" ? 1 : 0));
-  // the list of what is fair, and the arm's own row: its word, and its title with the reason
+  // In the fairness list, in the arm's own row, and in the title of that row with the reason.
   CHECK(occurrences("NOT VERIFIED", page_html(content, {})) == 3);
   CHECK(occurrences("NOT VERIFIED", markdown_report(content, {})) == 2);
 }
@@ -200,7 +200,7 @@ TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaT
       CHECK(contains(latex_table(paper.table, "tab:effects", true), "& " + said + " &"));
 }
 
-TEST_CASE("the page and its tables label each p with its hypothesis") {
+TEST_CASE("the page and its tables label each p-value with its hypothesis") {
   const ReportData data = two_arms();
   const Content content = compose(data);
   const std::string page = page_html(content, {});
@@ -211,7 +211,7 @@ TEST_CASE("the page and its tables label each p with its hypothesis") {
     if (paper.slug == "effects") CHECK(contains(markdown_table(paper.table), " (better) |"));
 }
 
-TEST_CASE("equal remarks of metrics and arms are one line, the reason first") {
+TEST_CASE("equal remarks on metrics and arms are one line, with the reason first") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   for (const char* model : {"mlp", "cnn"})
     for (int seed = 0; seed < 3; ++seed) {
@@ -224,7 +224,8 @@ TEST_CASE("equal remarks of metrics and arms are one line, the reason first") {
   CHECK(lines[0] == "NO DATA: all three runs of ddp failed [MLP ddp: all 8 metrics, and 1 other arm]");
   CHECK(lines[1] == "left out: seed 0, seed 1, seed 2: ddp failed: " + std::string(306, 'x') +
                         " [MLP ddp: all 8 metrics, and 1 other arm]");
-  // on the page once per arm in the table of numbers, once per run in that of all runs, and once as a warning
+  // On the page: once per arm in the table of numbers, once per run in the table of all runs, and once as a
+  // warning.
   CHECK(occurrences(std::string(306, 'x'), page_html(content, {})) == 2 + 6 + 1);
 }
 

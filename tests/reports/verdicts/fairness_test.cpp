@@ -1,4 +1,4 @@
-// «What makes this comparison fair, and what does not», and what else a report says in words.
+// "What makes this comparison fair, and what does not", and other sentences of a report.
 #include "reports/verdicts/fairness.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool says(const ReportData& data, Severity bearing, const std::string& part) {
   });
 }
 
-TEST_CASE("fairness says what the data say") {
+TEST_CASE("the fairness list follows from the data") {
   ReportData data = invented();
   CHECK(says(data, Severity::fair, "global batch is the same"));
   CHECK(says(data, Severity::fair, "same 5 values of seed: differences are taken pair by pair."));
@@ -46,8 +46,7 @@ TEST_CASE("fairness says what the data say") {
   CHECK(says(data, Severity::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
 }
 
-TEST_CASE(
-    "the line on cores counts cores against threads, and a rank with fewer cores than threads is unfair") {
+TEST_CASE("the line on cores counts cores per thread, and fewer cores than threads are unfair") {
   ReportData data = invented();
   for (auto& [key, launched] : data.launched) launched.circumstances.threads_per_rank = 2;
   CHECK_FALSE(says(data, Severity::fair, "pinned to"));
@@ -58,7 +57,7 @@ TEST_CASE(
   CHECK_FALSE(says(data, "fewer cores than threads"));
 }
 
-TEST_CASE("the line on the host says what other processes took, and is not ticked if that was not recorded") {
+TEST_CASE("the line on the host has the share of other processes, and is not ticked without it") {
   ReportData data = invented();
   final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
   CHECK(says(data, Severity::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
@@ -78,7 +77,7 @@ TEST_CASE("the line on the host says what other processes took, and is not ticke
       "(limit 2 %))."));
 }
 
-TEST_CASE("what differs between cells is no difference between arms") {
+TEST_CASE("differences between cells are not differences between arms") {
   ReportData data = invented();
   for (const db::RunSummary& run : data.runs)
     if (run.model == "cnn") data.launched[run.run_key].cores = std::vector<std::size_t>(run.replicas, 2);
@@ -89,7 +88,7 @@ TEST_CASE("what differs between cells is no difference between arms") {
   CHECK(says(data, Severity::unfair, "Not all arms have the same values of seed"));
 }
 
-TEST_CASE("where nothing has finished nothing is said of times") {
+TEST_CASE("without a finished run the report has no sentence on times") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 1});
   for (const char* strategy : {"single", "ddp"}) set_status(data, "mlp", strategy, 0, "failed");
   CHECK(says(data, Severity::note, "No times are known yet."));
@@ -99,14 +98,14 @@ TEST_CASE("where nothing has finished nothing is said of times") {
   CHECK_FALSE(says(data, "had the same machine"));
 }
 
-TEST_CASE("without a second arm nothing is said of arms, pairs and corrections") {
+TEST_CASE("without a second arm the report has no sentence on arms, pairs and corrections") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}});
   for (const char* part : {"All arms", "all arms", "pair by pair", "Verdicts are corrected"})
     CHECK_FALSE(says(data, part));
   CHECK(says(invented(), "Verdicts are corrected"));
 }
 
-TEST_CASE("a failed run is named with all that the matrix varies; one that is planned no longer is not") {
+TEST_CASE("a failed run is named with all varied values, unless it is not planned any more") {
   ReportData data = invented({.models = {"mlp"}});
   data.plan.varied.emplace_back("batch");
   for (db::RunSummary& run : data.runs) run.axes["batch"] = std::int64_t{64};
@@ -119,7 +118,7 @@ TEST_CASE("a failed run is named with all that the matrix varies; one that is pl
   CHECK_FALSE(says(data, "Failed and left out"));
 }
 
-TEST_CASE("equal failures are one warning, the reason first, with a count and an example") {
+TEST_CASE("equal failures are one warning, with the reason first, a count and an example") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   for (const char* model : {"mlp", "cnn"})
     for (int seed = 0; seed < 3; ++seed) {
@@ -134,7 +133,7 @@ TEST_CASE("equal failures are one warning, the reason first, with a count and an
   CHECK(terminal.find("Failed and left out", first + 1) == std::string::npos);
 }
 
-TEST_CASE("a report of a part of the runs says so wherever it is read") {
+TEST_CASE("every format of a report on a part of the runs has a warning") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   keep_selected(data, {{}, "", {"model=mlp"}});
   CHECK(says(data, Severity::unfair, "Only a part of the runs is in this report (model=mlp)"));
@@ -142,14 +141,14 @@ TEST_CASE("a report of a part of the runs says so wherever it is read") {
   CHECK(contains(terminal_table(compose(data)), "warning: Only a part of the runs is in this report"));
 }
 
-TEST_CASE("one of several runs that diverged «has», several «have»") {
+TEST_CASE("the number of diverged runs decides between \"has\" and \"have\"") {
   ReportData data = invented({.models = {"cnn"}});
   for (db::EpochRow& epoch : data.averages)
     if (epoch.strategy == "ddp" && epoch.seed == 0) epoch["train_loss"] = std::nan("");
   CHECK(contains(training_symptoms(data).at(0), "1 of 5 runs has diverged"));
 }
 
-TEST_CASE("one axis against two baselines: each comparison has its own figures and tables") {
+TEST_CASE("one axis with two baselines has separate figures and tables for each comparison") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "mp"}});
   data.plan.compare.push_back(data.plan.compare.front());
   data.plan.compare.back().baseline = "ddp";
@@ -163,7 +162,7 @@ TEST_CASE("one axis against two baselines: each comparison has its own figures a
   CHECK(std::ranges::adjacent_find(names) == names.end());
 }
 
-TEST_CASE("the speed-up of one pair has no interval, and says so") {
+TEST_CASE("the speed-up of one pair has no interval, and the caption explains this") {
   const auto caption = [](int seeds) {
     const ReportData data = invented({.models = {"mlp"}, .seeds = seeds});
     const Content content = compose(data);
@@ -174,7 +173,7 @@ TEST_CASE("the speed-up of one pair has no interval, and says so") {
   CHECK(contains(caption(3), "geometric mean over pairs with 95 % t interval."));
 }
 
-TEST_CASE("a baseline that is a number is named with its axis") {
+TEST_CASE("a numeric baseline is named with its axis") {
   experiments::Compare compare;
   compare.axis = "batch";
   compare.baseline = "64";
@@ -184,7 +183,7 @@ TEST_CASE("a baseline that is a number is named with its axis") {
   CHECK(no_verdicts_text({compare, {}}) == "No verdicts: no arm of strategy stands beside single.");
 }
 
-TEST_CASE("on a terminal blocks are one blank line apart, and the last line is none") {
+TEST_CASE("on a terminal, blocks are separated by one blank line, and there is none at the end") {
   ReportData data = invented({.models = {"mlp"}});
   const std::string verdicts = terminal_table(compose(data));
   CHECK_FALSE(contains(verdicts, "\n\n\n"));
@@ -196,7 +195,7 @@ TEST_CASE("on a terminal blocks are one blank line apart, and the last line is n
   CHECK_FALSE(warned.ends_with("\n\n"));
 }
 
-TEST_CASE("tables say what n counts") {
+TEST_CASE("tables explain what n counts") {
   ReportData data = invented({.models = {"mlp"}});
   const auto caption = [&] { return compose(data).tables.at(1).table.caption; };
   CHECK(contains(caption(), "n: pairs."));
@@ -204,7 +203,7 @@ TEST_CASE("tables say what n counts") {
   CHECK(contains(caption(), "n: runs of the smaller arm."));
 }
 
-TEST_CASE("the effect of a single pair is in the numbers, without an interval; BLEU is in points") {
+TEST_CASE("the effect of a single pair is exported without an interval, and BLEU is in points") {
   const ReportData data = invented({.models = {"seq2seq"}, .seeds = 1});
   const Table table = verdict_numbers(compose(data).comparisons);
   const auto column = [&](const char* name) {
@@ -220,7 +219,7 @@ TEST_CASE("the effect of a single pair is in the numbers, without an interval; B
   CHECK(table.rows.size() > 5);
 }
 
-TEST_CASE("each comparison without an arm has its sentence in Markdown, and no empty tables") {
+TEST_CASE("each comparison without an arm has one sentence in Markdown, and no empty tables") {
   ReportData data = invented({.models = {"mlp"}});
   data.plan.compare.push_back(data.plan.compare.front());
   data.plan.compare.back().axis = "precision";
@@ -232,7 +231,7 @@ TEST_CASE("each comparison without an arm has its sentence in Markdown, and no e
   CHECK_FALSE(contains(text, "All effects against precision float32"));
 }
 
-TEST_CASE("runs that are in no plan any more are counted apart from those of the latest one") {
+TEST_CASE("runs that are in no current plan are counted separately") {
   ReportData data = invented({.models = {"mlp"}});  // two arms of five seeds
   CHECK(compose(data).provenance.front() ==
         std::pair<std::string, std::string>("Runs", "10 complete, 0 failed"));

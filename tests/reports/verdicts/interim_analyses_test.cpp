@@ -1,4 +1,4 @@
-// Looks from the journal: which sets of seeds were planned, by which rules, and what a verdict makes of them.
+// Looks from the journal: the planned sets of seeds, their rules, and the verdicts that follow.
 #include "reports/verdicts/interim_analyses.h"
 
 #include <cmath>
@@ -15,14 +15,14 @@
 namespace trainyard::reports {
 namespace {
 
-// Ten seeds of one model; the journal has planned none of them yet.
+// Ten seeds of one model, without a plan in the journal.
 ReportData unplanned() {
   ReportData data = invented({.models = {"mlp"}, .seeds = 10});
   data.history.clear();
   return data;
 }
 
-// Differences of validation accuracy in points around `mean`, spread by ± `spread`.
+// Sets the differences of validation accuracy to `mean` ± `spread` points.
 void set_accuracy(ReportData& data, double mean, double spread) {
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
   set_final(data, "mlp", "ddp", "validation_accuracy",
@@ -48,7 +48,7 @@ bool has_note(const Verdict& verdict, const std::string& text) {
   return false;
 }
 
-TEST_CASE("each larger set of seeds that is planned is a look, the same set again is none") {
+TEST_CASE("each larger planned set of seeds is a look, and the same set again is not") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   plan_again(data, keys_of_seeds(data, 0, 4));
@@ -60,14 +60,14 @@ TEST_CASE("each larger set of seeds that is planned is a look, the same set agai
   CHECK(plan.looks[1].size() == 10);
 }
 
-TEST_CASE("a set of fewer than three seeds cannot be tested and is no look") {
+TEST_CASE("a set of fewer than three seeds cannot be tested and is not a look") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 0));
   plan_again(data, keys_of_seeds(data, 0, 4));
   CHECK(planned(data).looks.size() == 1);
 }
 
-TEST_CASE("arms that are planned one after the other have one look, when both are there") {
+TEST_CASE("arms that are planned one after the other have one look, after both are planned") {
   ReportData data = unplanned();
   std::vector<std::string> single;
   for (const db::RunSummary& run : data.runs)
@@ -77,7 +77,7 @@ TEST_CASE("arms that are planned one after the other have one look, when both ar
   CHECK(planned(data).looks.size() == 1);
 }
 
-TEST_CASE("the verdict is that of the first look that decided, a later one that differs stands beside it") {
+TEST_CASE("the verdict is that of the first look that decided") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   plan_again(data, keys_of_seeds(data, 0, 9));
@@ -94,10 +94,10 @@ TEST_CASE("the verdict is that of the first look that decided, a later one that 
             [](int seed) { return 0.9 + (seed < 5 ? 0.0060 : 0.0005) + 0.00005 * (seed % 2); });
   const Verdict first = accuracy_verdict(data);
   CHECK(first.word == VerdictKind::improves);
-  CHECK_FALSE(has_note(first, "look 2"));  // it decides nothing
+  CHECK_FALSE(has_note(first, "look 2"));  // look 2 decides nothing
 }
 
-TEST_CASE("a later look that decides otherwise is printed beside the verdict") {
+TEST_CASE("a later look with another decision is printed beside the verdict") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 2));
   plan_again(data, keys_of_seeds(data, 0, 9));
@@ -108,10 +108,10 @@ TEST_CASE("a later look that decides otherwise is printed beside the verdict") {
   CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.n == 3);
   CHECK(has_note(verdict, "decided at the first look, n = 3"));
-  const Content content = compose(data);  // each row says so
+  const Content content = compose(data);  // each row has the note
   CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
   CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3 |"));
-  // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
+  // All ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy).
   CHECK(has_note(verdict, "look 2 (n = 10) says NO CHANGE"));
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a second look tests at a tenth of α") {
   CHECK_FALSE(has_note(verdict, "decided at"));
 }
 
-TEST_CASE("with `final` the planned look has all of α and later seeds change nothing") {
+TEST_CASE("with `final` the planned look has all of α, and later seeds change nothing") {
   ReportData data = unplanned();
   data.plan.compare.front().final_look = true;
   plan_again(data, keys_of_seeds(data, 0, 3));
@@ -142,7 +142,7 @@ TEST_CASE("with `final` the planned look has all of α and later seeds change no
   CHECK(verdict.level == 0.05);
 }
 
-TEST_CASE("while the runs of a new look are missing, the verdict of the one before stands or is INTERIM") {
+TEST_CASE("while runs of a new look are missing, the previous verdict is kept, or else it is INTERIM") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   plan_again(data, keys_of_seeds(data, 0, 9));
@@ -155,7 +155,7 @@ TEST_CASE("while the runs of a new look are missing, the verdict of the one befo
   CHECK(accuracy_verdict(data).word == VerdictKind::interim);
 }
 
-TEST_CASE("runs that are given up make what is left a look of its own") {
+TEST_CASE("if planned runs are dropped from the plan, the remaining runs are a new look") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 9));
   for (int seed = 5; seed < 10; ++seed)
@@ -169,7 +169,7 @@ TEST_CASE("runs that are given up make what is left a look of its own") {
   CHECK(verdict.word == VerdictKind::no_change);
 }
 
-TEST_CASE("margins and α are those of the first plan, a later change is printed") {
+TEST_CASE("margins and α come from the first plan, and a later change is printed") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   data.plan.compare.front().margins.accuracy_points = 5;

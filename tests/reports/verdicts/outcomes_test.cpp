@@ -1,4 +1,4 @@
-// Runs that are no numbers for a test: diverged, without the metric, with times that do not count.
+// Runs without a number for a test: diverged, without the metric, or with times that do not count.
 #include <cmath>
 #include <limits>
 
@@ -10,7 +10,7 @@
 namespace trainyard::reports {
 namespace {
 
-TEST_CASE("an arm that diverges where the baseline does not deteriorates, outside the test") {
+TEST_CASE("an arm deteriorates, without a test, if it diverges where the baseline does not") {
   ReportData data = one_model();
   final_of(data, "mlp", "ddp", 2)["train_loss"] = std::nan("");
   final_of(data, "mlp", "ddp", 2)["validation_loss"] = std::nan("");
@@ -21,11 +21,11 @@ TEST_CASE("an arm that diverges where the baseline does not deteriorates, outsid
     CHECK_FALSE(verdict.tested);
     CHECK(verdict.reason.find("diverged") == 0);
   }
-  // times of a diverged run are times
+  // Times of a diverged run count.
   CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 5);
 }
 
-TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSIVE") {
+TEST_CASE("if only the baseline diverges the arm improves, and if both diverge it is INCONCLUSIVE") {
   ReportData data = one_model();
   final_of(data, "mlp", "single", 1)["train_loss"] = std::numeric_limits<double>::infinity();
   CHECK(verdict_on(judged(data), "mlp", "train-loss").word == VerdictKind::improves);
@@ -35,7 +35,7 @@ TEST_CASE("a baseline that diverges alone improves, both diverging is INCONCLUSI
   CHECK(verdict_on(both, "mlp", "train-loss").diverged);
 }
 
-TEST_CASE("an arm that diverges for every seed is an outcome, not a metric that is not defined") {
+TEST_CASE("an arm that diverges for every seed is an outcome, not an undefined metric") {
   ReportData data = one_model();
   for (const char* arm : {"single", "ddp"}) {
     set_final(data, "mlp", arm, "train_loss", [](int) { return std::nan(""); });
@@ -43,7 +43,7 @@ TEST_CASE("an arm that diverges for every seed is an outcome, not a metric that 
   CHECK(verdict_on(judged(data), "mlp", "train-loss").diverged);
 }
 
-TEST_CASE("a metric that a model lacks has no verdict") {
+TEST_CASE("a metric that a model does not have has no verdict") {
   ReportData data = invented({.models = {"something new"}});
   for (const char* arm : {"single", "ddp"}) {
     set_final(data, "something new", arm, "train_accuracy", [](int) { return std::nan(""); });
@@ -55,7 +55,7 @@ TEST_CASE("a metric that a model lacks has no verdict") {
   CHECK(cells.front().find("ddp", "train-loss") != nullptr);
 }
 
-TEST_CASE("times that do not count enter no time verdict and are named") {
+TEST_CASE("times that do not count are in no time verdict, and their runs are named") {
   ReportData data = one_model();
   final_of(data, "mlp", "ddp", 0).times_count = false;
   const Verdict time = verdict_on(judged(data), "mlp", "train-seconds");
@@ -69,7 +69,7 @@ TEST_CASE("times that do not count enter no time verdict and are named") {
   CHECK(none.reason == "the times of all five runs of ddp do not count");
 }
 
-TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other metrics keep their verdicts") {
+TEST_CASE("more ranks than devices are NOT TIMED, with both numbers, and other metrics keep their verdicts") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
   const auto on = [&](const char* metric) { return verdict_on(judged(data), "mlp", metric, "mp-ddp"); };
   const VerdictKind accuracy = on("validation-accuracy").word;
@@ -83,7 +83,7 @@ TEST_CASE("more ranks than devices are NOT TIMED, with the numbers, and other me
   for (const char* metric : {"train-seconds", "validation-seconds"}) {
     CHECK(on(metric).word == VerdictKind::not_timed);
     CHECK(on(metric).reason == "four ranks on two devices");
-    CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // said once, not once per seed
+    CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // once, not once per seed
     CHECK_FALSE(on(metric).seeds_needed);
   }
   CHECK(on("validation-accuracy").word == accuracy);
@@ -133,7 +133,7 @@ TEST_CASE("NO DATA names the arm and what is missing") {
   CHECK(reason() == "no run of ddp has a value: one failed, one recorded no validation loss");
 }
 
-TEST_CASE("arms that failed in different pairs have NO DATA as no pair is left") {
+TEST_CASE("arms that failed in different pairs have NO DATA, because no pair is left") {
   ReportData data = one_model(2);
   set_status(data, "mlp", "ddp", 0, "failed");
   set_status(data, "mlp", "single", 1, "failed");

@@ -1,4 +1,4 @@
-// Six models of three tasks on one page: titles, metrics that only one task has, and expectations.
+// Six models of three tasks on one page: titles, metrics of single tasks, and expectations.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +16,7 @@
 namespace trainyard::reports {
 namespace {
 
-// Of ddp, in the only cell.
+// The verdict on ddp in the only cell.
 Verdict verdict_on(const ReportData& data, const std::string& metric) {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
   const Verdict* verdict = cells.front().find("ddp", metric);
@@ -24,7 +24,7 @@ Verdict verdict_on(const ReportData& data, const std::string& metric) {
   return *verdict;
 }
 
-TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
+TEST_CASE("a perplexity is compared by the ratio of the loss, whatever its size") {
   ReportData data = invented({.models = {"seq2seq"}});
   set_final(data, "seq2seq", "single", "test_perplexity", [](int seed) { return 30 + 0.01 * seed; });
   set_final(data, "seq2seq", "ddp", "test_perplexity", [](int seed) { return 30.3 + 0.01 * (seed % 2); });
@@ -36,7 +36,7 @@ TEST_CASE("a perplexity is judged by the loss's ratio, whatever its size") {
         doctest::Approx(0.95).epsilon(0.02));  // 30.305 / 30.02 − 1, in percent
 }
 
-TEST_CASE("BLEU is judged in points, and more is better") {
+TEST_CASE("BLEU is compared in points, and more is better") {
   ReportData data = invented({.models = {"seq2seq"}});
   set_final(data, "seq2seq", "single", "test_bleu", [](int seed) { return 30.0 + 0.01 * seed; });
   set_final(data, "seq2seq", "ddp", "test_bleu", [](int seed) { return 32.0 + 0.01 * (seed % 2); });
@@ -46,7 +46,7 @@ TEST_CASE("BLEU is judged in points, and more is better") {
   CHECK(change_of(verdict, 0.95).value == doctest::Approx(2.0 - 0.02 + 0.004));
 }
 
-TEST_CASE("a PSNR is judged in decibels: the margin is the loss's ratio of squared errors") {
+TEST_CASE("a PSNR is compared in decibels, and its margin is the loss ratio for squared errors") {
   ReportData data = invented({.models = {"conv-autoencoder"}});
   set_final(data, "conv-autoencoder", "single", "test_psnr", [](int seed) { return 20 + 0.001 * seed; });
   set_final(data, "conv-autoencoder", "ddp", "test_psnr", [](int seed) { return 19.5 + 0.002 * seed; });
@@ -59,7 +59,7 @@ TEST_CASE("a PSNR is judged in decibels: the margin is the loss's ratio of squar
   CHECK(margin_text(verdict) == "±0.086 dB");
 }
 
-TEST_CASE("no other task has a perplexity, BLEU or PSNR") {
+TEST_CASE("other tasks have no perplexity, BLEU or PSNR") {
   const ReportData data = invented({.models = {"mlp"}});
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
   for (const char* metric : {"test-perplexity", "test-bleu", "test-psnr", "train-psnr"})
@@ -68,7 +68,7 @@ TEST_CASE("no other task has a perplexity, BLEU or PSNR") {
 
 const std::vector<std::string> six_models{"mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"};
 
-TEST_CASE("a page of six models has each under its title, with the metrics that its task has") {
+TEST_CASE("a page of six models has each under its title, with the metrics of its task") {
   const ReportData data = invented({.models = six_models, .strategies = {"single", "ddp", "mp-ddp"}});
   const Content content = compose(data);
   const std::string page = page_html(content);
@@ -92,14 +92,14 @@ TEST_CASE("a page of six models has each under its title, with the metrics that 
   CHECK(page.size() < 1600 * 1024);
 }
 
-TEST_CASE("without translations and reconstructions nothing is said of their metrics") {
+TEST_CASE("without translations and reconstructions the page has no task metrics") {
   const ReportData data = invented();
   const std::string page = page_html(compose(data));
   for (const char* word : {"erplexity", "PSNR", "BLEU", "Task metric", "Metrics of single tasks"})
     CHECK_FALSE(contains(page, word));
 }
 
-TEST_CASE("the legend of the time breakdown names each part once, the bubble of a pipeline among them") {
+TEST_CASE("the legend of the time breakdown names each part once, including the pipeline bubble") {
   const ReportData data = invented({.models = six_models, .strategies = {"single", "ddp", "mp-ddp"}});
   const Figure breakdown = compose(data).breakdown;
   std::vector<std::string> names;
@@ -108,10 +108,10 @@ TEST_CASE("the legend of the time breakdown names each part once, the bubble of 
   std::ranges::sort(names);
   CHECK(std::ranges::adjacent_find(names) == names.end());
   CHECK(std::get<Stacks>(compose(invented()).breakdown.picture).parts.size() ==
-        names.size() - 1);  // no stages, no bubble
+        names.size() - 1);  // without stages there is no bubble
 }
 
-TEST_CASE("expectations are held against each finished run of the plan, and missed ones named") {
+TEST_CASE("every finished run of the plan is checked against the expectations, and misses are named") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   data.plan.expect = {{"mlp", "test", "accuracy", 0.5, std::nullopt},
                       {"cnn", "validation", "loss", std::nullopt, 1.0},
@@ -128,7 +128,7 @@ TEST_CASE("expectations are held against each finished run of the plan, and miss
   CHECK(checked[0].holds());
   CHECK(checked[0].values.size() == 6);
   CHECK(checked[1].values.size() == 5);
-  REQUIRE(checked[1].missed.size() == 1);  // no number is not as expected
+  REQUIRE(checked[1].missed.size() == 1);  // NaN misses an expectation
   CHECK(contains(checked[1].missed[0], "cnn ddp seed 2 ("));
   REQUIRE(checked[2].missed.size() == 1);
   CHECK(contains(checked[2].missed[0], "cnn ddp seed 1 ("));
@@ -141,7 +141,7 @@ TEST_CASE("expectations are held against each finished run of the plan, and miss
   CHECK(contains(markdown, ": ✓ all as expected\n"));
 }
 
-TEST_CASE("BLEU is expected from 0 to 100, and runs outside the latest plan are not held against it") {
+TEST_CASE("BLEU is expected from 0 to 100, and runs outside the latest plan are not checked") {
   ReportData data = invented({.models = {"seq2seq"}, .strategies = {"single"}, .seeds = 2});
   data.plan.expect = {{"seq2seq", "test", "bleu", 25, std::nullopt}};
   set_final(data, "seq2seq", "single", "test_bleu", [](int seed) { return seed == 0 ? 30.0 : 10.0; });

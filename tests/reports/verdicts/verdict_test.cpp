@@ -1,4 +1,4 @@
-// Verdicts from invented results: words, families, what is left out and why.
+// Verdicts on invented results: verdicts, families, and excluded runs with reasons.
 #include "reports/verdicts/verdict.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace trainyard::reports {
 namespace {
 
-TEST_CASE("reference case R3 improves the training time, as a change in percent and as a ratio") {
+TEST_CASE("reference case R3 improves the training time, in percent and as a ratio") {
   const std::vector<double> a{100, 102, 98, 101, 99};
   const std::vector<double> b{55, 56.5, 54, 55.5, 54.5};
   ReportData data = one_model();
@@ -25,7 +25,7 @@ TEST_CASE("reference case R3 improves the training time, as a change in percent 
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(verdict.word == VerdictKind::improves);
   CHECK(verdict.n == 5);
-  // 1/1.8149208364954 − 1, and the ends 1/1.8220121828739 − 1, 1/1.8078570899288 − 1
+  // 1/1.8149208364954 − 1, with the ends 1/1.8220121828739 − 1 and 1/1.8078570899288 − 1.
   const Change change = change_of(verdict, 0.95);
   CHECK(change.value == doctest::Approx(100 * (1 / 1.8149208364954 - 1)).epsilon(1e-9));
   CHECK(change.interval.low == doctest::Approx(100 * (1 / 1.8220121828739 - 1)).epsilon(1e-9));
@@ -46,7 +46,7 @@ TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
   CHECK(verdict.adjusted_p == verdict.p.equivalent);
 }
 
-TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
+TEST_CASE("a slower arm deteriorates, and so does one with a higher loss") {
   ReportData data = one_model();
   set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 4.0 + 0.01 * seed; });
   set_final(data, "mlp", "single", "validation_loss", [](int seed) { return 1.0 + 0.001 * seed; });
@@ -60,7 +60,7 @@ TEST_CASE("a slower arm deteriorates and a higher loss deteriorates") {
 
 TEST_CASE("a small loss is compared by differences with the absolute margin") {
   ReportData data = one_model();
-  // (1.02 − 1) · 0.2 = 0.004 < 0.005; a change of 10 % is 0.02, more than the margin of 0.005
+  // The ratio margin (1.02 − 1) · 0.2 = 0.004 is less than 0.005. A change of 10 % is 0.02, which is more.
   set_final(data, "mlp", "single", "validation_loss", [](int seed) { return 0.2 + 0.0001 * seed; });
   set_final(data, "mlp", "ddp", "validation_loss", [](int seed) { return 0.203 + 0.0001 * (seed % 2); });
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
@@ -70,7 +70,7 @@ TEST_CASE("a small loss is compared by differences with the absolute margin") {
   CHECK(change_of(verdict, 0.95).value == doctest::Approx(0.00284).epsilon(0.01));
 }
 
-TEST_CASE("a cell with an unfinished planned run is INTERIM and still shows effect and interval") {
+TEST_CASE("a cell with an unfinished planned run is INTERIM, with effect and interval") {
   ReportData data = one_model();
   set_status(data, "mlp", "ddp", 4, "running");
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
@@ -102,7 +102,7 @@ TEST_CASE("each p is labelled with its hypothesis of the three-sided test") {
   CHECK(change_times(0.5).hypothesis() == "better than the margin");
   CHECK(change_times(1.0).hypothesis() == "inside the margin");
   CHECK(change_times(2.0).hypothesis() == "worse than the margin");
-  set_status(data, "mlp", "ddp", 0, "running");  // INTERIM: no p
+  set_status(data, "mlp", "ddp", 0, "running");  // INTERIM has no p-value
   CHECK(change_times(2.0).hypothesis().empty());
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
   CHECK_FALSE(verdict.tested);
 }
 
-TEST_CASE("equal differences are compared with the margin and flagged") {
+TEST_CASE("constant differences are compared with the margin and flagged") {
   ReportData data = one_model();
   for (const char* arm : {"single", "ddp"}) {
     set_final(data, "mlp", arm, "test_accuracy", [](int seed) { return 0.9 + 0.01 * seed; });
@@ -127,8 +127,8 @@ TEST_CASE("equal differences are compared with the margin and flagged") {
   CHECK(verdict_on(judged(data), "mlp", "train-seconds").p_value().has_value());
 }
 
-// Differences of validation accuracy, in points, around δ = 0.5: 2p₊ = 0.029867 (SciPy), so that at the first
-// look, 0.04, one cell alone decides and two together do not.
+// Sets differences of validation accuracy around δ = 0.5 points, with 2p₊ = 0.029867 (SciPy). At the first
+// look, 0.04, one cell alone decides, and two together do not.
 void set_borderline(ReportData& data, const std::string& model) {
   const std::vector<double> d{0.55, 0.60, 0.65, 0.70, 0.85};
   set_final(data, model, "single", "validation_accuracy", [](int) { return 0.9; });
@@ -152,18 +152,18 @@ TEST_CASE("Holm corrects over the cells of one metric and one arm") {
   CHECK(corrected.word == VerdictKind::inconclusive);
 }
 
-TEST_CASE("another arm is another family, and an INTERIM cell counts in its family") {
+TEST_CASE("each arm is its own family, and an INTERIM cell counts in its family") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "other"}});
   set_borderline(data, "mlp");
   const std::vector<CellVerdicts> cells = judged(data);
   CHECK(verdict_on(cells, "mlp", "validation-accuracy").adjusted_p <
-        0.05);  // cnn's p is smaller: not doubled
+        0.05);  // the p-value of cnn is smaller, so this one is not doubled
   set_status(data, "cnn", "ddp", 0, "planned");
   const Verdict beside_interim = verdict_on(judged(data), "mlp", "validation-accuracy");
   CHECK(beside_interim.adjusted_p == doctest::Approx(2 * beside_interim.p.cell));
 }
 
-TEST_CASE("an inconclusive cell says how many seeds would do, as a planning value") {
+TEST_CASE("an inconclusive cell has the number of seeds that would be needed, as a planning value") {
   ReportData data = one_model();
   const std::vector<double> d{-0.9, 0.6, 0.1, -0.4, 0.7};
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
@@ -185,7 +185,7 @@ TEST_CASE("unpaired arms are compared with Welch's test") {
   CHECK(verdict.estimate->freedom > 4);  // a paired test would have exactly 4
 }
 
-TEST_CASE("a further varied axis makes cells of its own, with unique safe names") {
+TEST_CASE("another varied axis makes separate cells, with unique safe names") {
   ReportData data = one_model();
   data.plan.varied.emplace_back("batch");
   const ReportData other = one_model();
@@ -203,7 +203,7 @@ TEST_CASE("a further varied axis makes cells of its own, with unique safe names"
   CHECK(slug_of("../../etc/passwd") == "etc-passwd");
 }
 
-TEST_CASE("runs of an older plan are kept, whatever part of the file was run last") {
+TEST_CASE("runs of an older plan are kept, even if only a part of the file was run last") {
   ReportData data = invented({.models = {"mlp", "cnn"}});
   plan_again(data, {run_of(data, "mlp", "ddp", 0).run_key});  // run --where
   CHECK(judged(data).size() == 2);
@@ -211,7 +211,7 @@ TEST_CASE("runs of an older plan are kept, whatever part of the file was run las
   CHECK(verdict_on(judged(data), "cnn", "train-seconds").n == 5);
 }
 
-TEST_CASE("an arm that is planned again as another training has only the new runs") {
+TEST_CASE("an arm that is planned again with other training has only the new runs") {
   ReportData data = one_model(6);
   for (db::RunSummary& run : data.runs) run.axes["epochs"] = std::int64_t{run.seed < 3 ? 1 : 6};
   plan_again(data, keys_of_seeds(data, 3, 5));
@@ -221,7 +221,7 @@ TEST_CASE("an arm that is planned again as another training has only the new run
   CHECK(verdict_on(cells, "mlp", "train-seconds").looks == 1);
 }
 
-TEST_CASE("an arm that the file has no longer is compared no longer") {
+TEST_CASE("an arm that is not in the file any more is not compared") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "other"}});
   std::vector<std::string> kept;
   for (const db::RunSummary& run : data.runs)
@@ -232,7 +232,7 @@ TEST_CASE("an arm that the file has no longer is compared no longer") {
   CHECK(judged(data).front().cell.arms.size() == 1);
 }
 
-TEST_CASE("the published table takes validation metrics and train time, and marks a contradiction") {
+TEST_CASE("the published table has validation metrics and train time, and marks a contradiction") {
   ReportData data = one_model();
   set_final(data, "mlp", "ddp", "train_accuracy", [](int seed) { return 0.99 + 0.0001 * seed; });
   set_final(data, "mlp", "single", "train_accuracy", [](int seed) { return 0.95 + 0.0001 * (seed % 2); });

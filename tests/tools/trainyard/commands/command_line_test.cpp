@@ -1,4 +1,4 @@
-// Arguments, paths and streams as no one means them: the program says what is wrong, and nothing is lost.
+// Unusual arguments, paths and streams: errors name the fault, and no data is lost.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,7 +16,7 @@ using namespace trainyard::tests;
 
 namespace {
 
-// A yard of one finished run.
+// A yard with one finished run.
 struct OneRun {
   TemporaryFolder folder;
   experiments::Run run = make_run("mlp", 1, 0);
@@ -37,7 +37,7 @@ struct OneRun {
 
 }  // namespace
 
-TEST_CASE("what is printed to a closed standard output does not get into the files of the yard") {
+TEST_CASE("output to a closed standard output does not get into the files of the yard") {
   const OneRun yard;
   const std::string key = experiments::run_key(yard.run);
   const std::string place = " --yard '" + yard.folder.path().string() + "'";
@@ -47,14 +47,14 @@ TEST_CASE("what is printed to a closed standard output does not get into the fil
     CHECK_MESSAGE(!contains(yard.text_of(file), "removed " + key), file);
 }
 
-TEST_CASE("what was printed on a full disk is no success") {
+TEST_CASE("output to a full disk is a failure") {
   const Outcome full = trainyard_says("list models 3>&1 >/dev/full 2>&3 #");
   CHECK(full.code == 1);
   CHECK(contains(full.out, "trainyard: standard output: No space left on device"));
   CHECK(trainyard_says("list models >&- #").code == 0);
 }
 
-TEST_CASE("on a disk without room the results can be read, and an older experiment file stays whole") {
+TEST_CASE("on a full disk results can be read, and an existing experiment file is not damaged") {
   const OneRun yard;
   const std::string full =
       std::string("trap '' XFSZ; ulimit -f 1; ") + TRAINYARD_PROGRAM;  // blocks of 512 bytes
@@ -74,7 +74,7 @@ TEST_CASE("on a disk without room the results can be read, and an older experime
   CHECK(!std::filesystem::exists(file + ".2"));
 }
 
-TEST_CASE("an empty key is no run, also where the yard has one only") {
+TEST_CASE("an empty key is not a run, even in a yard with only one run") {
   const OneRun yard;
   for (const std::string verb : {"rm", "show", "logs"}) {
     const Outcome said = yard.asks(verb + " ''");
@@ -83,7 +83,7 @@ TEST_CASE("an empty key is no run, also where the yard has one only") {
   }
 }
 
-TEST_CASE("a path that leads nowhere is named, and is the user's to mend") {
+TEST_CASE("an unusable path is named in a user error") {
   const TemporaryFolder folder;
   const auto place = [&](const char* name) { return "'" + (folder / name).string() + "'"; };
   std::filesystem::create_symlink("two", folder / "one");
@@ -104,8 +104,7 @@ TEST_CASE("a path that leads nowhere is named, and is the user's to mend") {
     CHECK_MESSAGE(contains(trainyard_says(option).out, "is empty; name a path"), option);
 }
 
-TEST_CASE(
-    "a data directory whose name is no UTF-8 is refused before anything is made: no journal could name it") {
+TEST_CASE("a data directory whose name is not UTF-8 is refused before any file is created") {
   const TemporaryFolder folder;
   const std::string file = (folder / "first.toml").string(), yard = (folder / "yard").string();
   REQUIRE(trainyard_says("new '" + file + "'").code == 0);

@@ -29,7 +29,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-// The rows of the table whose first column is "verdict", the head first.
+// The rows of the table whose first column is "verdict", with the head first.
 std::vector<std::vector<std::string>> documented_table() {
   std::ifstream in(std::string(TRAINYARD_SOURCE_DIR) + "/docs/comparing.md");
   REQUIRE(in);
@@ -45,7 +45,7 @@ std::vector<std::vector<std::string>> documented_table() {
   return rows;
 }
 
-// The verdicts that the page names.
+// The verdicts on the page.
 std::map<std::string, GateCase> verdicts() {
   return {{"IMPROVES", {VerdictKind::improves}},
           {"NO CHANGE", {VerdictKind::no_change}},
@@ -80,7 +80,7 @@ reports::Verdict verdict_of(const std::string& arm, const std::string& metric, V
 
 }  // namespace
 
-TEST_CASE("every cell of the documented table of exit codes is what the gate does") {
+TEST_CASE("the gate does what every cell of the documented table of exit codes says") {
   const auto rows = documented_table();
   const auto known = verdicts();
   REQUIRE(rows.size() == known.size() + 1);
@@ -107,7 +107,7 @@ TEST_CASE("an unknown word of --fail-on is an error that names the nearest one")
   CHECK_THROWS_AS(parse_fail_on({""}), UserError);
 }
 
-TEST_CASE("an arm without any verdict fails the gates that ask for an answer") {
+TEST_CASE("an arm without a verdict fails the gates that require an answer") {
   reports::CellVerdicts judged;
   judged.cell.label = "MLP";
   judged.cell.arms = {{"ddp", {}}, {"mp", {}}};

@@ -1,4 +1,4 @@
-// `trainyard compare` and `export` as a user calls them, over a yard that was filled as a sweep fills it.
+// `trainyard compare` and `export` from the command line, on a yard with a finished sweep.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -21,7 +21,7 @@ using namespace trainyard::tests;
 
 namespace {
 
-// mlp × single, ddp × 3 seeds; ddp takes `factor` of single's time. Journalled as "demo".
+// Runs of mlp with single and ddp and 3 seeds, in the journal as "demo". ddp takes `factor` of single's time.
 struct Filled {
   TemporaryFolder folder;
   std::vector<experiments::Run> runs;
@@ -44,7 +44,7 @@ struct Filled {
   }
 };
 
-// Of what `compare --format json` printed, in its first comparison.
+// The verdict on one metric, from the first comparison of `compare --format json`.
 nlohmann::json of_metric(const nlohmann::json& said, const std::string& phase, const std::string& metric) {
   for (const nlohmann::json& record : said.at("comparisons").at(0).at("verdicts"))
     if (record["phase"] == phase && record["metric"] == metric) return record;
@@ -54,7 +54,7 @@ nlohmann::json of_metric(const nlohmann::json& said, const std::string& phase, c
 
 }  // namespace
 
-TEST_CASE("compare prints what the experiment's file compares, as JSON with numbers and words") {
+TEST_CASE("compare prints the comparison of the experiment file, as JSON with numbers and verdicts") {
   const Filled yard(0.5);
   const Outcome said = yard.asks("compare --format json");
   REQUIRE_MESSAGE(said.code == 0, said.out);
@@ -71,7 +71,7 @@ TEST_CASE("compare prints what the experiment's file compares, as JSON with numb
   CHECK(contains(time["reason"].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
 }
 
-TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all digits of p") {
+TEST_CASE("compare's JSON has procedure, margins, means and runs, and all digits of p") {
   const Filled yard(0.5);
   const Outcome said = yard.asks("compare --format json");
   REQUIRE_MESSAGE(said.code == 0, said.out);
@@ -89,7 +89,7 @@ TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all 
   CHECK(comparison.at("margins").at("time_ratio") == 1.05);
   CHECK(comparison.at("margins").at("accuracy_points") == 0.5);
   const auto time = of_metric(object, "train", "seconds");
-  // single takes 2, 2.01, 2.02 seconds, ddp 1, 1.01, 1.02
+  // single takes 2, 2.01, 2.02 seconds, and ddp 1, 1.01, 1.02.
   CHECK(time.at("means").at("baseline").get<double>() == doctest::Approx(2.01).epsilon(1e-12));
   CHECK(time.at("means").at("arm").get<double>() == doctest::Approx(1.01).epsilon(1e-12));
   CHECK(time.at("look").at("number") == 1);
@@ -103,7 +103,7 @@ TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all 
   CHECK(time.at("runs").at("arm").at(0) == experiments::run_key(yard.runs[3]));
 
   // Student's t with two degrees of freedom has a closed form: P(T >= t) = 1/2 - t / (2 sqrt(2 + t^2)). Twice
-  // that, without the difference of nearly equal numbers, is 2 / (r (r + t)) with r = sqrt(2 + t^2).
+  // this, without the difference of nearly equal numbers, is 2 / (r (r + t)) with r = sqrt(2 + t^2).
   std::vector<double> differences;
   for (const double seed : {0.0, 1.0, 2.0})
     differences.push_back(std::log((2 + 0.01 * seed) / (1 + 0.01 * seed)));
@@ -119,7 +119,7 @@ TEST_CASE("compare's JSON names procedure, margins, means and runs, and has all 
   CHECK(nlohmann::json::parse(back.out).at("comparisons").at(0).at("planned") == false);
 }
 
-TEST_CASE("a yard of an earlier release is named, with the command that makes its database again") {
+TEST_CASE("the error for a yard of an earlier release names the command that rebuilds its database") {
   const Filled yard(1);
   const auto file = yard.folder / "results.db";
   SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1");
@@ -135,20 +135,20 @@ TEST_CASE("a yard of an earlier release is named, with the command that makes it
     CHECK_MESSAGE(contains(used.out, older + ", and its yard is in use; when that has ended, `trainyard db"),
                   used.out);
   }
-  // Nothing but the database knows these runs: they are not given up.
+  // Only the database has these runs, so it is not replaced.
   const Outcome removing = yard.asks("rm last");
   CHECK(removing.code == 2);
   CHECK_MESSAGE(contains(removing.out, older + ", and the yard's files do not have its run "), removing.out);
   CHECK(SQLite::Database(file).execAndGet("PRAGMA user_version").getInt() == 1);
 }
 
-TEST_CASE("help names the arguments of a verb, and a number of them only where there is no limit") {
+TEST_CASE("help names the arguments of a verb, with an ellipsis only if there is no limit") {
   const Filled yard(1);
   CHECK(contains(yard.asks("compare --help").out, "Usage: trainyard compare [OPTIONS] [A B]\n"));
   CHECK(contains(yard.asks("report --help").out, "Usage: trainyard report [OPTIONS] [EXPERIMENT...]\n"));
 }
 
-TEST_CASE("compare exits with 3 where a metric deteriorates and that is asked for") {
+TEST_CASE("compare exits with 3 if a metric deteriorates and --fail-on includes this") {
   const Filled slower(1.5);
   CHECK(slower.asks("compare --fail-on deteriorates").code == 3);
   CHECK(slower.asks("compare").code == 0);
@@ -177,7 +177,7 @@ TEST_CASE("a gate on deteriorates fails if runs of the arm are missing, and name
   CHECK(asks("compare --fail-on broken,not-comparable").code == 0);
 }
 
-TEST_CASE("--fail-on takes a list, and an unknown word is refused with the nearest one") {
+TEST_CASE("--fail-on takes a list, and the error for an unknown word suggests the nearest one") {
   const Filled yard(1.5);
   CHECK(yard.asks("compare --fail-on broken,deteriorates").code == 3);
   CHECK(yard.asks("compare --fail-on broken --fail-on deteriorates").code == 3);
@@ -187,14 +187,14 @@ TEST_CASE("--fail-on takes a list, and an unknown word is refused with the neare
   CHECK_MESSAGE(contains(wrong.out, "did you mean \"deteriorates\"?"), wrong.out);
 }
 
-TEST_CASE("two groups are named by values of the axis, by conditions or by keys") {
+TEST_CASE("two groups are given as values of the axis, as conditions or as keys") {
   const Filled yard(0.5);
   for (const std::string& groups : {std::string("single ddp"), std::string("strategy=single strategy=ddp")}) {
     const Outcome said = yard.asks("compare " + groups + " --format csv");
     CHECK(said.code == 0);
     CHECK_MESSAGE(contains(said.out, "MLP,seconds,train,single,ddp,IMPROVES"), said.out);
   }
-  // the other way round is not planned in the file
+  // The file does not plan the opposite direction.
   const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
   REQUIRE_MESSAGE(back.code == 0, back.out);
   const auto time = of_metric(nlohmann::json::parse(back.out), "train", "seconds");
@@ -210,7 +210,7 @@ TEST_CASE("two groups are named by values of the axis, by conditions or by keys"
   CHECK(contains(one["reason"].get<std::string>(), "at least 3 are needed"));
 }
 
-TEST_CASE("a mistake in the groups is told with what is allowed") {
+TEST_CASE("the error for invalid groups names the allowed values") {
   const Filled yard(0.5);
   CHECK(contains(yard.asks("compare single dpp").out, "values of strategy are single, ddp"));
   CHECK(contains(yard.asks("compare strategie=single ddp").out, "did you mean"));
@@ -220,7 +220,7 @@ TEST_CASE("a mistake in the groups is told with what is allowed") {
   CHECK(contains(yard.asks("compare single ddp --differs batsh").out, "did you mean \"batch\""));
 }
 
-TEST_CASE("a mistyped verb or option is named, with the nearest one") {
+TEST_CASE("the error for a mistyped verb or option suggests the nearest one") {
   CHECK(contains(trainyard_says("compre").out, "there is no verb \"compre\"; did you mean \"compare\"?"));
   CHECK(contains(trainyard_says("db bakup").out, "there is no verb \"bakup\"; did you mean \"backup\"?"));
   CHECK(contains(trainyard_says("status --runz").out,
@@ -234,7 +234,7 @@ TEST_CASE("a mistyped verb or option is named, with the nearest one") {
   CHECK(trainyard_says("db --help").code == 0);
 }
 
-TEST_CASE("a data directory that is no folder is told, not searched") {
+TEST_CASE("a data directory that is not a folder is an error") {
   const Outcome said = trainyard_says("data verify --data /no/such/folder");
   CHECK(said.code == 2);
   CHECK(contains(said.out, "/no/such/folder is no folder"));
@@ -252,7 +252,7 @@ TEST_CASE("tables of verdicts come as aligned text, Markdown and LaTeX") {
   CHECK(contains(latex, "\\bottomrule"));
 }
 
-TEST_CASE("an export of an experiment that is not there leaves an older file as it is") {
+TEST_CASE("an export of an unknown experiment does not change an existing file") {
   const Filled yard(0.5);
   const auto file = yard.folder / "results.csv";
   std::ofstream(file) << "older";
@@ -260,7 +260,7 @@ TEST_CASE("an export of an experiment that is not there leaves an older file as 
   CHECK(std::filesystem::file_size(file) == 5);
 }
 
-TEST_CASE("export writes each row of a view as CSV or as an object a line") {
+TEST_CASE("export writes each row of a view as CSV or as one JSON object per line") {
   const Filled yard(0.5);
   const std::string csv = yard.asks("export").out;
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 6 * 3);

@@ -23,7 +23,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Names below `folder`, sorted and joined.
+// The names of files below `folder`, sorted and joined.
 std::string names_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -36,7 +36,7 @@ std::string names_in(const fs::path& folder) {
 
 const std::string content(200'000, 'd');
 
-// A data set of one file, published as `published`.
+// A data set of one file with the size and digest of `published`.
 models::KnownDataset known(const std::string& name, const std::string& published) {
   return {.dataset = "mnist",
           .address = "http://127.0.0.1:1",
@@ -63,7 +63,7 @@ struct Site {
 
 }  // namespace
 
-TEST_CASE("a file is got whole, verified, and not got again") {
+TEST_CASE("a file is downloaded completely, verified, and not downloaded again") {
   const Site site;
   site.served.write("a.bin", content);
   CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: got, as published"));
@@ -73,7 +73,7 @@ TEST_CASE("a file is got whole, verified, and not got again") {
   CHECK(site.requests() == "/a.bin -\n");
 }
 
-TEST_CASE("an interrupted download leaves its part only, and the next one gets the rest") {
+TEST_CASE("an interrupted download leaves only its part, and the next one downloads the rest") {
   const Site site;
   site.served.write("a.bin", content);
   const std::string error = site.error(known("a.bin", content), "cut");
@@ -87,7 +87,7 @@ TEST_CASE("an interrupted download leaves its part only, and the next one gets t
   CHECK(site.requests() == "/a.bin -\n/a.bin 100000\n");
 }
 
-TEST_CASE("from a server that cannot continue the file is got anew") {
+TEST_CASE("from a server that cannot continue, the whole file is downloaded again") {
   const Site site;
   site.served.write("a.bin", content);
   site.data.write("sub/a.bin.part", "half of something");
@@ -96,7 +96,7 @@ TEST_CASE("from a server that cannot continue the file is got anew") {
   CHECK(text_of(site.data.path() / "sub/a.bin") == content);
 }
 
-TEST_CASE("a file that is not the published one is not kept, and a wrong one that is there is replaced") {
+TEST_CASE("a file with wrong content is not kept, and an existing wrong one is replaced") {
   const Site site;
   std::string other = content;
   other[17] = 'x';
@@ -117,7 +117,7 @@ TEST_CASE("a file that the server does not have is an error with its address") {
   CHECK(contains(error, "404"));
 }
 
-TEST_CASE("an archive that is kept unpacked is unpacked into place, and nothing else stays") {
+TEST_CASE("an archive that is kept unpacked is unpacked, and no other file remains") {
   const Site site;
   const std::string archive =
       gzipped(tar({{"batches/one.bin", "1"}, {"batches/two.bin", "22"}, {"readme", "x"}}));
@@ -131,7 +131,7 @@ TEST_CASE("an archive that is kept unpacked is unpacked into place, and nothing 
   CHECK(contains(site.get(set, "range"), "there already"));
 }
 
-TEST_CASE("files are verified against what is published, and read") {
+TEST_CASE("files are verified against the published digests, and read") {
   const DataFolder data;
   std::ostringstream out;
   CHECK(tools::verify_data("mnist", data.path(), out));
@@ -149,7 +149,7 @@ TEST_CASE("files are verified against what is published, and read") {
   CHECK(contains(out.str(), "NOT readable as mnist: "));
 }
 
-TEST_CASE("the real files are as published, whoever packed them") {
+TEST_CASE("the real files match the published digests, however they were compressed") {
   const char* directory = std::getenv("TRAINYARD_DATA");
   const fs::path data = directory != nullptr ? fs::path(directory) : fs::path("../shared/data");
   for (const std::string name : {"mnist", "multi30k"}) {

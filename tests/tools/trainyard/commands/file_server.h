@@ -1,5 +1,4 @@
-// A small HTTP server of a folder's files, for one test: tests/tools/trainyard/commands/range_server.py as a
-// process.
+// A small HTTP server for the files of a folder, for one test. It runs range_server.py as a process.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +10,7 @@ namespace trainyard::tests {
 
 class FileServer {
  public:
-  // Modes as in range_server.py. Throws std::runtime_error where it does not start.
+  // The modes are those of range_server.py. Throws std::runtime_error if the server does not start.
   FileServer(const std::filesystem::path& folder, const std::string& mode);
   ~FileServer();
   FileServer(const FileServer&) = delete;

@@ -1,4 +1,4 @@
-// The real program under a shell: what it says and how it ends.
+// Runs the real program in a shell, and returns its output and exit code.
 #pragma once
 
 #include <array>

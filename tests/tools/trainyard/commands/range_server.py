@@ -1,8 +1,10 @@
-"""Serves the files of a folder on a free port, which it prints, until its standard input ends.
+"""Serves the files of a folder on a free port and prints the port. Ends when its standard input ends.
 
-Usage: range_server.py FOLDER MODE; MODE is "range" (honours Range), "whole" (does not), or "cut": as
-"range", but an answer from byte 0 ends after half of the file. Each request is a line
-of FOLDER/requests.
+Usage: range_server.py FOLDER MODE
+  range  honours the Range header
+  whole  ignores it
+  cut    like "range", but an answer from byte 0 ends after half of the file
+Each request is appended as a line to FOLDER/requests.
 """
 import http.server
 import pathlib
