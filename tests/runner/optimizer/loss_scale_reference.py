@@ -1,6 +1,7 @@
-"""loss_scale_reference.py FOLDER: trains the cases of FOLDER/cases.json with PyTorch's autocast to float16 and its
-GradScaler, and writes, for each, the scaler's four settings, then loss, scale and skipped steps after each step, and
-all parameters to FOLDER/<name>.result as raw numbers. Replicas are parts of a batch whose gradients are added."""
+"""loss_scale_reference.py FOLDER: train the cases of FOLDER/cases.json in PyTorch with float16 autocast and GradScaler.
+
+Writes raw numbers to FOLDER/<name>.result: the scaler's four settings, then loss, scale and skipped steps after each
+step, then all parameters. Replicas are parts of a batch whose gradients are added."""
 import json
 import pathlib
 import sys

@@ -1,5 +1,5 @@
-// Training in float16 with a loss scale, against PyTorch's GradScaler where a Python with torch is at hand:
-// step by step the same losses, scales and skipped steps, under every mesh.
+// Float16 training with a loss scale compared with PyTorch's GradScaler, if there is a Python with torch.
+// Losses, scales and skipped steps are the same in each step, under every mesh.
 #include "runner/optimizer/loss_scale.h"
 
 #include <cstdlib>
@@ -21,8 +21,8 @@ using trainyard::tests::ScratchFolder;
 
 constexpr std::int64_t batch = 12;
 constexpr std::int64_t steps = 14;
-// Samples whose pixels are so large that the first layer's gradient overflows: of the first step, and of the
-// second half of another, which is one replica's.
+// Samples with pixels so large that the first layer's gradient overflows. They are in three steps and, with
+// two replicas, not all on the same replica.
 constexpr std::int64_t bright_samples[] = {1, 6 * batch + 9, 7 * batch + 2};
 
 struct Case {
@@ -122,7 +122,7 @@ void make_step(Trainer& trainer, const Dataset& data, const Connections& ranks, 
   trainer.step(data, at::arange(part.begin, part.end), batch);
 }
 
-// As the reference writes them; every rank has the same scale and skips the same steps.
+// Trains a case. Returns numbers in the order of the reference. All ranks must have the same scale and skips.
 std::vector<double> train_here(const Case& c) {
   const Mesh mesh{static_cast<int>(c.run.strategy.replicas), static_cast<int>(c.run.strategy.stages)};
   std::vector<double> losses(static_cast<std::size_t>(steps));
@@ -191,16 +191,17 @@ TEST_CASE("float16: losses, scales and skipped steps are those of PyTorch's Grad
       CHECK(found[head + each * k + 1] == expected[head + each * k + 1]);
       CHECK(found[head + each * k + 2] == expected[head + each * k + 2]);
     }
-    CHECK(expected[head + each * steps - 1] >= 3);  // skipped steps: there were some to agree on
+    CHECK(expected[head + each * steps - 1] >= 3);  // there were skipped steps to compare
     const auto parameters = [](const std::vector<double>& of) {
       return std::vector(of.begin() + static_cast<std::ptrdiff_t>(head + each * steps), of.end());
     };
-    // Images lie in another order than PyTorch's, so sums of a convolution are rounded otherwise: by 2⁻¹¹.
+    // Images are in another order than in PyTorch, so sums of a convolution are rounded differently, by 2⁻¹¹.
     CHECK(largest_difference(parameters(found), parameters(expected)) < (c.run.model == "cnn" ? 5e-3 : 1e-5));
   }
 }
 
-TEST_CASE("float16: a trainer that goes on from the state of another trains its bits, scale included") {
+TEST_CASE(
+    "float16: a trainer that resumes from the state of another trains the same bits, including the scale") {
   Case c = cases().front();
   const Connections ranks = unconnected();
   const auto settings = LossScaling{.growth_interval = 3};
@@ -208,8 +209,7 @@ TEST_CASE("float16: a trainer that goes on from the state of another trains its 
   Trainer whole(c.run, input(), ranks), resumed(c.run, input(), ranks);
   whole.scale_loss(settings);
   resumed.scale_loss(settings);
-  constexpr std::int64_t cut =
-      9;  // the scale is not the first one by then, and one sound step was made since
+  constexpr std::int64_t cut = 9;  // the scale has changed by then, and one step has succeeded since
   for (std::int64_t k = 0; k < cut; ++k) make_step(whole, data, ranks, k);
   REQUIRE(whole.take_scaled_steps()->loss_scale != settings.initial);
   resumed.restore(whole.state(), cut);
@@ -226,7 +226,7 @@ TEST_CASE("float16: a trainer that goes on from the state of another trains its 
   }
 }
 
-TEST_CASE("tf32 is refused on a CPU, and precisions without a small range scale no loss") {
+TEST_CASE("tf32 is refused on a CPU, and only precisions with a small range scale the loss") {
   CHECK_THROWS_AS(use_precision("tf32", at::kCPU), UserError);
   for (const char* name : {"float32", "bfloat16", "float16"}) CHECK_NOTHROW(use_precision(name, at::kCPU));
   CHECK_THROWS_AS(use_precision("float8", at::kCPU), UserError);

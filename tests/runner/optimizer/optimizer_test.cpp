@@ -1,5 +1,4 @@
-// Expected values are PyTorch's 2.13 in float64, printed by its own optimizers, schedulers and
-// clip_grad_norm_.
+// Expected values are from PyTorch 2.13 in float64: its optimizers, schedulers and clip_grad_norm_.
 #include "runner/optimizer/optimizer.h"
 
 #include <cmath>
@@ -23,8 +22,8 @@ void check_close(const at::Tensor& found, const std::vector<double>& expected) {
   }
 }
 
-// 1, −2, 3 after 6 steps with gradients sin(step + place), the learning rate 0.1 and from the fourth step on
-// 0.02.
+// The parameter (1, −2, 3) after 6 steps with gradients sin(step + index). The learning rate is 0.1, and 0.02
+// from step 4 on.
 at::Tensor after_six_steps(const std::string& kind, double momentum, double weight_decay) {
   at::Tensor parameter = at::tensor({1., -2., 3.}, at::kDouble);
   const auto optimizer = make_optimizer(
@@ -48,7 +47,7 @@ void check_rates(const experiments::Run& run, const std::vector<double>& expecte
 
 }  // namespace
 
-TEST_CASE("sgd, adam and adamw step as PyTorch's do, also after the learning rate changed") {
+TEST_CASE("sgd, adam and adamw step as in PyTorch, even after a change of the learning rate") {
   check_close(after_six_steps("sgd", 0.9, 0.01),
               {0.7005691865476591, -2.394800079686774, 2.8232692199864386});
   check_close(after_six_steps("adam", 0, 0.02), {0.7173290622939292, -2.279587512749028, 2.8166282906952054});
@@ -84,13 +83,13 @@ TEST_CASE("a learning rate that is scaled with the replicas' batch is scaled in 
   check_rates(run, {0.4, 0.2});
 }
 
-TEST_CASE("an unknown schedule is an error that lists those there are") {
+TEST_CASE("the error for an unknown schedule suggests the nearest name") {
   experiments::Run run;
   run.optimizer.schedule = "cosin";
   CHECK_THROWS_WITH_AS(learning_rate_at(run, 1), doctest::Contains("did you mean \"cosine\"?"), UserError);
 }
 
-TEST_CASE("gradients are clipped by the norm of all together, wherever their stage is") {
+TEST_CASE("gradients are clipped by their common norm, on any number of stages") {
   const auto first = [] { return at::tensor({1., -2., 3., 0.5}, at::kDouble).view({2, 2}); };
   const auto second = [] { return at::tensor({0.25, -4., 1.5}, at::kDouble); };
   const std::vector<double> first_clipped{0.43810787756290515, -0.8762157551258103, 1.3143236326887155,
@@ -105,7 +104,7 @@ TEST_CASE("gradients are clipped by the norm of all together, wherever their sta
     check_close(gradients[0], first_clipped);
     check_close(gradients[1], second_clipped);
   }
-  SUBCASE("on two stages, each adding the squares of the other") {
+  SUBCASE("on two stages, each with the squares of the other") {
     const at::Tensor ours = first(), theirs = second();
     CHECK(clip_gradients({ours}, 2.5, [](double own) { return own + 0.0625 + 16 + 2.25; }) ==
           doctest::Approx(norm).epsilon(1e-14));
@@ -114,12 +113,12 @@ TEST_CASE("gradients are clipped by the norm of all together, wherever their sta
     check_close(ours, first_clipped);
     check_close(theirs, second_clipped);
   }
-  SUBCASE("not where the norm is small enough") {
+  SUBCASE("unchanged if the norm is small enough") {
     const at::Tensor gradient = first();
     clip_gradients({gradient}, 100, [](double own) { return own; });
     CHECK(at::equal(gradient, first()));
   }
-  SUBCASE("a stage without parameters still tells its norm") {
+  SUBCASE("a stage without parameters still gets the norm") {
     CHECK(clip_gradients({}, 1, [](double own) { return own + 4; }) == 2);
   }
 }

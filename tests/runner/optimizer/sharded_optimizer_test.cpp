@@ -1,4 +1,4 @@
-// What replicas compute together, each its part, is what one optimizer computes alone.
+// Replicas that each update a shard compute the same as one optimizer.
 #include "runner/optimizer/sharded_optimizer.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace trainyard::runner::sharded_optimizer_test {
 
-// Odd sizes, one too small to be cut, one with its channels last.
+// Odd sizes: one is too small to be cut, and one has its channels last.
 std::vector<at::Tensor> some_parameters(at::ScalarType dtype) {
   const auto numbers = [&](std::int64_t count) { return at::arange(count, at::kDouble).sin().to(dtype); };
   return {numbers(std::int64_t{7} * 31).view({7, 31}), numbers(1),
@@ -18,7 +18,7 @@ std::vector<at::Tensor> some_parameters(at::ScalarType dtype) {
           numbers(1000)};
 }
 
-// In the memory order of their parameters, as a reducer has them.
+// Gradients in the memory order of their parameters, as in a reducer.
 std::vector<at::Tensor> gradients_of_step(const std::vector<at::Tensor>& parameters, int step) {
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : parameters) {
@@ -36,7 +36,7 @@ void take_steps(Optimizer& optimizer, const std::vector<at::Tensor>& parameters,
   }
 }
 
-// A bucket of several parameters and some of one.
+// One bucket with several parameters, and others with one.
 ShardLayout layout_of(const std::vector<at::Tensor>& parameters) {
   return {parameters, cut_into_buckets(parameters, 2000)};
 }
@@ -75,7 +75,7 @@ const experiments::Optimizer settings_to_try[]{
     {.kind = "adamw", .learning_rate = 0.1, .momentum = 0, .weight_decay = 0.02},
 };
 
-TEST_CASE("replicas that each update a part have the parameters and the state of one that updates all") {
+TEST_CASE("replicas that each update a shard have the parameters and state of one replica that updates all") {
   for (const experiments::Optimizer& settings : settings_to_try) {
     CAPTURE(settings.kind);
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
@@ -97,7 +97,7 @@ TEST_CASE("replicas that each update a part have the parameters and the state of
   }
 }
 
-TEST_CASE("parameters lie in memory once for all replicas") {
+TEST_CASE("all replicas share one copy of the parameters in memory") {
   testing::run_ranks(3, [](Communicator& ranks) {
     const auto parameters = some_parameters(at::kFloat);
     const auto optimizer = sharded_optimizer(settings_to_try[0], parameters, layout_of(parameters), ranks);
@@ -108,7 +108,7 @@ TEST_CASE("parameters lie in memory once for all replicas") {
   });
 }
 
-TEST_CASE("what a shared optimizer remembers is taken up by others, whoever divides it") {
+TEST_CASE("the state of an optimizer can be restored with another number of replicas") {
   for (const experiments::Optimizer& settings : settings_to_try) {
     CAPTURE(settings.kind);
     const auto alone = some_parameters(at::kDouble);
@@ -139,7 +139,7 @@ TEST_CASE("what a shared optimizer remembers is taken up by others, whoever divi
   }
 }
 
-TEST_CASE("where no memory is shared there is no shared optimizer, and parameters stay where they are") {
+TEST_CASE("without shared memory there is no sharded optimizer, and parameters keep their memory") {
   const auto parameters = some_parameters(at::kDouble);
   const auto communicator = single_communicator();
   const void* memory = parameters[0].const_data_ptr();

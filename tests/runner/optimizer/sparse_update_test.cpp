@@ -1,5 +1,4 @@
-// A matrix of whose gradient only some rows are there is updated as by the dense kernel with zeros for the
-// others.
+// Sparse gradients: the update equals that of the dense kernel with zeros in the other rows.
 #include "runner/optimizer/sparse_update.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +16,7 @@ at::Tensor first_values() {
   return at::arange(matrix_rows * columns, at::kDouble).sin().to(at::kFloat).view({matrix_rows, columns});
 }
 
-// Rows with a gradient: some, the outermost ones, all, none.
+// The rows with a gradient: some, the outermost, all, none.
 at::Tensor rows_of_step(int step) {
   at::Tensor all = at::arange(matrix_rows, at::kLong);
   if (step == 0) return all.slice(0, 5, 200, 7).contiguous();
@@ -40,8 +39,7 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// After eight steps by rows and eight dense ones, the largest difference of parameters and of what is
-// remembered.
+// The largest difference of parameters and state between eight sparse and eight dense steps.
 double difference_after_steps(const experiments::Optimizer& settings) {
   const at::Tensor ours = first_values(), theirs = first_values();
   const auto by_rows = make_optimizer(settings, {ours}), dense = make_optimizer(settings, {theirs});
@@ -56,10 +54,10 @@ double difference_after_steps(const experiments::Optimizer& settings) {
   CHECK(difference(ours, first_values()) > 0.001);
   for (std::size_t k = 0; k < dense->state().size(); ++k)
     differences.push_back(difference(by_rows->state()[k][0], dense->state()[k][0]));
-  return at::tensor(differences, at::kDouble).max().item<double>();  // NaN where one of them is
+  return at::tensor(differences, at::kDouble).max().item<double>();  // NaN if any difference is NaN
 }
 
-TEST_CASE("a step by rows is the dense kernel's to rounding, for all optimizers") {
+TEST_CASE("a sparse step equals that of the dense kernel to rounding, for all optimizers") {
   CHECK(difference_after_steps({.kind = "sgd", .learning_rate = 0.1, .momentum = 0}) < 1e-6);
   CHECK(difference_after_steps({.kind = "sgd", .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01}) <
         1e-6);
@@ -67,7 +65,7 @@ TEST_CASE("a step by rows is the dense kernel's to rounding, for all optimizers"
   CHECK(difference_after_steps({.kind = "adamw", .learning_rate = 0.01, .weight_decay = 0.02}) < 1e-6);
 }
 
-TEST_CASE("parts of a matrix are updated by themselves, whatever rows they begin and end with") {
+TEST_CASE("parts of a matrix are updated separately, whatever rows they begin and end with") {
   const at::Tensor gradient = gradient_of_step(0);
   const at::Tensor listed = gradient._indices(), values = gradient._values();
   const GivenRows given{listed.const_data_ptr<std::int64_t>(), values.const_data_ptr<float>(),
@@ -81,7 +79,7 @@ TEST_CASE("parts of a matrix are updated by themselves, whatever rows they begin
   CHECK(at::equal(together, first_values() - whole(gradient) * 0.5));
 }
 
-TEST_CASE("a step by rows that is skipped changes nothing") {
+TEST_CASE("a skipped sparse step changes nothing") {
   for (const char* kind : {"sgd", "adam"}) {
     const at::Tensor parameter = first_values();
     const auto optimizer = make_optimizer({.kind = kind, .learning_rate = 0.1, .momentum = 0.9}, {parameter});
@@ -93,7 +91,7 @@ TEST_CASE("a step by rows that is skipped changes nothing") {
   }
 }
 
-TEST_CASE("gradients in float64 and in another memory order than rows are taken whole") {
+TEST_CASE("sparse gradients become dense if they are in float64 or not in row order") {
   const experiments::Optimizer settings{.kind = "adam", .learning_rate = 0.01};
   const at::Tensor ours = first_values().to(at::kDouble), theirs = ours.clone();
   make_optimizer(settings, {ours})->step({gradient_of_step(0).to(at::kDouble)});
@@ -101,7 +99,7 @@ TEST_CASE("gradients in float64 and in another memory order than rows are taken 
   CHECK(at::equal(ours, theirs));
 }
 
-TEST_CASE("gradients by rows are clipped by the same norm as whole ones, and written out whole") {
+TEST_CASE("sparse gradients are clipped by the same norm as dense ones, and can be written as dense") {
   const at::Tensor gradient = gradient_of_step(1), expected = whole(gradient).clone();
   const auto alone = [](double own) { return own; };
   CHECK(clip_gradients({gradient}, 0.5, alone) == doctest::Approx(clip_gradients({expected}, 0.5, alone)));

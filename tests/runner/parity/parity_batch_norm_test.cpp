@@ -1,5 +1,5 @@
-// Batch normalisation between replicas: running statistics are replica 0's, and statistics that are
-// synchronised are those of one batch.
+// Batch normalisation with replicas: running statistics are those of replica 0, and synchronised statistics
+// are those of one batch.
 #include <mutex>
 
 #include "runner/parity/reference_trainer.h"
@@ -11,12 +11,12 @@ namespace trainyard::runner::parity_batch_norm_test {
 
 using namespace testing;
 
-// The last batch has 3 samples: of four replicas one has none.
+// The last batch has 3 samples, so one of four replicas has none.
 constexpr std::int64_t global_batch = 13;
 constexpr std::int64_t samples = 2 * global_batch + 3;
 
 struct Outcome {
-  std::vector<double> losses;                           // summed over the global batch, of each step
+  std::vector<double> losses;                           // per step, summed over the global batch
   double evaluated_loss = 0;                            // summed over all samples
   std::vector<at::Tensor> first_buffers, last_buffers;  // of the first and last replica, after training
 };
@@ -34,7 +34,7 @@ experiments::Run run_on(const ParityModel& model, int replicas, const std::strin
   return run;
 }
 
-// Two epochs, then an evaluation of the same samples, in float64.
+// Trains two epochs, then evaluates the same samples, in float64.
 Outcome train(int replicas, const std::string& batch_norm) {
   const ParityModel model = parity_model("vgg11");
   const experiments::Run run = run_on(model, replicas, batch_norm);
@@ -62,7 +62,8 @@ Outcome train(int replicas, const std::string& batch_norm) {
   return outcome;
 }
 
-TEST_CASE("batch normalisation: synchronised statistics train and evaluate as one replica does") {
+TEST_CASE(
+    "batch normalisation: with synchronised statistics replicas train and evaluate as one replica does") {
   const Outcome one = train(1, "local");
   for (const int replicas : {2, 4}) {
     CAPTURE(replicas);
@@ -83,7 +84,7 @@ TEST_CASE("batch normalisation: synchronised statistics train and evaluate as on
 TEST_CASE("batch normalisation: all replicas evaluate with the running statistics of replica 0") {
   const ParityModel model = parity_model("vgg11");
   const Outcome two = train(2, "local");
-  CHECK(!at::equal(two.first_buffers[0], two.last_buffers[0]));  // each replica has had statistics of its own
+  CHECK(!at::equal(two.first_buffers[0], two.last_buffers[0]));  // each replica had its own statistics
 
   ReferenceTrainer virtual_mesh(run_on(model, 2, "local"), model.input, 2, 1, at::kDouble);
   const auto data = data_of(model, samples, at::kDouble, virtual_mesh.network().channels_last);

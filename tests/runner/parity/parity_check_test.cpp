@@ -1,5 +1,5 @@
-// The parity gate: arms that train what they claim pass it, an arm whose gradients are not synchronised does
-// not, and what follows is the same training with and without it.
+// The parity check. Correct arms pass it, and an arm without synchronised gradients fails it.
+// Training is the same with and without it.
 #include "runner/parity/parity_check.h"
 
 #include <algorithm>
@@ -42,10 +42,10 @@ experiments::Run run_on(const std::string& model, std::int64_t replicas, std::in
   return run;
 }
 
-// However long it takes: a busy machine is no reason to leave a step out.
+// No time limit, so that no step is left out on a busy machine.
 constexpr ProbeLimit no_limit{.seconds = 1e9};
 
-// `prepare` may change how a rank is connected.
+// Runs the parity check. `prepare` may change the connections of a rank.
 Outcomes probe(const experiments::Run& run, const std::function<void(Connections&)>& prepare = {},
                const ProbeLimit& limit = no_limit) {
   const ParityModel model = parity_model(run.model);
@@ -64,8 +64,7 @@ Outcomes probe(const experiments::Run& run, const std::function<void(Connections
   return outcomes;
 }
 
-// The tolerances of the report: of float32 as in the parity table, of half precision those of its
-// rounding.
+// The tolerances of the report: for float32 those of the parity table, for half precision its rounding.
 struct Tolerance {
   double loss = 1e-5;
   double gradient = 1e-4;
@@ -79,7 +78,7 @@ bool same_gradient(const ProbedLayer& layer, const ProbedStep& outcome, const To
          tolerance.gradient * layer.gradient_norm + tolerance.whole_gradient * outcome.gradient_norm;
 }
 
-// Of a replica 0, in the order of its layers; empty: none.
+// The first layer of a replica 0 that differs. Empty if none does.
 std::string first_difference(const ProbedStep& outcome, const Tolerance& tolerance = {}) {
   for (const ProbedLayer& layer : outcome.layers)
     if (!same_gradient(layer, outcome, tolerance)) return layer.path;
@@ -134,11 +133,11 @@ void check_passes(const experiments::Run& run, const Tolerance& tolerance = {}) 
   }
 }
 
-// What a run of four ranks leaves, of its records the sums of the metrics.
+// The results of a run with four ranks.
 struct Left {
   std::string weights;
-  std::string metrics;  // of all ranks, lines of JSON
-  int probes = 0;       // records
+  std::string metrics;  // the metrics of all ranks, one line of JSON per record
+  int probes = 0;       // number of records
 };
 
 Left train_to_the_end(experiments::Run run, bool probed) {
@@ -165,8 +164,7 @@ Left train_to_the_end(experiments::Run run, bool probed) {
   return left;
 }
 
-TEST_CASE(
-    "parity gate: it holds in half precision too, for every model, and losses are not those of float32") {
+TEST_CASE("parity check: every model passes in half precision, and its losses differ from those of float32") {
   for (const std::string model : {"mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"}) {
     CAPTURE(model);
     experiments::Run run = run_on(model, 2, 2, 2);
@@ -182,7 +180,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("parity gate: every kind of mesh passes, with dropout, and in both steps") {
+TEST_CASE("parity check: every kind of mesh passes, with dropout, in both steps") {
   check_passes(run_on("mlp", 1, 1));
   check_passes(run_on("cnn", 3, 1));
   check_passes(run_on("nbow", 2, 1));
@@ -190,7 +188,7 @@ TEST_CASE("parity gate: every kind of mesh passes, with dropout, and in both ste
   check_passes(run_on("conv-autoencoder", 2, 2, 2));
 }
 
-TEST_CASE("parity gate: batch normalisation passes, of each replica by itself and synchronised") {
+TEST_CASE("parity check: batch normalisation passes, both local and synchronised") {
   check_passes(run_on("vgg11", 2, 1));
   check_passes(run_on("vgg11", 2, 2, 2));
   experiments::Run run = run_on("vgg11", 2, 1);
@@ -198,14 +196,14 @@ TEST_CASE("parity gate: batch normalisation passes, of each replica by itself an
   check_passes(run);
 }
 
-TEST_CASE("parity gate: what a run may set besides passes as well") {
+TEST_CASE("parity check: runs with other samplers, clipping, accumulation and augmentation pass") {
   experiments::Run run = run_on("mlp", 2, 1);
   run.sampler = "distributed";
   run.global_batch = 14;
   check_passes(run);
   run = run_on("cnn", 2, 2, 2);
   run.gradient_accumulation = 3;
-  run.optimizer.clip_norm = 0.01;  // which is less than any gradient here
+  run.optimizer.clip_norm = 0.01;  // less than any gradient here
   check_passes(run);
   run = run_on("cnn", 2, 1);
   run.optimizer.kind = "adam";
@@ -215,10 +213,10 @@ TEST_CASE("parity gate: what a run may set besides passes as well") {
   check_passes(run);
 }
 
-TEST_CASE("parity gate: the second step is held against one from the arm's own weights") {
-  // Rounding after the first step decides in these two whether an activation is above zero in the second:
-  // two sound trainings part there. Adam helps, as it moves a weight whose gradient is rounding like any
-  // other.
+TEST_CASE("parity check: the second step is compared with a step from the arm's own weights") {
+  // With these two seeds, rounding in the first step decides whether an activation of the second is above
+  // zero. Correct trainings then differ. Adam makes it likely: it moves weights with tiny gradients like all
+  // others.
   for (const std::uint64_t seed : {116, 121}) {
     CAPTURE(seed);
     experiments::Run run = run_on("vgg11", 2, 2, 2);
@@ -230,7 +228,7 @@ TEST_CASE("parity gate: the second step is held against one from the arm's own w
   }
 }
 
-TEST_CASE("parity gate: gradients that are not synchronised differ from the first layer on") {
+TEST_CASE("parity check: gradients that are not synchronised differ from the first layer on") {
   const experiments::Run run = run_on("cnn", 2, 1);
   const Outcomes outcomes = probe(run, [](Connections& ranks) { stop_reducing(ranks); });
   const auto first = networks::build_network("cnn", run.hyperparameters, parity_model("cnn").input, 0)
@@ -238,7 +236,7 @@ TEST_CASE("parity gate: gradients that are not synchronised differ from the firs
                          .front()
                          .name;
   CHECK(first_difference(outcomes.at(0).at(0)) == first);
-  // the loss of the first step is still the mean over the batch: it does not show what is wrong
+  // The loss of the first step is still the mean over the batch, so it does not show the error.
   CHECK(outcomes.at(0)[0].loss == doctest::Approx(*outcomes.at(0)[0].reference_loss).epsilon(1e-5));
   for (const auto& layer : hashes_by_layer(outcomes, 0)) {
     CAPTURE(layer.first);
@@ -246,7 +244,7 @@ TEST_CASE("parity gate: gradients that are not synchronised differ from the firs
   }
 }
 
-TEST_CASE("parity gate: where one stage alone does not synchronise, its first layer is named") {
+TEST_CASE("parity check: if only one stage does not synchronise, its first layer is named") {
   const Outcomes outcomes = probe(run_on("mlp", 2, 2, 2), [](Connections& ranks) {
     if (ranks.position.stage == 1) stop_reducing(ranks);
   });
@@ -254,17 +252,17 @@ TEST_CASE("parity gate: where one stage alone does not synchronise, its first la
   CHECK(first_difference(outcomes.at(1).at(0)) == outcomes.at(1)[0].layers.front().path);
 }
 
-TEST_CASE("parity gate: where time is short all ranks leave the second step out, and none the first") {
+TEST_CASE("parity check: if time is short, all ranks leave out the second step, and never the first") {
   const Outcomes outcomes = probe(run_on("mlp", 2, 2, 2), {}, {.seconds = 0, .part_of_the_run = 0});
   CHECK(outcomes.size() == 4);
   for (const auto& of_rank : outcomes) CHECK(of_rank.second.size() == 1);
-  // any part of a run that is long enough is time enough
+  // In a long run any fraction of its time is enough.
   experiments::Run run = run_on("mlp", 2, 1);
   run.epochs = 1'000'000'000;
   for (const auto& of_rank : probe(run, {}, {.seconds = 0})) CHECK(of_rank.second.size() == 2);
 }
 
-TEST_CASE("parity gate: weights and metrics are the same, bit by bit, with and without it") {
+TEST_CASE("parity check: weights and metrics are the same bits with and without it") {
   const models::InputShape input =
       models::facts(models::find_dataset("synthetic-color-digits"), "", {}).input;
   experiments::Run run = run_on("vgg11", 2, 2, 2);  // batch normalisation, dropout, momentum
@@ -272,7 +270,7 @@ TEST_CASE("parity gate: weights and metrics are the same, bit by bit, with and w
   const Left plain = train_to_the_end(run, false);
   const Left probed = train_to_the_end(run, true);
   CHECK(plain.probes == 0);
-  CHECK((probed.probes == 4 || probed.probes == 4 * 2));  // of each rank one step, or two where there is time
+  CHECK((probed.probes == 4 || probed.probes == 4 * 2));  // one step per rank, or two if there is time
   CHECK(plain.weights.size() > 1000);
   CHECK(probed.weights == plain.weights);
   CHECK(std::ranges::count(plain.metrics, '\n') == 4 * 3);

@@ -1,6 +1,6 @@
-// The parity table: every model under every strategy is the training that it claims to be. Ranks are held
-// against the virtual mesh (runner/parity/reference_trainer.h): in float64 over 20 steps, in float32 in the
-// first step, where rounding cannot have grown yet. Each test case is an entry of ctest.
+// The parity table: every model under every strategy trains what it must. Ranks are compared with the
+// reference trainer (runner/parity/reference_trainer.h): 20 steps in float64, and one step in float32, before
+// rounding can grow. Each test case is an entry of ctest.
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -22,13 +22,13 @@ using namespace testing;
 using Tensors = std::map<std::string, at::Tensor>;  // by name of the parameter
 
 struct Trained {
-  std::vector<double> losses;  // mean over the global batch, of each step
+  std::vector<double> losses;  // per step, mean over the global batch
   Tensors gradients;           // of the last step
   Tensors parameters;
 };
 
-// The samples of each step and their weight: 13 a step, of 40, so that the last step of an epoch has one
-// sample and all parts but one are empty.
+// The samples of each step. Batches of 13 out of 40 samples leave one sample for the last step of an epoch,
+// so that all other parts are empty.
 constexpr std::int64_t global_batch = 13;
 constexpr std::int64_t samples = 3 * global_batch + 1;
 
@@ -59,7 +59,7 @@ void put(Tensors& into, const networks::Network& network, const std::vector<at::
 
 Trained train_virtually(const ParityModel& model, const experiments::Run& run, const Mesh& mesh,
                         std::int64_t micro_batches, int steps, at::ScalarType dtype) {
-  at::set_num_threads(1);  // as ranks have; more only wait for one another in tensors this small
+  at::set_num_threads(1);  // as in ranks; tensors this small are slower with more threads
   ReferenceTrainer virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
   const auto data = data_of(model, samples, dtype, virtual_mesh.network().channels_last);
   const Steps all(*data, run.seed);

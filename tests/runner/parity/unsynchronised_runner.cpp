@@ -1,4 +1,4 @@
-// A runner like trainyard-runner whose replicas do not synchronise their gradients: a test double.
+// A test double of trainyard-runner whose replicas do not synchronise their gradients.
 #include <iostream>
 
 #include <ATen/Parallel.h>

@@ -1,6 +1,6 @@
-// What NCCL asks of a schedule. It matches the messages from one stage to its neighbour in the order in which
-// both sides post them, and runs what is posted to one of its groups one after the other. So both ends of a
-// direction must have the same order, and a receive that is posted ahead must not stand before a send.
+// Requirements of NCCL on a schedule. NCCL matches the messages between two stages in the order in which both
+// post them, and it runs the operations of a group one after another. So both ends of a direction need the
+// same order, and a receive that is posted ahead must not block a send.
 #include <deque>
 #include <map>
 #include <optional>
@@ -24,7 +24,7 @@ std::vector<int> micro_batches_of(const std::vector<Action>& actions, Kind kind)
   return order;
 }
 
-// All schedules of a grid of sizes: training, also over several turns, and evaluation.
+// All schedules for a grid of sizes: training, with and without gradient accumulation, and evaluation.
 template <class Check>
 void for_each_schedule(const Check& check) {
   for (int stages = 2; stages <= 5; ++stages)
@@ -41,12 +41,12 @@ void for_each_schedule(const Check& check) {
     }
 }
 
-// An operation on a stream of a group: it runs when it is the first of its stream, what the stage was given
-// to compute before it is done, and all this holds for its partner too.
+// An operation on the stream of a group. It runs when it is first in its stream, the earlier computations of
+// its stage are done, and the same holds for its partner.
 struct Operation {
   bool sends;
   int micro_batch;
-  std::size_t after;  // so much of the stage's computing
+  std::size_t after;  // number of computations of the stage before it
 };
 
 struct Group {
@@ -54,11 +54,11 @@ struct Group {
   bool operator<(const Group& other) const { return std::pair(from, to) < std::pair(other.from, other.to); }
 };
 
-// Plays what the executor posts, which never waits on the host: receives up to two ahead, those of gradients
-// once the forward has been launched that they belong to.
+// Simulates what the executor posts without waiting on the host: up to two receives ahead.
+// A receive of gradients follows the launch of its forward pass.
 class Play {
  public:
-  // `group_of`: that by which one stage sends to another.
+  // `group_of`: the group in which one stage sends to another.
   Play(const Schedule& schedule, Group (*group_of)(int from, int to))
       : group_of_(group_of), computing_(schedule.size()), done_(schedule.size()) {
     for (int stage = 0; stage < static_cast<int>(schedule.size()); ++stage)
@@ -88,7 +88,7 @@ class Play {
         if (is_receive(actions[next])) ahead.push_back(actions[next]);
       bool gradients_blocked = false;
       for (Action& message : ahead) {
-        if (message.micro_batch < 0) continue;  // posted already
+        if (message.micro_batch < 0) continue;  // already posted
         const bool gradients = message.kind == Kind::receive_gradients;
         gradients_blocked |= gradients && !forwarded[static_cast<std::size_t>(message.micro_batch)];
         if (gradients && gradients_blocked) continue;
@@ -116,7 +116,7 @@ class Play {
     streams_[{stage, group_of_(stage, to)}].push_back({true, action.micro_batch, computing.size()});
   }
 
-  // Computes on each stage what waits for nothing.
+  // Runs all computations that do not have to wait.
   bool compute() {
     bool moved = false;
     for (std::size_t stage = 0; stage < computing_.size(); ++stage)
@@ -127,7 +127,7 @@ class Play {
     return moved;
   }
 
-  // Runs one message of which both ends are first of their streams.
+  // Runs one message if both ends are first in their streams.
   bool communicate() {
     for (auto& [stream, operations] : streams_) {
       const auto& [stage, group] = stream;
@@ -150,7 +150,7 @@ class Play {
 
   Group (*group_of_)(int, int);
   std::map<Stream, std::deque<Operation>> streams_;
-  std::vector<std::vector<std::optional<Wait>>> computing_;  // by stage; nothing: it computes
+  std::vector<std::vector<std::optional<Wait>>> computing_;  // by stage; without a value: a computation
   std::vector<std::size_t> done_;
   std::map<std::pair<int, Wait>, bool> arrived_;
 };
@@ -165,7 +165,7 @@ Group one_a_pair(int from, int to) {
 
 }  // namespace
 
-TEST_CASE("both ends of a direction post its messages in the same order, whatever the schedule") {
+TEST_CASE("in every schedule both ends of a direction post its messages in the same order") {
   for_each_schedule([](const Schedule& schedule) {
     for (std::size_t stage = 0; stage + 1 < schedule.size(); ++stage) {
       const auto &before = schedule[stage], &after = schedule[stage + 1];
@@ -177,14 +177,14 @@ TEST_CASE("both ends of a direction post its messages in the same order, whateve
   });
 }
 
-TEST_CASE("with a group of NCCL for each direction no schedule comes to a stop") {
+TEST_CASE("with one NCCL group per direction no schedule deadlocks") {
   for_each_schedule([](const Schedule& schedule) { CHECK(Play(schedule, one_a_direction).ends()); });
 }
 
-TEST_CASE("with one group for both directions a receive posted ahead stands before a send for ever") {
+TEST_CASE("with one group for both directions a receive that is posted ahead blocks a send for ever") {
   for (const std::string kind : {"", "gpipe", "1f1b"}) {
     CAPTURE(kind);
     CHECK_FALSE(Play(training_schedule(kind, 2, 4), one_a_pair).ends());
   }
-  CHECK(Play(evaluation_schedule(2, 4), one_a_pair).ends());  // there is one direction only
+  CHECK(Play(evaluation_schedule(2, 4), one_a_pair).ends());  // has only one direction
 }

@@ -1,4 +1,4 @@
-// Schedules as data, held against what theory says of them.
+// Schedules as data, compared with theory.
 #include "runner/schedule/schedule.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace trainyard;
 using namespace trainyard::runner;
 using Kind = Action::Kind;
 
-// Calls `check(stages, micro_batches)` over a grid.
+// Calls `check(stages, micro_batches)` for a grid of sizes.
 template <class Check>
 void for_each_size(const Check& check) {
   for (int stages = 1; stages <= 8; ++stages) {
@@ -25,7 +25,7 @@ void for_each_size(const Check& check) {
   }
 }
 
-std::vector<int> forwards_and_backwards(const std::vector<Action>& actions) {  // backward of m as -(m + 1)
+std::vector<int> forwards_and_backwards(const std::vector<Action>& actions) {  // backward of m is -(m + 1)
   std::vector<int> order;
   for (const Action& action : actions) {
     if (action.kind == Kind::forward) order.push_back(action.micro_batch);
@@ -36,7 +36,7 @@ std::vector<int> forwards_and_backwards(const std::vector<Action>& actions) {  /
 
 }  // namespace
 
-TEST_CASE("no training schedule deadlocks, whatever the numbers of stages and micro-batches") {
+TEST_CASE("no training schedule deadlocks, for any number of stages and micro-batches") {
   for (const char* kind : {"", "gpipe", "1f1b"}) {
     CAPTURE(kind);
     for_each_size([&](int stages, int micro_batches) {
@@ -45,7 +45,7 @@ TEST_CASE("no training schedule deadlocks, whatever the numbers of stages and mi
   }
 }
 
-TEST_CASE("gpipe keeps activations of all micro-batches, 1f1b of no more than the stages behind it ask for") {
+TEST_CASE("gpipe keeps the activations of all micro-batches, and 1f1b of at most S - stage") {
   for_each_size([](int stages, int micro_batches) {
     const Simulation gpipe = simulate(training_schedule("gpipe", stages, micro_batches));
     const Simulation in_turn = simulate(training_schedule("1f1b", stages, micro_batches));
@@ -73,14 +73,14 @@ TEST_CASE("with equal stages the bubble of gpipe and 1f1b is (S - 1) / (M + S - 
   }
 }
 
-TEST_CASE("layer by layer one stage computes at a time: the bubble is (S - 1) / S") {
+TEST_CASE("without a pipeline one stage computes at a time: the bubble is (S - 1) / S") {
   for_each_size([](int stages, int micro_batches) {
     const Simulation simulation = simulate(training_schedule("", stages, micro_batches));
     CHECK(simulation.bubble_fraction == doctest::Approx((stages - 1.0) / stages));
   });
 }
 
-TEST_CASE("evaluation streams micro-batches forward and keeps nothing") {
+TEST_CASE("evaluation streams micro-batches forward and keeps no activations") {
   for_each_size([](int stages, int micro_batches) {
     const Schedule schedule = evaluation_schedule(stages, micro_batches);
     const Simulation simulation = simulate(schedule);
@@ -95,14 +95,14 @@ TEST_CASE("evaluation streams micro-batches forward and keeps nothing") {
   });
 }
 
-TEST_CASE("1f1b with two stages and four micro-batches is the published order") {
-  // Narayanan et al. 2021, figure 3, with two devices
+TEST_CASE("1f1b with two stages and four micro-batches has the published order") {
+  // Narayanan et al. 2021, figure 3, with two devices.
   const Schedule schedule = training_schedule("1f1b", 2, 4);
   CHECK(forwards_and_backwards(schedule[0]) == std::vector<int>{0, 1, -1, 2, -2, 3, -3, -4});
   CHECK(forwards_and_backwards(schedule[1]) == std::vector<int>{0, -1, 1, -2, 2, -3, 3, -4});
 }
 
-TEST_CASE("a single stage sends and receives nothing") {
+TEST_CASE("a single stage neither sends nor receives") {
   for (const char* kind : {"", "gpipe", "1f1b"}) {
     const auto actions = training_schedule(kind, 1, 3).front();
     CHECK(actions.size() == 6);
@@ -111,7 +111,7 @@ TEST_CASE("a single stage sends and receives nothing") {
   }
 }
 
-TEST_CASE("gradient accumulation repeats a schedule with the micro-batches that follow") {
+TEST_CASE("gradient accumulation repeats a schedule with the next micro-batches") {
   for (const char* kind : {"", "gpipe", "1f1b"}) {
     const Schedule schedule = in_turns(training_schedule(kind, 3, 4), 4, 5);
     const Simulation simulation = simulate(schedule);
@@ -122,14 +122,14 @@ TEST_CASE("gradient accumulation repeats a schedule with the micro-batches that 
   }
 }
 
-TEST_CASE("the simulator finds a deadlock and names who waits for what") {
-  // Each stage wants to hear from the other first.
+TEST_CASE("the simulator finds a deadlock and names the stage and its action") {
+  // Each stage first waits for the other.
   const Schedule schedule{{{Kind::receive_gradients, 0}, {Kind::forward, 0}, {Kind::send_activations, 0}},
                           {{Kind::receive_activations, 0}, {Kind::forward, 0}, {Kind::backward, 0}}};
   CHECK(simulate(schedule).problem == "stage 0 waits for ever in receiving gradients of micro-batch 0");
 }
 
-TEST_CASE("the simulator refuses schedules that are not a training") {
+TEST_CASE("the simulator refuses schedules that are not a training step") {
   Schedule backward_first = training_schedule("", 1, 1);
   std::reverse(backward_first[0].begin(), backward_first[0].end());
   CHECK(simulate(backward_first).problem == "stage 0 is not ready for backward of micro-batch 0");
@@ -148,7 +148,7 @@ TEST_CASE("the simulator refuses schedules that are not a training") {
   CHECK(simulate(unequal).problem == "stage 1 waits for ever in receiving activations of micro-batch 1");
 }
 
-TEST_CASE("an unknown schedule is an error with those that exist") {
+TEST_CASE("an unknown schedule is an error") {
   CHECK_THROWS_WITH_AS(training_schedule("gpip", 2, 2), doctest::Contains("there is no schedule \"gpip\""),
                        UserError);
 }

@@ -31,7 +31,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// A program starts as from a shell, whatever signals this process ignores.
+// Default handlers for all signals, as in a shell, even if this process ignores some.
 struct DefaultSignals {
   DefaultSignals() {
     sigset_t all;

@@ -1,4 +1,4 @@
-// A program that a test starts and watches.
+// A child process of a test.
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,17 @@ namespace trainyard::runner::testing {
 
 class Child {
  public:
-  // Starts `argv` with `environment` added to this process's own; its output goes to pipes.
+  // Starts `argv`, with `environment` added to that of this process. Its output goes to a pipe.
   Child(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment = {});
-  ~Child();  // kills it
+  ~Child();  // kills the process
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const { return pid_; }
   void kill(int signal);
-  std::string read_line();  // of its standard output
-  std::string read_all();   // of standard output and error; once it has ended
-  // Its exit code, or minus the signal that ended it; nothing where it still runs after `limit`.
+  std::string read_line();  // of its output
+  std::string read_all();   // all output until its end
+  // The exit code, or minus the signal that ended it. Empty if the process still runs after `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit);
 
  private:

@@ -1,5 +1,5 @@
-// doctest where LibTorch is included too: c10's logging defines macros of the same names, which nothing here
-// uses.
+// doctest together with LibTorch. Macros of c10's logging with the same names are removed, because no test
+// uses them.
 #pragma once
 
 #include <ATen/ATen.h>

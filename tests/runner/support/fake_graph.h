@@ -1,5 +1,4 @@
-// A graph that does on the CPU what a GPU's does: nothing while it is captured, the step again in each
-// replay.
+// A fake CUDA graph on the CPU. It does nothing while it is captured and repeats the step in each replay.
 #pragma once
 
 #include <functional>
@@ -26,14 +25,14 @@ class FakeGraph final : public CudaGraph {
     work_();
     ++counts_.replayed;
   }
-  std::unique_ptr<TimeMark> mark() override { return nullptr; }  // nobody asks: the CPU has no timeline
+  std::unique_ptr<TimeMark> mark() override { return nullptr; }  // the CPU has no timeline
 
  private:
   Counts& counts_;
   std::function<void()> work_;
 };
 
-// CUDA refuses what is to be captured, or NCCL does.
+// A graph whose capture fails, in CUDA or in NCCL.
 class BrokenGraph final : public CudaGraph {
  public:
   explicit BrokenGraph(bool nccl = false) : nccl_(nccl) {}

@@ -5,7 +5,7 @@
 
 namespace trainyard::runner::testing {
 
-// The device is done with all work that came before `now`.
+// A mark at `at`. It has passed if `at` <= `now`.
 struct FakeMark final : TimeMark {
   FakeMark(double at, const double& now) : at_(at), now_(now) {}
   bool passed() const override { return at_ <= now_; }

@@ -1,6 +1,6 @@
-// The functions of NVML that the runner asks for, as the library of a driver would have them. The file that
-// $FAKE_NVML_COUNTERS names has a line a GPU: its UUID, and its millijoules or "unsupported". Without the
-// file the library does not start, as without a driver.
+// A fake NVML library with the functions that the runner uses. The file $FAKE_NVML_COUNTERS has one line per
+// GPU: its UUID, and its millijoules or "unsupported". Without the file the library does not start, as
+// without a driver.
 #include <cstdlib>
 #include <fstream>
 #include <list>
@@ -15,7 +15,7 @@ std::ifstream counters() {
   return std::ifstream(file == nullptr ? "" : file);
 }
 
-// The counter of a GPU as it stands there now; empty where there is no such GPU.
+// The current counter of a GPU in the file. Empty if there is no such GPU.
 std::string counter_of(const std::string& uuid) {
   std::ifstream file = counters();
   std::string name, counter;

@@ -1,5 +1,5 @@
-// A communicator whose messages meet as those of NCCL do: in their order, whatever their tags. Tensors of
-// floating-point numbers stand for those on a GPU; all others are as in host memory, and are counted.
+// A communicator that matches messages in order like NCCL, whatever their tags. Floating-point tensors stand
+// for those on a GPU. All others are treated as in host memory, and counted.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace trainyard::runner::testing {
 
-// `host_messages` counts what is sent in host memory; it must outlive the communicator.
+// `host_messages` counts messages in host memory. It must outlive the communicator.
 std::unique_ptr<Communicator> in_order(std::unique_ptr<Communicator> through, int& host_messages);
 
 }  // namespace trainyard::runner::testing

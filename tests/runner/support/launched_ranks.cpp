@@ -18,7 +18,7 @@ experiments::Launch launch_of(const std::filesystem::path& folder, std::int64_t 
   launch.run.data.dataset = launch.run.data.source = "synthetic-digits";
   launch.run.data.train_samples = 501;
   launch.run.epochs = epochs;
-  launch.run.global_batch = 100;  // the last batch has one sample: of two ranks one has none
+  launch.run.global_batch = 100;  // the last batch has one sample, so one of two ranks has none
   launch.run.threads = 1;
   launch.key = "0123456789ab";
   launch.attempt = 2;

@@ -1,4 +1,4 @@
-// Runs of trainyard-runner as programs, and what they recorded.
+// Runs of trainyard-runner as processes, and their records.
 #pragma once
 
 #include <filesystem>
@@ -13,11 +13,11 @@
 
 namespace trainyard::runner::testing {
 
-// An MLP on 501 generated digits; its spool is `folder`.
+// A launch of an MLP on 501 generated digits. Its records are in `folder`.
 experiments::Launch launch_of(const std::filesystem::path& folder, std::int64_t replicas,
                               std::int64_t epochs);
 
-// The ranks of a launch, with a store where there are several.
+// The ranks of a launch. If there are several, they have a store.
 struct LaunchedRanks {
   explicit LaunchedRanks(const experiments::Launch& launch);
 
@@ -25,8 +25,7 @@ struct LaunchedRanks {
   std::vector<std::unique_ptr<Child>> ranks;
 };
 
-// The records that a rank has written so far, of which the last may not be whole yet; fails the test where
-// one is damaged.
+// The records of a rank so far, without an incomplete last one. Fails the test if a record is damaged.
 std::vector<nlohmann::json> records_of(const experiments::Launch& launch, int rank);
 std::vector<std::string> types_of(const std::vector<nlohmann::json>& records);
 

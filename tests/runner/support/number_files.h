@@ -1,4 +1,4 @@
-// Numbers that a test and its reference in Python hand to one another: float64, as they lie in memory.
+// Files of float64 numbers that a test and its Python reference exchange.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@ namespace trainyard::runner::testing {
 void write_numbers(const std::filesystem::path& file, const at::Tensor& values);
 std::vector<double> read_numbers(const std::filesystem::path& file);
 
-// The largest difference of two lists of the same length, in parts of what was expected, but of no less than
-// 0.01; NaN where one of the differences is.
+// The largest difference of two lists of the same length, relative to max(|expected|, 0.01). NaN if any is
+// NaN.
 double largest_difference(const std::vector<double>& found, const std::vector<double>& expected);
 
 }  // namespace trainyard::runner::testing

@@ -1,4 +1,4 @@
-// The names of all operations on tensors that `work` calls, on this thread.
+// The names of all tensor operations that `work` calls on this thread.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,7 @@ std::int64_t between(std::mt19937& numbers, std::int64_t low, std::int64_t high)
   return low + static_cast<std::int64_t>(numbers() % static_cast<unsigned>(high - low + 1));
 }
 
-// Words of a vocabulary, without special tokens.
+// Random words of a vocabulary, without special tokens.
 std::vector<std::int32_t> random_words(std::mt19937& numbers, std::int64_t vocabulary) {
   std::vector<std::int32_t> words(static_cast<std::size_t>(between(numbers, 1, 7)));
   for (std::int32_t& word : words) {
@@ -71,7 +71,7 @@ models::Hyperparameters with(const std::string& model, const models::Hyperparame
   return values;
 }
 
-// Cut in different places, so that different activations pass between stages.
+// The boundary depends on the strategy, so that different activations pass between stages.
 std::int64_t boundary(const experiments::Strategy& strategy, std::int64_t layers) {
   if (strategy.schedule.empty() || strategy.replicas > 1) return layers / 2;
   return strategy.schedule == "gpipe" ? std::max<std::int64_t>(1, layers / 3) : layers - 1 - layers / 5;

@@ -1,4 +1,4 @@
-// The models of the parity table in small, with random samples of their kind.
+// Small versions of the models of the parity table, with random samples.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,16 @@ struct ParityModel {
   std::string name;
   models::Hyperparameters hyperparameters;  // complete
   models::InputShape input;
-  bool batch_norm =
-      false;  // then micro-batches are not one batch, and only the virtual mesh says what is right
+  bool batch_norm = false;  // with it, results depend on micro-batches
   double learning_rate = 0.05;
 };
 
 ParityModel parity_model(const std::string& name);
 
-// SGD with momentum and weight decay; two stages are cut at a place that depends on the
-// schedule.
+// A run with SGD, momentum and weight decay. The boundary of two stages depends on the strategy.
 experiments::Run parity_run(const ParityModel& model, const experiments::Strategy& strategy);
 
-// `samples` random ones that the model takes: the same in every call.
+// `samples` random samples for the model. They are the same in every call.
 std::unique_ptr<Dataset> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
                                  bool channels_last);
 

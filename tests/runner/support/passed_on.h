@@ -1,4 +1,4 @@
-// A communicator that passes everything on to another: test doubles change what they are about.
+// A communicator that forwards everything to another. Test doubles override parts of it.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,7 @@ namespace trainyard::runner::testing {
 
 namespace {
 
-constexpr std::chrono::seconds timeout{60};  // only what hangs comes to it
+constexpr std::chrono::seconds timeout{60};  // only for hangs
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
   for (int r = 0; r < mesh.world_size(); ++r) {
     threads.emplace_back([&, r] {
       std::optional<Connections>
-          connections;  // closed after an exception is known, as that makes others' fail
+          connections;  // closed after an exception is stored, because closing makes others fail
       try {
         connections =
             connect(store, mesh, r, true, timeout, communicator, seat ? seat(r) : DeviceAssignment());

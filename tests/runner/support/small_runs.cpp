@@ -46,7 +46,7 @@ experiments::Run shaped(experiments::Run run, const Shape& shape) {
   run.strategy.micro_batches = shape.micro_batches;
   if (shape.stages == 2) run.strategy.boundaries = {run.model == "vgg11" ? 9 : 2};
   run.data.train_samples = 26;
-  run.global_batch = run.batch_size = 12;  // the last batch has two samples: of three replicas one has none
+  run.global_batch = run.batch_size = 12;  // two samples in the last batch, so one of three replicas has none
   run.epochs = epochs_of_small_runs;
   run.seed = 5;
   run.threads = 1;

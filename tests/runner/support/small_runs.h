@@ -1,4 +1,4 @@
-// Runs that train in a moment, of each kind of strategy, as attempts in folders of their own.
+// Short runs for each kind of strategy, as attempts in their own folders.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace trainyard::runner::testing {
 
 inline constexpr std::int64_t epochs_of_small_runs = 2;
 
-// Networks with everything that a step may draw by chance or remember.
+// Networks with random operations and state of every kind.
 experiments::Run small_vgg11();
 experiments::Run small_seq2seq();
 experiments::Run small_mlp();
@@ -30,11 +30,11 @@ inline constexpr Shape mp_ddp{"mp-ddp", 2, 2, "1f1b", 2};
 
 experiments::Run shaped(experiments::Run run, const Shape& shape);
 
-// The first attempt at `run`, in a folder of its own below `folder`.
+// The first attempt of `run`, in a new folder below `folder`.
 experiments::Launch launch_in(const std::filesystem::path& folder, const experiments::Run& run,
                               const std::string& checkpoint);
 
-// The attempt after it, which goes on after `epoch`.
+// The next attempt, which resumes after `epoch`.
 experiments::Launch after(experiments::Launch launch, std::int64_t epoch);
 
 }  // namespace trainyard::runner::testing

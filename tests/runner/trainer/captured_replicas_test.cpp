@@ -1,4 +1,4 @@
-// Replicas whose steps are replayed: they do so together or not at all.
+// Replicas with replayed steps: all of them replay, or none.
 #include <array>
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace trainyard::runner::captured_replicas_test {
 
-TEST_CASE("where a capture fails on one replica none replays, not even what was captured before") {
+TEST_CASE("if a capture fails on one replica, no replica replays, even steps that were captured before") {
   constexpr int replicas = 3, broken = 1;
   for (const bool nccl : {false, true}) {
     std::array<testing::Counts, replicas> counts;
@@ -46,7 +46,7 @@ TEST_CASE("where a capture fails on one replica none replays, not even what was 
   }
 }
 
-// As NCCL's while a step is captured: what is asked for is not done. The call of number `fails` is refused.
+// A communicator like NCCL's during a capture: calls are not executed. Call number `fails` throws.
 class CapturedCalls final : public testing::PassedOn {
  public:
   CapturedCalls(std::unique_ptr<Communicator> through, int fails)
@@ -59,15 +59,15 @@ class CapturedCalls final : public testing::PassedOn {
   void renew() override { ++renewed; }
 
   bool capturing = false;
-  int calls = 0;  // that were captured
+  int calls = 0;  // captured calls
   int renewed = 0;
 
  private:
   int fails_;
 };
 
-// Its capture does on the host what a GPU's does: all of the step, up to where it fails. What was computed is
-// undone, since a GPU would not have done it.
+// A fake graph whose capture runs the step on the host, up to a failure.
+// The results are undone, because a GPU does not compute during a capture.
 class HostGraph final : public CudaGraph {
  public:
   HostGraph(Trainer& trainer, CapturedCalls& calls) : trainer_(trainer), calls_(calls) {}
@@ -105,7 +105,7 @@ struct Replicas {
   std::array<int, 2> calls{}, renewed{};
 };
 
-// Two replicas, of which one fails at the call of number `fails` of its capture.
+// Two replicas. Call number `fails` of the capture fails on replica 1.
 Replicas train_replicas(bool captured, int fails) {
   const models::ImageShape shape{.channels = 1, .height = 28, .width = 28};
   const models::Images images = testing::random_images(shape, 170);
@@ -134,7 +134,7 @@ Replicas train_replicas(bool captured, int fails) {
   return outcome;
 }
 
-TEST_CASE("replicas train the same whether their steps are replayed or a capture failed on one half-way") {
+TEST_CASE("replicas train the same if steps are replayed, or if a capture fails half-way on one of them") {
   const Replicas plain = train_replicas(false, never);
   for (const int fails : {never, 0, 1}) {
     CAPTURE(fails);

@@ -1,4 +1,4 @@
-// Steps that are replayed: which are, and that a training of them is the training without.
+// Replayed steps: which steps are replayed, and that training does not change.
 #include "runner/trainer/cuda_graph_cache.h"
 
 #include <array>
@@ -23,7 +23,7 @@ models::InputShape images_of(const models::ImageShape& shape) {
   return input;
 }
 
-TEST_CASE("steps are captured on a GPU where nothing in them needs the host") {
+TEST_CASE("steps are captured on a GPU if nothing in them needs the host") {
   struct Case {
     const char* model;
     std::int64_t stages;
@@ -57,14 +57,13 @@ TEST_CASE("steps are captured on a GPU where nothing in them needs the host") {
 
 struct Outcome {
   std::vector<at::Tensor> parameters;
-  std::vector<double> losses;  // of each epoch
+  std::vector<double> losses;  // per epoch
   std::vector<std::int64_t> weights;
   std::int64_t steps = 0;
   Counts counts;
 };
 
-// Three epochs of 5 batches of 16 and one of 10, with dropout and batch normalisation where the model has
-// them.
+// Trains three epochs with 5 batches of 16 and one of 10. Models keep their dropout and batch normalisation.
 Outcome train(const std::string& model, const experiments::Optimizer& optimizer, bool captured) {
   const models::ImageShape shape{.channels = 3, .height = 32, .width = 32};
   const models::Images images = testing::random_images(shape, 90);
@@ -91,8 +90,7 @@ Outcome train(const std::string& model, const experiments::Optimizer& optimizer,
   return outcome;
 }
 
-TEST_CASE(
-    "a training of replayed steps is the training without: weights, losses, steps, smaller last batches") {
+TEST_CASE("training with replayed steps equals training without, including smaller last batches") {
   experiments::Optimizer sgd, adam;
   sgd.learning_rate = 0.01;
   adam.kind = "adam";
@@ -109,9 +107,10 @@ TEST_CASE(
     CAPTURE(each.optimizer.kind);
     const Outcome plain = train(model, optimizer, false), replayed = train(model, optimizer, true);
     CHECK(plain.counts.captured == 0);
-    // of 15 whole batches the first three warm up; the last batches of three epochs are warm only then
+    // The first three of 15 full batches are warm-up. The smaller last batches are warm only after three
+    // epochs.
     CHECK(replayed.counts.replayed == 12);
-    // another learning rate, and other draws of the augmentation, are captured anew in each epoch
+    // Each epoch needs a new capture, for its learning rate and augmentation.
     CHECK(replayed.counts.captured == 3);
     REQUIRE(plain.parameters.size() == replayed.parameters.size());
     for (std::size_t i = 0; i < plain.parameters.size(); ++i)
@@ -123,8 +122,8 @@ TEST_CASE(
   }
 }
 
-// As nbow's does: it asks the device for the number of the step, where the host's is that of the capture.
-TEST_CASE("a replayed step drops what that step is to drop") {
+// Dropout as in nbow: the device has the step number, while the host has that of the capture.
+TEST_CASE("a replayed step applies the dropout of its own step number") {
   models::InputShape texts;
   texts.vocabulary = 50;
   texts.classes = 2;
@@ -144,7 +143,7 @@ TEST_CASE("a replayed step drops what that step is to drop") {
 
 void nothing(const at::Tensor&, const std::shared_ptr<PartMarks>&) {}
 
-TEST_CASE("where a capture fails the steps go on as they are, and it is said why") {
+TEST_CASE("if a capture fails, steps continue without replay, and the reason is kept") {
   int asked = 0;
   const auto alone = single_communicator();
   CudaGraphCache steps(
@@ -159,7 +158,7 @@ TEST_CASE("where a capture fails the steps go on as they are, and it is said why
   CHECK(steps.failure() == "operation not permitted");
 }
 
-TEST_CASE("a replayed step sees its own samples, its own number and what its own loss is divided by") {
+TEST_CASE("a replayed step uses its own samples, step number and loss divisor") {
   Counts counts;
   const auto alone = single_communicator();
   CudaGraphCache steps(fake_graphs(counts), at::kCPU, *alone);
@@ -177,7 +176,7 @@ TEST_CASE("a replayed step sees its own samples, its own number and what its own
   CHECK(counts.captured == 1);
 }
 
-TEST_CASE("each shape has a graph of its own, and only so many are kept at a time") {
+TEST_CASE("each shape has its own graph, and the number of graphs is limited") {
   Counts counts;
   const auto alone = single_communicator();
   CudaGraphCache steps(fake_graphs(counts), at::kCPU, *alone);
@@ -189,7 +188,7 @@ TEST_CASE("each shape has a graph of its own, and only so many are kept at a tim
     for (std::int64_t length = 1; length <= most + 1; ++length) CHECK(!make(length));
   for (std::int64_t length = 1; length <= most; ++length) CHECK(make(length));
   CHECK(counts.captured == most);
-  CHECK(!make(most + 1));  // as it is, in every step
+  CHECK(!make(most + 1));  // never captured
   steps.clear();
   CHECK(make(most + 1));
   CHECK(make(1));

@@ -1,5 +1,5 @@
-// What a step does off the CPU: the same numbers by operations on whole tensors, and nothing that the host
-// must wait for. It is proved on the CPU, by calling those operations there.
+// Steps off the CPU: operations on whole tensors give the same results, and the host waits for nothing.
+// The tests call these operations on the CPU.
 #include <string>
 #include <tuple>
 
@@ -19,8 +19,7 @@
 
 namespace trainyard::runner::device_steps_test {
 
-TEST_CASE(
-    "dropout by tensors drops what the loop over samples drops, whatever the type and the number of places") {
+TEST_CASE("dropout by tensors equals the loop over samples, for any type and size") {
   const at::Tensor samples = at::tensor({0, 5, 59'999, 1'000'000'007, 5}, at::kLong);
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     for (const std::int64_t features : {1, 2, 7, 64}) {
@@ -29,7 +28,7 @@ TEST_CASE(
         const networks::DropoutStream stream{11, 5, p};
         CHECK(at::equal(networks::dropout_factors_by_tensors(like, samples, stream),
                         networks::dropout_factors(like, samples, stream)));
-        // a step that only the device knows
+        // The step number is only on the device.
         const networks::DropoutStream unseen{11, 99, p, at::full({}, 5, at::kLong)};
         CHECK(at::equal(networks::dropout_factors_by_tensors(like, samples, unseen),
                         networks::dropout_factors(like, samples, stream)));
@@ -38,8 +37,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "the mean of a text's words does not need their number: padding weighs nothing, in the gradient too") {
+TEST_CASE("the mean of words needs no host-device sync, and padding has no weight, even in the gradient") {
   const at::Tensor tokens = at::tensor({4, 2, 9, 0, 7, 0, 0, 0, 3, 3, 3, 5}, at::kLong).view({3, 4});
   at::Tensor weight = at::randn({10, 6}, at::kDouble);
   weight[0].zero_();
@@ -56,7 +54,7 @@ TEST_CASE(
   CHECK(weight.grad()[0].abs().max().item<double>() == 0);
 }
 
-TEST_CASE("augmentation by tensors is what the loop over pixels does, in either memory order") {
+TEST_CASE("augmentation by tensors equals the loop over pixels, in either memory order") {
   const models::Images images = testing::random_images({.channels = 3, .height = 9, .width = 11}, 40);
   const at::Tensor all = at::tensor(images.pixels, at::kByte).view({40, 3, 9, 11}).to(at::kFloat);
   const at::Tensor fill = at::tensor({7, 8, 9}, at::kFloat);
@@ -73,7 +71,7 @@ TEST_CASE("augmentation by tensors is what the loop over pixels does, in either 
   }
 }
 
-TEST_CASE("clipping without a look at the norm scales as clipping with one does") {
+TEST_CASE("clipping without a host-device sync scales like clipping with one") {
   const auto gradients = [] {
     return std::vector<at::Tensor>{at::full({3}, 4.0F), at::full({2, 2}, -6.0F)};  // norm √192
   };
@@ -84,7 +82,7 @@ TEST_CASE("clipping without a look at the norm scales as clipping with one does"
     clip_without_sync(unseen, max_norm, at::kCPU, [](const at::Tensor&) {});
     for (std::size_t i = 0; i < looked.size(); ++i) CHECK(at::equal(looked[i], unseen[i]));
   }
-  const auto of_two = gradients();  // another stage has as much again: norm √384
+  const auto of_two = gradients();  // another stage has the same again: norm √384
   clip_without_sync(of_two, 1, at::kCPU, [](const at::Tensor& squares) { squares.mul_(2); });
   CHECK(of_two[0][0].item<float>() == doctest::Approx(4 / std::sqrt(384.0)));
   double others = 0;  // a stage without parameters takes part in the sum
@@ -96,7 +94,7 @@ TEST_CASE("clipping without a look at the norm scales as clipping with one does"
   CHECK(!infinite[0].isfinite().any().item<bool>());
 }
 
-TEST_CASE("a training step asks for the value of no tensor: a device could fall behind the host") {
+TEST_CASE("a training step reads no value of a tensor, so that a device can work asynchronously") {
   const models::ImageShape shape{.channels = 1, .height = 28, .width = 28};
   const models::Images images = testing::random_images(shape, 40);
   for (const char* model : {"mlp", "cnn", "conv-autoencoder"}) {
@@ -118,10 +116,10 @@ TEST_CASE("a training step asks for the value of no tensor: a device could fall 
   }
 }
 
-TEST_CASE("a network is made on the device that it is asked for, and its loss is computed there") {
+TEST_CASE("a network is built on the requested device, and its loss is computed there") {
   const experiments::Run run = testing::run_of("mlp", 1);
   const models::InputShape input{.image = {.channels = 1, .height = 28, .width = 28}, .classes = 10};
-  const at::Device meta = at::kMeta;  // sizes without numbers; mixed with the CPU it is an error
+  const at::Device meta = at::kMeta;  // sizes without values; mixing it with the CPU is an error
   const networks::Network network =
       networks::build_network(run.model, run.hyperparameters, input, run.seed, at::kFloat, {}, meta);
   for (const auto& parameter : network.state()) CHECK(parameter.value.device() == meta);
@@ -132,13 +130,13 @@ TEST_CASE("a network is made on the device that it is asked for, and its loss is
   CHECK(find_task("classification").counts[0].of(output, labels).device() == meta);
 }
 
-TEST_CASE("rows that are fetched for a device are those that were asked for") {
+TEST_CASE("rows that are fetched for a device are the requested rows") {
   const at::Tensor rows = at::arange(60, at::kFloat).view({20, 3});
   const at::Tensor places = at::tensor({7, 0, 7, 19}, at::kLong);
   CHECK(at::equal(fetched(rows, places, at::kCPU), rows.index_select(0, places)));
 }
 
-TEST_CASE("texts that are served off the CPU are as long as the longest of all, in every batch") {
+TEST_CASE("off the CPU, every batch of texts has the length of the longest text of all") {
   models::Texts texts;
   texts.tokens.offsets = {0, 2, 7, 8};
   texts.tokens.tokens = {4, 5, 1, 2, 3, 4, 5, 9};
@@ -153,7 +151,7 @@ TEST_CASE("texts that are served off the CPU are as long as the longest of all, 
   CHECK(at::equal(split.targets(places), at::tensor({1, 0}, at::kLong)));
 }
 
-TEST_CASE("what is taken from the sums of an epoch stays, and they go on from zero in the same memory") {
+TEST_CASE("metric sums that were taken stay unchanged, and new sums begin at zero in the same memory") {
   MetricSums sums(find_task("classification"));
   const auto add = [&] { sums.add(at::full({}, 3.5), at::eye(4), at::arange(4), 4); };
   add();
@@ -167,7 +165,7 @@ TEST_CASE("what is taken from the sums of an epoch stays, and they go on from ze
   CHECK(sums.weight() == 8);
 }
 
-TEST_CASE("sums are seen as they were when the device had come to their copy, and no one waits for it") {
+TEST_CASE("asynchronous metrics are those at the time of their copy, and nothing waits for the device") {
   double given = 0, now = 0;
   MetricSums sums(find_task("classification"));
   AsyncMetrics seen(at::kCPU, [&] { return std::make_unique<testing::FakeMark>(given, now); });
@@ -176,17 +174,17 @@ TEST_CASE("sums are seen as they were when the device had come to their copy, an
     sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
     return seen.poll(sums);
   };
-  CHECK_FALSE(step());  // under way since step 1
+  CHECK_FALSE(step());  // its copy is pending
   CHECK_FALSE(step());
   now = 1;
-  const auto first = step();  // those of step 3 follow
+  const auto first = step();  // the copy of step 3 begins
   REQUIRE(first);
   CHECK(first->loss == 2.5);
   CHECK(first->correct == 4);
   CHECK(first->weight == 4);
   now = given;
   CHECK(step()->loss == 7.5);
-  seen.begin();  // another epoch: what is still under way is of none that is asked for
+  seen.begin();  // a new epoch: pending copies of the old one are dropped
   sums.take();
   CHECK_FALSE(step());
   now = given;
@@ -195,7 +193,7 @@ TEST_CASE("sums are seen as they were when the device had come to their copy, an
   CHECK(step()->loss == 5);
 }
 
-TEST_CASE("sums on a CPU are seen at once, without accuracy where there is none") {
+TEST_CASE("metrics on a CPU are available at once, without accuracy if it is undefined") {
   AsyncMetrics seen(at::kCPU, {});
   MetricSums sums(find_task("reconstruction"));
   sums.add(at::full({}, 3.0), at::ones({2}), at::zeros({2}), 2);
@@ -206,7 +204,7 @@ TEST_CASE("sums on a CPU are seen at once, without accuracy where there is none"
   CHECK(now->weight == 2);
 }
 
-TEST_CASE("how a GPU is used stands in a rank's first record") {
+TEST_CASE("the first record of a rank has the settings of its GPU") {
   const tests::ScratchFolder folder;
   const experiments::Launch launch = testing::launch_of(folder.path(), 1, 1);
   {
@@ -222,7 +220,7 @@ TEST_CASE("how a GPU is used stands in a rank's first record") {
   CHECK(gpu.at("why_not_replayed") == "stages exchange messages");
 }
 
-TEST_CASE("a capture that fails during training is a warning in the records, once") {
+TEST_CASE("a capture that fails during training is recorded as a warning, once") {
   const tests::ScratchFolder folder;
   const experiments::Launch launch = testing::launch_of(folder.path(), 1, 1);
   {
@@ -239,7 +237,7 @@ TEST_CASE("a capture that fails during training is a warning in the records, onc
         "steps are computed one by one from here on, not replayed: operation not permitted");
 }
 
-TEST_CASE("where steps are not replayed from the start, or there is no GPU, nothing is warned of") {
+TEST_CASE("if steps are never replayed, or there is no GPU, there is no warning") {
   const tests::ScratchFolder folder;
   const experiments::Launch launch = testing::launch_of(folder.path(), 1, 2);
   for (const int rank : {0, 1}) {
@@ -251,13 +249,13 @@ TEST_CASE("where steps are not replayed from the start, or there is no GPU, noth
   for (const int rank : {0, 1}) CHECK(testing::records_of(launch, rank).size() == 1);
 }
 
-TEST_CASE("data lies on a GPU where it leaves half of what is free to the network") {
+TEST_CASE("data is stored on a GPU if it leaves half of the free memory to the network") {
   CHECK(fits_beside_network(50, 100));
   CHECK(!fits_beside_network(51, 100));
   CHECK(!fits_beside_network(1, 0));
 }
 
-TEST_CASE("the CPU has no peak of a device's memory, and is waited for by nobody") {
+TEST_CASE("the CPU has no peak of device memory, and synchronising it does nothing") {
   CHECK(!peak_device_bytes(at::kCPU));
   CHECK(free_device_bytes(at::kCPU) == 0);
   CHECK_NOTHROW(synchronize(at::kCPU));

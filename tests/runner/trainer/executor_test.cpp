@@ -1,4 +1,4 @@
-// The mesh beyond the parity table: evaluation, accumulated gradients, clipping, and what cannot be run.
+// The mesh beyond the parity table: evaluation, gradient accumulation, clipping, and errors.
 #include "runner/trainer/executor.h"
 
 #include <mutex>
@@ -16,8 +16,8 @@ using namespace testing;
 
 constexpr models::ImageShape small{.channels = 2, .height = 9, .width = 8};
 
-// 121 samples in batches of 30: the last of an epoch has one sample, so all replicas but the first have an
-// empty part, and all micro-batches but one are empty.
+// 121 samples in batches of 30. The last batch of an epoch has one sample, so only the first replica has one,
+// and all micro-batches but one are empty.
 constexpr std::int64_t samples = 121;
 constexpr std::int64_t global_batch = 30;
 
@@ -47,13 +47,13 @@ experiments::Run small_run(const Shape& shape) {
 }
 
 struct Result {
-  std::vector<double> losses;  // mean over the global batch, of each step
+  std::vector<double> losses;  // per step, mean over the global batch
   std::vector<at::Tensor> parameters;
   std::int64_t weight = 0, correct = 0;  // of the evaluation afterwards
   double evaluated_loss = 0;
 };
 
-// Two epochs and an evaluation, in float64; `prepare` may change how a rank is connected.
+// Trains two epochs and evaluates, in float64. `prepare` may change the connections of a rank.
 Result train_and_evaluate(const experiments::Run& run,
                           const std::function<void(Connections&)>& prepare = {}) {
   const Mesh mesh{static_cast<int>(run.strategy.replicas), static_cast<int>(run.strategy.stages)};
@@ -106,8 +106,7 @@ void check_equal(const Result& many, const Result& one) {
   CHECK(many.evaluated_loss == doctest::Approx(one.evaluated_loss).epsilon(1e-11));
 }
 
-TEST_CASE(
-    "every mesh and schedule trains and evaluates as one rank does, with uneven and empty micro-batches") {
+TEST_CASE("every mesh and schedule trains and evaluates as one rank does, even with empty micro-batches") {
   for (const char* optimizer : {"sgd", "adam"}) {
     Result one;
     for (const Shape& shape : shapes) {
@@ -127,7 +126,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("where messages meet in their order, as NCCL's do, every schedule trains what one rank does") {
+TEST_CASE("if messages are matched in order, as in NCCL, every schedule trains as one rank does") {
   const Result one = train_and_evaluate(small_run({1, 1, "", 1}));
   for (const Shape& shape : shapes) {
     if (shape.stages == 1) continue;
@@ -139,7 +138,7 @@ TEST_CASE("where messages meet in their order, as NCCL's do, every schedule trai
       ranks.stages = in_order(std::move(ranks.stages), described[static_cast<std::size_t>(rank)]);
     });
     check_equal(result, one);
-    // The last stage sends gradients alone, which are never described. The others describe activations once
+    // The last stage sends only gradients, which need no description. Other stages describe activations once
     // for each number of samples, in training and in evaluation.
     std::set<std::int64_t> sizes;
     for (const std::int64_t batch : {global_batch, samples % global_batch}) {
@@ -154,7 +153,7 @@ TEST_CASE("where messages meet in their order, as NCCL's do, every schedule trai
   }
 }
 
-TEST_CASE("a message that is not described has to be expected") {
+TEST_CASE("a message without a description is an error if its layout is unknown") {
   run_mesh({1, 2}, [](const Connections& ranks) {
     if (ranks.position.stage == 0) return;
     IncomingMessage message(*ranks.stages, 0, 0, /*described=*/false);
@@ -162,7 +161,7 @@ TEST_CASE("a message that is not described has to be expected") {
   });
 }
 
-TEST_CASE("gradients that accumulate over turns are those of the whole step") {
+TEST_CASE("gradient accumulation gives the gradients of the whole step") {
   const Result one = train_and_evaluate(small_run({1, 1, "", 1}));
   for (const Shape& shape :
        {Shape{1, 1, "", 1}, Shape{2, 1, "", 1}, Shape{1, 2, "", 1}, Shape{2, 2, "1f1b", 2}}) {
@@ -172,7 +171,7 @@ TEST_CASE("gradients that accumulate over turns are those of the whole step") {
   }
 }
 
-TEST_CASE("gradients are clipped by the norm over all stages, whatever the mesh") {
+TEST_CASE("gradients are clipped by the norm over all stages, for any mesh") {
   experiments::Run alone = small_run({1, 1, "", 1});
   const Result unclipped = train_and_evaluate(alone);
   alone.optimizer.clip_norm = 0.05;
@@ -185,7 +184,7 @@ TEST_CASE("gradients are clipped by the norm over all stages, whatever the mesh"
   }
 }
 
-TEST_CASE("a stage sends lists of tensors of any kind, whose sizes change from message to message") {
+TEST_CASE("a stage sends lists of tensors of any kind, and their sizes may change with each message") {
   run_mesh({1, 2}, [](const Connections& ranks) {
     Communicator& stages = *ranks.stages;
     OutgoingMessages outgoing;
@@ -201,7 +200,7 @@ TEST_CASE("a stage sends lists of tensors of any kind, whose sizes change from m
         continue;
       }
       IncomingMessage message(stages, 0, tag);
-      if (tag == 1) message.post_tensors(layout_of(sent));  // as where the sizes are known
+      if (tag == 1) message.post_tensors(layout_of(sent));  // as for known sizes
       const auto content = message.take();
       bool equal = content.tensors.size() == sent.size();
       for (std::size_t i = 0; equal && i < sent.size(); ++i) {
@@ -214,7 +213,7 @@ TEST_CASE("a stage sends lists of tensors of any kind, whose sizes change from m
   });
 }
 
-TEST_CASE("tensors that differ from those that were expected are an error") {
+TEST_CASE("tensors that differ from the expected ones are an error") {
   CHECK_THROWS_WITH_AS(run_mesh({1, 2},
                                 [](const Connections& ranks) {
                                   OutgoingMessages outgoing;
@@ -249,7 +248,7 @@ TEST_CASE("stages are the layers between boundaries") {
   }
 }
 
-TEST_CASE("a world that does not fit the mesh, and a mesh that does not fit the strategy, are errors") {
+TEST_CASE("a world size that does not fit the mesh, or a mesh that does not fit the strategy, is an error") {
   experiments::Strategy strategy{.name = "grid", .kind = "mp-ddp", .replicas = 2, .stages = 3};
   CHECK(mesh_of(strategy, 6).world_size() == 6);
   CHECK(mesh_of(strategy, 6).position(4) == Position{1, 1});

@@ -1,5 +1,5 @@
-// What each kind of task trains with (batches, order, loss, optimizer, metrics) makes a small network of its
-// own better on the data set's stand-in.
+// A small network of each kind of task improves on synthetic data, with the real batches, loss, optimizer and
+// metrics.
 #include "models/catalogue.h"
 #include "models/networks/network.h"
 #include "runner/data/sampler.h"
@@ -15,7 +15,7 @@ struct Case {
   models::Hyperparameters sizes;
   std::int64_t samples;
   double learning_rate;
-  double ratio;  // of the mean loss in the last epoch to that in the first, at most
+  double ratio;  // upper limit of the last / first epoch's mean loss
 };
 
 const std::vector<Case> cases{
@@ -69,7 +69,7 @@ std::vector<double> train(const networks::Network& network, const Task& task, co
   return losses;
 }
 
-TEST_CASE("the loss of every task falls where a small network is trained on synthetic data") {
+TEST_CASE("the loss of a small network for every task falls on synthetic data") {
   for (const Case& c : cases) {
     CAPTURE(c.model);
     models::DataChoice choice;

@@ -1,7 +1,7 @@
-"""pytorch_reference.py FOLDER: trains the cases of FOLDER/cases.json with PyTorch in float64, or in float32 under
-autocast to bfloat16, and writes, for each, the
-losses of its steps and then all its parameters to FOLDER/<name>.result as raw numbers. With replicas > 1 it is
-PyTorch's own DistributedDataParallel over gloo, one process a rank."""
+"""pytorch_reference.py FOLDER: train the cases of FOLDER/cases.json in PyTorch, in float64 or with bfloat16 autocast.
+
+Writes raw numbers to FOLDER/<name>.result: the losses of all steps, then all parameters. With replicas > 1 it uses
+DistributedDataParallel over gloo, one process per rank."""
 import json
 import multiprocessing
 import os

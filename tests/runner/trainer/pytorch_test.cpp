@@ -1,6 +1,6 @@
-// The runner against PyTorch itself, if a Python with torch is at hand: the MLP and the CNN, of the same
-// weights, on the same batches, in float64; on two ranks against PyTorch's own DDP; and the MLP mixed with
-// bfloat16, as autocast does it.
+// The runner compared with PyTorch, if there is a Python with torch.
+// The MLP and the CNN train from the same weights on the same batches, in float64.
+// Two ranks are compared with PyTorch's DDP, and an MLP in bfloat16 with autocast.
 #include <cstdlib>
 #include <fstream>
 
@@ -91,7 +91,7 @@ bool is_mixed(const Case& c) {
   return c.run.precision == "bfloat16";
 }
 
-// Losses of the steps, then all parameters: as the reference writes them.
+// Losses of the steps, then all parameters, in the order of the reference.
 std::vector<double> train_here(const Case& c, const models::Images& images) {
   const at::ScalarType dtype = is_mixed(c) ? at::kFloat : at::kDouble;
   const auto replicas = static_cast<int>(c.run.strategy.replicas);
@@ -120,8 +120,7 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   return losses;
 }
 
-TEST_CASE(
-    "networks, optimizers and gradient reduction give what PyTorch and its DistributedDataParallel give") {
+TEST_CASE("networks, optimizers and gradient reduction equal PyTorch and its DistributedDataParallel") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
   if (python.empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");

@@ -13,7 +13,7 @@ namespace trainyard::runner::translation_test {
 
 using Tokens = std::vector<std::int64_t>;
 
-// Numbers of the words of a line; "<unk>" is that of unknown words.
+// The token numbers of a line. "<unk>" is the unknown token.
 Tokens tokens_of(const std::string& line) {
   static std::map<std::string, std::int64_t> numbers{{"<unk>", models::unknown_token}};
   Tokens tokens;
@@ -40,7 +40,7 @@ constexpr std::array<std::pair<const char*, const char*>, 7> corpus{{
     {"", "two men"},
 }};
 
-// As the views of the database derive it.
+// BLEU as in the views of the database.
 double score(const BleuSums& sums) {
   double logarithms = 0;
   for (std::size_t n = 0; n < 4; ++n) {
@@ -57,13 +57,13 @@ at::Tensor backwards(const networks::Activations& inputs) {
   at::Tensor next = at::empty({source.size(0)}, at::kLong);
   for (std::int64_t i = 0; i < source.size(0); ++i) {
     const std::int64_t words = source[i].gt(models::end_token).sum().item<std::int64_t>();
-    const std::int64_t place = words - target.size(1);  // the first is <bos>
+    const std::int64_t place = words - target.size(1);  // the first token is <bos>
     next[i] = place >= 0 ? source[i][place].item<std::int64_t>() : models::end_token;
   }
   return next;
 }
 
-TEST_CASE("BLEU is that of sacrebleu 2.6.0, to which an unknown word of a reference is another word") {
+TEST_CASE("BLEU equals sacrebleu 2.6.0: unknown words of a reference match no word") {
   BleuSums sums;
   for (const auto& [candidate, reference] : corpus) sums.add(tokens_of(candidate), tokens_of(reference));
   CHECK(sums.matched == std::array<std::int64_t, 4>{57, 42, 32, 25});
@@ -73,7 +73,7 @@ TEST_CASE("BLEU is that of sacrebleu 2.6.0, to which an unknown word of a refere
   CHECK(score(sums) == doctest::Approx(59.77119126264859).epsilon(1e-12));
 }
 
-TEST_CASE("BLEU of translations longer than their references has no brevity penalty, as sacrebleu's") {
+TEST_CASE("BLEU has no brevity penalty if translations are longer than references, as in sacrebleu") {
   BleuSums sums;
   for (const std::size_t i : {0, 2}) sums.add(tokens_of(corpus[i].first), tokens_of(corpus[i].second));
   CHECK(sums.matched == std::array<std::int64_t, 4>{21, 16, 11, 7});
@@ -82,7 +82,7 @@ TEST_CASE("BLEU of translations longer than their references has no brevity pena
 }
 
 TEST_CASE(
-    "a translation is what the network finds likeliest word by word, until it ends or may be no longer") {
+    "a translation is the most likely token at each step, until it ends or reaches its maximum length") {
   const at::Tensor source =
       at::tensor({11, 12, 13, 3, 14, 3, 0, 0, 3, 0, 0, 0, 15, 16, 3, 0}, at::kLong).view({4, 4});
   CHECK(translate(source, backwards) == std::vector<Tokens>{{13, 12, 11}, {14}, {}, {16, 15}});
@@ -96,7 +96,7 @@ TEST_CASE(
   CHECK(longest_translation(25) == 50);
 }
 
-TEST_CASE("sentences that have ended are not carried on") {
+TEST_CASE("sentences that have ended are not continued") {
   const at::Tensor source = at::tensor({11, 12, 13, 3, 14, 3, 0, 0}, at::kLong).view({2, 4});
   std::vector<std::int64_t> batches;
   translate(source, [&](const networks::Activations& inputs) {
@@ -107,13 +107,13 @@ TEST_CASE("sentences that have ended are not carried on") {
   CHECK(batches == std::vector<std::int64_t>{2, 2, 1, 1});
 }
 
-TEST_CASE("the likeliest next token is that of the last place") {
+TEST_CASE("the most likely next token is that of the last position") {
   const at::Tensor logits = at::tensor({1., 5., 2., 3., 1., 0., 0., 9., 0., 0., 1., 2.}).view({2, 2, 3});
   CHECK(at::equal(last_tokens(logits), at::tensor({0, 2}, at::kLong)));
 }
 
-TEST_CASE("BLEU adds up over batches and is recorded as matched n-grams of all") {
-  // the source backwards is the first target, and shares 2 words with the second
+TEST_CASE("BLEU adds up over batches and is recorded as the matched n-grams of all") {
+  // The source backwards is the first target, and it shares 2 words with the second.
   const models::TextPairs pairs{
       .source = {.tokens = {11, 12, 13, 14, 3, 15, 16, 17, 3}, .offsets = {0, 5, 9}},
       .target = {.tokens = {2, 14, 13, 12, 11, 3, 2, 17, 18, 15, 19, 20, 3}, .offsets = {0, 6, 13}}};

@@ -1,6 +1,6 @@
-// Sentences that are encoded in groups of like lengths, as on the CPU, or without a look at their lengths, as
-// on a GPU: what comes out, and what is learnt from it, is what packed sentences give, however they are
-// padded. The second is proved on the CPU, which does so where a step may be replayed.
+// Sentences encoded in groups of similar lengths, as on the CPU, or without reading their lengths, as on a
+// GPU. States and gradients are those of packed sentences, with any padding. The CPU tests the second way,
+// too, because steps that may be replayed use it.
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -30,8 +30,8 @@ ForwardContext unseen() {
 }
 
 struct Encoding {
-  Activations outputs;                // y where it is wanted, h, c
-  std::vector<at::Tensor> gradients;  // of x and the weights, of a fixed function of the outputs
+  Activations outputs;                // y unless only the last state is used, h, c
+  std::vector<at::Tensor> gradients;  // of x and the weights, for a fixed function of the outputs
 };
 
 using Encoder = std::function<Activations(const at::Tensor& x, const at::Tensor& lengths)>;
@@ -44,7 +44,7 @@ Encoder encoder_of(const networks::Layer& layer, const ForwardContext& context) 
   };
 }
 
-// PyTorch's way: the sentences of each moment in one product, the longest first.
+// PyTorch's way: the tokens at each position in one product, the longest sentence first.
 Encoder packed_encoder(const networks::Layer& layer, bool last) {
   return [&layer, last](const at::Tensor& x, const at::Tensor& lengths) {
     std::vector<at::Tensor> weights;
@@ -97,7 +97,7 @@ std::vector<std::int64_t> many_lengths() {
 }
 
 TEST_CASE(
-    "encoders give the states and gradients of packed sentences, in groups and without seeing lengths") {
+    "encoders give the states and gradients of packed sentences, in groups and without reading lengths") {
   struct Case {
     const char* name;
     std::vector<std::int64_t> lengths;
@@ -120,7 +120,7 @@ TEST_CASE(
                                   .layers();
           const networks::Layer layer = networks::make_layer(layers.back(), {3, dtype});
           const at::Tensor lengths = at::tensor(each.lengths, at::kLong);
-          // numbers that are not 0 on the padding, as if something were there
+          // Values that are not 0 in the padding.
           const at::Tensor x = at::arange(lengths.size(0) * each.columns * inputs, dtype)
                                    .cos()
                                    .view({lengths.size(0), each.columns, inputs});
@@ -140,7 +140,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("wherever Seq2Seq is cut into stages, what passes there is the same with lengths seen or not") {
+TEST_CASE("between any two layers of Seq2Seq the activations are the same with and without reading lengths") {
   testing::ParityModel model = testing::parity_model("seq2seq");
   const auto network =
       networks::build_network(model.name, model.hyperparameters, model.input, 5, at::kDouble);
@@ -162,12 +162,12 @@ TEST_CASE("wherever Seq2Seq is cut into stages, what passes there is the same wi
 }
 
 struct Trained {
-  std::vector<double> losses, right;  // of each epoch
+  std::vector<double> losses, right;  // per epoch
   std::vector<at::Tensor> parameters;
   testing::Counts counts;
 };
 
-// Four epochs of nine batches of 5 sentence pairs and one of 2, with dropout.
+// Trains four epochs with nine batches of 5 sentence pairs and one of 2, with dropout.
 Trained train(const Connections& ranks, bool replays, std::int64_t micro_batches = 1) {
   const testing::ParityModel model = testing::parity_model("seq2seq");
   experiments::Run run = testing::parity_run(model, {});
@@ -199,14 +199,13 @@ void check_equal(const Trained& plain, const Trained& replayed) {
   check_near(plain.parameters, replayed.parameters, 1e-12);
 }
 
-TEST_CASE(
-    "a training of replayed steps of padded sentences is that of grouped ones: losses, tokens, weights") {
+TEST_CASE("replayed steps with padded sentences train as grouped sentences do: losses, tokens, weights") {
   const Connections alone = unconnected();
   for (const std::int64_t micro_batches : {1, 2})
     check_equal(train(alone, false, micro_batches), train(alone, true, micro_batches));
 }
 
-TEST_CASE("replicas replay the same steps, whatever lengths each has") {
+TEST_CASE("replicas replay the same steps, whatever the lengths of their sentences") {
   const Trained plain = train(unconnected(), false);
   std::vector<Trained> trained(2);
   testing::run_mesh({.replicas = 2}, [&](const Connections& ranks) {
@@ -222,7 +221,7 @@ TEST_CASE("replicas replay the same steps, whatever lengths each has") {
   for (const Trained& each : trained) check_near(plain.parameters, each.parameters, 1e-12);
 }
 
-TEST_CASE("a step of sentences that may be replayed asks for no value either, and for no length") {
+TEST_CASE("a replayable step of sentences reads neither values nor lengths") {
   const testing::ParityModel model = testing::parity_model("seq2seq");
   const auto network = networks::build_network(model.name, model.hyperparameters, model.input, 1, at::kFloat);
   const auto data = testing::data_of(model, 20, at::kFloat, false)->padded_like(at::arange(12));

@@ -1,4 +1,4 @@
-// A run that goes on from a checkpoint trains what the uninterrupted run trained, bit for bit.
+// Resuming from a checkpoint gives the same bits as the uninterrupted run.
 #include "runner/training/checkpoints.h"
 
 #include <fstream>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t epochs = epochs_of_small_runs;
 
-// Everything but times that the ranks recorded, by rank, and type or epoch.
+// Everything that the ranks recorded, except times, by rank and by type or epoch.
 std::map<std::string, std::string> results_of(const experiments::Launch& launch) {
   std::map<std::string, std::string> results;
   for (int rank = 0; rank < launch.run.strategy.world_size(); ++rank)
@@ -50,7 +50,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// What `resumed` trained is what `whole` did, and it trained nothing else.
+// Checks that `resumed` trained the remaining epochs of `whole` with the same results, and nothing else.
 void check_equal(const experiments::Launch& resumed, const experiments::Launch& whole) {
   const auto expected = results_of(whole);
   const auto found = results_of(resumed);
@@ -72,8 +72,7 @@ std::string error_of(const experiments::Launch& launch) {
   return "";
 }
 
-TEST_CASE(
-    "a run that goes on after an epoch trains the bits of the uninterrupted run, under every strategy") {
+TEST_CASE("a resumed run trains the same bits as the uninterrupted run, under every strategy") {
   struct Case {
     experiments::Run model;
     std::vector<Shape> shapes;
@@ -92,12 +91,11 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a run in float16 goes on with the loss scale that it had") {
+TEST_CASE("a float16 run resumes with its loss scale") {
   const ScratchFolder folder;
   experiments::Run run = shaped(small_mlp(), mp_ddp);
   run.precision = "float16";
-  run.optimizer.learning_rate =
-      1e6;  // so that steps are skipped, and the scale is not the first one any more
+  run.optimizer.learning_rate = 1e6;  // so that steps are skipped and the scale changes
   const auto whole = launch_in(folder.path(), run, "epoch");
   train_launched(whole);
   REQUIRE(records_of(whole, 0).at(1).at("loss_scale") < 65536);
@@ -106,7 +104,7 @@ TEST_CASE("a run in float16 goes on with the loss scale that it had") {
   check_equal(resumed, whole);
 }
 
-TEST_CASE("every optimizer goes on as it would have, with momentum and without") {
+TEST_CASE("every optimizer resumes without a difference, with momentum and without") {
   for (const char* kind : {"sgd", "sgd without momentum", "adam", "adamw"}) {
     CAPTURE(kind);
     const ScratchFolder folder;
@@ -148,27 +146,27 @@ TEST_CASE("a run that was interrupted after its last epoch only tests") {
   check_equal(resumed, whole);
 }
 
-TEST_CASE("the kept weights go on too: those of the best epoch so far, and how good it was") {
+TEST_CASE("resuming keeps the saved weights and the loss of the best epoch so far") {
   for (const char* save : {"best", "last"}) {
     CAPTURE(save);
     const ScratchFolder folder;
     experiments::Run run = shaped(small_mlp(), mp);
     run.save = save;
-    // from the second epoch on so fast that the loss grows
+    // The learning rate makes the loss grow from the second epoch on.
     run.optimizer = {.kind = "sgd", .learning_rate = 0.01, .schedule = "step", .schedule_epochs = 1};
     run.optimizer.schedule_factor = 1000;
     const auto whole = launch_in(folder.path(), run, "epoch");
     train_launched(whole);
     for (const std::int64_t epoch : {epochs - 1, epochs}) {
       auto resumed = after(whole, epoch);
-      resumed.run.checkpoint = "";  // the second one starts from the same files
+      resumed.run.checkpoint = "";  // the next case resumes from the same files
       train_launched(resumed);
       CHECK(read_text(resumed.records / weights_file_name) == read_text(whole.records / weights_file_name));
     }
   }
 }
 
-TEST_CASE("an attempt that goes on writes checkpoints of its own and removes what is later than it began") {
+TEST_CASE("a resumed attempt writes its own checkpoints and removes those after its start") {
   const ScratchFolder folder;
   const auto whole = launch_in(folder.path(), shaped(small_mlp(), single), "epoch");
   train_launched(whole);
@@ -199,8 +197,7 @@ TEST_CASE("a checkpoint that is damaged, missing or of another attempt is an err
   CHECK(error_of(after(whole, epochs)).find("it cannot be read") != std::string::npos);
 }
 
-TEST_CASE(
-    "a disk that is full for a checkpoint ends the run with its name; records and the one before stay") {
+TEST_CASE("if the disk is full, the error names the checkpoint, and the records are kept") {
   const ScratchFolder folder;
   experiments::Run run = shaped(small_mlp(), single);
   const auto whole = launch_in(folder.path(), run, "epoch");

@@ -1,4 +1,4 @@
-// trainyard-runner as a program: what it cannot run, and ends that are not its own.
+// trainyard-runner as a process: errors of a launch and forced ends.
 #include <chrono>
 #include <map>
 #include <thread>
@@ -19,8 +19,8 @@ using trainyard::tests::ScratchFolder;
 
 namespace {
 
-// Of runs that would train for a quarter of an hour: a limit for what is to happen long before, also on a
-// machine with much else to do. Ranks that wait for one another would do so for five minutes.
+// A limit for events that must happen long before the end of the run, even on a busy machine.
+// The runs would train for 15 minutes, and ranks would wait 5 minutes for one another.
 constexpr auto soon = 60s;
 
 void wait_for_first_epoch(const experiments::Launch& launch) {
@@ -44,7 +44,7 @@ TEST_CASE("fewer training samples than replicas is an error of every rank") {
   }
 }
 
-TEST_CASE("when a rank is killed, its peer does not wait for it, but ends with an error and records it") {
+TEST_CASE("if a rank is killed, its peer does not wait for it, but ends with an error and records it") {
   const ScratchFolder folder;
   const experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
   LaunchedRanks run(launch);
@@ -69,7 +69,7 @@ TEST_CASE("SIGTERM ends a rank with code 143, however much it still has to train
   CHECK(run.ranks[0]->wait(soon) == 143);
 }
 
-TEST_CASE("a connection that breaks ends neither a rank nor the store by SIGPIPE") {
+TEST_CASE("a broken connection ends neither a rank nor the store by SIGPIPE") {
   const ScratchFolder folder;
   experiments::Launch launch = launch_of(folder.path(), 2, 100'000);
   launch.circumstances.communicator = "gloo";
@@ -82,7 +82,7 @@ TEST_CASE("a connection that breaks ends neither a rank nor the store by SIGPIPE
   CHECK_FALSE(run.ranks[1]->wait(1ms));
 }
 
-TEST_CASE("a line that is still being written is no record yet") {
+TEST_CASE("a line that is still being written is not a record yet") {
   const ScratchFolder folder;
   const experiments::Launch launch = launch_of(folder.path(), 1, 1);
   const auto file = launch.records / experiments::rank_records_name(0);
@@ -94,7 +94,7 @@ TEST_CASE("a line that is still being written is no record yet") {
   CHECK(records_of(launch, 0).size() == 2);
 }
 
-TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
+TEST_CASE("a rank that cannot run prints one line on stderr and writes an end record") {
   const ScratchFolder folder;
   experiments::Launch launch = launch_of(folder.path(), 1, 1);
   launch.run.strategy.kind = "pipelined";
@@ -107,7 +107,8 @@ TEST_CASE("what a rank cannot run is one line on stderr and an end record") {
   CHECK(records[0].at("reason") == "failed");
 }
 
-TEST_CASE("a rank writes beside its run.json or where it is told by hand, not where run.json points") {
+TEST_CASE(
+    "a rank writes to the folder of its run.json or to --records, and never to another folder in run.json") {
   const ScratchFolder folder;
   experiments::Launch launch = launch_of(folder / "here", 1, 1);
   std::filesystem::create_directories(launch.records);
@@ -131,7 +132,7 @@ TEST_CASE("a rank writes beside its run.json or where it is told by hand, not wh
   CHECK(types_of(records_of(launch, 0)).back() == "end");
 }
 
-TEST_CASE("wrong variables are errors that name them") {
+TEST_CASE("wrong environment variables are errors that name them") {
   const auto error_with = [](const std::map<std::string, std::string>& environment) {
     Child rank({TRAINYARD_RUNNER}, environment);
     CHECK(rank.wait(60s) == 1);

@@ -1,4 +1,4 @@
-// trainyard-runner as a program: what its ranks record and keep.
+// trainyard-runner as a process: records and weights of its ranks.
 #include <array>
 #include <chrono>
 #include <map>
@@ -45,7 +45,7 @@ void check_times(const json& epoch) {
   CHECK(epoch.at("steps") == 6);
 }
 
-// A thread is on its core for no longer than the time that passes.
+// A thread is on its core for no longer than the elapsed time.
 void check_seconds_on_core(const json& epoch) {
   constexpr double clocks_differ = 1e-3;
   const json& on_core = epoch.at("core_seconds");
@@ -60,7 +60,7 @@ void check_seconds_on_core(const json& epoch) {
   CHECK(on_core.at("transfer").get<double>() <= on_core.at("exposed_communication").get<double>());
 }
 
-// Who waits in shared memory knows for whom.
+// Only shared memory measures how long a rank waits for the slowest rank.
 void check_straggler_seconds(const json& epoch, bool shared_memory) {
   CHECK(epoch.contains("straggler_seconds") == shared_memory);
   const double seconds = epoch.value("straggler_seconds", 0.0);
@@ -77,7 +77,7 @@ void check_epoch(const json& epoch, int number, std::int64_t train_weight) {
 
 }  // namespace
 
-TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, and records all of it") {
+TEST_CASE("one rank trains without a store, needs only TRAINYARD_RUN, and records everything") {
   const ScratchFolder folder;
   const experiments::Launch launch = launch_of(folder.path(), 1, 3);
   LaunchedRanks run(launch);
@@ -101,7 +101,7 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
   CHECK(start.at("device").get<std::string>().starts_with("cpu:"));
   CHECK(start.at("versions").at("libtorch").get<std::string>().starts_with("2."));
   for (int epoch = 1; epoch <= 3; ++epoch) check_epoch(records[static_cast<std::size_t>(epoch)], epoch, 501);
-  for (const int epoch : {1, 2, 3}) {  // of 501 samples a permutation of its own
+  for (const int epoch : {1, 2, 3}) {  // another permutation of 501 samples in each epoch
     const at::Tensor order = epoch_order(501, launch.run.seed, epoch);
     const std::string_view bytes(static_cast<const char*>(order.const_data_ptr()), order.nbytes());
     CHECK(records[static_cast<std::size_t>(epoch)].at("batches") == sha256_hex(bytes));
@@ -109,14 +109,14 @@ TEST_CASE("one rank trains without a store or any variable but TRAINYARD_RUN, an
   CHECK(sum_of(records[3], "train", "loss") < sum_of(records[1], "train", "loss"));
   CHECK(sum_of(records[4], "test", "loss", "weight") == start.at("samples").at("test").get<double>());
   CHECK(records[5].at("status") == "finished");
-  CHECK(!records[1].contains("core_seconds"));  // no rank beside it on its core
+  CHECK(!records[1].contains("core_seconds"));  // no other rank shares its core
   CHECK(records[5].at("total_seconds").get<double>() >= records[5].at("setup_seconds").get<double>());
   const auto progress = experiments::read_progress(folder.path() / experiments::rank_progress_name(0));
   REQUIRE(progress.has_value());
   CHECK(progress->phase == experiments::Phase::done);
 }
 
-TEST_CASE("ranks talk by the communicator that is asked for, and train the same") {
+TEST_CASE("ranks use the requested communicator, and train the same with each") {
   std::vector<double> losses;
   struct Case {
     const char *asked, *transport;
@@ -142,7 +142,7 @@ TEST_CASE("ranks talk by the communicator that is asked for, and train the same"
   CHECK(losses[0] == doctest::Approx(losses[1]).epsilon(1e-5));
 }
 
-TEST_CASE("two ranks record their own sums, which add up to what one rank finds") {
+TEST_CASE("two ranks record their own sums, which add up to those of one rank") {
   const ScratchFolder alone, together;
   const experiments::Launch one = launch_of(alone.path(), 1, 2);
   const experiments::Launch two = launch_of(together.path(), 2, 2);
@@ -172,8 +172,7 @@ TEST_CASE("two ranks record their own sums, which add up to what one rank finds"
 }
 
 TEST_CASE(
-    "of two replicas of two stages, last stages record metrics and all ranks times and their own "
-    "parameters") {
+    "in a mesh of two replicas and two stages, last stages record metrics, and all ranks record times") {
   const ScratchFolder alone, together;
   const experiments::Launch one = launch_of(alone.path(), 1, 2);
   experiments::Launch four = launch_of(together.path(), 2, 2);
@@ -220,7 +219,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("weights are one file with the layers of all stages: the last, or those of the best epoch") {
+TEST_CASE("weights are one file with the layers of all stages, either the last or the best epoch's") {
   const auto weights_of = [](std::int64_t epochs, const char* save) {
     const ScratchFolder folder;
     experiments::Launch launch = launch_of(folder.path(), 1, epochs);
@@ -228,7 +227,7 @@ TEST_CASE("weights are one file with the layers of all stages: the last, or thos
     launch.run.strategy.kind = launch.run.strategy.name = "pipeline";
     launch.run.strategy.stages = 2;
     launch.run.strategy.boundaries = {2};
-    // from the second epoch on so fast that the loss grows
+    // The learning rate makes the loss grow from the second epoch on.
     launch.run.optimizer.schedule = "step";
     launch.run.optimizer.schedule_epochs = 1;
     launch.run.optimizer.schedule_factor = 1000;
@@ -255,7 +254,7 @@ TEST_CASE("weights are one file with the layers of all stages: the last, or thos
   }
 }
 
-TEST_CASE("a run that diverges finishes: its losses are null, not an error") {
+TEST_CASE("a run that diverges finishes: its losses are null, and there is no error") {
   const ScratchFolder folder;
   experiments::Launch launch = launch_of(folder.path(), 1, 1);
   launch.run.optimizer.learning_rate = 1e30;
@@ -267,7 +266,7 @@ TEST_CASE("a run that diverges finishes: its losses are null, not an error") {
   CHECK(records.back().at("status") == "finished");
 }
 
-TEST_CASE("the runner says its versions as JSON") {
+TEST_CASE("the runner prints its versions as JSON") {
   Child program({TRAINYARD_RUNNER, "--version", "--json"});
   CHECK(program.wait(60s) == 0);
   const json versions = json::parse(program.read_all());

@@ -1,4 +1,4 @@
-// Weights of stages whose tensors are on GPUs: they become one file by way of host memory.
+// Weights of stages on GPUs become one file, by way of host memory.
 #include <stdexcept>
 #include <utility>
 
@@ -18,8 +18,8 @@ namespace {
 using namespace trainyard;
 using namespace trainyard::runner;
 
-// As the stages of GPUs are connected: what is not in host memory would go to a device of which this process
-// has none, and only to a neighbour.
+// A communicator between stages on GPUs. Tensors outside host memory would go to a device that this process
+// does not have, and only to a neighbour.
 class BesideDevice final : public testing::PassedOn {
  public:
   using PassedOn::PassedOn;
@@ -44,7 +44,7 @@ class BesideDevice final : public testing::PassedOn {
   }
 };
 
-TEST_CASE("weights of stages on GPUs reach the first stage through host memory, also from no neighbour") {
+TEST_CASE("weights of stages on GPUs reach the first stage through host memory, even from distant stages") {
   const tests::ScratchFolder folder;
   const auto file = folder.path() / weights_file_name;
   const testing::ParityModel model = testing::parity_model("mlp");
