@@ -34,7 +34,7 @@ TEST_CASE("a disk that is full, broken or read-only stops the sweep with a reaso
       const Ended ended = sweep.run(fault, at);
       const std::string what = std::string(name_of(fault)) + " from call " + std::to_string(at) + " on";
       CHECK_MESSAGE(!ended.killed, what);
-      CHECK_MESSAGE(ended.code <= 2, what);  // a reason was given; an internal error would be 3
+      CHECK_MESSAGE(ended.code <= 2, what);  // with a reason, because an internal error is 3
       expect_survived(sweep, what);
     }
 }

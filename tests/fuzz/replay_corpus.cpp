@@ -1,5 +1,5 @@
-// Feeds every file of a folder to a fuzz target, without libFuzzer: what was once found, and what is likely
-// to hurt, is tried by every compiler and in every test run.
+// Feeds every file of a folder to a fuzz target, without libFuzzer. Past findings and difficult inputs are so
+// tried with every compiler and in every test run.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
       std::cout << entry.path().filename().string()
-                << std::endl;  // the last one printed is the one that hurt
+                << std::endl;  // if it crashes, the last name is the input
       std::ifstream in(entry.path(), std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
       LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());

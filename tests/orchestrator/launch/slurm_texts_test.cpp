@@ -10,7 +10,7 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE("the lines of squeue are jobs by name; names may contain bars, and malformed lines are ignored") {
+TEST_CASE("the lines of squeue are read as jobs by name, with bars in names and without malformed lines") {
   const auto jobs = parse_squeue(
       "slurm_load_jobs error: Zero Bytes were transmitted or received\n"
       "12|PENDING|(Resources)|trainyard-a-1\n13|COMPLETED|None|one|two\n|||\n14|RUNNING\n");

@@ -59,7 +59,7 @@ void put(Tensors& into, const networks::Network& network, const std::vector<at::
 
 Trained train_virtually(const ParityModel& model, const experiments::Run& run, const Mesh& mesh,
                         std::int64_t micro_batches, int steps, at::ScalarType dtype) {
-  at::set_num_threads(1);  // as in ranks; tensors this small are slower with more threads
+  at::set_num_threads(1);  // as in ranks, because more threads are slower with small tensors
   ReferenceTrainer virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
   const auto data = data_of(model, samples, dtype, virtual_mesh.network().channels_last);
   const Steps all(*data, run.seed);

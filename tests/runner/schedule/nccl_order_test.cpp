@@ -150,7 +150,7 @@ class Play {
 
   Group (*group_of_)(int, int);
   std::map<Stream, std::deque<Operation>> streams_;
-  std::vector<std::vector<std::optional<Wait>>> computing_;  // by stage; without a value: a computation
+  std::vector<std::vector<std::optional<Wait>>> computing_;  // by stage (no value: a computation)
   std::vector<std::size_t> done_;
   std::map<std::pair<int, Wait>, bool> arrived_;
 };

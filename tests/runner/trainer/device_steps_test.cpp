@@ -119,7 +119,7 @@ TEST_CASE("a training step reads no value of a tensor, so that a device can work
 TEST_CASE("a network is built on the requested device, and its loss is computed there") {
   const experiments::Run run = testing::run_of("mlp", 1);
   const models::InputShape input{.image = {.channels = 1, .height = 28, .width = 28}, .classes = 10};
-  const at::Device meta = at::kMeta;  // sizes without values; mixing it with the CPU is an error
+  const at::Device meta = at::kMeta;  // has no values and cannot be mixed with the CPU
   const networks::Network network =
       networks::build_network(run.model, run.hyperparameters, input, run.seed, at::kFloat, {}, meta);
   for (const auto& parameter : network.state()) CHECK(parameter.value.device() == meta);
