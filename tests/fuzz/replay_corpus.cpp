@@ -1,5 +1,5 @@
-// Feeds every file of a folder to a fuzz target, without libFuzzer. Past findings and difficult inputs are so
-// tried with every compiler and in every test run.
+// Feeds every file of a folder to a fuzz target, without libFuzzer. Every test run, with any compiler, tries
+// past findings and difficult inputs this way.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
   int inputs = 0;
   for (int i = 1; i < argc; ++i)
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      std::cout << entry.path().filename().string()
-                << std::endl;  // if it crashes, the last name is the input
+      // After a crash, the last printed name is that of the input.
+      std::cout << entry.path().filename().string() << std::endl;
       std::ifstream in(entry.path(), std::ios::binary);
       const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
       LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
