@@ -12,7 +12,7 @@ using namespace trainyard::e2e;
 
 namespace {
 
-// Sound records of two ranks that share 100 samples. It precedes each test's script.
+// Shell function `sound EPOCH`: records a correct epoch of one of two ranks that share 100 samples.
 constexpr const char* honest = R"sh(
 sound() {
   record epoch "\"epoch\":$1,\"train_seconds\":${2:-0.001},\"validation_seconds\":0.001,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":5,\"weight\":50},{\"phase\":\"train\",\"name\":\"correct\",\"sum\":${3:-40},\"weight\":${4:-50}}]${5:-}"

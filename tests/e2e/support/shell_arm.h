@@ -6,8 +6,9 @@
 
 namespace trainyard::e2e {
 
-// A script with protocol helpers before `body`: variables `key`, `attempt` and `seed`, and functions `record
-// TYPE MEMBERS`, `epoch NUMBER`, `finish` and `until_there FILE`. Its argument is the seed.
+// A script that defines protocol helpers before `body`. Its argument is the seed.
+// - variables: `key`, `attempt`, `seed`
+// - functions: `record TYPE MEMBERS`, `epoch NUMBER`, `finish`, `until_there FILE`
 inline std::string shell_arm(const std::string& body) {
   return R"sh(dir=$(dirname "$TRAINYARD_RUN"); key=$(basename "$(dirname "$dir")"); attempt=${dir##*-}; seed=$1; seq=0
 record() {

@@ -23,7 +23,7 @@ class Terminal {
   bool shows(const std::string& text);       // false after a minute
   void type(const std::string& keys) const;  // "\x03" is Ctrl-C
   int wait();                                // exit code, or 128 + signal, or −1 after a minute
-  bool read();                               // reads available output; false at its end
+  bool read();                               // reads available output, or returns false at its end
   const std::string& output() const { return output_; }
 
  private:

@@ -48,7 +48,7 @@ TEST_CASE("Holm's level of a cell is α divided by the cells left when it passes
   CHECK(decisions[2].word == VerdictKind::inconclusive);
 }
 
-TEST_CASE("an incomplete cell counts in its family, so that earlier decisions remain valid") {
+TEST_CASE("an incomplete cell counts in its family, so that decisions beside it remain valid") {
   const std::vector<std::vector<LookTest>> beside_interim{{{equal(0.03), 0.04}}, {{std::nullopt, 0.04}}};
   CHECK(decide_family(beside_interim)[0].adjusted_p == doctest::Approx(0.06));
   CHECK(decide_family(beside_interim)[1].word == VerdictKind::inconclusive);
