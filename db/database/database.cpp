@@ -64,8 +64,8 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   if (!is_unwritable(error)) throw;
   if (!needs_no_wal(file))
     throw UserError(
-        "its folder or disk takes nothing more, and a writer has left changes in the -wal file beside it",
-        "copy the folder to a place that can be written and open it there", {.file = file.string()});
+        "cannot write to the folder or disk, and the -wal file has changes that are not in the database yet",
+        "copy the folder to a disk that you can write to, and open the copy", {.file = file.string()});
   return open_and_read(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
 }
 
@@ -80,7 +80,7 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   throw UserError(std::string("cannot open the database: ") + error.what(),
                   held
                       ? advice_for(SQLITE_BUSY)
-                      : "check that the file and its folder can be read and written and the disk is not full",
+                      : "check that the file and its folder can be read and written, and that the disk is not full",
                   {.file = file.string()});
 }
 
@@ -93,12 +93,12 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
   const int version = connection.execAndGet("PRAGMA user_version").getInt();
   if (is_empty(connection)) return;
   if (connection.execAndGet("PRAGMA application_id").getInt() != application_id)
-    throw UserError("is a database, but not one of trainyard",
+    throw UserError("is a database, but was not written by trainyard",
                     "name the yard with --yard, or move this file away", {.file = file.string()});
   if (version > schema_version)
     throw UserError("was written by a later trainyard (schema " + std::to_string(version) +
-                        ", this program knows " + std::to_string(schema_version) + ")",
-                    "use that release, or another yard", {.file = file.string()});
+                        ", this program needs " + std::to_string(schema_version) + ")",
+                    "use that release or another yard", {.file = file.string()});
   if (version < schema_version) throw OlderSchemaError(version, file);
 }
 
@@ -106,7 +106,7 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
 Connection open_writable(const std::string& name, int flags, const std::filesystem::path& file) try {
   Connection connection = open_and_read(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | flags);
   if (sqlite3_db_readonly(connection->getHandle(), "main") == 1)
-    throw SQLite::Exception("it can only be read", SQLITE_READONLY);
+    throw SQLite::Exception("it is read-only", SQLITE_READONLY);
   check_version(*connection, file);
   connection->execAndGet("PRAGMA journal_mode = WAL");
   connection->exec("PRAGMA synchronous = FULL");
@@ -131,7 +131,7 @@ void check_exists(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_regular_file(file, error)) return;
   throw UserError("there is no database here",
-                  "`trainyard run FILE` makes one; --yard names the yard to look in",
+                  "create one with `trainyard run FILE`, or name another yard with --yard",
                   {.file = file.string()});
 }
 
@@ -139,9 +139,9 @@ void check_exists(const std::filesystem::path& file) {
 
 OlderSchemaError::OlderSchemaError(int found, const std::filesystem::path& file)
     : UserError(
-          "has the older schema " + std::to_string(found) + " (this program knows " +
+          "has the older schema " + std::to_string(found) + " (this program needs " +
               std::to_string(schema_version) + ")",
-          "`trainyard db rebuild` makes it again from the yard's files, and so does the next `trainyard run`",
+          "`trainyard db rebuild` rebuilds it from the yard's files, and so does the next `trainyard run`",
           {.file = file.string()}),
       schema(found) {}
 

@@ -12,20 +12,20 @@ namespace trainyard::db {
 const char* advice_for(int code) {
   switch (code) {
     case SQLITE_FULL:
-      return "free some space on the disk and run the same command again";
+      return "free disk space and run the same command again";
     case SQLITE_IOERR:
-      return "the disk does not do what it is told; see `dmesg`, then `trainyard db check`";
+      return "look for disk errors with `dmesg`, then run `trainyard db check`";
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return "`trainyard db rebuild` makes it anew from the journal and the records beside it";
+      return "`trainyard db rebuild` rebuilds it from the journal and the records";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return "another program holds it locked; end that one first";
+      return "end the program that has locked it";
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
     case SQLITE_AUTH:
-      return "check that the file and its folder can be written";
+      return "check that you can write to the file and its folder";
     default:
       return nullptr;
   }

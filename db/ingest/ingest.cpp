@@ -259,7 +259,7 @@ class Replayer {
     const auto run_json = read_run_file(file);
     if (!run_json) return false;
     if (run_json->at("run") != run || run_json->at("attempt") != attempt) {
-      damaged_spool(file, 0, "is of another run or attempt than its folder's name says");
+      damaged_spool(file, 0, "belongs to another run or attempt than its folder's name says");
       return false;
     }
     try {
@@ -298,8 +298,8 @@ class Replayer {
     if (accepted == Accepted::taken || accepted == Accepted::known) return true;
     damaged_spool(spool.file, number,
                   accepted == Accepted::gap ? "records before seq " + std::to_string(record.seq) +
-                                                  " are missing; the rest is left out"
-                                            : "the run has no such rank; left out");
+                                                  " are missing, so the rest of the file is skipped"
+                                            : "the run has no such rank, so the file is skipped");
     return false;
   }
 

@@ -85,7 +85,7 @@ std::vector<std::string> damage(const Database& database) {
     if (found == std::vector<std::string>{"ok"}) found.clear();
     for (const std::string& table :
          texts(database.connection(), "SELECT \"table\" FROM pragma_foreign_key_check"))
-      found.push_back("a row of " + table + " refers to nothing");
+      found.push_back("a row of " + table + " refers to a missing row");
     return found;
   });
 }
@@ -190,14 +190,15 @@ void bring_up_to_date(const fs::path& yard, const OlderSchemaError& older, const
   if (const auto missing = lost(older, file, rebuilt.file()); !missing.empty()) {
     rebuilt.discard();
     throw UserError(
-        "has the older schema " + schema + ", and the yard's files do not have its " + missing.front() +
+        "has the older schema " + schema + ", and the yard has no files of its " + missing.front() +
             (missing.size() > 1 ? " and " + std::to_string(missing.size() - 1) + " more" : ""),
-        "put the files back, or let `trainyard db rebuild` leave it out", {.file = file.string()});
+        "restore the files, or leave it out with `trainyard db rebuild`", {.file = file.string()});
   }
   rebuilt.replace(before);
   for (const std::string& problem : rebuilt.replay().problems) tell(problem);
-  tell(file.string() + " had the older schema " + schema + ": made again from " +
-       std::to_string(rebuilt.replay().records) + " records, and kept as " + before.filename().string());
+  tell(file.string() + " had the older schema " + schema + " and was rebuilt from " +
+       std::to_string(rebuilt.replay().records) + " records. The old file is kept as " +
+       before.filename().string());
 }
 
 Database open_up_to_date(const fs::path& yard, const Tell& tell) {
@@ -241,7 +242,7 @@ namespace {
 
 void refuse_existing(const fs::path& file) {
   if (fs::exists(file))
-    throw UserError("is there already", "name a file that is not", {.file = file.string()});
+    throw UserError("already exists", "name another file", {.file = file.string()});
 }
 
 // FILE.unfinished: empty at first and nobody else's. What has not become FILE is removed at the end.
@@ -251,12 +252,12 @@ class UnfinishedFile {
       : file_(file),
         path_(file.string() + ".unfinished"),
         fd_(FileDescriptor::open(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0666)) {
-    if (!fd_) refuse("cannot be written", "is the folder there and writable?");
+    if (!fd_) refuse("cannot be written", "check that its folder exists and that you can write to it");
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
       refuse("cannot be locked: " + std::generic_category().message(errno), "name a file on a local disk");
     if (!is_mine())
       refuse("is being written by another `trainyard db backup`", "wait for it to end, or name another file");
-    if (::ftruncate(fd_.get(), 0) != 0) refuse("cannot be written", "is it a plain file?");
+    if (::ftruncate(fd_.get(), 0) != 0) refuse("cannot be written", "name a regular file");
     for (const char* beside : {"-journal", "-wal", "-shm"}) ::unlink((path_.string() + beside).c_str());
   }
   ~UnfinishedFile() {
@@ -386,7 +387,7 @@ void refuse_network_file_system(const fs::path& folder) {
   const std::string name =
       magic == fuse_magic ? network_by_fuse(mount_type(there)) : network_file_system(magic);
   if (name.empty()) return;
-  throw UserError("lies on " + name + ", a network file system, where a database can be damaged",
+  throw UserError("is on " + name + ", a network file system that can damage a database",
                   "put the yard on a local disk with --yard or TRAINYARD_HOME", {.file = folder.string()});
 }
 

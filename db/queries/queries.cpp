@@ -125,7 +125,7 @@ Plan latest_plan(const Database& database, const std::string& experiment) {
     Bound rows(statement, experiment);
     if (!rows.next())
       throw UserError("no experiment \"" + experiment + "\" in this yard",
-                      "`trainyard status` lists those that are there");
+                      "`trainyard status` lists the experiments");
     Plan plan = plan_of(RowReader(rows.row()));
     plan.keys = texts(database.connection(), R"sql(
       SELECT k.run_key

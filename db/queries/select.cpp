@@ -69,8 +69,8 @@ class ReadingOnly {
 };
 
 [[noreturn]] void refuse_writing() {
-  throw UserError("the statement would write; `trainyard sql` only reads",
-                  "use SELECT; to change a copy, open that with sqlite3");
+  throw UserError("the statement writes, but `trainyard sql` only reads",
+                  "use SELECT, or change a copy of the database with sqlite3");
 }
 
 [[noreturn]] void fail(sqlite3* connection) {
@@ -93,11 +93,11 @@ Prepared prepare(sqlite3* connection, std::string_view sql, std::string_view& re
 
 Prepared prepare_one(sqlite3* connection, std::string_view sql) {
   Prepared statement = prepare(connection, sql, sql);
-  if (!statement) throw UserError("there is no statement to run", "for example: SELECT * FROM run_summary");
+  if (!statement) throw UserError("there is no statement", "for example: SELECT * FROM run_summary");
   while (!sql.empty() && sql.front() != '\0') {
     const std::size_t before = sql.size();
     if (prepare(connection, sql, sql))
-      throw UserError("there is more than one statement", "give one at a time");
+      throw UserError("there is more than one statement", "give one statement at a time");
     if (sql.size() == before) break;
   }
   if (sqlite3_stmt_readonly(statement.get()) == 0) refuse_writing();
@@ -171,11 +171,11 @@ ResultTable schema_columns(const Database& database) {
 namespace {
 
 const std::array<ExportedView, 5> views_of_export{
-    {{"epochs", "epoch_average", "a row a run and epoch, all replicas together", "run_key, epoch"},
-     {"ranks", "epoch_rank", "a row a run, epoch and rank", "run_key, epoch, rank"},
-     {"final", "task_final_metrics", "a row a finished run: what verdicts are made of", "run_key"},
-     {"runs", "run_summary", "a row a run: status, times, circumstances", "run_key"},
-     {"times", "time_parts", "a row a finished run: where an epoch's seconds went", "run_key"}}};
+    {{"epochs", "epoch_average", "one row per run and epoch, over all replicas", "run_key, epoch"},
+     {"ranks", "epoch_rank", "one row per run, epoch and rank", "run_key, epoch, rank"},
+     {"final", "task_final_metrics", "one row per finished run: the numbers of the verdicts", "run_key"},
+     {"runs", "run_summary", "one row per run: status, times, circumstances", "run_key"},
+     {"times", "time_parts", "one row per finished run: the parts of its epochs' time", "run_key"}}};
 
 nlohmann::json value_of(const SQLite::Column& column) {
   if (column.isNull()) return nullptr;

@@ -51,7 +51,7 @@ TEST_CASE(
       copied += output.code == 0 ? 1 : 0;
       const bool refused =
           contains(output.err, "results.db: is being written by another `trainyard db backup`") ||
-          contains(output.err, "results.db: is there already; name a file that is not");
+          contains(output.err, "results.db: already exists; name another file");
       CHECK_MESSAGE((output.code == 0 || (output.code == 2 && refused)), output.err);
     }
     CHECK(copied == 1);

@@ -197,9 +197,9 @@ TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` re
     for (const auto& reading : std::vector<std::vector<std::string>>{{"status"}, {"db", "check"}}) {
       const auto refused = run_trainyard(scratch.path(), reading);
       CHECK(refused.code == 2);
-      CHECK_MESSAGE(contains(refused.err, "results.db: has the older schema 3 (this program knows "),
+      CHECK_MESSAGE(contains(refused.err, "results.db: has the older schema 3 (this program needs "),
                     refused.err);
-      CHECK(contains(refused.err, "`trainyard db rebuild` makes it again from the yard's files"));
+      CHECK(contains(refused.err, "`trainyard db rebuild` rebuilds it from the yard's files"));
     }
     const auto made = run_trainyard(scratch.path(), making);
     CHECK_MESSAGE(made.code == 0, made.err);

@@ -59,9 +59,9 @@ TEST_CASE("opening a database of an older schema fails with both versions and do
     for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
                               user_error([&] { Database::open_read_only(file); })}) {
       CHECK_MESSAGE(error.starts_with(file.string() + ": has the older schema " + std::to_string(version) +
-                                      " (this program knows " + std::to_string(schema_version) + "); "),
+                                      " (this program needs " + std::to_string(schema_version) + "); "),
                     error);
-      CHECK(contains(error, "`trainyard db rebuild` makes it again from the yard's files"));
+      CHECK(contains(error, "`trainyard db rebuild` rebuilds it from the yard's files"));
     }
     SQLite::Database left(file);
     CHECK(left.execAndGet("PRAGMA user_version").getInt() == version);
@@ -95,7 +95,7 @@ TEST_CASE("a database whose schema cannot be read is refused, and the error name
   for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
                             user_error([&] { Database::open_read_only(file); })}) {
     CHECK_MESSAGE(error.starts_with(file.string() + ": is damaged: "), error);
-    CHECK(contains(error, "`trainyard db rebuild` makes it anew from the journal"));
+    CHECK(contains(error, "`trainyard db rebuild` rebuilds it from the journal"));
   }
 }
 
@@ -122,10 +122,10 @@ TEST_CASE("another program's database is refused and not changed") {
   const TemporaryFolder folder;
   SQLite::Database(folder / "foreign.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
       .exec("CREATE TABLE t (x)");
-  CHECK(
-      contains(user_error([&] { Database::open_read_only(folder / "foreign.db"); }), "not one of trainyard"));
+  CHECK(contains(user_error([&] { Database::open_read_only(folder / "foreign.db"); }),
+                 "not written by trainyard"));
   CHECK(contains(user_error([&] { Database::open_for_writing(folder / "foreign.db"); }),
-                 "not one of trainyard"));
+                 "not written by trainyard"));
   SQLite::Database again(folder / "foreign.db");
   CHECK(again.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 1);
 }

@@ -96,7 +96,7 @@ TEST_CASE("a journal entry that is damaged after its ingestion is both a differe
 TEST_CASE("rows with dangling references are damage") {
   const Small yard;
   yard.sql("PRAGMA foreign_keys = OFF; DELETE FROM attempt");
-  CHECK(contains(damage(yard.live).at(0), "refers to nothing"));
+  CHECK(contains(damage(yard.live).at(0), "refers to a missing row"));
 }
 
 TEST_CASE("a copy has everything that was committed, and does not replace an existing file") {
@@ -105,7 +105,7 @@ TEST_CASE("a copy has everything that was committed, and does not replace an exi
   CHECK(all_rows(Database::open_read_only(yard.folder / "copy.db")) == all_rows(yard.live));
   CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "none/copy.db"),
                        doctest::Contains("none/copy.db: cannot be written"), UserError);
-  CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "copy.db"), doctest::Contains("is there already"),
+  CHECK_THROWS_WITH_AS(back_up(yard.live, yard.folder / "copy.db"), doctest::Contains("already exists"),
                        UserError);
 }
 
@@ -215,8 +215,8 @@ TEST_CASE("opening a database of an older schema for writing rebuilds it and kee
   const auto tell = [&](const std::string& line) { told.push_back(line); };
   CHECK(all_rows(open_yard_for_writing(yard.folder.path(), tell)) == before);
   CHECK(told == std::vector<std::string>{file.string() +
-                                         " had the older schema 1: made again from 5 records, and kept as "
-                                         "results.db.schema-1"});
+                                         " had the older schema 1 and was rebuilt from 5 records. "
+                                         "The old file is kept as results.db.schema-1"});
   CHECK(content_of(kept) == old);
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
   open_yard_for_writing(yard.folder.path(), tell);
@@ -240,8 +240,8 @@ TEST_CASE("an older database is not replaced if the files lack one of its runs o
       CHECK_FALSE(std::filesystem::exists(yard.folder / name));
     return text;
   };
-  const std::string older = file.string() + ": has the older schema 1, and the yard's files do not have its ";
-  const std::string advice = "; put the files back, or let `trainyard db rebuild` leave it out";
+  const std::string older = file.string() + ": has the older schema 1, and the yard has no files of its ";
+  const std::string advice = "; restore the files, or leave it out with `trainyard db rebuild`";
   CHECK(refused("ba9876543210", 1) == older + "run ba9876543210 and 1 more" + advice);
   CHECK(refused(yard.key, 2) == older + "attempt 2 of run " + yard.key + advice);
 }

@@ -126,8 +126,8 @@ TEST_CASE("the error for a yard of an earlier release names the command that reb
   const std::string older = file.string() + ": has the older schema 1";
   const Outcome said = yard.asks("sql 'SELECT COUNT(*) AS n FROM run_summary'");
   CHECK(said.code == 2);
-  CHECK_MESSAGE(contains(said.out, older + " (this program knows "), said.out);
-  CHECK(contains(said.out, "; `trainyard db rebuild` makes it again from the yard's files"));
+  CHECK_MESSAGE(contains(said.out, older + " (this program needs "), said.out);
+  CHECK(contains(said.out, "; `trainyard db rebuild` rebuilds it from the yard's files"));
   {
     const orchestrator::YardLock lock(orchestrator::Yard(yard.folder.path()), "trainyard run");
     const Outcome used = yard.asks("status");
@@ -138,7 +138,7 @@ TEST_CASE("the error for a yard of an earlier release names the command that reb
   // Only the database has these runs, so it is not replaced.
   const Outcome removing = yard.asks("rm last");
   CHECK(removing.code == 2);
-  CHECK_MESSAGE(contains(removing.out, older + ", and the yard's files do not have its run "), removing.out);
+  CHECK_MESSAGE(contains(removing.out, older + ", and the yard has no files of its run "), removing.out);
   CHECK(SQLite::Database(file).execAndGet("PRAGMA user_version").getInt() == 1);
 }
 
