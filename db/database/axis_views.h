@@ -1,6 +1,6 @@
-// Columns for what varies: which axes have more than one value, and the views final_metrics and
-// task_final_metrics with one column per such axis. The writer keeps the views up to date (`Ingest`,
-// `Database::open_for_writing`); exports add the same columns to other views. db/README.md describes them.
+// Columns for the axes that vary. The views final_metrics and task_final_metrics have one column per such
+// axis. The writer keeps these views up to date (`Ingest`, `Database::open_for_writing`). Exports add the
+// same columns to other views. db/README.md describes them.
 #pragma once
 
 #include <string>
@@ -14,28 +14,31 @@ class Database;
 
 namespace trainyard::db {
 
-// Names of the axes that vary, beside model, strategy and seed: those that a matrix of the journal varies, in
-// the order in which it first does, then those that differ between runs of one experiment, model and strategy
-// in any other way (`--set`, say), by name. Of one experiment, or, without a name, of any.
+// Names of the axes that vary in one experiment, or in any experiment if the name is empty. Model, strategy
+// and seed are not included.
+// - First the axes that a matrix in the journal varies, in order of first use.
+// - Then, by name, other values that differ between runs of one experiment, model and strategy (for example
+//   by `--set`).
 std::vector<std::string> varying_axes(const SQLite::Database& connection, const std::string& experiment = "");
 
-// One column: what its name is beside the columns `taken`, and its value as SQL. A name that is taken by the
-// same value (model, epochs, dataset …) gives none; one that is taken by something else is called axis_NAME.
+// The column of an axis in a view that has the columns `taken`.
+// - An axis has no column if the view has its value already (model, epochs, dataset …).
+// - If the name is taken by something else, the column is called axis_NAME.
 struct AxisColumn {
   std::string axis;
-  std::string name;  // as it is, not quoted
+  std::string name;  // not quoted
 };
 std::vector<AxisColumn> axis_columns(const std::vector<std::string>& axes,
                                      const std::vector<std::string>& taken);
 
-// "(SELECT … WHERE x.run_key = v.run_key …)": the value of `axis` for the row `v`.
+// The value of `axis` for the row `v`: "(SELECT … WHERE x.run_key = v.run_key …)".
 std::string axis_value_sql(const std::string& axis);
 std::string quoted_identifier(const std::string& name);
 
-// CREATE VIEW final_metrics, then task_final_metrics, with a column per axis.
+// CREATE VIEW final_metrics, then task_final_metrics, with one column per axis.
 std::vector<std::string> axis_views(const std::vector<std::string>& axes);
 
-// Makes both views anew if their columns are not those of the axes that vary now.
+// Create both views again if the set of varying axes has changed.
 void refresh_axis_views(SQLite::Database& connection);
 
 }  // namespace trainyard::db

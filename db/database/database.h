@@ -1,7 +1,7 @@
-// The results database of a yard: SQLite in WAL mode, one writer, any number of read-only readers. Everything
-// in it comes from append-only files (journal, run.json, records) and can be rebuilt from them at any time.
-// Users: the orchestrator's collector writes, `reports` and the command line read through
-// `db/queries/queries.h`.
+// The results database of a yard: SQLite in WAL mode.
+// - One writer (the orchestrator's collector), any number of read-only readers. `reports` and the command
+//   line read through `db/queries/queries.h`.
+// - All content can be rebuilt from append-only files: the journal, run.json and records.
 #pragma once
 
 #include <cstdint>
@@ -18,47 +18,47 @@ class Database;
 
 namespace trainyard::db {
 
-// `PRAGMA user_version`: rises with every change of a table (db/database/schema.h), and each metric has
-// columns.
+// `PRAGMA user_version`. Increase it with every change of a table (db/database/schema.h). A new metric
+// increases it too, because each metric has columns.
 inline constexpr int schema_version = 5 + static_cast<int>(models::all_metrics.size());
 
-// The database cannot be written or read any more: the disk is full, cannot be written, or fails. What was
-// committed is intact.
+// The database can no longer be read or written: the disk is full, read-only or broken. Committed data is
+// intact.
 class StorageError : public UserError {
  public:
   using UserError::UserError;
 };
 
-// The file is of an earlier release. No opener changes it: `open_yard_for_writing` (db/ingest/maintenance.h)
-// makes it again from the yard's files.
+// The file is from an earlier release. No opener changes it: `open_yard_for_writing`
+// (db/ingest/maintenance.h) rebuilds it from the yard's files.
 class OlderSchemaError : public UserError {
  public:
   OlderSchemaError(int schema, const std::filesystem::path& file);
   int schema;
 };
 
-// An open connection; used by one thread at a time. Both openers throw UserError if the file is not a
-// database, not one of trainyard, or of another release.
+// An open connection, for one thread at a time. The openers throw UserError if the file is not a database, or
+// was written by another program or release.
 class Database {
  public:
-  // Cannot change the file and does not create it (UserError where there is none). Works beside a writer, and
-  // in a folder that cannot be written: there the file is taken as nobody's to change while it is open.
+  // Open a file that must exist (UserError), without changing it. A writer may be active. If the folder
+  // cannot be written, the file is opened as immutable: nobody may change it meanwhile.
   static Database open_read_only(const std::filesystem::path& file);
-  // Creates it if it is not there or empty; its folder must be there.
+  // Open a file, or create it if it is missing or empty. Its folder must exist.
   static Database open_for_writing(const std::filesystem::path& file);
-  // A file that is of no use unless all of it is written: what is killed meanwhile begins anew. Nobody else
-  // has it open, and its owner syncs it once it is closed.
+  // Open a file that is useless until it is complete, without syncing: a killed writer starts again. Only the
+  // caller has it open, and syncs it after closing.
   static Database open_new(const std::filesystem::path& file);
-  // The same without a name, in SQLite's temporary files (TMPDIR), gone when it is closed. One that
-  // `open_read_only` has opened can be attached to it.
+  // The same in SQLite's temporary files (TMPDIR), removed when it is closed. A file from `open_read_only`
+  // can be attached to it.
   static Database open_temporary();
   ~Database();
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
 
   SQLite::Database& connection() const;
-  // Runs `work` in one transaction; rolls back where it throws. On a read-only connection: all that `work`
-  // reads is of one moment, whatever a writer does meanwhile. May be nested.
+  // Run `work` in one transaction, and roll back if it throws. May be nested. On a read-only connection
+  // `work` reads one snapshot, whatever a writer does meanwhile.
   void transaction(const std::function<void()>& work);
 
  private:

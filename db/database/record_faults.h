@@ -1,9 +1,9 @@
-// What the records of an attempt claim although it cannot be: epochs that are missing or were not asked for,
-// metrics and times that are impossible, ranks that state different terms. An attempt whose ranks all say
-// that they have finished has failed if there is such a fault (`attempt_status`).
+// Impossible records of an attempt: missing or unexpected epochs, impossible metrics or times, ranks with
+// different terms. If there is such a fault, the attempt has failed, even if all its ranks recorded that they
+// finished (`attempt_status`).
 //
-// The writer keeps the first fault of each attempt in `attempt_fault`. It follows from the other tables: a
-// replay gives the same rows. Used by `RunStates`.
+// The writer keeps the first fault of each attempt in `attempt_fault`. It is derived from the other tables,
+// so a replay gives the same rows. Used by `RunStates`.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ class RecordFaults {
  public:
   explicit RecordFaults(SQLite::Database& connection);
 
-  // Makes the row of this attempt again. It has none while a rank has not said that it has finished.
+  // Update the row of this attempt. It has no row until every rank has recorded that it finished.
   void put(const std::string& run_key, int attempt);
 
  private:
   struct Fault;
   struct Link;   // an attempt of the chain and the epochs that it contributes
-  struct Asked;  // what the run asks for
+  struct Asked;  // what the run requires
   using Found = std::optional<Fault>;
 
   std::optional<Asked> asked(const std::string& run_key, int attempt);

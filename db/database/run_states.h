@@ -1,9 +1,10 @@
-// What the writer keeps so that a question about a run need not look at all its records: how each run stands
-// (`run_state`), the attempts that make it up (`attempt_chain`), what its epochs come to over all ranks
-// (`attempt_epoch`), which attempts claim what cannot be (`attempt_fault`), and what a finished run ended
-// with
-// (`run_final`). All of it follows from the other
-// tables: it can be made again at any time, and a replay gives equal rows.
+// Derived tables that the writer keeps up to date, so that queries need not read all records. A replay gives
+// the same rows.
+// - `run_state`: the status of each run.
+// - `attempt_chain`: the attempts that make up a run.
+// - `attempt_epoch`: the epochs over all ranks.
+// - `attempt_fault`: attempts with impossible records.
+// - `run_final`: the final values of finished runs.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,13 @@
 
 namespace trainyard::db {
 
-// Rows of `attempt_epoch`: what an epoch of an attempt comes to over all ranks that have written it, kept by
-// the writer so that a question about epochs need not look at each rank's metrics. Used by `RunStates`.
-
+// Rows of `attempt_epoch`: each epoch of an attempt, over all ranks that have written it. Used by
+// `RunStates`.
 class AttemptEpochs {
  public:
   explicit AttemptEpochs(SQLite::Database& connection);
 
-  // Makes the row of this epoch again.
+  // Update the row of this epoch.
   void put(const std::string& run_key, int attempt, std::int64_t epoch);
 
  private:
@@ -38,15 +38,15 @@ class RunStates {
  public:
   explicit RunStates(SQLite::Database& connection);
 
-  // The run's rows, or also those of this attempt or epoch of it, are out of date from now on.
+  // Mark the rows of a run as out of date, also those of one of its attempts or epochs.
   void changed(const std::string& run_key) { changed_.try_emplace(run_key); }
   void changed(const std::string& run_key, int attempt) { changed_[run_key].attempts.insert(attempt); }
   void changed(const std::string& run_key, int attempt, std::int64_t epoch) {
     changed_[run_key].epochs.emplace(attempt, epoch);
   }
-  // Makes the rows of all changed runs again.
+  // Update the rows of all marked runs.
   void refresh();
-  // After `refresh` was rolled back, or never came to its end.
+  // Remove all marks, after `refresh` was rolled back or did not run.
   void forget() { changed_.clear(); }
 
  private:
@@ -69,15 +69,13 @@ class RunStates {
   SQLite::Statement put_final_;
 };
 
-// Marks attempts of releases without a lock of the host that overlap in time on one host, although each says
-// that it had the host to itself, and the states of their runs: after a replay.
+// After a replay, mark attempts that overlap in time on one host, and the states of their runs. Only releases
+// without a host lock could record such attempts as alone on the host.
 void mark_overlaps(SQLite::Database& connection, RunStates& states);
 
-// SQL of the attempts that make up a run: one, the one it resumes, and so on back to where it began.
-
-// A recursive common table `chain (attempt, after_epoch, up_to_epoch)`, to stand behind WITH RECURSIVE:
-// attempt ?2 of run ?1 and what it resumes, each with the epochs after_epoch + 1 … up_to_epoch that it
-// contributes. An attempt can only resume an earlier one: the recursion ends.
+// A common table `chain (attempt, after_epoch, up_to_epoch)`, to follow WITH RECURSIVE: attempt ?2 of run ?1
+// and the attempts that it resumes. Each contributes the epochs after_epoch + 1 … up_to_epoch. The recursion
+// ends because an attempt can only resume an earlier one.
 inline std::string attempt_chain_from_last() {
   return R"sql(chain (attempt, after_epoch, up_to_epoch, resumes) AS (
   SELECT a.attempt, IIF(a.resumes_attempt < a.attempt, COALESCE(a.resumes_after_epoch, 0), 0),
@@ -90,10 +88,9 @@ inline std::string attempt_chain_from_last() {
 ))sql";
 }
 
-// SQL of a metric's mean over all ranks: Σ sum / Σ weight; NULL where no rank wrote it, the weights are 0, or
-// a rank's sum is not a number.
-
-// A subquery, of the metrics `x` for which `of` holds: "x.run_key = ?1 AND x.attempt = ?2 AND x.epoch = 0".
+// A subquery for a metric's mean over ranks: Σ sum / Σ weight. NULL if no rank wrote it, if the weights are
+// 0, or if the sum of a rank is not a number. `of` selects the metrics `x`, for example "x.run_key = ?1 AND
+// x.attempt = ?2 AND x.epoch = 0".
 inline std::string mean_over_ranks(std::string_view of, std::string_view phase, std::string_view name) {
   return "(SELECT IIF(COUNT(x.sum) = COUNT(*), SUM(x.sum) / NULLIF(SUM(x.weight), 0), NULL) FROM metric x "
          "WHERE " +

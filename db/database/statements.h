@@ -1,8 +1,5 @@
-// Statements of SQLite: values bound into them, rows read from them, and their errors as those of the
-// project.
-//
-// Values into prepared statements. Everything that comes from a file reaches SQL through here: bound, never
-// as text of a statement.
+// Prepared SQLite statements: binding of values, reading of rows, and errors as UserError or InternalError.
+// Every value from a file is bound, and never becomes part of the SQL text.
 #pragma once
 
 #include <concepts>
@@ -20,7 +17,7 @@
 
 namespace trainyard::db {
 
-// One line of JSON; bytes that are no UTF-8 become U+FFFD.
+// One line of JSON. Bytes that are not UTF-8 become U+FFFD.
 inline std::string json_text(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -52,7 +49,7 @@ void bind_value(SQLite::Statement& statement, int index, const std::optional<T>&
     statement.bind(index);
 }
 
-// A prepared statement with its parameters bound; reset again, whatever happens, at the end of the scope.
+// A prepared statement with bound parameters. The destructor resets it.
 class Bound {
  public:
   template <typename... Values>
@@ -72,19 +69,17 @@ class Bound {
   SQLite::Statement& statement_;
 };
 
-// Runs a statement that returns no rows; the number of rows changed.
+// Run a statement that returns no rows. Returns the number of changed rows.
 template <typename... Values>
 int execute(SQLite::Statement& statement, const Values&... values) {
   return Bound(statement, values...).row().exec();
 }
 
-// Columns of a result row as plain values; NaN and empty texts where they are NULL.
-
 inline double number_or_nan(const SQLite::Column& column) {
   return column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
 }
 
-// Reads the columns of the current row from the first to the last.
+// Reader of the current row, one column per call. NULL is NaN or an empty text.
 class RowReader {
  public:
   explicit RowReader(const SQLite::Statement& statement) : statement_(statement) {}
@@ -100,16 +95,14 @@ class RowReader {
   int index_ = 0;
 };
 
-// What SQLite throws, turned into the project's two errors at the boundary of this box.
-
-// What to do about an error of SQLite's that the machine or the file is the cause of; null where it is our
-// own.
+// What the user can do about a SQLite error of the machine or the file. Null for a bug in trainyard.
 const char* advice_for(int code);
 
-// A UserError for what the user must mend (disk full, no permission, damaged file, locked), an InternalError
-// for SQL of ours that is wrong. Names the database file.
+// Throw a SQLite error as StorageError if the user can fix it (disk full, no permission, damaged or locked
+// file), else as InternalError. Both name the database file.
 [[noreturn]] void rethrow(const SQLite::Exception& error, const SQLite::Database& connection);
 
+// Run `work` and rethrow its SQLite errors.
 template <typename Work>
 auto translated(const SQLite::Database& connection, Work&& work) -> decltype(std::forward<Work>(work)()) {
   try {

@@ -1,5 +1,5 @@
-// Why an attempt whose ranks all say that they have finished counts as failed: db/database/record_faults.h.
-// Used by the orchestrator, which knows where the record's line is.
+// The impossible record that made an attempt fail after all its ranks finished (db/database/record_faults.h).
+// Used by the orchestrator, which adds the place of the record.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 namespace trainyard::db {
 
 struct AttemptFault {
-  int attempt = 0;  // of the record: one that the attempt resumes may be at fault
+  int attempt = 0;  // of the record; it may be an attempt that the failed one resumes
   int rank = 0;
   std::string type;        // of the record
-  std::int64_t epoch = 0;  // of the record; 0: it has none
+  std::int64_t epoch = 0;  // of the record; 0: the record has none
   std::string error;
 };
 std::optional<AttemptFault> attempt_fault(const Database& database, const std::string& run_key, int attempt);

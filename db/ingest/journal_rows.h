@@ -1,5 +1,5 @@
-// Journal entries as rows: `journal`, `journal_key`, `experiment`, `experiment_run`, `removed`, and the runs
-// they plan. An entry is known by the SHA-256 of its JSON and takes effect once.
+// Rows of journal entries (`journal`, `journal_key`, `experiment`, `experiment_run`, `removed`), of the runs
+// that they plan, and of attempts. The SHA-256 of its JSON identifies an entry, which takes effect once.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace trainyard::db {
 
-// Rows of `run` and `axis_value`: the resolved run behind a key. Written from journal entries, and from
-// run.json where no journal entry knows the key.
+// The source of a resolved run. A run from a journal entry replaces a run from run.json.
+enum class RunOrigin { launch = 0, journal = 1 };
 
-enum class RunOrigin { launch = 0, journal = 1 };  // a journal entry's run replaces one that a launch brought
-
+// Rows of `run` and `axis_value`: the resolved run of a key, from a journal entry. If the journal does not
+// have the key, run.json is used.
 class RunRows {
  public:
   explicit RunRows(SQLite::Database& connection);
 
-  // `resolved` is the JSON of an `experiments::Run`; InternalError where it is not.
+  // `resolved` is the JSON of an `experiments::Run`, else InternalError.
   void put(const std::string& key, const nlohmann::json& resolved, RunOrigin origin);
 
-  // Deletes the run and everything below it.
+  // Delete the run and all rows that refer to it.
   void remove(const std::string& key);
 
  private:
@@ -43,8 +43,8 @@ class JournalRows {
  public:
   JournalRows(SQLite::Database& connection, RunRows& runs);
 
-  // Types "run" and "rm"; others are kept without effect. InternalError where a member is missing, or wrong
-  // as a row or for the queries that read it (db/queries/queries.h).
+  // Only the types "run" and "rm" have an effect, other types are only kept. InternalError if a member is
+  // missing or wrong, also if only the queries could not read it (db/queries/queries.h).
   void take(const nlohmann::json& entry);
 
  private:
@@ -63,14 +63,13 @@ class JournalRows {
   SQLite::Statement put_removed_;
 };
 
-// Rows of `attempt`, from run.json: what an attempt's ranks were told, and where they ran.
-
+// Rows of `attempt`, from run.json: the input of an attempt's ranks, and their host.
 class AttemptRows {
  public:
   AttemptRows(SQLite::Database& connection, RunRows& runs);
 
-  // taken, known, or refused: one of those that the journal's last `rm` of its run removed. UserError or
-  // InternalError where it is not the JSON of a launch.
+  // Returns taken, known, or refused if `rm` has removed the attempt. UserError or InternalError if
+  // `run_json` is not the JSON of a launch.
   Accepted take(const nlohmann::json& run_json);
 
  private:

@@ -1,5 +1,5 @@
-// The members of a JSON object that somebody else wrote: known ones are taken out, with their types checked;
-// what is left at the end are the unknown ones, which the database keeps as they are.
+// The members of a JSON object from another program. Known members are taken out and their types are checked.
+// The rest are unknown members, which the database keeps unchanged.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trainyard::db {
 
-// A known member has the wrong type, or one that must be there is not.
+// A known member has the wrong type, or a required member is missing.
 class Unreadable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -19,18 +19,18 @@ class Unreadable : public std::runtime_error {
 
 class Members {
  public:
-  explicit Members(nlohmann::json object);  // Unreadable where it is no object
+  explicit Members(nlohmann::json object);  // Unreadable if it is not an object
 
-  // Each removes the member. Empty where it is absent or null; Unreadable where its type is another.
+  // Take a member out. Empty if it is absent or null. Unreadable if it has another type.
   std::optional<std::int64_t> integer(const char* name);
   std::optional<double> number(const char* name);
   std::optional<std::string> text(const char* name);
-  nlohmann::json any(const char* name);  // null where absent
+  nlohmann::json any(const char* name);  // null if absent
 
   std::int64_t required_integer(const char* name);
   std::string required_text(const char* name);
 
-  // Takes the member objects apart with `read(Members&)` and keeps what that leaves.
+  // Read the members of a member object with `read(Members&)`, and keep the rest of it.
   template <typename Read>
   void inside(const char* name, Read&& read) {
     Members inner = object(name);
@@ -38,12 +38,12 @@ class Members {
     keep(name, inner);
   }
 
-  void keep(const char* name, nlohmann::json rest);  // puts back what is left of a member
+  void keep(const char* name, nlohmann::json rest);  // put back the rest of a member
   void keep(const char* name, const Members& rest);
-  nlohmann::json rest() const;  // null where nothing is left
+  nlohmann::json rest() const;  // null if nothing is left
 
  private:
-  Members object(const char* name);  // an empty one where it is absent
+  Members object(const char* name);  // empty if it is absent
   nlohmann::json object_;
 };
 

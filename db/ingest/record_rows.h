@@ -1,6 +1,5 @@
-// Records as rows. A spool (attempt and rank; rank −1 is the orchestrator's) is taken strictly in the order
-// of `seq`: `spool.next_seq` says which one comes next, what was taken before is known, what comes too early
-// is left out.
+// Rows of records. The records of an attempt and rank (−1: the orchestrator) are read strictly in the order
+// of `seq`. `spool.next_seq` is the next one. Records that come too early are skipped.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,12 @@
 
 namespace trainyard::db {
 
-// `probe` records as rows: a row of `probe` for each step of a rank, one of `probe_layer` for each of its
-// parameters.
-
+// Rows of `probe` records: one in `probe` per step of a rank, one in `probe_layer` per parameter.
 class ProbeRows {
  public:
   explicit ProbeRows(SQLite::Database& connection);
 
-  // What an earlier record of that step said is replaced. Unreadable where a member has a wrong type.
+  // Replaces the rows of an earlier record of the step. Unreadable if a member has the wrong type.
   void take(const experiments::Record& record, Members& members);
 
  private:
@@ -37,11 +34,11 @@ class RecordRows {
  public:
   RecordRows(SQLite::Database& connection, RunStates& states);
 
-  // What the writer keeps of the run and its epoch is out of date then: `states` is told.
+  // Add the record, and mark the derived rows of its run and epoch in `states` as out of date.
   Accepted take(const experiments::Record& record);
 
  private:
-  struct Kind;  // one row of the table of types
+  struct Kind;  // one row of the table of record types
   static const Kind* find_kind(const std::string& type);
 
   std::optional<std::int64_t> world_size(const experiments::Record& record);

@@ -1,4 +1,4 @@
-// The resolved values of runs, by name and in their own types, for the queries that return them.
+// The resolved values of runs, by name and with their own types.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class Axes {
   explicit Axes(const SQLite::Database& connection)
       : statement_(connection, "SELECT name, json FROM axis_value WHERE run_key = ?") {}
 
-  // Values of the run; "strategy" is `label`, the name the experiment gives it.
+  // The values of a run. "strategy" is `label`, its name in the experiment.
   std::map<std::string, Value> of(const std::string& run_key, const std::string& label) {
     std::map<std::string, Value> values;
     Bound rows(statement_, run_key);

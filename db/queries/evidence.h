@@ -1,5 +1,5 @@
-// How the runs of an experiment were really trained, as far as their records say: what the fair-comparison
-// contract is held against after launch. Used by `reports`.
+// Evidence of how the runs of an experiment were trained, from their records. `reports` checks the
+// fair-comparison contract with it.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace trainyard::db {
 
-// The attempt that counts for a run, see db/README.md.
+// The effective attempt of a run (db/README.md).
 struct RunEvidence {
   std::string run_key;
   std::string strategy_kind;     // "ddp"
-  std::string data_fingerprint;  // empty where it is not known
+  std::string data_fingerprint;  // empty if it is not known
   std::string host;
   std::string processor;        // CPU or GPU model
   double samples_an_epoch = 0;  // Σ weight of the training loss in the last epoch; NaN: not known
@@ -31,47 +31,44 @@ struct RunEvidence {
     std::int64_t threads = 0;  // 0: not known
     std::string trainyard_version;
     std::string libtorch_version;
-    nlohmann::json start;  // members of the `start` record that have no column; null where there are none
+    nlohmann::json start;  // members of the `start` record without a column; null if there are none
   };
-  std::vector<Rank> ranks;  // those that have written a `start`
-  // By epoch the hash of the samples it took, in the order of its global batches, as the first rank that
-  // states it has it (`batches` in docs/record-protocol.md); no entry where none does.
+  std::vector<Rank> ranks;  // ranks that have written a `start` record
+  // By epoch: the hash of its samples in the order of its global batches (`batches` in
+  // docs/record-protocol.md), from the first rank that recorded it. No entry if no rank did.
   std::map<std::int64_t, std::string> batches;
 };
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment);
 
-// What the parity gate found (runner/parity/parity_check.h): for reports, which make the verdict BROKEN of
-// it, and for the plan, which does not probe again what was probed.
-
-// What one rank had after a step.
+// One rank after one step of the parity check (runner/parity/parity_check.h). Reports derive the verdict
+// BROKEN from probes. The plan does not repeat probes that exist.
 struct Probe {
   std::string run_key;
   std::int64_t rank = 0;
   // {step, loss, reference_loss, gradient_norm, layers: [{path, gradient_norm, difference, parameter_hash}]},
-  // layers in their order; null where there is none, or what was recorded is not a number. See
+  // with the layers in order. A value is null if it was not recorded or is not a number. See
   // experiments/protocol/record.h.
   nlohmann::json body;
 };
 
-// Of each run its latest whole ones: those of an attempt that has them of every rank and did not fail. An
-// attempt that goes on where another was interrupted relies on what that one found. In the order of runs,
-// steps and ranks: what differs first comes first.
+// The probes of each run's latest attempt that did not fail and has probes of every rank. An attempt that
+// resumes an interrupted one uses the probes of that attempt. Ordered by run, step and rank, so that the
+// first difference comes first.
 std::vector<Probe> probes(const Database& database, const std::string& experiment);
 
-// Runs that have whole probes, each with the hash of the circumstances of every such attempt.
+// Runs with probes of every rank, each with the circumstances hash of every such attempt.
 std::set<std::pair<std::string, std::string>> probed_runs(const Database& database);
 
-// What a run can go on from, as its records say.
-
+// An attempt that a run can resume, from its records.
 struct ResumableAttempt {
   int attempt = 0;
-  std::int64_t whole_epochs = 0;  // all ranks have recorded epochs 1 … n, here or in what it resumes
-  std::vector<std::int64_t> checkpoints;  // epochs of which rank 0 recorded one
+  std::int64_t whole_epochs = 0;  // all ranks have recorded epochs 1 … n, here or in resumed attempts
+  std::vector<std::int64_t> checkpoints;  // epochs after which rank 0 recorded a checkpoint
   experiments::Circumstances circumstances;
 };
 
-// The attempts of a run after its last finished one, oldest first. What ended with impossible records is not
-// gone on from, nor what it had gone on from itself: nobody knows which of them is at fault.
+// The attempts of a run after its last finished one, oldest first. An attempt with impossible records is not
+// resumed, and neither are the attempts before it, because any of them may be wrong.
 std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key);
 
 // Runs whose last attempt has finished.

@@ -1,5 +1,5 @@
-// Numbers of a run or an epoch by the names that their columns have in the views: "train_loss". Which there
-// are follows from the tables of models/metrics.h.
+// The numbers of a run or an epoch, by their column names in the views: "train_loss". The names come from the
+// tables of models/metrics.h.
 #pragma once
 
 #include <array>
@@ -16,14 +16,13 @@ namespace trainyard::db {
 
 inline constexpr double not_defined = std::numeric_limits<double>::quiet_NaN();
 
-// The name of a number, resolved. A literal that names none does not compile.
+// A resolved column name. A literal that is not a column does not compile.
 class MetricColumn {
  public:
   consteval MetricColumn(const char* name) : place_(place_of(name)) {
     if (place_ == count) throw "no number has this name";
   }
-  // Of `phase`, by its place in `models::phases`, and a metric of the table.
-  static MetricColumn named(std::string_view name) {  // InternalError if there is none
+  static MetricColumn named(std::string_view name) {  // InternalError if there is no such column
     const std::size_t place = place_of(name);
     if (place == count) throw InternalError("no metric is called " + std::string(name));
     return MetricColumn(place);
@@ -38,7 +37,7 @@ class MetricColumn {
 
   explicit constexpr MetricColumn(std::size_t place) : place_(place) {}
 
-  // Those of metrics, of costs for a run and for an epoch, then the memory; `count` if there is none.
+  // Order: metrics, each cost for a run and for an epoch, memory. `count` if there is no such name.
   static constexpr std::size_t place_of(std::string_view name) {
     for (std::size_t i = 0; i < of_metrics; ++i) {
       const std::string_view phase = models::phases[i % models::phases.size()];
@@ -70,7 +69,7 @@ struct NamedColumn {
   std::string name;
   MetricColumn column;
 };
-// The numbers of task_epoch_average and of task_final_metrics, in an order of their own.
+// The numeric columns of task_epoch_average and of task_final_metrics, not in the order of the views.
 const std::vector<NamedColumn>& epoch_columns();
 const std::vector<NamedColumn>& final_columns();
 

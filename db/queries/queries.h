@@ -1,8 +1,10 @@
-// Every question that the program asks the database, each with a name. Plain result rows; NaN where a value
-// is not defined. Accuracies are fractions, epochs count from 1, times are seconds. The attempt that counts
-// for a run is the latest finished one, else the latest; what it resumes belongs to it. Rows come in order of
-// first planning. All throw UserError where the file cannot be read; ask several of one moment within
-// `Database::transaction`.
+// All queries of the program.
+// - A value that is not defined is NaN. Accuracies are fractions, epochs count from 1, times are seconds.
+// - The effective attempt of a run is the latest finished one, else the latest. The epochs that it resumes
+//   belong to it.
+// - Rows are in order of first planning.
+// - UserError if the file cannot be read.
+// - Use `Database::transaction` for several queries of one snapshot.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,7 @@ struct RunSummary {
   std::string experiment;
   std::string model;
   std::string dataset;      // asked for
-  std::string data_source;  // read: differs where a stand-in was used
+  std::string data_source;  // read: differs if a stand-in was used
   std::string strategy;     // label in the experiment
   std::string kind;         // of the strategy: "ddp"
   std::int64_t replicas = 1;
@@ -41,19 +43,19 @@ struct RunSummary {
   std::int64_t epochs_done = 0;
   std::int64_t attempts = 0;
   double total_train_seconds = 0;
-  double total_seconds = 0;  // launch to end, of all attempts that make it up; 0 where no rank has said
+  double total_seconds = 0;  // launch to end, of all its attempts; 0 if no rank has recorded it
   double test_accuracy = 0;
-  std::string circumstances_hash;     // of the finished attempt, else of the last one
-  std::string failure;                // first error line of the last attempt, where it failed
+  std::string circumstances_hash;     // of the effective attempt
+  std::string failure;                // first error line of the effective attempt, if it failed
   std::string updated;                // UTC of the last record, else of the launch, else of the plan
   bool in_latest_plan = true;         // the latest `run` entry of the experiment plans it too
   std::map<std::string, Value> axes;  // every resolved value by name; `strategy` as this experiment labels it
-  // As the file declares a model and a data set of the user's own; empty for those of trainyard.
+  // From the file, if it declares its own model or data set. Empty for those of trainyard.
   std::string model_title, task, dataset_title;
 };
 
-// All runs (one row for each experiment a run is in; `experiment` is empty for a run that no experiment
-// plans), or those of one experiment.
+// All runs, or those of one experiment: one row per run and experiment. `experiment` is empty if no
+// experiment plans the run.
 std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment = "");
 
 // Experiments in order of their last `run` entry, the latest last.
@@ -70,12 +72,12 @@ struct Plan {
   std::vector<experiments::ProfiledData> data_profiles;
   std::vector<std::string> varied;
   std::vector<std::string> keys;  // planned by the latest entry, without those removed since
-  std::string file;               // as it was named
-  nlohmann::json asked;           // what the command line added to it; null in entries of before
+  std::string file;               // as the user named it
+  nlohmann::json asked;           // what the command line added to it; null in old entries
 };
 Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
 
-// Every `run` entry of an experiment, the latest last, with the runs that are still there.
+// All `run` entries of an experiment, the latest last, without the runs that were removed.
 struct PlanEntry {
   std::string time;
   std::string toml;
@@ -88,15 +90,15 @@ std::vector<PlanEntry> plan_history(const Database& database, const std::string&
 struct Finished {
   std::vector<std::string> here;
   std::vector<std::string> elsewhere;
-  std::map<std::string, std::string> times_problems;  // of those here whose times do not count: why
+  std::map<std::string, std::string> times_problems;  // why times of runs in `here` do not count
 };
 Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key);
 
-// Run keys with this prefix, in alphabetical order; "last" is the run with the newest record (else launch),
-// nothing where none was launched.
+// Run keys with this prefix, in alphabetical order. "last" is the run with the newest record, else the newest
+// launch. Empty if none was launched.
 std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix);
 
-// What ranks (−1: the orchestrator) warned of, by attempt, rank and order; errors too.
+// Warnings and errors of ranks (−1: the orchestrator), by attempt, rank and order.
 struct Warning {
   int attempt = 0;
   std::int64_t rank = 0;
@@ -105,16 +107,15 @@ struct Warning {
 };
 std::vector<Warning> warnings_of_run(const Database& database, const std::string& run_key);
 
-// Numbers of the jobs that a cluster's queue gave the attempts of a run, by attempt.
+// Job numbers of the attempts of a run on a cluster, by attempt.
 std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key);
 
-// The highest number that an attempt of the run ever had here, also of those that `rm` removed; 0: none.
+// The highest attempt number of the run, also of attempts that `rm` removed. 0 if there is none.
 int last_known_attempt(const Database& database, const std::string& run_key);
 
-// One row per run and epoch, summed over replicas (times: the slowest rank), and one per replica: metrics of
-// its last stage, times of its slowest. While a run is not finished, its epoch has an average once all ranks
-// have written theirs. `epochs_of_run` gives averages.
-// Energy and memory have averages only.
+// One row per run and epoch over all ranks (times: the slowest rank), or one per run, epoch and replica
+// (metrics: its last stage, times: its slowest stage). While a run is not finished, an epoch has an average
+// once all ranks have written it. Energy and memory have averages only.
 struct EpochRow : MetricValues {
   std::string run_key;
   std::string model;
@@ -125,8 +126,10 @@ struct EpochRow : MetricValues {
 };
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
-// Where the time of an epoch went: seconds by part, mean over epochs after the first (of fewer than 3 none is
-// dropped) and over ranks, per run. A part that no rank has measured is absent.
+std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);  // averages
+
+// The parts of a run's epoch time, as means over timed epochs (see db/README.md) and ranks. A part that no
+// rank has measured is absent.
 struct TimeParts {
   std::string run_key;
   std::string model;
@@ -134,9 +137,9 @@ struct TimeParts {
   std::int64_t seed = 0;
   std::map<std::string, double> seconds;  // by part: experiments/protocol/time_parts.h
 };
-std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key);
+std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
 
-// What enters the verdicts of one finished run (`task_final_metrics`).
+// The numbers of a finished run that enter verdicts (`task_final_metrics`).
 struct FinalMetrics : MetricValues {
   std::string run_key;
   std::string model;
@@ -145,21 +148,19 @@ struct FinalMetrics : MetricValues {
   std::int64_t epochs = 0;
   bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
   std::string times_problem;  // why they do not; empty if they count
-  double other_share = not_defined;  // of its cores, that other processes took; not defined: not recorded
+  double other_share = not_defined;  // of its cores that other processes took; not defined: not recorded
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const std::string& run_key);
 
-std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
-
-// Runs that were trained side by side, each on devices of its own (`exclusive = "devices"`): what the machine
-// can do at most. In order of their launch.
+// Runs that were trained side by side, each on its own devices (`exclusive = "devices"`), in order of launch.
+// They measure the limit of the machine.
 struct PackedRun {
   std::string run_key;
   std::string circumstances_hash;
   std::map<std::string, Value> axes;
   double epoch_train_seconds = 0;
-  int at_once = 1;  // packed runs under way in the middle of this one, itself among them
+  int at_once = 1;  // packed runs that were training in the middle of this one, including it
 };
 std::vector<PackedRun> packed_runs(const Database& database);
 
@@ -170,49 +171,50 @@ struct Attempt {
   std::string directory;
   std::string started;
   double total_seconds = 0;
-  std::string cause;                 // first error line, empty where it went well
+  std::string cause;                 // first error line; empty without an error
   nlohmann::json launch;             // its run.json
   std::string times_problem;         // why its times do not count; empty if they do
-  double other_share = not_defined;  // of its cores, that other processes took; not defined: not recorded
+  double other_share = not_defined;  // of its cores that other processes took; not defined: not recorded
 };
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
 
-// Keys of runs by how they stand: running | finished | failed | interrupted.
+// Keys of the runs with this status: running | finished | failed | interrupted.
 std::set<std::string> keys_with_status(const Database& database, const std::string& status);
 
-// The attempts of which nothing more will come: failed or interrupted, or finished, all ranks seen to exit,
-// and for timed runs on this host what other processes took written down. (run key, attempt)
+// Attempts (run key, attempt) that get no more records.
+// - Failed or interrupted attempts.
+// - Finished attempts whose ranks have all exited. Timed runs on this host must also have recorded the
+//   processor use of other processes.
 std::set<std::pair<std::string, int>> completed_attempts(const Database& database);
 
-// Median seconds of one run's finished attempts, by "model strategy epochs dataset train_samples" ("all"
-// without a cap), where strategy is the run's own label: for the time a plan will take.
+// Median seconds of finished runs, to estimate the time of a plan. The keys are "model strategy epochs
+// dataset train_samples", with the run's own label as strategy, and "all" without a limit of samples.
 std::map<std::string, double> median_run_seconds(const Database& database);
 
-// One statement that only reads, for `trainyard sql`. UserError for one that would write (also another
-// database, a setting, a transaction), for several, and for what is no SQL, with SQLite's text. A blob comes
-// as text, X'0FA0'.
+// Run one read-only statement, for `trainyard sql`. A blob is returned as text, X'0FA0'. UserError if the
+// statement writes (also to another database, a setting or a transaction), if there are several, or with
+// SQLite's text if it is not SQL.
 struct ResultTable {
   std::vector<std::string> columns;
   std::vector<std::vector<nlohmann::json>> rows;  // null, integer, number or text
 };
 ResultTable select(const Database& database, const std::string& sql);
 
-// What `select` can ask: a row for each column of each view and, after those, of each table. `kind` ("view"
-// or "table"), `name`, `column`, `type` (empty for what a view computes). The views of db/README.md come
-// first.
+// One row per column of each view, then of each table: `kind` ("view" or "table"), `name`, `column` and
+// `type` (empty if a view computes it). Views of whole experiments come first.
 ResultTable schema_columns(const Database& database);
 
-// What a journal's `run` entry says of an experiment beside its runs: comparisons, expectations, published
-// numbers … The queries read it from the columns of `journal`, for reports and `resume`; an entry of which
-// they could not is refused when it comes in, as any other damaged line of the journal is.
+// Members of a journal's `run` entry beside its runs: comparisons, expectations, published numbers … The
+// queries read them from the columns of `journal`. An entry that they could not read is refused by ingest,
+// like any damaged line.
 
-// Puts the member `name` of an entry where it belongs in `plan`; null is none. InternalError where it is not
-// what a member of that name holds.
+// Set the member `name` of an entry in `plan`. Null is ignored. InternalError if the member has the wrong
+// form.
 void read_plan_member(Plan& plan, std::string_view name, const nlohmann::json& value);
 
 std::vector<experiments::Compare> comparisons_from_json(const nlohmann::json& value);
 
-// InternalError where one of an entry's members is none.
+// InternalError if a member of the entry has the wrong form.
 void require_readable_plan(const nlohmann::json& entry);
 
 }  // namespace trainyard::db

@@ -1,4 +1,4 @@
-// Whole views, row by row, for `trainyard export`: however long an experiment is, one row is held at a time.
+// Export of whole views, for `trainyard export`. Only one row is in memory at a time.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ std::span<const ExportedView> exported_views();
 
 using ExportRow = std::vector<nlohmann::json>;  // null, integer, number or text
 
-// `columns` once, then each row of `experiment` in a fixed order.
+// Call `columns` once, then `row` for each row of `experiment`, in a fixed order.
 void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
                  const std::function<void(const std::vector<std::string>&)>& columns,
                  const std::function<void(const ExportRow&)>& row);
