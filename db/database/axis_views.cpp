@@ -29,7 +29,7 @@ std::vector<std::string> fixed_columns() {
   return names;
 }
 
-// Columns that hold the value of the axis of the same name, in whichever view they are.
+// Columns that have the value of the axis of the same name in every view.
 constexpr std::array<std::string_view, 7> same_value{"model",   "strategy", "seed",  "epochs",
                                                      "dataset", "replicas", "stages"};
 
@@ -61,7 +61,7 @@ void add_axis(std::vector<std::string>& names, const std::string& name) {
   if (!names_the_arm(name) && !has(names, name)) names.push_back(name);
 }
 
-// What the matrices of the journal's entries vary.
+// Add the axes that the matrices in the journal vary.
 void add_planned(const SQLite::Database& connection, const std::string& experiment,
                  std::vector<std::string>& names) {
   SQLite::Statement entries(connection,
@@ -76,7 +76,8 @@ void add_planned(const SQLite::Database& connection, const std::string& experime
   }
 }
 
-// What else tells runs of one experiment, model and strategy apart. The global batch follows from the batch.
+// Add other values that differ between runs of one experiment, model and strategy. The global batch is
+// omitted if the batch varies, because it is derived from it.
 void add_found(const SQLite::Database& connection, const std::string& experiment,
                std::vector<std::string>& names) {
   SQLite::Statement found(connection, R"sql(
@@ -94,7 +95,7 @@ void add_found(const SQLite::Database& connection, const std::string& experiment
     if (name != "global_batch" || (!has(names, "batch") && !has(more, "batch"))) add_axis(names, name);
 }
 
-// "batch 64, learning_rate 0.05": text of all axes; empty if none varies.
+// SQL of the text of all axes: "batch 64, learning_rate 0.05". Empty if none varies.
 std::string variant_sql(const std::vector<std::string>& axes) {
   std::string text;
   for (const std::string& axis : axes)

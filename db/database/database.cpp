@@ -17,7 +17,7 @@ using Connection = std::unique_ptr<SQLite::Database>;
 
 constexpr int busy_milliseconds = 10'000;
 
-// SQLite's URI for `file` as a database that nobody writes: no lock, no -wal, no -shm.
+// The SQLite URI of `file` as a database that nobody writes: without lock, -wal and -shm.
 std::string immutable_uri(const std::filesystem::path& file) {
   static constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~";
@@ -33,7 +33,7 @@ std::string immutable_uri(const std::filesystem::path& file) {
   return uri + "?immutable=1";
 }
 
-// Opens and touches the file: SQLite reports most of what is wrong with it only at the first read.
+// Open the file and read from it, because SQLite reports most problems only at the first read.
 Connection open_and_read(const std::string& name, int flags) {
   auto connection = std::make_unique<SQLite::Database>(name, flags, busy_milliseconds);
   connection->exec("PRAGMA trusted_schema = OFF");
@@ -41,8 +41,7 @@ Connection open_and_read(const std::string& name, int flags) {
   return connection;
 }
 
-// True where what SQLite wants to write beside the database (-shm) does not matter: all is in the file
-// itself.
+// True if all data is in the file itself, so that the -shm file is not needed.
 bool needs_no_wal(const std::filesystem::path& file) {
   std::filesystem::path wal = file;
   wal += "-wal";
@@ -51,7 +50,7 @@ bool needs_no_wal(const std::filesystem::path& file) {
   return error || size == 0;
 }
 
-// A folder that takes no -shm, or a disk that has no room for one.
+// True if the -shm file cannot be created: the folder is read-only or the disk is full.
 bool is_unwritable(const SQLite::Exception& error) {
   const int code = error.getErrorCode();
   return code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_FULL ||
@@ -80,7 +79,7 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   throw UserError(std::string("cannot open the database: ") + error.what(),
                   held
                       ? advice_for(SQLITE_BUSY)
-                      : "check that the file and its folder can be read and written, and that the disk is not full",
+                      : "check that the file and its folder can be read and written and the disk is not full",
                   {.file = file.string()});
 }
 
@@ -88,7 +87,7 @@ bool is_empty(SQLite::Database& connection) {
   return connection.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 0;
 }
 
-// UserError if a file that is not empty is another program's or another release's.
+// UserError if a file that is not empty was written by another program or release.
 void check_version(SQLite::Database& connection, const std::filesystem::path& file) {
   const int version = connection.execAndGet("PRAGMA user_version").getInt();
   if (is_empty(connection)) return;
@@ -102,7 +101,7 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
   if (version < schema_version) throw OlderSchemaError(version, file);
 }
 
-// `name` is what SQLite opens, `file` what a person is told.
+// Open `name` with SQLite. Errors name `file`.
 Connection open_writable(const std::string& name, int flags, const std::filesystem::path& file) try {
   Connection connection = open_and_read(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | flags);
   if (sqlite3_db_readonly(connection->getHandle(), "main") == 1)
@@ -118,7 +117,7 @@ Connection open_writable(const std::string& name, int flags, const std::filesyst
   refuse(file, error);
 }
 
-// What is killed meanwhile is thrown away.
+// Write without syncing. If the writer is killed, the file is useless.
 void write_carelessly(SQLite::Database& connection) {
   translated(connection, [&] {
     connection.execAndGet("PRAGMA journal_mode = MEMORY");

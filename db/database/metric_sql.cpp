@@ -21,7 +21,7 @@ std::string replaced(std::string_view formula, std::string_view what) {
   return text;
 }
 
-// "'a', 'b'".
+// The names as an SQL list: "'a', 'b'".
 std::string listed(std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names)

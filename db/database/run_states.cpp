@@ -10,13 +10,13 @@ namespace trainyard::db {
 
 namespace {
 
-// The attempt that counts: the latest finished one, else the latest.
+// The effective attempt: the latest finished one, else the latest.
 constexpr const char* find_counted = R"sql(
 SELECT attempt, status FROM attempt_status WHERE run_key = ? ORDER BY status = 'finished' DESC, attempt DESC LIMIT 1
 )sql";
 
-// The first reason why the times of an attempt do not count. Cores: releases before the lock of the host
-// pinned a rank of two threads to one core.
+// Set the first reason why the times of an attempt do not count. Cores are checked because releases before
+// the host lock pinned a rank with two threads to one core.
 constexpr const char* put_times_problem = R"sql(
 UPDATE attempt SET
   other_share = (SELECT e.extra ->> '$.other_share' FROM event e
@@ -36,8 +36,8 @@ UPDATE attempt SET
 WHERE run_key = ?1
 )sql";
 
-// An attempt lasts from its launch to its last record. Ordered by launch, it overlaps an earlier one if one
-// of those lasts beyond its launch, and a later one if the next begins before its end.
+// Attempts that overlap, ordered by launch. An attempt lasts from its launch to its last record. It overlaps
+// if an earlier one ends after its launch, or if the next one begins before its end.
 constexpr const char* overlapping = R"sql(
 WITH timed AS (
   SELECT run_key, attempt, host, created, overlapped,
@@ -54,7 +54,7 @@ SELECT run_key, attempt FROM (
 ) WHERE overlaps AND NOT overlapped
 )sql";
 
-// The parameters of what follows: ?1 the run, ?2 the attempt that counts for it, ?3 its status.
+// Parameters of the statements below: ?1 the run, ?2 its effective attempt, ?3 its status.
 std::string put_chain() {
   return "INSERT INTO attempt_chain (run_key, attempt, after_epoch, up_to_epoch) WITH RECURSIVE " +
          attempt_chain_from_last() + " SELECT ?1, attempt, after_epoch, up_to_epoch FROM chain";
@@ -62,8 +62,7 @@ std::string put_chain() {
 
 constexpr const char* test_metrics = "x.run_key = ?1 AND x.attempt = ?2 AND x.epoch = 0";
 
-// The epochs of the run, each once. While it is not finished, an epoch counts only when all ranks have
-// written it.
+// The epochs of the run, each once. While the run is not finished, only epochs that all ranks have written.
 constexpr const char* with_epochs = R"sql(
 WITH done AS (
   SELECT e.*, e.epoch = k.after_epoch + 1 AS first_of_attempt
@@ -73,10 +72,11 @@ WITH done AS (
   WHERE k.run_key = ?1 AND (?3 = 'finished' OR e.ranks >= a.world_size)
 ))sql";
 
-// Whose times are compared: all epochs but the first of each attempt, which warms up; of fewer than 3 none is
-// dropped, nor where each attempt has trained one only. An attempt that was resumed took the time until the
-// epoch from which it was (`before`). Times count where those of all attempts of the chain do, under the same
-// circumstances.
+// Insert the row of `run_state`.
+// - Timed epochs are all but the first of each attempt, which warms up. If there are fewer than 3 epochs, or
+//   if each attempt has trained only one, all epochs are timed.
+// - A resumed attempt contributes the time up to the epoch from which it was resumed (`before`).
+// - Times count if they count for all attempts of the chain, under the same circumstances.
 std::string put_state() {
   return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
          "first_epochs_timed, epoch_train_seconds, energy_joules, epoch_energy_joules, peak_device_bytes, "
@@ -117,7 +117,7 @@ FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_h
   attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
 }
 
-// What a finished run ended with: metrics of its last epoch, and those after training.
+// Insert the final values of a finished run: metrics of its last epoch, and those after training.
 std::string put_final() {
   return "INSERT INTO run_final (run_key" + each_mean(all_phases, "{phase}_{name}") +
          each_of_sums("test_{name}") + ", total_validation_seconds)" + std::string(with_epochs) +
@@ -177,15 +177,15 @@ void mark_overlaps(SQLite::Database& connection, RunStates& states) {
 
 namespace {
 
-// Each device once, whose ranks all say what it took; nothing where a device's is not known. Most epochs have
-// none.
+// The sum over devices, each once, because all ranks of a device record its energy. NULL if one device is not
+// known. Most epochs have no energy.
 constexpr const char* energy_of_devices = R"sql(CASE WHEN COUNT(e.energy_joules) > 0 THEN (
   SELECT IIF(COUNT(joules) = COUNT(*), SUM(joules), NULL)
   FROM (SELECT MAX(x.energy_joules) AS joules FROM epoch x
         WHERE x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch
         GROUP BY COALESCE(x.energy_device, x.rank))) END)sql";
 
-// The row of epoch ?3 of attempt ?2 of run ?1.
+// Insert the row of epoch ?3 of attempt ?2 of run ?1.
 std::string put_epoch() {
   static constexpr const char* same_epoch =
       "x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch";

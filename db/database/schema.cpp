@@ -12,9 +12,9 @@ namespace trainyard::db {
 
 namespace {
 
-// Rows are named by what the files name them by (run_key, attempt, rank, epoch …), never by numbers of our
-// own: a database rebuilt from the files has equal rows. The tables from run_state on are kept by the writer
-// (db/database/run_states.h, record_faults.h), but for probe and probe_layer.
+// Primary keys are names from the files (run_key, attempt, rank, epoch …), so a rebuilt database has the same
+// rows. The tables from run_state on are derived (db/database/run_states.h, record_faults.h), except probe
+// and probe_layer.
 std::string tables() {
   return R"sql(
 CREATE TABLE journal (

@@ -10,8 +10,8 @@ namespace trainyard::db {
 
 namespace {
 
-// Finished when the `end` of every rank says so, whatever else happened, unless its records claim what cannot
-// be (db/database/record_faults.h); else what the first `cause` says.
+// Finished if every rank has recorded it in `end`, unless the records are impossible
+// (db/database/record_faults.h). Otherwise the outcome of the first `cause`.
 constexpr std::string_view attempt_status = R"sql(
 CREATE VIEW attempt_status AS
 SELECT run_key, attempt,
@@ -47,13 +47,12 @@ SELECT a.run_key, a.attempt, s.status, a.created,
 FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.attempt
 )sql";
 
-// The attempt that counts: the latest finished one, else the latest.
+// The effective attempt: the latest finished one, else the latest.
 constexpr std::string_view counted_attempt = R"sql(
 CREATE VIEW counted_attempt AS SELECT run_key, attempt, status FROM run_state
 )sql";
 
-// The chain of attempts that the counted one resumes, each with the epochs after_epoch + 1 … up_to_epoch that
-// it contributes.
+// The effective attempt and those that it resumes. Each contributes the epochs after_epoch + 1 … up_to_epoch.
 constexpr std::string_view run_chain = R"sql(
 CREATE VIEW run_chain AS
 SELECT k.run_key, s.status, k.attempt, a.world_size, k.after_epoch, k.up_to_epoch
@@ -62,8 +61,8 @@ JOIN attempt_chain k ON k.run_key = s.run_key
 JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 )sql";
 
-// While a run is not finished, an epoch is there only when all ranks have written it. Without statistics
-// SQLite would begin with the epochs: CROSS JOIN says to begin with the runs.
+// While a run is not finished, only epochs that all ranks have written. CROSS JOIN makes SQLite read runs
+// first. Without statistics it would read epochs first.
 std::string run_epoch() {
   return "CREATE VIEW run_epoch AS\n"
          "SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds" +
@@ -99,7 +98,7 @@ LEFT JOIN run_state s ON s.run_key = r.run_key
 LEFT JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
 )sql";
 
-// Σ sum / Σ weight over ranks; nothing where a rank's sum is not a number.
+// Σ sum / Σ weight over ranks. NULL if the sum of a rank is not a number.
 constexpr std::string_view epoch_mean = R"sql(
 CREATE VIEW epoch_mean AS
 SELECT e.run_key, e.epoch, e.attempt, m.phase, m.name,
@@ -130,8 +129,8 @@ CROSS JOIN epoch e
   ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch)sql";
 }
 
-// A replica is `stages` consecutive ranks: its metrics are those of its last stage, the only one that writes
-// any, its times those of the slowest.
+// A replica is `stages` consecutive ranks. Only its last stage writes metrics. Its times are those of the
+// slowest stage.
 std::string epoch_replica() {
   return "CREATE VIEW epoch_replica AS\n"
          "SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, "
@@ -143,7 +142,7 @@ GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
 HAVING COUNT(*) = r.stages)sql";
 }
 
-// Epochs whose times are compared: db/database/run_states.cpp says which.
+// Epochs whose times are compared (db/database/run_states.cpp).
 constexpr std::string_view timed_epoch = R"sql(
 CREATE VIEW timed_epoch AS
 SELECT e.run_key, e.epoch, e.attempt, e.train_seconds
@@ -161,7 +160,7 @@ CREATE VIEW epoch_train_seconds AS
 SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS NOT NULL
 )sql";
 
-// +: without it SQLite reads all epochs of the attempt for each one, for they come in the order of the
+// Without the `+` SQLite reads all epochs of the attempt for each epoch, because they are in the order of the
 // groups.
 std::string time_parts() {
   return "CREATE VIEW time_parts AS\n"
@@ -177,8 +176,8 @@ constexpr std::string_view run_axis = R"sql(
 CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 )sql";
 
-// The columns `first` of the view `base`, what follows from each phase's loss, and what views had later: a
-// column has the place that it was given first.
+// SELECT of the columns `first` of the view `base`, the columns derived from each phase's loss, and columns
+// that were added later. Existing columns keep their position.
 std::string select_with_derived(const std::string& base, const std::string& first, Phases phases,
                                 const std::string& more_columns = "", const std::string& more_joins = "") {
   return "SELECT " + first + each_of_loss(phases) + more_columns + "\nFROM " + base +

@@ -21,7 +21,7 @@
 
 namespace trainyard::db {
 
-// Prepared once, kept as long as the `Ingest` lives.
+// The prepared statements of an `Ingest`.
 struct Ingest::Statements {
   explicit Statements(SQLite::Database& connection)
       : runs(connection),
@@ -39,12 +39,12 @@ struct Ingest::Statements {
   RunStates states;
   RecordRows records;
   bool together = false;
-  bool journal_taken = false;  // since the views had a column per axis that varies
+  bool journal_taken = false;  // since the last update of the views with a column per axis
   SQLite::Statement begin;
   SQLite::Statement release;
   SQLite::Statement roll_back;
 
-  // All of `work` or nothing of it, within a transaction or without one.
+  // Run `work` completely or not at all, inside or outside a transaction.
   template <typename Work>
   void atomically(Work&& work) {
     run(begin);
@@ -154,7 +154,7 @@ fs::directory_iterator entries_of(const fs::path& folder) try {
   refuse_unreadable(folder);
 }
 
-// Calls `take(line, number)` for every line that ends in a newline, until it returns false.
+// Call `take(line, number)` for every line that ends in a newline, until it returns false.
 template <typename Take>
 void for_each_line(const fs::path& file, Take&& take) {
   std::ifstream in = open_file(file);
@@ -163,7 +163,7 @@ void for_each_line(const fs::path& file, Take&& take) {
     if (!take(line, number)) return;
 }
 
-// The number between `before` and `after` in `name`, and nothing else.
+// The number between `before` and `after`, if `name` has exactly this form.
 std::optional<int> number_in(std::string_view name, std::string_view before, std::string_view after) {
   if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
   if (name.size() <= before.size() + after.size()) return std::nullopt;
@@ -179,7 +179,7 @@ struct Numbered {
   fs::path path;
 };
 
-// Entries of `folder` named `before`number`after`, by number.
+// Entries of `folder` with names of the form `before`number`after`, sorted by number.
 std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, std::string_view after) {
   std::vector<Numbered> found;
   for (const fs::directory_entry& entry : entries_of(folder))
@@ -199,7 +199,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return found;
 }
 
-// Which spool a file is, by its place in the yard.
+// A record file, identified by its path in the yard.
 struct Spool {
   fs::path file;
   std::string run;
@@ -248,13 +248,13 @@ class Replayer {
     const fs::path orchestrator = folder / experiments::orchestrator_records_name;
     const fs::path run_file = folder / experiments::run_file_name;
     if (!fs::exists(run_file) && ranks.empty() && !fs::exists(orchestrator))
-      return;  // died before the launch
+      return;  // trainyard ended before the launch
     if (!take_run_file(run_file, run, number)) return;
     if (fs::exists(orchestrator)) spool({orchestrator, run, number, std::nullopt});
     for (const Numbered& rank : ranks) spool({rank.path, run, number, rank.number});
   }
 
-  // False where the records beside it cannot or need not be read.
+  // False if the records beside it cannot or need not be read.
   bool take_run_file(const fs::path& file, const std::string& run, int attempt) {
     const auto run_json = read_run_file(file);
     if (!run_json) return false;
@@ -270,7 +270,7 @@ class Replayer {
     }
   }
 
-  // Nothing, and a damaged spool, where the file is missing or not the JSON of a launch.
+  // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged spool.
   std::optional<json> read_run_file(const fs::path& file) try {
     std::ostringstream text;
     text << open_file(file).rdbuf();

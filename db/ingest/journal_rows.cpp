@@ -90,7 +90,7 @@ void JournalRows::plan(std::int64_t id, const json& entry) {
 
 namespace {
 
-// How many attempts of the run the entry removes; nothing in entries of before they said so.
+// The last attempt of the run that the entry removes. Old entries do not have it.
 std::optional<std::int64_t> last_attempt(const json& entry, const std::string& key) {
   const auto attempts = entry.find("attempts");
   if (attempts == entry.end()) return std::nullopt;
@@ -114,7 +114,7 @@ using nlohmann::json;
 
 namespace {
 
-// As SQL sees a value: numbers and texts as themselves, lists as JSON text.
+// Bind numbers and texts as they are, and lists as JSON text.
 void bind_axis(SQLite::Statement& statement, int index, const json& value) {
   if (value.is_boolean())
     statement.bind(index, value.get<bool>() ? 1 : 0);
@@ -128,7 +128,7 @@ void bind_axis(SQLite::Statement& statement, int index, const json& value) {
     statement.bind(index, json_text(value));
 }
 
-// What the file declares of a model of the user's own; nothing if it does not say.
+// The task of a model, declared in the file or from the catalogue. Empty if it is not known.
 std::optional<std::string> task_of(const experiments::Run& run) {
   if (!run.declared.task.empty()) return run.declared.task;
   for (const models::Model& row : models::catalogue())

@@ -38,7 +38,7 @@ fs::path with_suffix(fs::path file, const char* suffix) {
   return file;
 }
 
-// A database with what SQLite keeps beside it.
+// Remove a database and the files that SQLite keeps beside it.
 void remove_database(const fs::path& file) {
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(with_suffix(file, suffix));
 }
@@ -50,7 +50,7 @@ std::vector<std::string> texts(const SQLite::Database& connection, const std::st
   return found;
 }
 
-// Columns that both have; ids of the journal are numbers of our own and may differ.
+// Columns to compare. Ids of the journal are not in the files and may differ.
 std::string compared_columns(const SQLite::Database& connection, const std::string& table) {
   std::string columns;
   for (const std::string& column : texts(connection, "SELECT name FROM pragma_table_info('" + table + "')")) {
@@ -60,7 +60,7 @@ std::string compared_columns(const SQLite::Database& connection, const std::stri
   return columns;
 }
 
-// Number of rows of `table` that are in `left` only.
+// The number of rows of `table` that are only in `left`.
 std::int64_t only_in(SQLite::Database& connection, const std::string& left, const std::string& right,
                      const std::string& table) {
   const std::string columns = compared_columns(connection, table);
@@ -129,7 +129,7 @@ FileCheck check_files(const fs::path& yard, const Database* database, Workplace 
 
 namespace {
 
-// All that the files say, beside the yard's database until it takes its place.
+// A database rebuilt from the files, beside the yard's database until it replaces it.
 class Rebuilt {
  public:
   explicit Rebuilt(const fs::path& yard)
@@ -145,8 +145,8 @@ class Rebuilt {
   const fs::path& file() const { return fresh_; }
   const Replay& replay() const { return replay_; }
 
-  // Killed between these: without a database the next sweep replays the files, with the old log gone it is
-  // whole.
+  // A kill between these steps is safe. Without a database the next sweep replays the files, and the old log
+  // is moved before the database.
   void replace(const fs::path& before) {
     remove_database(before);
     for (const char* suffix : {"-shm", "-wal", ""})
@@ -162,7 +162,7 @@ class Rebuilt {
   Replay replay_;
 };
 
-// In the tables that every schema has, sorted.
+// Runs and attempts, sorted, from tables that every schema has.
 std::vector<std::string> runs_and_attempts(const fs::path& file) {
   const SQLite::Database connection(file.string(), SQLite::OPEN_READONLY, busy_milliseconds);
   return texts(connection,
@@ -170,7 +170,7 @@ std::vector<std::string> runs_and_attempts(const fs::path& file) {
                "SELECT 'attempt ' || attempt || ' of run ' || run_key FROM attempt ORDER BY name DESC");
 }
 
-// What only the older database knows.
+// Runs and attempts that only the older database has.
 std::vector<std::string> lost(const OlderSchemaError& older, const fs::path& old, const fs::path& fresh) try {
   const auto before = runs_and_attempts(old), after = runs_and_attempts(fresh);
   std::vector<std::string> found;
@@ -232,20 +232,17 @@ Database open_yard_for_writing(const fs::path& yard, const Tell& tell) {
   return database;
 }
 
-// The copy of a database is written as FILE.unfinished, which gets its name when it is whole. It is locked
-// for as long as it is written: two that copy to one FILE never write into each other's, and the kernel frees
-// what a killed one leaves behind, so that the next one writes over it.
-
-namespace fs = std::filesystem;
+// A copy is written as FILE.unfinished and renamed to FILE when it is complete. The file is locked meanwhile,
+// so two copies to one FILE cannot mix. The kernel frees the lock of a killed copy, and the next one
+// overwrites it.
 
 namespace {
 
 void refuse_existing(const fs::path& file) {
-  if (fs::exists(file))
-    throw UserError("already exists", "name another file", {.file = file.string()});
+  if (fs::exists(file)) throw UserError("already exists", "name another file", {.file = file.string()});
 }
 
-// FILE.unfinished: empty at first and nobody else's. What has not become FILE is removed at the end.
+// FILE.unfinished, empty and locked. The destructor removes it unless it was renamed to FILE.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(const fs::path& file)
@@ -280,7 +277,7 @@ class UnfinishedFile {
     throw UserError(what, advice, {.file = file_.string()});
   }
 
-  // Locked by this descriptor, and not become another's FILE between opening and locking.
+  // True if this descriptor has the lock, and no other copy renamed the file between opening and locking.
   bool is_mine() const {
     struct stat opened {
     }, named{};
@@ -298,20 +295,18 @@ class UnfinishedFile {
 
 void back_up(const Database& database, const fs::path& to) {
   refuse_existing(to);
-  UnfinishedFile unfinished(to);  // by hand: SQLite's word for it would be held against what is copied
-  refuse_existing(to);            // of one that ended just before this one began
+  UnfinishedFile unfinished(to);  // not opened by SQLite, whose error would name the copied database
+  refuse_existing(to);            // another copy may have ended just before this one began
   translated(database.connection(), [&] {
-    // Without SQLite's own locks, which some file systems hold against ours.
+    // Without SQLite's own locks, which conflict with ours on some file systems.
     SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0, "unix-none");
-    copy.exec("PRAGMA journal_mode = OFF");  // it is of no use unless it is whole
+    copy.exec("PRAGMA journal_mode = OFF");  // it is useless until it is complete
     SQLite::Backup backup(copy, database.connection());
-    if (backup.executeStep(-1) != SQLITE_DONE)  // what waits for a lock is no exception of SQLiteCpp's
+    if (backup.executeStep(-1) != SQLITE_DONE)  // SQLiteCpp does not throw if it waits for a lock
       throw SQLite::Exception("cannot be read now", SQLITE_BUSY);
   });
   unfinished.finish();
 }
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -320,8 +315,8 @@ struct NetworkFileSystem {
   std::string_view name;
 };
 
-// linux/magic.h and the sources of those outside of it. 9P is missing on purpose: sandboxes mount local disks
-// by it.
+// From linux/magic.h, and from the sources of file systems outside of Linux. 9P is missing on purpose,
+// because sandboxes mount local disks with it.
 constexpr std::array<NetworkFileSystem, 13> network_file_systems{{{0x6969, "NFS"},
                                                                   {0x517B, "SMB"},
                                                                   {0xFF534D42, "CIFS"},
@@ -338,7 +333,7 @@ constexpr std::array<NetworkFileSystem, 13> network_file_systems{{{0x6969, "NFS"
 
 constexpr unsigned long fuse_magic = 0x65735546;
 
-// The type in /proc/self/mounts of the mount that `folder` lies on: "fuse.sshfs".
+// The file system type of the mount that contains `folder`, from /proc/self/mounts: "fuse.sshfs".
 std::string mount_type(const fs::path& folder) {
   std::ifstream mounts("/proc/self/mounts");
   std::string device, place, type, rest, found;
@@ -354,7 +349,7 @@ std::string mount_type(const fs::path& folder) {
   return found;
 }
 
-// FUSE carries local disks too; these it carries over a network.
+// The name of a network file system of FUSE. Empty for others, because FUSE also mounts local disks.
 std::string network_by_fuse(const std::string& type) {
   static constexpr std::array<std::string_view, 6> names{"sshfs",   "glusterfs", "s3fs",
                                                          "gcsfuse", "rclone",    "cephfs"};
@@ -382,7 +377,7 @@ std::string network_file_system(unsigned long magic) {
 void refuse_network_file_system(const fs::path& folder) {
   const fs::path there = nearest_there(folder);
   struct statfs found {};
-  if (::statfs(there.c_str(), &found) != 0) return;  // opening the database says more
+  if (::statfs(there.c_str(), &found) != 0) return;  // opening the database gives a better error
   const auto magic = static_cast<unsigned long>(found.f_type) & 0xFFFFFFFFUL;
   const std::string name =
       magic == fuse_magic ? network_by_fuse(mount_type(there)) : network_file_system(magic);

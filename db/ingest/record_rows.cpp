@@ -255,7 +255,7 @@ void RecordRows::event(const Record& record, Members& members) {
           why, outcome, error, log, members.rest());
 }
 
-// This rank's sums of one epoch; what an earlier record of that epoch said is replaced.
+// Insert this rank's sums of one epoch, and delete those of an earlier record of the epoch.
 void RecordRows::metrics(const Record& record, std::int64_t epoch, Members& members) {
   execute(clear_metrics_, record.run, record.attempt, epoch, *record.rank);
   const json entries = members.any("metrics");

@@ -78,7 +78,7 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
 
 namespace {
 
-// Attempts with probes of every rank that did not fail.
+// Attempts that did not fail and have probes of every rank.
 const std::string whole_probes = R"sql(
 WITH probed AS (
   SELECT p.run_key, p.attempt, a.circumstances_hash
@@ -145,7 +145,7 @@ WHERE run_key = ?1 AND attempt > COALESCE(
 AND attempt > COALESCE((SELECT MAX(attempt) FROM attempt_fault WHERE run_key = ?1), 0)
 ORDER BY attempt)sql";
 
-// Of attempt ?2 and what it resumes, each epoch that all ranks have written.
+// The epochs of attempt ?2 and of the attempts that it resumes, if all ranks have written them.
 std::string whole_epochs() {
   return "WITH RECURSIVE " + attempt_chain_from_last() + R"sql(
 SELECT e.epoch

@@ -1,4 +1,4 @@
-// Questions about what was measured.
+// Queries of measured values.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -31,14 +31,14 @@ EpochRow epoch_of(RowReader row) {
   return epoch;
 }
 
-// ", e.train_loss, e.train_accuracy, …".
+// The columns as SQL: ", e.train_loss, e.train_accuracy, …".
 std::string listed(const std::vector<NamedColumn>& columns, std::string_view prefix) {
   std::string text;
   for (const NamedColumn& value : columns) (text += ", ").append(prefix).append(value.name);
   return text;
 }
 
-// Epochs: the rows `which` of task_epoch_average e.
+// Rows of task_epoch_average `e` that `which` selects.
 std::vector<EpochRow> averages(const Database& database, const std::string& which, const std::string& of) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(),
@@ -129,7 +129,7 @@ std::vector<EpochRow> epoch_averages(const Database& database, const std::string
                   experiment);
 }
 
-// A run in several experiments has the same epochs in each: those of the first are taken.
+// A run in several experiments has the same epochs in each, so those of the first are used.
 std::vector<EpochRow> epochs_of_run(const Database& database, const std::string& run_key) {
   return averages(database, R"sql(
     WHERE e.run_key = ?1 AND e.experiment IS (SELECT m.experiment FROM experiment_run m WHERE m.run_key = ?1
@@ -152,7 +152,7 @@ std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const
   return std::move(found.front());
 }
 
-// A run's middle: between its first and last epoch, where set-up is over and the end not near.
+// Runs are counted in the middle between the first and the last epoch, away from set-up and end.
 std::vector<PackedRun> packed_runs(const Database& database) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
@@ -196,13 +196,12 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
   });
 }
 
-// The epochs of all replicas of an experiment in one pass over `epoch` and `metric`, in the order of their
-// primary keys: what the view task_epoch_replica says row by row, for reports on a million rows. A test holds
-// it against the view.
+// The rows of the view task_epoch_replica, read in one pass over `epoch` and `metric` in the order of their
+// primary keys. Reports on a million rows need this. A test compares it with the view.
 
 namespace {
 
-// A part of a run: the epochs after `after_epoch` up to `up_to_epoch` of one attempt.
+// An attempt of a run, which contributes the epochs after `after_epoch` up to `up_to_epoch`.
 struct ChainLink {
   std::string run_key;
   std::string model;
@@ -240,7 +239,7 @@ std::vector<ChainLink> chain_of(const Database& database, const std::string& exp
   return chain;
 }
 
-// A metric that is a mean over ranks, in a phase of an epoch.
+// A metric in a phase of an epoch that is a mean over ranks.
 struct Mean {
   std::string_view phase;
   std::string_view record;
@@ -260,19 +259,19 @@ const std::vector<Mean>& means() {
   return rows;
 }
 
-// SQL's MAX: what is no number is left out.
+// The maximum as in SQL, which ignores NaN.
 void take_greater(double& greatest, double value) {
   if (!(greatest >= value)) greatest = std::isnan(value) ? greatest : value;
 }
 
-// An epoch of a replica while it is read. Of its stages only the last writes metrics.
+// An epoch of a replica while it is read. Only its last stage writes metrics.
 struct ReplicaEpoch {
   MetricValues values;
   std::int64_t ranks = 0;
 };
 using ReplicaEpochs = std::map<std::pair<std::int64_t, std::int64_t>, ReplicaEpoch>;  // by (epoch, replica)
 
-// What follows from the losses of an epoch, by the views' formulas.
+// Metrics derived from the losses of an epoch, with the formulas of the views.
 class LossFormulas {
  public:
   explicit LossFormulas(const Database& database)
@@ -310,7 +309,7 @@ EpochRow row_of(const ChainLink& link, std::int64_t epoch, std::int64_t replica,
   return row;
 }
 
-// Reads link after link with two statements.
+// Reader of one link after another, with two statements.
 class ReplicaReader {
  public:
   explicit ReplicaReader(const Database& database)

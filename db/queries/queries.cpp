@@ -301,12 +301,12 @@ using nlohmann::json;
 
 namespace {
 
-// A number or a text would be taken for a list of itself.
+// The elements of a list. Throws for other values, which iteration would treat as a list of one.
 const json::array_t& list(const json& value) {
   return value.get_ref<const json::array_t&>();
 }
 
-// What `resume` asks again.
+// The command-line options that `resume` uses again. Throws if one has the wrong type.
 json asked_from_json(const json& value) {
   const auto& object = value.get_ref<const json::object_t&>();
   for (const char* text : {"folder", "data"})

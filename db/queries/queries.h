@@ -187,8 +187,9 @@ std::set<std::string> keys_with_status(const Database& database, const std::stri
 //   processor use of other processes.
 std::set<std::pair<std::string, int>> completed_attempts(const Database& database);
 
-// Median seconds of finished runs, to estimate the time of a plan. The keys are "model strategy epochs
-// dataset train_samples", with the run's own label as strategy, and "all" without a limit of samples.
+// Median seconds of finished runs, to estimate the time of a plan. Keys:
+// "model strategy epochs dataset train_samples", with the run's own label as strategy, and "all" if the number
+// of samples is not limited.
 std::map<std::string, double> median_run_seconds(const Database& database);
 
 // Run one read-only statement, for `trainyard sql`. A blob is returned as text, X'0FA0'. UserError if the

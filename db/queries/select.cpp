@@ -22,12 +22,12 @@ namespace {
 
 using Prepared = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
 
-// Pragmas that only tell: `PRAGMA table_info(run)` and the functions of the same names.
+// Pragmas that only read, such as `PRAGMA table_info(run)`, and the functions of the same names.
 constexpr std::array<std::string_view, 8> telling_pragmas{"table_info",       "table_xinfo",  "table_list",
                                                           "index_list",       "index_info",   "index_xinfo",
                                                           "foreign_key_list", "database_list"};
 
-// SQLite asks this for everything a statement would do, also at run time.
+// The authorizer, which SQLite calls for every action of a statement, also at run time.
 int allow_reading(void*, int action, const char* subject, const char* object, const char*, const char*) {
   switch (action) {
     case SQLITE_SELECT:
@@ -45,15 +45,15 @@ int allow_reading(void*, int action, const char* subject, const char* object, co
   }
 }
 
-// Connects the table-valued functions that SELECT may use. SQLite does so at their first use, and asks then
-// whether a table may be created.
+// Register the table-valued functions that SELECT may use. SQLite does this at their first use and then needs
+// permission to create a table.
 void connect_functions(sqlite3* connection) {
   std::string sql = "SELECT 1 FROM json_each('1'), json_tree('1')";
   for (const std::string_view name : telling_pragmas) sql.append(", pragma_").append(name);
   sqlite3_exec(connection, ("EXPLAIN " + sql).c_str(), nullptr, nullptr, nullptr);
 }
 
-// Only reading is allowed on this connection while this lives.
+// A guard that allows only reading on the connection.
 class ReadingOnly {
  public:
   explicit ReadingOnly(sqlite3* connection) : connection_(connection) {
@@ -80,7 +80,7 @@ class ReadingOnly {
   throw UserError("SQL: " + text, "tables and views are described in db/README.md");
 }
 
-// The statement at the start of `sql` (empty for comments only); `rest` is what follows it.
+// The first statement of `sql`, empty if there are only comments. `rest` is the text after it.
 Prepared prepare(sqlite3* connection, std::string_view sql, std::string_view& rest) {
   sqlite3_stmt* statement = nullptr;
   const char* tail = nullptr;
@@ -104,7 +104,7 @@ Prepared prepare_one(sqlite3* connection, std::string_view sql) {
   return statement;
 }
 
-// Valid UTF-8: other bytes become U+FFFD.
+// A text as valid UTF-8. Other bytes become U+FFFD.
 json text_value(std::string text) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
   if (std::all_of(text.begin(), text.end(), ascii)) return text;
@@ -156,8 +156,8 @@ ResultTable select(const Database& database, const std::string& sql) {
   return table;
 }
 
-// A view has the place that it was made in: that is the order of db/database/views.cpp. Views with rows of a
-// whole experiment come before those that they are made of.
+// Views are in the order of db/database/views.cpp, in which they were created. Views with rows of a whole
+// experiment come before the views that they are made of.
 ResultTable schema_columns(const Database& database) {
   return select(database, R"sql(
     WITH made_of(name) AS (VALUES ('attempt_summary'), ('attempt_status'), ('counted_attempt'), ('run_chain'), ('run_epoch'),
@@ -184,7 +184,7 @@ nlohmann::json value_of(const SQLite::Column& column) {
   return column.getString();
 }
 
-// Each axis that the experiment varies, behind a comma; task_final_metrics has them all itself.
+// A comma and a column for each axis that the experiment varies. task_final_metrics already has all of them.
 std::string axis_columns_of(const SQLite::Database& connection, const std::string& view,
                             const std::string& experiment) {
   if (view == "task_final_metrics") return "";

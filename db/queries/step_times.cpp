@@ -19,7 +19,7 @@ struct RankEpoch {
   std::int64_t rank = 0;
   double train_seconds = 0;
   SecondsByPart passed;
-  std::string extra;  // JSON, read of the epochs in the middle only
+  std::string extra;  // JSON, parsed only for the epochs in the middle
 };
 
 struct WholeEpoch {
@@ -41,8 +41,8 @@ RankEpoch rank_epoch_of(RowReader& row) {
   return rank;
 }
 
-// The epochs of finished runs whose times are compared, in order of runs, each with its ranks in order.
-// +: as in the view time_parts.
+// Call `take` for each timed epoch of finished runs, ordered by run, with its ranks in order. The `+` is
+// explained at the view time_parts.
 template <class Take>
 void for_each_epoch(const Database& database, const std::string& experiment, const Take& take) {
   SQLite::Statement statement(database.connection(),
@@ -81,7 +81,7 @@ double number_of(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
-// Adds `weight` of what a rank has recorded.
+// Add the recorded values of a rank times `weight`.
 void add(RankTimes& times, double& steps, const RankEpoch& epoch, double weight) {
   for (const auto& [part, seconds] : epoch.passed) times.passed[part] += weight * seconds;
   const auto extra = nlohmann::json::parse(epoch.extra, nullptr, /*allow_exceptions=*/false);

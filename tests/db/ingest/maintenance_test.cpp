@@ -214,9 +214,9 @@ TEST_CASE("opening a database of an older schema for writing rebuilds it and kee
   std::vector<std::string> told;
   const auto tell = [&](const std::string& line) { told.push_back(line); };
   CHECK(all_rows(open_yard_for_writing(yard.folder.path(), tell)) == before);
-  CHECK(told == std::vector<std::string>{file.string() +
-                                         " had the older schema 1 and was rebuilt from 5 records. "
-                                         "The old file is kept as results.db.schema-1"});
+  CHECK(told ==
+        std::vector<std::string>{file.string() + " had the older schema 1 and was rebuilt from 5 records. "
+                                                 "The old file is kept as results.db.schema-1"});
   CHECK(content_of(kept) == old);
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
   open_yard_for_writing(yard.folder.path(), tell);
