@@ -86,7 +86,7 @@ struct PlanEntry {
 };
 std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment);
 
-// Keys finished under these circumstances, and keys finished under any.
+// Keys of finished runs: under the given circumstances (`here`), or only under others (`elsewhere`).
 struct Finished {
   std::vector<std::string> here;
   std::vector<std::string> elsewhere;
@@ -188,8 +188,8 @@ std::set<std::string> keys_with_status(const Database& database, const std::stri
 std::set<std::pair<std::string, int>> completed_attempts(const Database& database);
 
 // Median seconds of finished runs, to estimate the time of a plan. Keys:
-// "model strategy epochs dataset train_samples", with the run's own label as strategy, and "all" if the number
-// of samples is not limited.
+// "model strategy epochs dataset train_samples", with the run's own label as strategy, and "all" if the
+// number of samples is not limited.
 std::map<std::string, double> median_run_seconds(const Database& database);
 
 // Run one read-only statement, for `trainyard sql`. A blob is returned as text, X'0FA0'. UserError if the
