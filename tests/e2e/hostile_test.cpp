@@ -316,7 +316,7 @@ replicas = 2
                                      TRAINYARD_PROGRAM},
                                     {}, "/usr/bin/unshare");
   if (output.code == 77 || contains(output.err, "unshare failed")) {
-    MESSAGE("only where a host may be named: " << output.err);
+    MESSAGE("only on a host that may be named: " << output.err);
     return;
   }
   REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));

@@ -82,13 +82,13 @@ Trainyard::~Trainyard() {
 
 void Trainyard::signal(int number) const {
   if (pid_ <= 0)
-    throw std::logic_error("it has ended, and its number is nobody's");  // -1 would signal all processes
+    throw std::logic_error("the process has ended");  // -1 would signal all processes
   kill(pid_, number);
 }
 
 Output Trainyard::wait() {
   int status = 0;
-  if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("it was not to be waited for");
+  if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("the process cannot be waited for");
   pid_ = -1;
   return {exit_code(status), content(out_), content(err_)};
 }

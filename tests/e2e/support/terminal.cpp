@@ -30,7 +30,7 @@ Clock::time_point end_of_patience() {
 bool has_terminals() {
   int fd = -1, other = -1;
   if (::openpty(&fd, &other, nullptr, nullptr, nullptr) != 0) {
-    MESSAGE("skipped: no pseudo-terminal is to be had");
+    MESSAGE("skipped: no pseudo-terminal is available");
     return false;
   }
   ::close(fd);

@@ -82,7 +82,7 @@ TEST_CASE("columns of a long LaTeX table wrap their text and fit an article") {
 
 TEST_CASE("the tables compile in an 11 pt A4 article without an overfull box or a duplicate label") {
   if (std::system("pdflatex --version > /dev/null 2>&1") != 0) {
-    MESSAGE("only where LaTeX is installed");
+    MESSAGE("only on a machine with LaTeX");
     return;
   }
   const tests::ScratchFolder folder;
