@@ -28,7 +28,7 @@ bool in_name(char character) {
          std::string_view(" _.-").find(character) != std::string_view::npos;
 }
 
-// "." hides a folder or leaves it, "-" begins an option.
+// A leading "." would make a hidden or a parent folder, a leading "-" an option.
 bool begins_name(char character) {
   return std::string_view(" .-").find(character) == std::string_view::npos;
 }
@@ -38,7 +38,7 @@ void read_name(const TomlNode& item, std::string& name, Diagnostics& problems) {
     name = *item.text();
   } else {
     problems.error(
-        item.at, std::string("name must be ") + name_rule + " (it names a folder), is " + description(item));
+        item.at, std::string("name must be ") + name_rule + " (a folder has this name), is " + description(item));
   }
 }
 
@@ -54,7 +54,7 @@ void read_published_name(const TomlNode& item, ExperimentConfig& sheet, Diagnost
   const std::string* file = path_or_argument(item);
   if (file == nullptr)
     return problems.error(item.at,
-                          "published must name a TOML file of published numbers, is " + description(item));
+                          "published must be the name of a TOML file with published numbers, is " + description(item));
   sheet.published = *file;
   sheet.published_at = item.at;
 }
@@ -76,7 +76,7 @@ void report_misplaced(const TomlMember& member, const std::string& where,
                  in_quotes(member.name) + " is not a key of " + where + "; it belongs in " + place);
 }
 
-// Of a declared model the parameters stand in a table of their own.
+// Keys of [model.NAME]. The parameters of a declared model are in a table of their own.
 std::vector<std::string> model_key_names(const models::Model& model) {
   std::vector<std::string> names;
   if (!is_declared(model)) names = hyperparameter_names(model);
@@ -84,7 +84,7 @@ std::vector<std::string> model_key_names(const models::Model& model) {
   return names;
 }
 
-// It has what only a declaration has, and is none all the same.
+// A table with keys of a declaration that was not accepted as one.
 bool is_wrong_declaration(const TomlMember& member) {
   const TomlNode::Table* table = member.value.table();
   return table != nullptr && std::any_of(table->begin(), table->end(),
@@ -101,7 +101,7 @@ void read_model(const TomlMember& member, const models::Model& model, const Decl
     if (is_declared(model) && declares_model(each.name)) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
       problems.error(each.at,
-                     in_quotes(each.name) + " of " + where + " is one of its parameters; give it there");
+                     in_quotes(each.name) + " of " + where + " is a parameter of this model; set it in `parameters`");
     else
       settings.push_back(each);
   }
@@ -117,14 +117,13 @@ std::map<std::string, Settings> read_models(const TomlMember& section, const Dec
   for (const TomlMember& member : *members) {
     if (const models::Model* model = model_or_null(member.name, declared))
       read_model(member, *model, declared, tables, problems);
-    else if (!is_wrong_declaration(member))  // reported where it was read
+    else if (!is_wrong_declaration(member))  // already reported
       report_no_model(member, declared, problems);
   }
   return tables;
 }
 
-// Keys, and the hyper-parameters of models that are used; of all models where the matrix is not to be relied
-// on.
+// Keys of [defaults]: run keys, and hyper-parameters of the used models, or of all if the matrix is broken.
 std::vector<std::string> default_key_names(const ExperimentConfig& sheet) {
   std::vector<std::string> names = run_key_names(false);
   for (const std::string& model : sheet.matrix.broken ? model_names(sheet.declared) : used_models(sheet))
@@ -223,7 +222,7 @@ std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, 
   if (const TomlNode::List* list = section.value.list()) {
     for (const TomlNode& item : *list) read_row(item, where, declared, rows, problems);
   } else {
-    problems.error(section.value.at, section.name + " must be written " + where + ", once for each row");
+    problems.error(section.value.at, section.name + " must be written as " + where + ", once per row");
   }
   return rows;
 }
@@ -249,12 +248,12 @@ ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diag
   for (const TomlMember& section : *root.table()) {
     named = named || section.name == "name";
     if (section.name == "defaults") {
-      defaults = &section;  // last: what it may set depends on the models that are used
+      defaults = &section;  // read last: its keys depend on the used models
     } else {
       read_section(section, sheet, problems);
     }
   }
-  if (!named) problems.error({file, 1, 1}, "the experiment has no name, as in name = \"first sweep\"");
+  if (!named) problems.error({file, 1, 1}, "the experiment has no name; add one, as in name = \"first sweep\"");
   if (defaults != nullptr)
     if (const TomlNode::Table* table = section_table(*defaults, "[defaults]", problems))
       read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, sheet.declared, problems,
@@ -263,7 +262,7 @@ ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diag
   return sheet;
 }
 
-// [matrix]: lists of alternatives, zips, and seeds by number.
+// The section [matrix]: lists of alternatives, zips and counted seeds.
 
 namespace {
 
@@ -306,7 +305,7 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
   return values;
 }
 
-// { count = n }: 0 … n − 1.
+// Seeds 0 … n − 1 of { count = n }.
 std::vector<Setting> counted_seeds(const TomlNode& item, Diagnostics& problems) {
   std::vector<Setting> seeds;
   const std::size_t errors = problems.errors();
@@ -325,7 +324,7 @@ std::vector<Setting> counted_seeds(const TomlNode& item, Diagnostics& problems) 
   return seeds;
 }
 
-// Without values where it is wrong.
+// The axis; without values if it has an error.
 Axis read_axis(const TomlMember& member, const std::string& where, const Declared& declared, Names& names,
                Diagnostics& problems) {
   Axis axis{member.name, member.at, {}};
@@ -335,7 +334,7 @@ Axis read_axis(const TomlMember& member, const std::string& where, const Declare
   return axis;
 }
 
-// Reports values that come twice, and leaves the second out.
+// Reports repeated values and removes them.
 void drop_repeated_values(Axis& axis, Diagnostics& problems) {
   std::set<Value> seen;
   std::erase_if(axis.values, [&](const Setting& setting) {
@@ -349,19 +348,19 @@ bool equally_long(const Dimension& dimension, Diagnostics& problems) {
   const Axis& first = dimension.front();
   for (const Axis& axis : dimension) {
     if (axis.values.size() == first.values.size()) continue;
-    problems.error(axis.at, "the lists of a zip must be equally long: " + axis.name + " has length " +
-                                std::to_string(axis.values.size()) + ", " + first.name + " " +
+    problems.error(axis.at, "the lists of a zip must have equal lengths: " + axis.name + " has length " +
+                                std::to_string(axis.values.size()) + ", " + first.name + " has length " +
                                 std::to_string(first.values.size()));
     return false;
   }
   return true;
 }
 
-// Empty where it is wrong.
+// The axes of one zip. Empty if there is an error.
 Dimension read_zip(const TomlNode& group, const Declared& declared, Names& names, Diagnostics& problems) {
   Dimension dimension;
   if (group.table() == nullptr || group.table()->empty()) {
-    problems.error(group.at, "a zip must be a table of equally long lists, is " +
+    problems.error(group.at, "a zip must be a table of lists of equal length, is " +
                                  (group.table() ? std::string("empty") : description(group)));
     return dimension;
   }
@@ -405,7 +404,7 @@ std::vector<Dimension> read_dimensions(const TomlNode::Table& table, const Decla
   return dimensions;
 }
 
-// Model first, strategy second, seed last.
+// Sort position: model first, strategy second, seed last.
 int rank(const Dimension& dimension) {
   int lowest = 3;
   for (const Axis& axis : dimension) {
@@ -440,7 +439,7 @@ void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagn
             hyperparameter(*model_or_null(name, declared), axis.name) != nullptr)
           continue;
         problems.error(axis.at, axis.name + " is not a key of model " + in_quotes(name) +
-                                    ", which is in the matrix; set it in the tables [model.*] that have it");
+                                    ", which is in the matrix; set it in the [model.*] tables of models that have it");
       }
 }
 

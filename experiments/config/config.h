@@ -1,6 +1,5 @@
-// The experiment file as it stands, checked name by name and value by value, before anything is combined:
-// lists of alternatives, defaults, tables of models and strategies, rows to leave out and to add.
-// `config_sections.cpp` and `config_strategies.cpp` read one section each; `expand` makes runs of it.
+// The experiment file as written: each name and each value is checked, but nothing is combined yet.
+// `config_sections.cpp` and `config_strategies.cpp` read the sections. `expand` makes runs of the result.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace trainyard::experiments {
 
-// To a fuzzer `count = 99999` would be its only file of a minute.
+// A file with `count = 99999` would occupy a fuzzer for a minute.
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 inline constexpr std::size_t max_runs = 1000;
 #else
@@ -33,33 +32,33 @@ struct Setting {
 };
 using Settings = std::map<std::string, Setting>;  // by key
 
-// Alternatives of one key.
+// One key of the matrix with its alternatives.
 struct Axis {
   std::string name;
   Location at;
   std::vector<Setting> values;
 };
 
-// What the product runs over: one axis, or the axes of a zip, which have equally many values.
+// One factor of the product: a single axis, or the axes of a zip, which all have the same number of values.
 using Dimension = std::vector<Axis>;
 
 struct Matrix {
   bool given = false;
-  bool broken = false;  // a part of it was wrong and is left out: what is made of it is not the whole
+  bool broken = false;  // a part had an error and is missing
   Location at;
-  std::vector<Dimension> dimensions;  // model, strategy, others in the file's order, seed last
+  std::vector<Dimension> dimensions;  // model, strategy, others in the order of the file, seed last
   const Axis* axis(const std::string& name) const;
 };
 
-// A row of [[exclude]] or [[include]]. What is wrong in it has been reported and is not among its settings.
+// A row of [[exclude]] or [[include]]. Wrong values were reported and are not among its settings.
 struct Row {
   Location at;
   Settings settings;
-  std::vector<std::string> wrong;  // keys whose values are
-  bool broken = false;             // anything is: it is not the row that was meant
+  std::vector<std::string> wrong;  // keys with a wrong value
+  bool broken = false;             // true if anything in the row is wrong
 };
 
-// A [compare] table; the baseline is held against the runs when there are some.
+// A [compare] table. The baseline is checked later, when the runs are known.
 struct CompareTable {
   Compare compare;
   Location at;
@@ -83,40 +82,40 @@ struct ExperimentConfig {
   Settings defaults;
   std::map<std::string, Settings> models;
   std::map<std::string, Settings> strategies;    // by label
-  std::map<std::string, std::string> own_kinds;  // of the labels that say one
-  std::map<std::string, ForeignTable> foreign;   // of the labels that have a command
+  std::map<std::string, std::string> own_kinds;  // by label, if the table has `kind`
+  std::map<std::string, ForeignTable> foreign;   // by label, if the table has `command`
   std::vector<ExpectedLine> expect;
   std::vector<Row> exclude;
   std::vector<Row> include;
-  Settings overrides;  // --set; stronger than all tables
+  Settings overrides;  // from --set; they override all tables
   std::vector<CompareTable> compare;
   bool compare_given = false;
-  std::string published;  // file of published numbers; empty: none
+  std::string published;  // file of published numbers, or empty
   Location published_at;
 };
 
-// A folder is named after the experiment, and commands take it as an argument.
-inline constexpr const char* name_rule = "1 to 80 of A-Z a-z 0-9 space _ . -, not beginning with space . -";
+// Rule for the name of an experiment, which is also the name of a folder and an argument of commands.
+inline constexpr const char* name_rule = "1 to 80 characters of A-Z a-z 0-9 space _ . - and must not begin with space . -";
 bool is_experiment_name(const std::string& name);
-std::string experiment_name(std::string text);  // the nearest to it that is one
+std::string experiment_name(std::string text);  // `text`, changed to be an allowed name
 
-// Reads the whole tree; what is wrong is reported and left out.
+// Reads the whole tree. Errors are reported, and the wrong parts are left out.
 ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diagnostics& problems);
 
-// Model first, strategy second, seed last; the others stay in their order.
+// Sorts the model first, the strategy second and the seed last. Other dimensions keep their order.
 void sort_dimensions(Matrix& matrix);
 
-// A hyper-parameter that is an axis must be one of every model of the matrix.
+// Reports an axis that is a hyper-parameter of only some models of the matrix.
 void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagnostics& problems);
 
-// The kind of a strategy by its label: a kind's own name, or what its table says. Null where there is none.
+// The kind of the strategy with this label: from its table, or the label itself. Null if there is no such strategy.
 const StrategyKind* strategy_kind(const ExperimentConfig& sheet, const std::string& label);
 std::vector<std::string> strategy_labels(const ExperimentConfig& sheet);
 
-// Reports labels that are none of the sheet's, and leaves out what has them.
+// Reports unknown strategy labels, and removes the axis values and rows that use them.
 void check_strategies(ExperimentConfig& sheet, Diagnostics& problems);
 
-// One section each.
+// Readers of one section each.
 Matrix read_matrix(const TomlMember& section, const Declared& declared, Diagnostics& problems);
 void read_settings(const TomlNode::Table& table, const std::string& where,
                    const std::vector<std::string>& known, Settings& settings, const Declared& declared,
@@ -133,14 +132,14 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
 
 void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems);
 
-// The section as a table; reports and gives null where it is none.
-// The text of `item` where it can be a path or an argument: not empty, without a zero byte. Else null.
+// The text of `item` if it can be a path or an argument: not empty and without a zero byte. Else null.
 const std::string* path_or_argument(const TomlNode& item);
 
+// The section as a table. If it is not a table, reports that and returns null.
 const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
                                      Diagnostics& problems);
 
-// Names of the models that the matrix and the added rows use.
+// Names of the models in the matrix and in the [[include]] rows.
 std::vector<std::string> used_models(const ExperimentConfig& sheet);
 
 }  // namespace trainyard::experiments

@@ -1,4 +1,4 @@
-// [compare] or [[compare]]: what is compared, with what, and by which margins.
+// Readers of [compare], [expect], [machine] and [data].
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +35,7 @@ void read_flag(const TomlMember& member, bool& target, Diagnostics& problems) {
   if (const auto value = checked_value(parameter, member.value, problems)) target = std::get<bool>(*value);
 }
 
-// The name of something that every run has a value of, or one of `further`.
+// The name of a value of runs, or one of `further`.
 std::optional<std::string> value_name(const TomlNode& item, const std::string& what, const Declared& declared,
                                       Diagnostics& problems, const std::vector<std::string>& further = {}) {
   std::vector<std::string> known = all_value_names(declared);
@@ -52,7 +52,7 @@ void read_names(const TomlMember& member, std::vector<std::string>& names, const
   const TomlNode::List* list = member.value.list();
   names.clear();
   if (list == nullptr) {
-    problems.error(member.value.at, member.name + " must be a list of names of axes, as in [\"seed\"], is " +
+    problems.error(member.value.at, member.name + " must be a list of axis names, as in [\"seed\"], is " +
                                         description(member.value));
     return;
   }
@@ -98,7 +98,7 @@ void read_margins(const TomlMember& member, Margins& margins, Diagnostics& probl
 void read_axis_name(const TomlMember& member, Compare& compare, const Declared& declared,
                     Diagnostics& problems) {
   const auto name = value_name(member.value, "axis", declared, problems);
-  compare.axis = name.value_or("");  // without one nothing more is checked
+  compare.axis = name.value_or("");  // if empty, nothing more is checked
 }
 
 void read_baseline(const TomlMember& member, CompareTable& table, Diagnostics& problems) {
@@ -135,7 +135,7 @@ std::optional<CompareTable> read_table(const TomlNode& item, const Declared& dec
   for (const TomlMember& member : *item.table()) read_member(member, table, declared, problems);
   const auto& pair = table.compare.pair;
   if (std::find(pair.begin(), pair.end(), table.compare.axis) != pair.end())
-    problems.error(item.at, "pair has " + in_quotes(table.compare.axis) + ", the axis that is compared");
+    problems.error(item.at, "pair has " + in_quotes(table.compare.axis) + ", which is the compared axis; remove it");
   return table;
 }
 
@@ -159,7 +159,7 @@ std::vector<CompareTable> read_compare(const TomlMember& section, const Declared
 
 namespace {
 
-// Every metric of the model's task by its name in the file.
+// A metric of the model's task in one phase.
 struct Choice {
   std::string phase;
   const models::Metric* metric = nullptr;
@@ -192,7 +192,7 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
   for (const Choice& choice : choices) known.push_back(choice.name());
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
   problems.error(member.at, member.name + " is not defined for model " + in_quotes(model.name) + " (" +
-                                (model.task.empty() ? "no task" : model.task) + "); known are " +
+                                (model.task.empty() ? "no task" : model.task) + "); choose from " +
                                 joined(known));
 }
 
@@ -202,7 +202,7 @@ std::optional<double> read_bound(const std::string& name, const models::Metric& 
   parameter.name = name;
   parameter.type = ValueType::number;
   const bool is_score = metric.kind == models::MetricKind::bleu;
-  if (metric.kind == models::MetricKind::accuracy) {  // 90 would be missed by every run
+  if (metric.kind == models::MetricKind::accuracy) {  // no run could reach 90
     parameter.minimum = Bound{0};
     parameter.maximum = Bound{1};
   }
@@ -213,10 +213,10 @@ std::optional<double> read_bound(const std::string& name, const models::Metric& 
   const auto value = checked_value(parameter, item, problems);
   if (!value) return std::nullopt;
   const double bound = std::get<double>(*value);
-  // A fraction is meant: every run would pass it.
+  // A fraction is probably meant, and every run would pass it.
   if (is_score && bound > 0 && bound < 1)
     problems.error(item.at, std::string(metric.name) +
-                                " is a score from 0 to 100, and this is less than 1: for the fraction " +
+                                " is a score from 0 to 100, and this is less than 1; for the fraction " +
                                 trainyard::to_text(bound) + " write " +
                                 trainyard::to_text(std::round(1e8 * bound) / 1e6));
   return bound;
@@ -235,7 +235,7 @@ void read_bounds(const TomlNode& item, const models::Metric& metric, Expectation
       report_unknown(member, metric_name(expectation), {"at_least", "at_most"}, problems);
   }
   if (expectation.at_least && expectation.at_most && *expectation.at_least > *expectation.at_most)
-    problems.error(item.at, "at_least is more than at_most: no value is expected");
+    problems.error(item.at, "at_least is greater than at_most, so that no value can pass");
 }
 
 void read_line(const TomlMember& member, const models::Model& model, std::vector<ExpectedLine>& lines,
@@ -276,7 +276,7 @@ std::vector<ExpectedLine> read_expect(const TomlMember& section, const Declared&
   return lines;
 }
 
-// [machine] and [data]: where an experiment runs, and where its data lies.
+// [machine] and [data]: hosts of the experiment and folders of its data.
 
 namespace {
 
@@ -294,11 +294,11 @@ void check_options(const TomlNode& list, const LauncherRules& launcher, Diagnost
       problems.error(item.at, "an option of " + launcher.program +
                                   " must be \"--name\" or \"--name=value\", is " + description(item));
     else if (is_own_option(launcher, *item.text()))
-      problems.error(item.at, description(item) + " is trainyard's own to set; leave it out of options");
+      problems.error(item.at, description(item) + " is set by trainyard; remove it from options");
   }
 }
 
-// Keys that mean nothing under the launcher that was chosen.
+// Reports keys that have no meaning with the chosen launcher.
 void check_together(const TomlNode::Table& table, const Machine& machine, Diagnostics& problems) {
   for (const TomlMember& member : table) {
     const MachineKey* key = machine_key(member.name);
@@ -306,18 +306,18 @@ void check_together(const TomlNode::Table& table, const Machine& machine, Diagno
     if (!key->launchers.empty() &&
         std::ranges::find(key->launchers, machine.launcher) == key->launchers.end())
       problems.error(member.at, member.name +
-                                    " is for launcher = " + joined(key->launchers, in_quotes, " or ") +
-                                    ", and the launcher here is " + in_quotes(machine.launcher));
+                                    " needs launcher = " + joined(key->launchers, in_quotes, " or ") +
+                                    ", but the launcher is " + in_quotes(machine.launcher));
     else if (member.name == "options")
       check_options(member.value, machine.rules(), problems);
     if (member.name == "exclusive" && !machine.rules().shares_hosts && !machine.exclusive_host)
       problems.error(member.value.at,
-                     "exclusive must be \"host\" under launcher = " + in_quotes(machine.launcher) + ": " +
+                     "exclusive must be \"host\" if launcher = " + in_quotes(machine.launcher) + ": " +
                          machine.rules().program + " does not share hosts between runs");
     if (machine.accelerator == "cpu" && member.name == "gpus_per_task")
-      problems.error(member.at, "gpus_per_task asks for GPUs, and accelerator is \"cpu\"");
+      problems.error(member.at, "gpus_per_task needs GPUs, but accelerator is \"cpu\"");
     if (machine.accelerator == "cpu" && member.name == "communicator" && machine.communicator == "nccl")
-      problems.error(member.value.at, "communicator \"nccl\" is for GPUs, and accelerator is \"cpu\"");
+      problems.error(member.value.at, "communicator \"nccl\" needs GPUs, but accelerator is \"cpu\"");
   }
 }
 
@@ -351,8 +351,8 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
     const std::string* text = path_or_argument(member.value);
     if (declared_dataset(member.name, declared) != nullptr) {
       problems.error(member.at, in_quotes(member.name) +
-                                    " is a data set of your own, which the program reads itself; leave this "
-                                    "line out");
+                                    " is a data set of your own, which your program reads itself; remove this "
+                                    "line");
     } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
       problems.error(member.at,
                      "there is no data set " + in_quotes(member.name) + name_advice(member.name, names));
@@ -360,7 +360,7 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
       problems.error(member.value.at,
                      member.name + " must be a folder or \"synthetic\", is " + description(member.value));
     } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {
-      problems.error(member.value.at, member.name + " is generated and has no folder; leave this line out");
+      problems.error(member.value.at, member.name + " is generated and has no folder; remove this line");
     } else {
       data[member.name] = *text;
     }

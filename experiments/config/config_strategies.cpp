@@ -26,7 +26,7 @@ const Parameter& kind_parameter() {
   return parameter;
 }
 
-// The kind that a table says; empty where it says none or a wrong one, `said` tells which.
+// `kind` of a table. Empty if it is missing or wrong; `said` is true if it is there.
 std::string read_kind(const TomlNode::Table& table, bool& said, Diagnostics& problems) {
   for (const TomlMember& member : table) {
     if (member.name != "kind") continue;
@@ -37,34 +37,34 @@ std::string read_kind(const TomlNode::Table& table, bool& said, Diagnostics& pro
   return "";
 }
 
-// The kind of the table `member`; empty, and reported, where it has none.
+// The kind of the table `member`. If it has none, reports that and returns an empty text.
 std::string kind_of(const TomlMember& member, const TomlNode::Table& table, Diagnostics& problems) {
   bool said = false;
   std::string kind = read_kind(table, said, problems);
   const bool is_kind = strategy_or_null(member.name) != nullptr;
   if (is_kind && said && !kind.empty() && kind != member.name)
     problems.error(member.at, "strategy " + in_quotes(member.name) +
-                                  " is a kind itself; give a strategy of another kind another name");
+                                  " has the name of a kind; give a strategy of another kind another name");
   if (is_kind) return member.name;
   if (said) return kind;
   const std::string near = nearest_name(member.name, strategy_names());
   problems.error(member.at, "there is no strategy " + in_quotes(member.name) +
-                                " (a name of your own needs a command, or a kind, " +
+                                " (a name of your own needs a command or a kind: " +
                                 allowed_text(kind_parameter()) + ")" +
                                 (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   return "";
 }
 
-// A command makes the kind: the label is a name of its own, and no other kind is said.
+// The kind of a table with a command. The label must not be a kind, and the table must not set one.
 std::string foreign_kind_of(const TomlMember& member, const TomlNode::Table& table, Diagnostics& problems) {
   if (strategy_or_null(member.name) != nullptr) {
     problems.error(member.at, "strategy " + in_quotes(member.name) +
-                                  " is a kind of trainyard's; give a command a name of its own");
+                                  " is one of trainyard's; give a strategy with a command another name");
     return "";
   }
   for (const TomlMember& each : table)
     if (each.name == "kind")
-      problems.error(each.at, "a strategy with a command has no kind; leave this line out");
+      problems.error(each.at, "a strategy with a command has no kind; remove this line");
   return foreign_kind().name;
 }
 
@@ -91,11 +91,11 @@ void read_strategy(const TomlMember& member, ExperimentConfig& sheet, Diagnostic
   read_settings(settings, where, known, sheet.strategies[member.name], sheet.declared, problems);
 }
 
-// Is the value a label of the sheet? Reports it where not.
+// Whether the value is a known label. Reports it if not.
 bool known_strategy(const ExperimentConfig& sheet, const Setting& setting, Diagnostics& problems) {
   const auto& label = std::get<std::string>(setting.value);
   if (strategy_kind(sheet, label) != nullptr) return true;
-  // A table that is wrong has been reported.
+  // A wrong table was already reported.
   if (!sheet.strategies.contains(label))
     problems.error(setting.at,
                    "there is no strategy " + in_quotes(label) + name_advice(label, strategy_labels(sheet)));
@@ -157,7 +157,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A list of texts, none of them with a zero byte: those are arguments and names of files.
+// A list of texts without zero bytes, for arguments and file names. Empty if it is not one.
 std::vector<std::string> texts_of(const TomlMember& member, const std::string& where, Diagnostics& problems) {
   std::vector<std::string> texts;
   const TomlNode::List* list = member.value.list();
@@ -177,7 +177,7 @@ std::vector<std::string> texts_of(const TomlMember& member, const std::string& w
   return sound ? texts : std::vector<std::string>{};
 }
 
-// What the launch contract sets itself, see docs/record-protocol.md.
+// Whether trainyard sets this variable for each rank, see docs/record-protocol.md.
 bool is_of_the_launch(const std::string& name) {
   static constexpr std::array names{
       "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",          "ROLE_RANK",
@@ -198,9 +198,9 @@ void read_variable(const TomlMember& member, const std::string& where, ForeignTa
   const std::string* text = member.value.text();
   if (!is_variable_name(member.name))
     problems.error(member.at, "env of " + where + " has " + in_quotes(member.name) +
-                                  ", and a variable's name has letters, digits and underscores alone");
+                                  ", but the name of a variable may have only letters, digits and underscores");
   else if (is_of_the_launch(member.name))
-    problems.error(member.at, member.name + " is set by trainyard for each rank; leave it out of env");
+    problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
   else if (text == nullptr || text->find('\0') != std::string::npos)
     problems.error(member.value.at, member.name + " of env must be a text, as in { NAME = \"value\" }, is " +
                                         description(member.value));
@@ -217,8 +217,8 @@ void read_environment(const TomlMember& member, const std::string& where, Foreig
 
 struct Filled {
   std::string text;
-  std::string unknown;  // the first name that stands for nothing
-  bool open = false;    // a brace that is not closed
+  std::string unknown;  // the first unknown name
+  bool open = false;    // true if a brace is not closed
 };
 
 Filled filled(const std::string& argument, const std::map<std::string, Value>& values) {
@@ -246,10 +246,10 @@ Filled filled(const std::string& argument, const std::map<std::string, Value>& v
 
 std::string hash_of(const fs::path& file, const Experiment& experiment) {
   std::ifstream in;
-  if (fs::is_regular_file(file)) in.open(file, std::ios::binary);  // a pipe would be waited for
+  if (fs::is_regular_file(file)) in.open(file, std::ios::binary);  // opening a pipe would block
   if (!in.is_open())
     throw UserError("the file " + file.string() + " of a strategy cannot be read",
-                    "`files` are looked for beside the experiment's file",
+                    "paths in `files` are relative to the folder of the experiment file",
                     {.file = experiment.file.string()});
   Sha256 hash;
   std::array<char, 65536> buffer;
@@ -258,7 +258,7 @@ std::string hash_of(const fs::path& file, const Experiment& experiment) {
   return hash.hex();
 }
 
-// An entry of `files` is the file itself, or those that its pattern or folder finds.
+// The files of one entry of `files`: the file itself, or the matches of the pattern or folder.
 std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& folder,
                                   const Experiment& experiment) {
   if (!finds_files(entry, folder)) return {{entry, hash_of(folder / entry, experiment), false}};
@@ -266,8 +266,8 @@ std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& fold
   for (const FoundFile& found : found_files(entry, folder))
     files.push_back({found.name, hash_of(found.place, experiment), true});
   if (files.empty())
-    throw UserError("`files` has " + in_quotes(entry) + ", which finds no file in " + folder.string(),
-                    "mend the name or pattern; hidden files and __pycache__ do not count",
+    throw UserError("`files` has " + in_quotes(entry) + ", which matches no file in " + folder.string(),
+                    "correct the name or pattern; hidden files and __pycache__ are ignored",
                     {.file = experiment.file.string()});
   return files;
 }
@@ -298,12 +298,12 @@ void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) 
   const auto fill = [&](const std::string& text) {
     const Filled result = filled(text, values);
     if (result.open)
-      problems.error(foreign.at, in_quotes(text) + " has a { that is not closed; write {{ for a brace");
+      problems.error(foreign.at, in_quotes(text) + " has a { that is not closed; write {{ for a literal brace");
     if (!result.unknown.empty()) {
       std::vector<std::string> names;
       for (const auto& each : values) names.push_back(each.first);
       problems.error(foreign.at,
-                     "a run has no value " + in_quotes(result.unknown) + key_advice(result.unknown, names));
+                     "a run has no value named " + in_quotes(result.unknown) + key_advice(result.unknown, names));
     }
     return result.text;
   };
@@ -315,7 +315,7 @@ void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) 
 
 void resolve_files(Experiment& experiment) {
   const fs::path folder = fs::absolute(experiment.file).parent_path();
-  std::map<std::string, std::vector<ForeignFile>> entries;  // of `files`, each once
+  std::map<std::string, std::vector<ForeignFile>> entries;  // each entry of `files` is read once
   for (Run& run : experiment.runs) {
     if (!run.strategy.foreign()) continue;
     run.strategy.folder = folder.string();

@@ -1,7 +1,8 @@
-// Foreign arms: strategies whose ranks are a program of the user's. `[strategy.NAME] command = […]` is its
-// command line, argument by argument and never a shell's; `{learning_rate}` in an argument stands for the
-// run's value of that name, `{{` for a brace. `files` are hashed into the run's key; `env` sets variables for
-// the ranks, with the same placeholders.
+// Foreign strategies: their ranks run a program of the user. Keys of [strategy.NAME]:
+// - `command`: the argument list, never passed to a shell. `{learning_rate}` is replaced by that value of the
+//   run, and `{{` by a brace.
+// - `files`: hashed into the run key.
+// - `env`: environment variables of the ranks, with the same placeholders.
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@
 
 namespace trainyard::experiments {
 
-// What a table says; places for later problems.
+// The foreign keys of a table, with a location for later errors.
 struct ForeignTable {
   std::vector<std::string> command;
   std::vector<std::string> files;
@@ -23,16 +24,15 @@ struct ForeignTable {
   Location at;
 };
 
-// Takes `command`, `files` and `env` out of the members of `where`; nothing where there is no command.
-// Reports what is wrong with them.
+// Reads and checks `command`, `files` and `env` of the table `where`. Empty if there is no command.
 std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
                                          Diagnostics& problems);
 
-// Puts the run's values into its command and its variables. A name that the run has no value of is reported.
+// Replaces the placeholders in the run's command and variables. Reports unknown names.
 void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems);
 
-// Hashes the declared files of all runs, beside the experiment's file, with those that patterns and folders
-// find (experiments/config/found_files.h). UserError names one that cannot be read.
+// Hashes the declared files of all runs, with those of patterns and folders (found_files.h).
+// Paths are relative to the folder of the experiment file. UserError if a file cannot be read.
 void resolve_files(Experiment& experiment);
 
 }  // namespace trainyard::experiments

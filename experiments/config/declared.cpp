@@ -27,7 +27,7 @@ const Parameter& task_parameter() {
   return parameter;
 }
 
-// It stands in reports and tables: one line, of at most 80 characters.
+// Titles are printed in reports and tables: one line, at most 80 bytes.
 bool is_title(const std::string& text) {
   constexpr std::size_t longest = 80;
   const bool one_line = std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 127; });
@@ -51,22 +51,22 @@ bool is_parameter_name(const std::string& name) {
 }
 
 ValueType type_of(const Value& value) {
-  // in the order of the alternatives of a value
+  // in the order of the alternatives of `Value`
   static constexpr std::array types{ValueType::boolean, ValueType::integer,  ValueType::number,
                                     ValueType::text,    ValueType::integers, ValueType::numbers};
   static_assert(types.size() == std::variant_size_v<Value>);
   return types.at(value.index());
 }
 
-// Its default says of which type a parameter is.
+// Reads a parameter. Its type is the type of its default.
 void read_parameter(const TomlMember& member, models::Model& model, Diagnostics& problems) {
   Parameter parameter;
   parameter.name = member.name;
   parameter.meaning = "a parameter of the user's own model";
   if (!is_parameter_name(member.name))
     return problems.error(member.at,
-                          "a parameter must have a name of 1 to 40 letters, digits and underscores that "
-                          "does not begin with a digit, is " +
+                          "the name of a parameter must be 1 to 40 letters, digits and underscores and must "
+                          "not begin with a digit, is " +
                               in_quotes(member.name));
   if (is_value_of_every_run(member.name))
     return problems.error(member.at,
@@ -114,12 +114,12 @@ void declare_model(const TomlMember& member, Declared& declared, Diagnostics& pr
   }
   if (!titled)
     problems.error(member.at,
-                   "model " + in_quotes(member.name) + " has no title, as in title = \"Character GPT\"");
+                   "model " + in_quotes(member.name) + " has no title; add one, as in title = \"Character GPT\"");
   declared.models.push_back(std::move(model));
 }
 
 void declare_models(const TomlMember& section, Declared& declared, Diagnostics& problems) {
-  if (section.value.table() == nullptr) return;  // reported where settings are read
+  if (section.value.table() == nullptr) return;  // reported by `read_settings`
   for (const TomlMember& member : *section.value.table()) {
     const TomlNode::Table* table = member.value.table();
     const bool own =
@@ -136,8 +136,8 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
   if (row_or_null(models::datasets(), &models::Dataset::name, member.name) != nullptr)
     return problems.error(member.at,
                           "data set " + in_quotes(member.name) +
-                              " is one of trainyard's; give your own another name ([data] says where "
-                              "trainyard's lie)");
+                              " is one of trainyard's; give your own another name, or set the folder of "
+                              "trainyard's in [data]");
   models::Dataset dataset;
   dataset.name = member.name;
   dataset.classes = 0;
@@ -151,7 +151,7 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
   }
   if (!titled)
     problems.error(member.at,
-                   "data set " + in_quotes(member.name) + " has no title, as in title = \"My captions\"");
+                   "data set " + in_quotes(member.name) + " has no title; add one, as in title = \"My captions\"");
   declared.datasets.push_back(std::move(dataset));
 }
 

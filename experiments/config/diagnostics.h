@@ -1,5 +1,5 @@
-// What is wrong with an experiment file: collected while it is read and expanded, so that one look at it
-// finds everything. The same problem at the same place, met in many runs, is kept once.
+// Errors and warnings about an experiment file, collected while it is read and expanded. One check thus
+// reports all of them. A problem that many runs have at the same location is kept once.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ class Diagnostics {
   void error(const Location& location, const std::string& message) { add({location, message, false}); }
   void warning(const Location& location, const std::string& message) { add({location, message, true}); }
   void add_all(const Diagnostics& other);
-  std::size_t errors() const { return errors_; }  // as often as reported
-  std::vector<Problem> in_file_order() const;     // what stands in no line comes first
+  std::size_t errors() const { return errors_; }  // counts repetitions
+  std::vector<Problem> in_file_order() const;     // problems without a line come first
 
  private:
   void add(Problem problem);

@@ -27,7 +27,7 @@ class Search {
  public:
   explicit Search(std::string entry) : entry_(std::move(entry)) {}
 
-  // Files below `folder` that `parts` from `next` on describe; `name` is what leads there.
+  // Adds the files below `folder` that match `parts` from index `next`. `name` is the path so far.
   void match(const fs::path& folder, const std::string& name, const std::vector<std::string>& parts,
              std::size_t next) {
     const std::string& part = parts.at(next);
@@ -65,16 +65,16 @@ class Search {
     }
     if (error)
       throw UserError(
-          "`files` has \"" + entry_ + "\", and " + folder.string() + " cannot be read: " + error.message(),
-          "mend the name or pattern");
+          "`files` has \"" + entry_ + "\", but " + folder.string() + " cannot be read: " + error.message(),
+          "correct the name or pattern, or the permissions of the folder");
   }
 
   void add(const fs::path& place, const std::string& name) {
     found_.emplace(name, place);
     if (found_.size() > most_files)
       throw UserError(
-          "`files` has \"" + entry_ + "\", which finds more than " + std::to_string(most_files) + " files",
-          "name those that the program consists of");
+          "`files` has \"" + entry_ + "\", which matches more than " + std::to_string(most_files) + " files",
+          "list only the files that the program uses");
   }
 
   std::string entry_;

@@ -1,9 +1,8 @@
-// Files of a program of the user's by pattern or by folder: an entry of `files` as "pkg/*.py", "pkg/**/*.py"
-// or "pkg". In a pattern `*`, `?` and `[…]` stand for characters of one name; the name `**` stands for any
-// number of folders, also for none. A folder stands for all files below it.
-//
-// Hidden names, folders `__pycache__` and files `*.pyc` are left out. A link to a file counts as the file; a
-// link to a folder is not followed, and what is neither file nor folder is left out.
+// Files of a user's program by pattern or folder: entries of `files` such as "pkg/*.py", "pkg/**/*.py", "pkg".
+// - `*`, `?` and `[…]` match characters of one name. The name `**` matches any number of folders, or none.
+// - A folder matches all files below it.
+// - Hidden names, folders `__pycache__` and files `*.pyc` are ignored.
+// - A link to a file counts as the file. A link to a folder is not followed.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +12,15 @@
 namespace trainyard::experiments {
 
 struct FoundFile {
-  std::string name;  // as the entry begins; of an absolute entry below its first folder without a pattern
+  std::string name;  // begins like the entry; for an absolute entry, relative to its last folder before the first wildcard
   std::filesystem::path place;
 };
 
-// Whether `entry` is no plain name of a file: a folder, or a pattern of which there is no file of that name.
+// Whether `entry` is a folder, or a pattern that is not itself the name of a file.
 bool finds_files(const std::string& entry, const std::filesystem::path& folder);
 
-// Sorted by name, each file once; the same files give the same list on every machine.
+// The files, sorted by name, each once. The same files give the same list on every machine.
+// UserError if a folder cannot be read or there are too many files.
 std::vector<FoundFile> found_files(const std::string& entry, const std::filesystem::path& folder);
 
 }  // namespace trainyard::experiments

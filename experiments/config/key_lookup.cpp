@@ -36,7 +36,7 @@ std::string near_choice(const Parameter& parameter, const TomlNode& item) {
   return near.empty() ? "" : "; did you mean " + in_quotes(near) + "?";
 }
 
-// Models may have different parameters of one name: what suits none is held against that of a model meant.
+// Accepts a value that suits the parameter of any model. Otherwise the error is about one of the `meant` models.
 std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item, const Declared& declared,
                                    Diagnostics& problems, const std::vector<std::string>& meant) {
   const Parameter* nearest = nullptr;
@@ -61,7 +61,7 @@ std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item
 
 const Parameter* run_parameter(std::string_view name) {
   static const Parameter model = choice("model", models::model_names());
-  static const Parameter strategy = choice("strategy", {});  // which there are says the file
+  static const Parameter strategy = choice("strategy", {});  // the file defines the choices
   if (name == "model") return &model;
   if (name == "strategy") return &strategy;
   const Key* key = key_or_null(name);
@@ -116,7 +116,7 @@ std::optional<Value> checked_value(const Parameter& parameter, const TomlNode& i
   const auto raw = as_value(item);
   auto wrong = raw ? problem_with(parameter, *raw)
                    : "must be " + allowed_text(parameter) + ", is " + description(item);
-  // Any text may become an argument of a program, and stands in JSON.
+  // Any text may become an argument of a program and is written to JSON.
   if (raw && !wrong && item.text() != nullptr &&
       (!is_utf8(*item.text()) || item.text()->find('\0') != std::string::npos))
     wrong = "must be text in UTF-8 without zero bytes";
@@ -149,7 +149,7 @@ std::optional<Value> checked_value(const std::string& name, const TomlNode& item
 std::string key_advice(const std::string& name, const std::vector<std::string>& known) {
   constexpr std::size_t few = 12;
   if (known.size() <= few || !nearest_name(name, known).empty()) return name_advice(name, known);
-  return "; `trainyard list keys` says what there is";
+  return "; run `trainyard list keys` to see all keys";
 }
 
 void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
@@ -167,7 +167,7 @@ void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics&
                               ", is " + description(item));
 }
 
-// The number before " per replica"; nothing where the text is another.
+// The number before " per replica". Empty for any other text.
 std::optional<std::int64_t> replica_size(std::string_view text) {
   if (!text.ends_with(per_replica)) return std::nullopt;
   text.remove_suffix(per_replica.size());
@@ -203,7 +203,7 @@ std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& ite
       report_unknown(member, "batch", {"size", "per"}, problems);
     }
   }
-  if (!sized) problems.error(item.at, "batch has no size, as in { size = 128, per = \"global\" }");
+  if (!sized) problems.error(item.at, "batch has no size; add it, as in { size = 128, per = \"global\" }");
   if (problems.errors() > errors || !size) return std::nullopt;
   return batch_value(std::get<std::int64_t>(*size), std::get<std::string>(per));
 }
@@ -235,7 +235,7 @@ std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlN
   }
   const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
   if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
-  problems.error(item.at, "the boundaries of stage_split must ascend, are " + trainyard::to_text(*raw));
+  problems.error(item.at, "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
   return std::nullopt;
 }
 

@@ -25,7 +25,7 @@ bool read_integer(const TomlNode& item, int least, int most, int& into) {
   return number.has_value();
 }
 
-// One line of printable text; what has a minus first would be an option to a program.
+// One line of printable text. A text with a leading minus would be an option of a program.
 bool read_text(const TomlNode& item, std::string& into) {
   const std::string* text = item.text();
   if (text == nullptr || text->empty() || text->front() == '-') return false;
@@ -97,36 +97,34 @@ std::span<const MachineKey> machine_keys() {
       clusters{"slurm", "mpi"};
   static const std::vector<MachineKey> rows{
       {"launcher", launchers_text(), "\"local\"", all,
-       "what starts the ranks: this host, jobs of Slurm, or mpirun", read_launcher},
+       "what starts the ranks: this host, Slurm jobs, or mpirun", read_launcher},
       {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", all,
-       "what ranks train on; auto: GPUs where the host has some and LibTorch is a CUDA build, else CPU "
-       "cores; "
-       "on a cluster GPUs where gpus_per_task asks for them",
+       "what ranks train on; auto: GPUs if the host has some and LibTorch is a CUDA build, else CPU cores; on "
+       "a cluster, GPUs if gpus_per_task is set",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "cpu", "cuda"}, to.accelerator);
        }},
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", local,
-       "most devices of this host at a time: GPUs, or groups of cores. A group has a core for each of "
-       "`threads`; without `threads` the groups are equal. auto: all GPUs; as many groups as a run has ranks "
-       "and the host has cores for, or without `threads` min(2, cores)",
+       "most devices of this host in use at a time: GPUs, or groups of cores. A group has one core per thread "
+       "of `threads`; without `threads` the groups are equal. auto: all GPUs; or one group per rank, as far as "
+       "the host has cores; or, without `threads`, min(2, cores) groups",
        read_devices},
       {"exclusive", "one of \"host\", \"devices\"", "\"host\"", all,
-       "a timed run has its hosts to itself; \"devices\" packs runs and marks their times", read_exclusive},
+       "a timed run has its hosts to itself; \"devices\" packs runs and flags their times", read_exclusive},
       {"communicator", "one of \"auto\", \"gloo\", \"nccl\"", "\"auto\"", all,
-       "how ranks exchange gradients and activations; auto: nccl where each has a GPU of its own, else "
-       "memory "
-       "where all of a run are on one host, else gloo",
+       "how ranks exchange gradients and activations; auto: nccl if each rank has its own GPU, else shared "
+       "memory if all ranks of a run are on one host, else gloo",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "gloo", "nccl"}, to.communicator);
        }},
       {"progress_timeout", "a number of seconds >= 0 (0: none)", "1800", all,
-       "a run without any progress for so long has failed", read_timeout},
+       "a run that makes no progress for this time has failed", read_timeout},
       {"spool", "a folder", "", clusters,
-       "folder that all hosts share: holds runs/ in place of the yard's own; the database stays in the yard",
+       "folder that all hosts share; it holds runs/ instead of the yard, and the database stays in the yard",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.spool); }},
       {"allocation", "one of \"job\", \"shared\"", "", slurm,
-       "a job for each run, or one allocation for all of them; default: shared where trainyard itself runs "
-       "inside one, else job",
+       "one job per run, or one allocation for all runs; default: shared if trainyard itself runs inside an "
+       "allocation, else job",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"job", "shared"}, to.allocation);
        }},
@@ -139,16 +137,16 @@ std::span<const MachineKey> machine_keys() {
       {"qos", "a text", "", slurm, "sbatch --qos",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.qos); }},
       {"time_limit", "\"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\"", "", slurm,
-       "of each job, as sbatch --time takes it", read_time_limit},
+       "time limit of each job, in the form of sbatch --time", read_time_limit},
       {"signal_before", "an integer of seconds in 0 … 65535", "120", slurm,
-       "ranks are told to end so long before the time limit",
+       "ranks get a signal to end this many seconds before the time limit",
        [](const TomlNode& item, Machine& to) {
          return read_integer(item, 0, 65535, to.signal_before_seconds);
        }},
-      {"nodes", "an integer >= 1", "", slurm, "hosts that a run is spread over, at most one per rank",
+      {"nodes", "an integer >= 1", "", slurm, "number of hosts per run, at most one per rank",
        [](const TomlNode& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
       {"cpus_per_task", "an integer >= 1", "1", clusters,
-       "cores of each rank, and its threads unless `threads` of a run says fewer",
+       "cores of each rank, and its threads unless `threads` of the run is lower",
        [](const TomlNode& item, Machine& to) { return read_integer(item, 1, 1 << 20, to.cpus_per_task); }},
       {"gpus_per_task", "an integer >= 1", "", slurm,
        "sbatch --gpus-per-task; each rank trains on one of them",
@@ -156,7 +154,7 @@ std::span<const MachineKey> machine_keys() {
       {"hosts", "a file", "", mpi, "host file of mpirun: one host per line",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.hosts); }},
       {"options", "a list of texts", "[]", clusters,
-       "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, as they stand",
+       "further arguments of sbatch (each \"--name\" or \"--name=value\") or mpirun, passed unchanged",
        read_options},
   };
   return rows;

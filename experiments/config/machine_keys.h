@@ -1,5 +1,4 @@
-// The keys of [machine], one row each: the reader of the file, its errors and `trainyard list keys` take them
-// from here.
+// The keys of [machine], one row per key. The file reader, its errors and `trainyard list keys` use this table.
 #pragma once
 
 #include <span>
@@ -14,10 +13,10 @@ namespace trainyard::experiments {
 struct MachineKey {
   std::string name;
   std::string allowed;                 // "an integer >= 1"
-  std::string fallback;                // as text; empty: none
-  std::vector<std::string> launchers;  // those it is for; empty: all
+  std::string fallback;                // the default as text, or empty
+  std::vector<std::string> launchers;  // launchers that have the key; empty: all
   std::string meaning;
-  // Puts the value into the machine; false if it is not allowed.
+  // Stores the value in the machine. False if it is not allowed.
   bool (*read)(const TomlNode& value, Machine& machine);
 };
 std::span<const MachineKey> machine_keys();

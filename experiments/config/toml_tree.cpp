@@ -22,7 +22,7 @@ bool before(const Location& a, const Location& b) {
   return a.line != b.line ? a.line < b.line : a.column < b.column;
 }
 
-// toml++ sorts by name; the file's order is the order of places.
+// The members in the order of the file, because toml++ sorts them by name.
 TomlNode::Table to_table(const toml::table& table, const std::string& file) {
   TomlNode::Table members;
   for (const auto& [key, node] : table)
@@ -55,8 +55,8 @@ bool in_key(char character) {
          std::string_view("_-\"' \t.").find(character) != std::string_view::npos;
 }
 
-// A key of very many parts makes a tree so deep that the parser's own recursion ends the process: such a line
-// is refused before parsing. A number or a sentence has few points in a row.
+// Rejects keys with very many parts before parsing: the recursion of the parser would overflow the stack.
+// Numbers and sentences have too few points to be rejected.
 void refuse_long_keys(std::string_view text, const std::string& file) {
   Location at{file, 1, 0};
   int points = 0;
@@ -71,7 +71,7 @@ void refuse_long_keys(std::string_view text, const std::string& file) {
   }
 }
 
-// "Error while parsing string: …" is the parser's way to begin.
+// The message of toml++ without its prefix "Error while ".
 std::string not_toml(std::string_view description) {
   constexpr std::string_view start = "Error while ";
   if (description.starts_with(start)) description.remove_prefix(start.size());
@@ -130,7 +130,7 @@ std::optional<Value> as_value(const TomlNode& item) {
   return std::nullopt;
 }
 
-// What a message repeats of a value: enough to find it.
+// How much of a value a message repeats.
 constexpr std::size_t repeated_columns = 120;
 
 std::string description(const TomlNode& item) {

@@ -1,5 +1,5 @@
-// A TOML file as a tree of plain values in the order of the file, each with its place. The only part that
-// knows toml++; everything else of `file` reads this tree.
+// A TOML file as a tree of plain values in the order of the file, each with its location. Only toml_tree.cpp
+// uses toml++.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::size_t max_file_bytes = 1 << 20;
 struct TomlMember;
 
 struct TomlNode {
-  struct Date {};  // dates and times: nothing here takes one
+  struct Date {};  // dates and times, which no key allows
   using List = std::vector<TomlNode>;
   using Table = std::vector<TomlMember>;  // in the order of the file
   Location at;
@@ -40,17 +40,17 @@ struct NotToml {
   std::string message;
 };
 
-// The root table. Throws NotToml, also for keys of more than `max_key_parts` parts.
+// The root table. NotToml if the text is not TOML or a key has more than `max_key_parts` parts.
 TomlNode parse_toml(const std::string& text, const std::string& file);
 inline constexpr int max_key_parts = 32;
 
-// One value as it would stand after `key =`; nothing where it is none.
+// Parses one value as after `key =`. Empty if it is not a value.
 std::optional<TomlNode> parse_toml_value(const std::string& text, const Location& at);
 
-// Scalars and lists of numbers as a parameter's value; nothing for tables, dates and other lists.
+// The value of a scalar or a list of numbers. Empty for tables, dates and other lists.
 std::optional<Value> as_value(const TomlNode& item);
 
-// What an item is, for messages: its value as in TOML, or "a list", "a table", "a date".
+// The node for a message: its value as in TOML, or "a list", "a table", "a date".
 std::string description(const TomlNode& item);
 
 }  // namespace trainyard::experiments

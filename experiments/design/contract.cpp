@@ -18,11 +18,11 @@ namespace {
 
 using Values = std::map<std::string, Value>;
 
-// Terms that are not those of one key.
+// Terms that do not belong to a single key.
 std::vector<ContractTerm> further_terms() {
   return {{"data_fingerprint", {"dataset", "data_fingerprint"}, "data fingerprint"},
           {"vocabulary", {}, "vocabulary"},
-          {"global_batch", {"global_batch"}, "global batch (samples a step)"},
+          {"global_batch", {"global_batch"}, "global batch (samples per step)"},
           {"device", {"device"}, "kind of device"},
           {"initial_weights", {"initial_weights"}, "initial weights"},
           {"batches",
@@ -55,14 +55,14 @@ std::string value_text(const Values& values, const std::string& name) {
   return found == values.end() ? "" : plain_text(found->second);
 }
 
-// One of the keys that only some runs have, appended as " name value".
+// Appends " name value" if the run has this value.
 void append_value(std::string& to, const Values& values, const std::string& name) {
   if (const std::string value = value_text(values, name); !value.empty())
     to += (to.empty() ? "" : " ") + name + " " + value;
 }
 
-// Of the first step, as `effective_learning_rate`; a batch that is given for each replica says so in its
-// text.
+// The learning rate of the first step, as in `effective_learning_rate`. The text of a batch per replica
+// contains " per ".
 std::string learning_rate(const Values& values) {
   const std::string scaling = value_text(values, "learning_rate_scaling");
   const auto rate = values.find("learning_rate");
@@ -83,7 +83,7 @@ const models::Model* model_of(const Values& values) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-// Layers that average over a batch: only there does it matter whose batch it is.
+// Whether the model has batch normalisation. Only then does the split of a batch change the statistics.
 bool averages_batches(const models::Model& model, const Values& values) {
   models::Hyperparameters hyperparameters;
   for (const Parameter& parameter : model.hyperparameters)
@@ -108,20 +108,20 @@ bool is_hyperparameter_of_any(const std::string& name) {
   return false;
 }
 
-// Of models that only the file knows: what is no value of every run is a parameter of them.
+// Whether the name is a parameter of a declared model: neither a value of every run nor a term.
 bool is_own_parameter(const std::string& name) {
   return !is_run_value(name) && std::ranges::none_of(terms_table(), [&](const ContractTerm& term) {
     return term.name == name || term.title == name;
   });
 }
 
-// A term of the table, or a hyper-parameter.
+// The term of the table with this name, or a new one for a hyper-parameter.
 ContractTerm term_named(const std::string& name) {
   const auto found = std::ranges::find(terms_table(), name, &ContractTerm::name);
   return found == terms_table().end() ? ContractTerm{name, {name}, name} : *found;
 }
 
-// Another network has other weights: what varies the one allows the other.
+// Whether the networks differ. Then the initial weights may differ too.
 bool has_other_network(const std::vector<TermDifference>& differences) {
   return std::ranges::any_of(differences, [](const TermDifference& one) {
     return one.title == "model" || is_hyperparameter_of_any(one.title) || is_own_parameter(one.title);
@@ -145,7 +145,7 @@ bool is_of_parts(const std::string& name) {
   return name == "initial_weights" || name == "batches";
 }
 
-// Of the layers or epochs that both name, the first with another hash: "0.weight 3fa9…" of each.
+// The first layer or epoch that both state with different hashes: "0.weight 3fa9…" of each.
 std::optional<std::pair<std::string, std::string>> first_other_part(const std::string& name,
                                                                     const StatedTerms& baseline,
                                                                     const StatedTerms& arm) {
@@ -179,13 +179,13 @@ TermDifference difference_of(const std::string& name, const std::string& baselin
   return difference;
 }
 
-// A number as the terms of our own arms have it: 0.0005 and 5e-4 are one.
+// The text of a stated value. Numbers have the form of trainyard's own terms: 0.0005 and 5e-4 are equal.
 std::string text_of(const nlohmann::json& stated) {
   if (stated.is_string()) return stated.get<std::string>();
   return stated.is_number_float() ? trainyard::to_text(stated.get<double>()) : stated.dump();
 }
 
-// What the keys of the table state: a value by itself, or the parts of a text in their order.
+// The terms that keys state: single values, or texts of several parts in the order of the keys.
 StatedTerms stated_by_keys(const Values& values) {
   StatedTerms terms;
   for (const Key& key : keys()) {
@@ -196,7 +196,7 @@ StatedTerms stated_by_keys(const Values& values) {
   return terms;
 }
 
-// What the layers compute in, and what they average over: only known of a model of the catalogue.
+// Adds the precision and batch normalisation of the layers, which are known only for models of the catalogue.
 void state_model(const models::Model& model, const Values& values, StatedTerms& terms) {
   for (const Parameter& parameter : model.hyperparameters)
     if (const std::string value = value_text(values, parameter.name); !value.empty())
@@ -205,7 +205,7 @@ void state_model(const models::Model& model, const Values& values, StatedTerms& 
   if (terms["precision"].empty()) terms["precision"] = "float32";
 }
 
-// Terms of a model that only the file knows. Each value that not every run has is a parameter of the model.
+// Adds the terms of a declared model. Each value that not every run has is a parameter of the model.
 void state_own_model(const Values& values, StatedTerms& terms) {
   for (const char* name : {"batch_norm", "precision"}) terms.erase(name);
   for (const auto& [name, value] : values)
@@ -238,7 +238,7 @@ StatedTerms stated_by_start(const nlohmann::json& start) {
   if (!start.is_object()) return terms;
   for (const ContractTerm& term : terms_table()) {
     const auto found = start.find(term.name);
-    if (found == start.end() || found->is_null() || term.name == "batches") continue;  // its epochs state it
+    if (found == start.end() || found->is_null() || term.name == "batches") continue;  // `epoch` records state the batches
     if (found->is_object() && term.name == "initial_weights") {
       std::map<std::string, std::string> hashes;
       for (const auto& [path, hash] : found->items())

@@ -1,4 +1,4 @@
-// An experiment as it is trained: its complete runs and what is compared. A plain value, without TOML.
+// A resolved experiment: its complete runs and comparisons. A plain value, independent of TOML.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace trainyard::experiments {
 
-// What an experiment compares and by which margins: the `[[compare]]` tables of a file, resolved. The journal
-// keeps it as JSON, `reports` reads it back from the database.
+// Resolved `[[compare]]` tables: what an experiment compares, and the margins. The journal stores them as JSON,
+// and `reports` reads them from the database.
 
 struct LossMargin {
   double ratio = 1.02;
@@ -47,62 +47,61 @@ struct Compare {
 nlohmann::json to_json(const Compare& compare);
 Compare compare_from_json(const nlohmann::json& json);
 
-// What the runs of a model must reach, so that an experiment says of itself whether it has worked: the tables
-// [expect.MODEL] of a file, resolved. The journal keeps them as JSON; whoever has the metrics holds each
-// finished run of the model against them.
+// Resolved [expect.MODEL] tables: metrics that each finished run of a model must reach. The journal stores them
+// as JSON. They are checked at the end of a sweep and in reports.
 
 struct Expectation {
-  std::string model;               // holds for every run of it, whatever its strategy and seed
-  std::string phase;               // "train", "validation", "test"; of the first two the last epoch counts
+  std::string model;               // applies to all its runs
+  std::string phase;               // "train", "validation", "test"; the last epoch counts for the first two
   std::string metric;              // "loss", "accuracy", …: a row of models/metrics.h
-  std::optional<double> at_least;  // one of the two at least
+  std::optional<double> at_least;  // at least one of the two is set
   std::optional<double> at_most;
   bool operator==(const Expectation&) const = default;
 };
 
-// "test_accuracy": the name in the file.
+// The name in the file: "test_accuracy".
 std::string metric_name(const Expectation& expectation);
 
-// "mlp: test_accuracy >= 0.9".
+// The expectation for people: "mlp: test_accuracy >= 0.9".
 std::string to_text(const Expectation& expectation);
 
-// Is `value` what is expected? Not where it is NaN.
+// Whether `value` meets the expectation. NaN never does.
 bool holds(const Expectation& expectation, double value);
 
 nlohmann::json to_json(const Expectation& expectation);
-Expectation expectation_from_json(const nlohmann::json& json);  // InternalError where it is none
+Expectation expectation_from_json(const nlohmann::json& json);  // InternalError if members are wrong
 
 struct Experiment {
   std::string name;
   std::filesystem::path file;
   std::string toml;  // verbatim
   std::uint64_t data_seed = 0;
-  std::map<std::string, std::string> data;  // data set -> folder or "synthetic", as `[data]` says
+  std::map<std::string, std::string> data;  // from `[data]`: data set -> folder or "synthetic"
   Machine machine;
-  std::vector<Compare> compare;     // empty where the file has none and strategies cannot be compared
-  std::vector<Expectation> expect;  // what the end of `run` checks; by model and metric, in the file's order
-  std::optional<Published> published;  // numbers to show beside ours; the file that `published` names
-  std::vector<Run> runs;  // model, strategy, other axes as in the file, seed fastest; included rows last
-  std::vector<std::string> keys;             // of each run; empty before `resolve_data`
+  std::vector<Compare> compare;     // empty if the file has none and strategies cannot be compared
+  std::vector<Expectation> expect;  // checked at the end of `run`; in the order of the file
+  std::optional<Published> published;  // content of the file that `published` names
+  std::vector<Run> runs;  // in the order of matrix/expand.h
+  std::vector<std::string> keys;             // run key of each run; empty before `resolve_data`
   std::vector<std::string> varied;           // names of the axes that the matrix varies
-  std::vector<Location> strategy_locations;  // of each run: where its strategy stands, for device errors
-  std::vector<Location> thread_locations;    // of each run: where its `threads` stands
+  std::vector<Location> strategy_locations;  // per run, for device errors
+  std::vector<Location> thread_locations;    // per run: place of `threads`
 };
 
-// What the data sets of an experiment look like, as the journal keeps it (`data_profiles` of a `run` entry)
-// and `reports` reads it back from the database.
+// Statistics of a data set. The journal stores them (`data_profiles` of a `run` entry), and `reports` reads them
+// from the database.
 
 struct ProfiledData {
-  std::string dataset;   // asked for
-  std::string source;    // read
+  std::string dataset;   // the requested one
+  std::string source;    // the one that was read
   std::string identity;  // equal for equal samples in equal parts
   models::DataProfile profile;
 };
 
-// Content, split and cap: what decides which samples stand in which part.
+// A hash of content, split and sample limit. They decide which samples each part has.
 std::string identity_of(const models::DataChoice& choice);
 
 nlohmann::json to_json(const ProfiledData& data);
-ProfiledData profiled_data_from_json(const nlohmann::json& json);  // InternalError where it is none
+ProfiledData profiled_data_from_json(const nlohmann::json& json);  // InternalError if members are wrong
 
 }  // namespace trainyard::experiments

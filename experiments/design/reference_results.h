@@ -1,12 +1,14 @@
-// Published numbers that a report shows beside ours: facts read off a text, marked, never part of a verdict.
-// An experiment file names them (`published = "results.toml"`); the journal keeps the file and what was read
-// from it, `reports` reads them back from the database.
+// Published numbers that a report plots next to our own. They are labelled and never part of a verdict.
+// An experiment file names them (`published = "results.toml"`). The journal stores the file and its numbers, and
+// `reports` reads them from the database.
 //
-// The file has a table for each source, in it a table for each model (names that the experiment file knows;
-// other tables are for people), and in that `epochs` and a table for each arm: { train_seconds = 22,
-// train_accuracy = [0.3, 0.4], train_loss_last = 2.3 }. A list is the first and the last epoch; accuracies
-// are fractions. A name that is nearly one of a model or strategy is an error; a source says with
-// `models = [...]` and `arms = [...]` which such names only the text has.
+// - The file has one table per source, with one table per model that the experiment file knows. Other tables are
+//   ignored.
+// - The table of a model has `epochs` and one table per arm: { train_seconds = 22,
+//   train_accuracy = [0.3, 0.4], train_loss_last = 2.3 }. A list gives the first and the last epoch.
+// - Accuracies are fractions.
+// - A name that is close to a known model or strategy is an error, unless `models = [...]` or `arms = [...]` of
+//   the source contains it.
 #pragma once
 
 #include <map>
@@ -18,7 +20,7 @@
 namespace trainyard::experiments {
 
 struct PublishedPoint {
-  double epoch = 0;  // 0: of all epochs
+  double epoch = 0;  // 0: all epochs together
   double value = 0;
 };
 
@@ -36,12 +38,12 @@ struct PublishedSource {
 };
 
 struct Published {
-  std::string file;  // as the experiment file names it
+  std::string file;  // the name in the experiment file
   std::string text;  // verbatim
   std::vector<PublishedSource> sources;
 };
 
 nlohmann::json to_json(const Published& published);
-Published published_from_json(const nlohmann::json& json);  // InternalError where it is none
+Published published_from_json(const nlohmann::json& json);  // InternalError if members are wrong
 
 }  // namespace trainyard::experiments

@@ -22,10 +22,10 @@ Loaded failed(const Location& at, const std::string& message) {
 }
 
 std::string too_large() {
-  return "is larger than " + std::to_string(max_file_bytes) + " bytes, the limit";
+  return "is larger than the limit of " + std::to_string(max_file_bytes) + " bytes";
 }
 
-// At most one byte more than is allowed is read.
+// Reads at most one byte more than allowed.
 std::string read_limited(const std::filesystem::path& file) {
   errno = 0;
   std::ifstream in(file, std::ios::binary);
@@ -38,12 +38,12 @@ std::string read_limited(const std::filesystem::path& file) {
 
 void report_no_runs(const ExperimentConfig& sheet, const std::string& file, Diagnostics& problems) {
   const Location at = sheet.matrix.given ? sheet.matrix.at : Location{file, 1, 1};
-  const std::string advice = "; [matrix] lists alternatives, as in model = [\"mlp\"]";
+  const std::string advice = "; list alternatives in [matrix], as in model = [\"mlp\"]";
   problems.error(
-      at, "the experiment has no runs" + (sheet.exclude.empty() ? advice : "; [[exclude]] removes all"));
+      at, "the experiment has no runs" + (sheet.exclude.empty() ? advice : "; [[exclude]] removes all of them"));
 }
 
-// What is expected of models that have runs.
+// The expectations for models that have runs.
 std::vector<Expectation> expectations(const ExperimentConfig& sheet, Diagnostics& problems) {
   std::vector<Expectation> found;
   const std::vector<std::string> models = used_models(sheet);
@@ -52,7 +52,7 @@ std::vector<Expectation> expectations(const ExperimentConfig& sheet, Diagnostics
     if (used) found.push_back(line.expectation);
     if (!used && !sheet.matrix.broken && !sheet.overrides.contains("model"))
       problems.warning(
-          line.at, "nothing is held against this: no run has the model " + in_quotes(line.expectation.model));
+          line.at, "this is never checked, because no run has the model " + in_quotes(line.expectation.model));
   }
   return found;
 }
@@ -71,7 +71,7 @@ Experiment experiment_of(ExperimentConfig sheet, const std::vector<ExpandedRun>&
   return experiment;
 }
 
-// What a tree stands for, with everything that is wrong with it reported.
+// The experiment of a TOML tree. All errors are reported.
 Experiment experiment_of(const TomlNode& root, const std::string& file, const Selection& selection,
                          Diagnostics& problems) {
   ExperimentConfig sheet = read_config(root, file, problems);
@@ -125,30 +125,30 @@ Loaded load_text(const std::string& toml, const std::filesystem::path& name, con
 namespace {
 
 constexpr const char* before_name =
-    R"(# An experiment of trainyard. Every run is trained from scratch; each rank is a process of its own.
-#   trainyard check FILE    is it right?
-#   trainyard plan FILE     which runs, on which devices, and what is done already
-#   trainyard run FILE      trains what is left, writes the database and the report
-# `trainyard list models|strategies|datasets|keys` says what can stand here.
+    R"(# An experiment of trainyard. Every run is trained from scratch. Each rank is a separate process.
+#   trainyard check FILE    check every line
+#   trainyard plan FILE     list the runs, their devices, and which runs are done
+#   trainyard run FILE      train the other runs, write the database and the report
+# `trainyard list models|strategies|datasets|keys` lists what can be written here.
 
 )";
 
 constexpr const char* after_name = R"(
-data_seed = 0                       # split and generated data; the same for all runs
+data_seed = 0                       # seed of the split and of generated data, the same for all runs
 
-[matrix]                            # lists of alternatives: every combination is a run
+[matrix]                            # lists of alternatives; every combination is a run
 model    = ["mlp"]
-strategy = ["single", "ddp"]        # also "mp", "pipeline", "mp-ddp", "independent", and names of your own
-seed     = { count = 3 }            # 0, 1, 2; five or more find «no change» far more often
+strategy = ["single", "ddp"]        # also "mp", "pipeline", "mp-ddp", "independent" and names of your own
+seed     = { count = 3 }            # 0, 1, 2; NO CHANGE is found far more often with five or more
 # learning_rate = [0.1, 0.05]       # any key can be an axis
-# zip = [{ learning_rate = [0.1, 0.05], batch = [256, 128] }]   # these go together
+# zip = [{ learning_rate = [0.1, 0.05], batch = [256, 128] }]   # these values vary together
 
-[defaults]                          # for all runs; a table of a model or strategy is stronger, the matrix strongest
-dataset       = "synthetic-digits"  # drawn from data_seed: nothing to download
-train_samples = 2000                # a cap for quick experiments; leave it out to train on everything
+[defaults]                          # for all runs; [model.*] overrides this, then [strategy.*], then the matrix
+dataset       = "synthetic-digits"  # generated from data_seed: nothing to download
+train_samples = 2000                # a limit for quick experiments; remove it to train on all samples
 epochs        = 5
-batch         = 128                 # samples a step over all replicas, so every strategy takes the same steps;
-                                    # { size = 128, per = "replica" }: N replicas take N times as many
+batch         = 128                 # samples per step over all replicas: every strategy takes the same steps
+                                    # { size = 128, per = "replica" }: N replicas take N times as many samples
 optimizer     = "sgd"
 learning_rate = 0.05
 momentum      = 0.9
@@ -157,45 +157,45 @@ momentum      = 0.9
 hidden = [250, 100]                 # outputs of the hidden layers
 
 [strategy.ddp]
-replicas = 2                        # ranks, each with its part of the batch
+replicas = 2                        # ranks; each takes its part of the batch
 
-# [strategy.gpipe]                  # add "gpipe" to the matrix: layers on two ranks, eight micro-batches
+# [strategy.gpipe]                  # add "gpipe" to the matrix: two ranks share the layers, eight micro-batches
 # kind          = "pipeline"
 # stages        = 2
 # schedule      = "gpipe"
 # micro_batches = 8
 
-# [strategy.mine]                   # a program of yours: docs/record-protocol.md
+# [strategy.mine]                   # a program of your own: docs/your-own-program.md
 # command = ["python3", "train.py", "--width", "{width}"]
-# files   = ["train.py", "pkg"]     # files, folders, patterns: a changed program is a new run
-# env     = { NAME = "value" }      # variables for its ranks
-# [model.char-gpt]                  # such a program can train a model and a data set of yours
+# files   = ["train.py", "pkg"]     # files, folders, patterns; a changed file makes a new run
+# env     = { NAME = "value" }      # environment variables of its ranks
+# [model.char-gpt]                  # such a program can train your own model on your own data set
 # title      = "Character GPT"
 # dataset    = "my-captions"
 # parameters = { width = 64 }
 # [dataset.my-captions]
 # title = "My captions"
 
-# [data]                            # where real data lies, if `dataset` is not generated; --data DIR overrides it
-# mnist = "data/mnist"              # or "synthetic": its generated stand-in
+# [data]                            # folder of the real data, if `dataset` is not generated; --data DIR overrides it
+# mnist = "data/mnist"              # or "synthetic" for its generated stand-in
 
-# [[exclude]]                       # leaves out what matches; [[include]] adds a run
+# [[exclude]]                       # removes the runs that match; [[include]] adds a run
 # strategy = "ddp"
 # seed = 2
 
-[compare]                           # the verdicts of the report
+[compare]                           # what the verdicts of the report compare
 axis     = "strategy"
 baseline = "single"
-pair     = ["seed"]                 # runs of equal seed are compared with each other
+pair     = ["seed"]                 # runs with the same seed are compared with each other
 margins  = { time = 1.05, loss = { ratio = 1.02, absolute = 0.005 }, accuracy_points = 0.5 }
 
-# [expect.mlp]                      # checked at the end of `run`, for every run of the model
+# [expect.mlp]                      # checked at the end of `run` for every run of the model
 # test_accuracy = 0.9
 
 [machine]
-devices   = "auto"                  # min(2, cores); a device is an equal share of the cores
-exclusive = "host"                  # one timed run at a time; "devices" packs runs and marks their times
-# launcher = "slurm"                # jobs of a cluster in place of this host; `trainyard list keys` has its keys
+devices   = "auto"                  # min(2, cores) devices, each with an equal share of the cores
+exclusive = "host"                  # one timed run at a time; "devices" packs runs and flags their times
+# launcher = "slurm"                # cluster jobs instead of this host; see `trainyard list keys`
 )";
 
 }  // namespace

@@ -1,8 +1,7 @@
-// The experiment file: TOML → validate → expand → complete runs. The whole file is checked before anything
-// runs; every problem carries file:line:column, what is wrong and what is allowed.
-//
-// Two steps: `load` needs nothing but the file (`trainyard check --file-only`); `resolve_data` finds, hashes
-// and fills in the data each run reads (`check`, `plan` and `run`), after which each run has its key.
+// Reader of the experiment file: TOML → validate → expand → complete runs. The whole file is checked before
+// anything runs. Each problem has file:line:column, what is wrong and what is allowed.
+// - `load` needs only the file (`trainyard check --file-only`).
+// - `resolve_data` finds and hashes the data of each run (`check`, `plan`, `run`). Then each run has its key.
 #pragma once
 
 #include <filesystem>
@@ -15,10 +14,11 @@
 
 namespace trainyard::experiments {
 
-// Changes from the command line: `--set epochs=1` (before expansion, over every table), `--where model=mlp`
-// (keeps runs whose value, as text, is equal; several names must all hold, several values of one name are
-// alternatives), `--exclude-where model=mlp,seed=3` (leaves out runs that have all of these; each further one
-// leaves out others).
+// Changes from the command line, as texts of these forms:
+// - `--set epochs=1`: set before expansion; overrides every table.
+// - `--where model=mlp`: keep runs with this value. Several names must all match; several values of one name are
+//   alternatives.
+// - `--exclude-where model=mlp,seed=3`: remove runs that have all these values. Each option removes more runs.
 struct Selection {
   std::vector<std::string> set;
   std::vector<std::string> where;
@@ -26,29 +26,28 @@ struct Selection {
 };
 
 struct Loaded {
-  std::optional<Experiment> experiment;  // empty where any problem is an error
-  std::vector<Problem> problems;         // in the file's order, warnings too
+  std::optional<Experiment> experiment;  // empty if any problem is an error
+  std::vector<Problem> problems;         // errors and warnings in the order of the file
 };
 
 Loaded load(const std::filesystem::path& file, const Selection& selection = {});
 Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection = {});
 
-// Where data is looked for: `directory` (--data, else TRAINYARD_DATA) first, overriding `[data]`.
+// Search path of the data: `directory` (--data, else TRAINYARD_DATA) comes first and overrides `[data]`.
 struct DataSearch {
   std::optional<std::filesystem::path> directory;
 };
 DataSearch data_search(
     const std::optional<std::filesystem::path>& from_command_line);  // reads TRAINYARD_DATA
 
-// Fills `data` of every run: source, folder, fingerprint. A data set that has neither a folder nor
-// "synthetic" is a UserError that names it and all places looked in. Each data set is hashed once. Throws
-// UserError for two runs with the same key, with both labels, and for a run with fewer training samples than
-// replicas.
+// Fills `data` of every run: source, folder, fingerprint. Hashes each data set once. UserError if
+// - a data set is not found and is not "synthetic" (names the folders that were searched),
+// - two runs have the same key (names both), or
+// - a run has fewer training samples than replicas.
 void resolve_data(Experiment& experiment, const DataSearch& search);
 
-// The file that `trainyard new` writes: commented, complete, and runnable as it is on generated data.
-
-// What a name of an experiment may not hold becomes "-".
+// The file that `trainyard new` writes. It has comments, is complete, and runs on generated data. Characters that
+// an experiment name must not have become "-".
 std::string template_file(const std::string& name);
 
 }  // namespace trainyard::experiments

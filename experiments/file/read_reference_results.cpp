@@ -43,7 +43,7 @@ void report_value(const TomlMember& member, const std::string& wanted, Diagnosti
   problems.error(member.value.at, member.name + " must be " + wanted + ", is " + description(member.value));
 }
 
-// [first, last]: of the first epoch and of the last.
+// The points of [first, last]: the first and the last epoch.
 std::vector<PublishedPoint> pair_of(const TomlMember& member, double epochs, Diagnostics& problems) {
   const TomlNode::List* list = member.value.list();
   if (list == nullptr || list->size() != 2 || !number_of(list->front()) || !number_of(list->back())) {
@@ -53,7 +53,7 @@ std::vector<PublishedPoint> pair_of(const TomlMember& member, double epochs, Dia
   return {{1, *number_of(list->front())}, {epochs, *number_of(list->back())}};
 }
 
-// "vgg16" is another network than "vgg11", not a mistyped one.
+// "vgg16" is a different network than "vgg11", not a typing error.
 bool differ_in_digits(std::string a, std::string b) {
   const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
   std::erase_if(a, is_digit);
@@ -61,7 +61,7 @@ bool differ_in_digits(std::string a, std::string b) {
   return a == b;
 }
 
-// The known name that is probably meant; empty where `name` is known, or of the text alone.
+// The known name that is probably meant. Empty if `name` is known or listed in the source.
 std::string meant_instead(const std::string& name, const std::vector<std::string>& known,
                           const std::vector<std::string>& of_text) {
   if (is_one_of(known, name) || is_one_of(of_text, name)) return "";
@@ -69,7 +69,7 @@ std::string meant_instead(const std::string& name, const std::vector<std::string
   return differ_in_digits(near, name) ? "" : near;
 }
 
-// `models` or `arms` of a source.
+// The list `models` or `arms` of a source.
 std::vector<std::string> names_of_text(const TomlMember& section, const std::string& list,
                                        Diagnostics& problems) {
   std::vector<std::string> names;
@@ -79,7 +79,7 @@ std::vector<std::string> names_of_text(const TomlMember& section, const std::str
       for (const TomlNode& item : *member.value.list())
         if (item.text() != nullptr) names.push_back(*item.text());
     if (names.empty() || names.size() != member.value.list()->size())
-      report_value(member, "a list of names that only the text has", problems);
+      report_value(member, "a list of names that only the publication has", problems);
   }
   return names;
 }
@@ -87,13 +87,13 @@ std::vector<std::string> names_of_text(const TomlMember& section, const std::str
 void report_mistyped(const TomlMember& member, const std::string& what, const std::string& near,
                      const std::string& list, const std::string& source, Diagnostics& problems) {
   problems.error(member.at, "there is no " + what + ' ' + in_quotes(member.name) + "; did you mean " +
-                                in_quotes(near) + "? If only the text has it, say so in [" + source +
-                                "]: " + list + " = [" + in_quotes(member.name) + "]");
+                                in_quotes(near) + "? If only the publication has it, add " + list + " = [" +
+                                in_quotes(member.name) + "] to [" + source + "]");
 }
 
 struct ModelTable {
   std::string model;
-  double epochs = 0;  // 0: the file does not say
+  double epochs = 0;  // 0: not in the file
 };
 
 void read_metric(const TomlMember& member, const ModelTable& table, const std::string& arm,
@@ -105,8 +105,8 @@ void read_metric(const TomlMember& member, const ModelTable& table, const std::s
   PublishedSeries series{table.model, arm, member.name, {}};
   const bool whole = is_one_of(metrics_of_all, member.name);
   if (!whole && table.epochs < 1) {
-    problems.error(member.at, member.name + " needs `epochs` in [" + source.name + "." + table.model +
-                                  "]: of which epoch is it?");
+    problems.error(member.at, member.name + " needs the number of epochs: set `epochs` in [" + source.name + "." +
+                                  table.model + "]");
     return;
   }
   if (is_one_of(metrics_by_epoch, member.name)) {
@@ -133,7 +133,7 @@ void read_model(const TomlMember& section, const std::vector<std::string>& arms,
   for (const TomlMember& member : *section.value.table()) {
     if (member.name == "epochs") continue;
     if (member.value.table() == nullptr) {
-      report_value(member, "a table of numbers: what this arm reached", problems);
+      report_value(member, "a table of numbers of this arm", problems);
       continue;
     }
     if (const std::string near = meant_instead(member.name, arms, arms_of_text); !near.empty()) {
@@ -145,7 +145,7 @@ void read_model(const TomlMember& section, const std::vector<std::string>& arms,
   }
 }
 
-// Has it numbers of an arm? Other tables are for people.
+// Whether the table has numbers of an arm. Other tables are ignored.
 bool is_like_a_model(const TomlNode::Table& table) {
   return std::ranges::any_of(table, [](const TomlMember& member) {
     const TomlNode::Table* arm = member.value.table();
@@ -207,7 +207,7 @@ Published published_from_toml(const std::string& text, const std::string& file, 
   }
   if (published.sources.empty() && problems.errors() == 0)
     problems.error({file, 1, 1},
-                   "has no numbers: a table a source, in it a table a model, as in [paper-2025.mlp]");
+                   "has no numbers; write one table per source and model, as in [paper-2025.mlp]");
   return published;
 }
 
@@ -218,8 +218,8 @@ std::optional<Published> read_published(const std::string& name, const Location&
   const std::optional<std::string> text = text_of(file);
   if (!text) {
     problems.error(at, "published names " + in_quotes(name) + ", but " + file.string() +
-                           " is no file of at most " + std::to_string(max_file_bytes) +
-                           " bytes that can be read");
+                           " is not a readable file of at most " + std::to_string(max_file_bytes) +
+                           " bytes");
     return std::nullopt;
   }
   Published published = published_from_toml(*text, file.string(), names, problems);

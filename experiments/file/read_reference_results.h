@@ -1,4 +1,4 @@
-// The file of published numbers that an experiment file names.
+// Reader of the file of published numbers that an experiment file names.
 #pragma once
 
 #include <filesystem>
@@ -12,21 +12,21 @@
 
 namespace trainyard::experiments {
 
-// Names that an experiment file knows. A name of the published file that is nearly one of them is mistyped,
-// unless its source says with `models` or `arms` that only the text has it.
+// Names that an experiment file knows. A published name that is close to one of them is an error, unless
+// `models` or `arms` of its source lists it.
 struct PublishedNames {
-  std::vector<std::string> models;  // those a table may have
+  std::vector<std::string> models;  // names of models
   std::vector<std::string> arms;    // labels of strategies
 };
-PublishedNames catalogue_names();  // models and kinds of strategies that are trainyard's
+PublishedNames catalogue_names();  // trainyard's own models and kinds of strategies
 
-// `name` as the experiment file has it, at `at`, relative to `folder`. What is wrong is reported: with the
-// place in the named file where it can be read.
+// Reads the file `name`, relative to `folder`. Errors have a location in that file, or `at` (the line of the
+// experiment file) if it cannot be read.
 std::optional<Published> read_published(const std::string& name, const Location& at,
                                         const std::filesystem::path& folder, const PublishedNames& names,
                                         Diagnostics& problems);
 
-// From its text; `file` is for messages.
+// As above, from the text of the file. `file` is its name in messages.
 Published published_from_toml(const std::string& text, const std::string& file, const PublishedNames& names,
                               Diagnostics& problems);
 

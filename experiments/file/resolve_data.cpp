@@ -13,13 +13,13 @@ namespace trainyard::experiments {
 
 namespace {
 
-// What is read for one data set of the file.
+// The data that is read for one data set of the file.
 struct Source {
   std::string name;
   std::filesystem::path folder;
 };
 
-// What the facts of data depend on; everything else of a choice is as it is by default.
+// The part of a choice that the facts of its data depend on. All other members have their defaults.
 models::DataChoice asked(const Source& source, const models::DataChoice& choice) {
   models::DataChoice asked;
   if (models::find_dataset(source.name).kind != models::DataKind::images) {
@@ -41,7 +41,7 @@ class Finder {
 
   void resolve(Run& run) {
     models::DataChoice& choice = run.data;
-    if (!run.declared.dataset_title.empty()) {  // the program reads it; nothing is known but its name
+    if (!run.declared.dataset_title.empty()) {  // the user's program reads it; only its name is known
       choice.source = choice.dataset;
       return;
     }
@@ -76,7 +76,7 @@ class Finder {
     const auto line = experiment_.data.find(dataset.name);
     const bool has_line = line != experiment_.data.end();
     if (has_line && line->second != "synthetic")
-      looked_in.push_back(experiment_.file.parent_path() / line->second);  // beside the file, unless absolute
+      looked_in.push_back(experiment_.file.parent_path() / line->second);  // relative to the experiment file
     for (const std::filesystem::path& directory : looked_in)
       if (const auto folder = models::find_folder(dataset, directory))
         return {dataset.name, std::filesystem::absolute(*folder).lexically_normal()};
@@ -88,19 +88,20 @@ class Finder {
                                const std::vector<std::filesystem::path>& looked_in) {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
-    return text + (dataset.folders.empty() ? "has neither classes nor arrays in " : "was not found in ") +
+    return text + (dataset.folders.empty() ? "has neither class folders nor arrays in " : "was not found in ") +
            joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
   static std::string advice(const models::Dataset& dataset) {
     if (dataset.folders.empty())
-      return "write [data] " + dataset.name +
-             " = \"FOLDER\", with a folder a class of PNG or JPEG, or train-images.npy and train-labels.npy";
-    return "give --data DIR or TRAINYARD_DATA, where DIR holds a folder " + dataset.folders.front() +
-           ", or write [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
+      return "set [data] " + dataset.name +
+             " = \"FOLDER\"; FOLDER must have one folder of PNG or JPEG files per class, or train-images.npy "
+             "and train-labels.npy";
+    return "set --data DIR or TRAINYARD_DATA, so that DIR contains the folder " + dataset.folders.front() +
+           ", or set [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
   }
 
-  // Of equal questions once, whatever the data set is asked for as.
+  // Computes the facts once per data and choice, whichever data set requested them.
   const models::DataFacts& facts(models::DataChoice question) {
     for (const auto& [known, answer] : facts_)
       if (known == question) return answer;
@@ -110,11 +111,11 @@ class Finder {
 
   const Experiment& experiment_;
   const DataSearch& search_;
-  std::map<std::string, Source> sources_;  // by data set asked for
+  std::map<std::string, Source> sources_;  // by requested data set
   std::deque<std::pair<models::DataChoice, models::DataFacts>> facts_;
 };
 
-// UserError for two equal ones.
+// The keys of the runs. UserError if two are equal.
 std::vector<std::string> keys_of(const Experiment& experiment) {
   std::vector<std::string> keys;
   std::map<std::string_view, const Run*> first;

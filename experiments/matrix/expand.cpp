@@ -22,7 +22,7 @@ std::size_t length(const Dimension& dimension) {
   return dimension.front().values.size();
 }
 
-// The index-th point of the product; the last dimension runs fastest.
+// The index-th point of the product. The last dimension varies fastest.
 MatrixPoint matrix_point(const Matrix& matrix, std::size_t index) {
   MatrixPoint point{matrix.at, {}};
   for (auto dimension = matrix.dimensions.rbegin(); dimension != matrix.dimensions.rend(); ++dimension) {
@@ -39,7 +39,7 @@ bool matches(const Row& row, const std::map<std::string, Value>& values) {
   });
 }
 
-// The rows of [[exclude]], and which of them have removed a run.
+// The rows of [[exclude]]. It records which of them have removed a run.
 class Exclusion {
  public:
   explicit Exclusion(const std::vector<Row>& rows) : rows_(rows), used_(rows.size(), false) {}
@@ -63,13 +63,13 @@ class Exclusion {
   std::vector<bool> used_;
 };
 
-// The point of an added row; nothing where it does not say which value of an axis it has, or says it wrongly.
+// The point of an [[include]] row. Empty if a value of an axis is missing or wrong.
 std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, Diagnostics& problems) {
   MatrixPoint point{row.at, row.settings};
   bool complete = !row.broken;
   const auto missing = [&](const std::string& axis, const std::string& why) {
     if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
-    problems.error(row.at, "[[include]] does not say which " + axis + why);
+    problems.error(row.at, "[[include]] must set " + axis + why);
     complete = false;
   };
   for (const Dimension& dimension : matrix.dimensions)
@@ -78,7 +78,7 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
       if (axis.values.size() == 1) {
         point.values[axis.name] = axis.values.front();
       } else {
-        missing(axis.name, ", and the matrix has " + std::to_string(axis.values.size()));
+        missing(axis.name, ", because the matrix has " + std::to_string(axis.values.size()) + " values of it");
       }
     }
   if (!point.values.contains("model") && matrix.axis("model") == nullptr) missing("model", "");
@@ -94,7 +94,7 @@ bool suits_model(const Row& row, const models::Model& model, Diagnostics& proble
   return problems.errors() == errors;
 }
 
-// Runs in order, each once. A repetition is a problem, but not where --set has made different runs equal.
+// The runs in order, each once. A repetition is an error, unless --set has made different runs equal.
 class Collection {
  public:
   Collection(bool may_repeat, Diagnostics& problems) : may_repeat_(may_repeat), problems_(problems) {}
@@ -111,7 +111,7 @@ class Collection {
   std::vector<ExpandedRun> finished() {
     for (const auto& [text, repetition] : repetitions_) {
       const std::string more =
-          repetition.count > 1 ? " (and " + std::to_string(repetition.count - 1) + " more such runs)" : "";
+          repetition.count > 1 ? " (" + std::to_string(repetition.count - 1) + " more like it)" : "";
       problems_.error(repetition.at, text + more);
     }
     return std::move(runs_);
@@ -123,21 +123,21 @@ class Collection {
     std::size_t count = 0;
   };
 
-  // Data is found later; until then the data set's name stands for it.
+  // The data is found later. Until then, the name of the data set represents it.
   static std::string work(Run run) {
     run.data.source = run.data.dataset;
     return canonical_work(run);
   }
 
-  // One problem a place.
+  // One error per location.
   void repeated(const Location& at, const Run& first, const Run& second) {
     for (auto& [text, repetition] : repetitions_)
       if (repetition.at.line == at.line && repetition.at.column == at.column) {
         ++repetition.count;
         return;
       }
-    repetitions_.push_back({"the run \"" + label(second) + "\" is the same as \"" + label(first) +
-                                "\": all that it depends on is equal; leave one out with [[exclude]]",
+    repetitions_.push_back({"the run \"" + label(second) + "\" does the same work as \"" + label(first) +
+                                "\"; leave one out with [[exclude]]",
                             {at, 1}});
   }
 
@@ -148,11 +148,11 @@ class Collection {
   std::vector<std::pair<std::string, Repetition>> repetitions_;
 };
 
-// No runs without a model; reports that where nothing else explains it.
+// Whether the matrix has a model. Reports a missing one, unless another error explains it.
 bool has_models(const ExperimentConfig& sheet, Diagnostics& problems) {
   if (sheet.matrix.axis("model") != nullptr) return true;
   if (sheet.matrix.given && !sheet.matrix.broken)
-    problems.error(sheet.matrix.at, "the matrix has no model, as in model = [\"mlp\"]");
+    problems.error(sheet.matrix.at, "the matrix has no model; add one, as in model = [\"mlp\"]");
   return false;
 }
 
@@ -162,7 +162,7 @@ void expand_matrix(const ExperimentConfig& sheet, Collection& runs, Diagnostics&
   const std::size_t count = product_size(sheet.matrix);
   for (std::size_t i = 0; i < count; ++i) {
     const MatrixPoint point = matrix_point(sheet.matrix, i);
-    Diagnostics own;  // of an excluded run nothing is wrong
+    Diagnostics own;  // problems of excluded runs are ignored
     Run run = resolve(sheet, point, own);
     if (exclusion.removes(run)) continue;
     problems.add_all(own);
@@ -222,7 +222,7 @@ std::vector<std::string> varied_axes(const ExperimentConfig& sheet, const std::v
 
 namespace {
 
-// Different values of `axis` among the runs, in their order.
+// The different values of `axis`, in the order of the runs.
 std::vector<Value> axis_values(const std::string& axis, const std::vector<ExpandedRun>& runs) {
   std::vector<Value> found;
   std::set<Value> seen;
@@ -238,7 +238,7 @@ std::string list_of(const std::vector<Value>& values) {
   return joined(values, plain_text);
 }
 
-// The value of the axis that the file means; nothing where there is none.
+// The axis value that is the baseline. Empty if there is none.
 std::optional<Value> baseline(const CompareTable& table, const std::vector<Value>& values) {
   const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
   if (!table.baseline && table.compare.axis != "strategy") return std::nullopt;
@@ -254,15 +254,15 @@ void report_baseline(const CompareTable& table, const std::vector<Value>& values
     problems.error(table.at, "no run has a value of the axis " + axis);
   } else if (!table.baseline && axis != "strategy") {
     problems.error(table.at,
-                   "the comparison of " + axis + " has no baseline; its values are " + list_of(values));
+                   "the comparison of " + axis + " has no baseline; choose from " + list_of(values));
   } else {
     const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
     problems.error(table.baseline_at, "baseline " + in_quotes(wanted) + " is not a value of " + axis +
-                                          "; its values are " + list_of(values));
+                                          "; choose from " + list_of(values));
   }
 }
 
-// Without the seed: runs that differ in the seed alone state the same terms.
+// The comparison without the seed, because runs that differ only in the seed state the same terms.
 Compare whatever_seed(Compare compare) {
   std::erase(compare.pair, "seed");
   return compare;
@@ -275,12 +275,12 @@ void warn_of_differences(const std::map<std::string, Value>& baseline,
     if (difference.declared) continue;
     problems.warning(at, "NOT COMPARABLE: " + plain_text(arm.at("model")) + " " +
                              plain_text(arm.at(compare.axis)) + " against " + compare.baseline + ": " +
-                             to_text(difference) + "; make it equal, or say that it is meant: differs = [" +
+                             to_text(difference) + "; make it equal, or declare the difference with differs = [" +
                              in_quotes(difference.declare_as) + "]");
   }
 }
 
-// Warns once per arm of a cell. A file with errors is left out: its values may not make a network.
+// Warns once per arm of a cell. Does nothing if the file has errors: its values may not make a network.
 void warn_of_differences(const Compare& compare, const CompareTable& table,
                          const std::vector<std::string>& varied, const std::vector<ExpandedRun>& runs,
                          Diagnostics& problems) {

@@ -1,7 +1,7 @@
-// From the sheet to complete runs: the product of the matrix, less what [[exclude]] matches, with the rows of
-// [[include]] after it. Order: model, strategy, other axes as in the file, seed last (fastest).
-// Of each key the strongest value counts: matrix or row, --set, [strategy.*], [model.*], [defaults], its
-// default.
+// Expansion of an experiment file to complete runs: the product of the matrix without what [[exclude]] matches,
+// then the rows of [[include]].
+// - Order: model, strategy, other axes as in the file, seed (fastest).
+// - Precedence of values: matrix or row, --set, [strategy.*], [model.*], [defaults], default of the key.
 #pragma once
 
 #include <string>
@@ -16,24 +16,23 @@ namespace trainyard::experiments {
 
 struct ExpandedRun {
   Run run;
-  Location strategy_at;  // where its strategy stands
-  Location threads_at;   // where `threads` stands; else where the run does
+  Location strategy_at;  // location of its strategy
+  Location threads_at;   // location of `threads`, or of the run
 };
 
-// Number of runs of the matrix, nothing excluded, without making them; saturates instead of overflowing.
+// Number of runs of the matrix before [[exclude]]. Saturates instead of overflowing.
 std::size_t product_size(const Matrix& matrix);
 
-// Reports combinations that cannot be, and runs that are the same; those are left out.
+// The runs. Impossible combinations and repeated runs are reported and left out.
 std::vector<ExpandedRun> expand(const ExperimentConfig& sheet, Diagnostics& problems);
 
 // Names of axes with more than one value among `runs`, in the order of the matrix.
 std::vector<std::string> varied_axes(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs);
 
-// The comparisons of a file held against its runs: which values the axis has, and whether the baseline is
-// one, and whether what is compared can be: see experiments/design/contract.h.
-
-// Without [compare]: strategies against "single", where the runs have both; else none. `varied`: names of the
-// axes that differ among the runs. Runs that are NOT COMPARABLE are warned of, with what differs.
+// The comparisons of a file, checked with its runs. `varied`: names of the axes that differ among the runs.
+// - Without [compare], strategies are compared with "single" if the runs have both.
+// - A baseline that is not a value of the axis is an error.
+// - Runs that are NOT COMPARABLE (experiments/design/contract.h) get a warning with the difference.
 std::vector<Compare> comparisons(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs,
                                  const std::vector<std::string>& varied, Diagnostics& problems);
 

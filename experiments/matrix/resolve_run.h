@@ -1,5 +1,5 @@
-// Resolves one point of the matrix, or one added row, to a complete run: settings, mesh and schedule. Checks
-// that they fit together.
+// Resolution of one point of the matrix or one [[include]] row to a complete run. It checks that settings, mesh
+// and schedule fit together.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,16 @@
 
 namespace trainyard::experiments {
 
-// One point of the matrix, or one added row.
+// One point of the matrix, or one [[include]] row.
 struct MatrixPoint {
-  Location at;      // for problems that do not belong to one value
-  Settings values;  // by axis; `model` is in the catalogue or declared, `strategy` is in the sheet
+  Location at;      // for problems without a single value
+  Settings values;  // by axis; `model` and `strategy` are known names
 };
 
-// The settings of one run. The strongest one counts: matrix or row, --set, [strategy.*], [model.*],
-// [defaults], else the key's default.
+// The settings of one run. Precedence: matrix or row, --set, [strategy.*], [model.*], [defaults].
 class RunSettings {
  public:
-  // Both are kept by reference.
+  // Keeps references to both arguments.
   RunSettings(const ExperimentConfig& sheet, const MatrixPoint& point);
 
   const models::Model& model() const { return *model_; }
@@ -36,9 +35,9 @@ class RunSettings {
   const StrategyKind& kind() const { return *kind_; }
 
   const Setting* find(const std::string& name) const;  // null if the file has none
-  // As `find`, but without [defaults] and --set: those are for all runs that can use the key.
+  // As `find`, but without [defaults] and --set. Those apply only to the runs that have a use for them.
   const Setting* find_own(const std::string& name) const;
-  Location place(const std::string& name) const;  // of the setting, or else of the point
+  Location place(const std::string& name) const;  // location of the setting, or of the point
 
  private:
   bool has_use_for(const std::string& name) const;
@@ -51,8 +50,7 @@ class RunSettings {
   const StrategyKind* kind_;
 };
 
-// Resolves every key. Does not look for the data yet. Reports values that cannot be combined, at the value
-// to be changed.
+// The run with all keys resolved, but without its data. Reports impossible combinations at the value to change.
 Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems);
 
 // Why `model` cannot be trained on `dataset`. Empty if it can.

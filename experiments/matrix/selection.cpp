@@ -31,7 +31,7 @@ std::optional<Pair> parse_pair(const std::string& text, const std::string& optio
   return std::nullopt;
 }
 
-// At commas outside of brackets.
+// Splits the text at commas outside of brackets.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -59,7 +59,7 @@ bool any_model_has(const ExperimentConfig& sheet, const std::string& name) {
   });
 }
 
-// The one value instead of the axis; an axis leaves its zip.
+// Replaces the axis by one value. An axis of a zip is removed from the zip.
 void replace_axis(Matrix& matrix, const std::string& name, const Setting& setting) {
   for (Dimension& dimension : matrix.dimensions)
     std::erase_if(dimension, [&](const Axis& axis) { return axis.name == name; });
@@ -127,7 +127,7 @@ void report_useless(const std::string& option, const std::string& name, const st
     std::set<std::string> names;
     for (const Values& values : runs)
       for (const auto& entry : values) names.insert(entry.first);
-    problems.error(at, in_quotes(name) + " is not a value of any run" +
+    problems.error(at, "no run has a value named " + in_quotes(name) +
                            name_advice(name, std::vector(names.begin(), names.end())));
     return;
   }
@@ -186,7 +186,7 @@ void apply_exclude_where(const std::vector<std::string>& conditions, std::vector
     for (const auto& [name, texts] : alternatives) report_useless(option, name, texts, values, problems);
     keep(runs, [&](std::size_t run) { return !has_all(values[run], alternatives); });
   }
-  if (runs.empty()) problems.error({.file = option}, "no run is left");
+  if (runs.empty()) problems.error({.file = option}, "no run is left, because all are excluded");
 }
 
 bool means(const std::string& text, const Value& value) {

@@ -1,4 +1,4 @@
-// `--set`, `--where` and `--exclude-where`: an experiment file changed and narrowed from the command line.
+// The options `--set`, `--where` and `--exclude-where`: they change an experiment file and select its runs.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace trainyard::experiments {
 
-// Each "key=value" holds for every run: it replaces the key's axis and its value in added rows, and is
-// stronger than every table. The value is TOML; what is no TOML is a text.
+// Applies each "key=value" to every run. It replaces the axis of the key and its value in [[include]] rows, and
+// overrides every table. A value that is not TOML is a text.
 void apply_set(const std::vector<std::string>& changes, ExperimentConfig& sheet, Diagnostics& problems);
 
-// Keeps the runs of which every name has one of its values. Each text is "name=value[,name=value]…".
+// Keeps the runs that have, for every name, one of its values. A text is "name=value[,name=value]…".
 void apply_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
                  Diagnostics& problems);
 
-// Leaves out the runs that have, for any of the texts, all of its values.
+// Removes the runs that have all values of any of the texts.
 void apply_exclude_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
                          Diagnostics& problems);
 
-// Whether `text` means `value`: "mlp", "0.10" for 0.1, "[250, 100]".
+// Whether `text` denotes `value`: "mlp", "0.10" for 0.1, "[250, 100]".
 bool means(const std::string& text, const Value& value);
 
 }  // namespace trainyard::experiments

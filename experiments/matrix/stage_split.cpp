@@ -13,7 +13,7 @@ namespace trainyard::experiments {
 
 namespace {
 
-// Row p, column n: of the first n items in p parts.
+// Row p, column n: a result for the first n items in p parts.
 template <typename Number>
 using Table = std::vector<std::vector<Number>>;
 
@@ -24,10 +24,10 @@ std::vector<Number> running_sums(const std::vector<Number>& costs) {
   return sums;
 }
 
-// The least that the most costly of `parts` parts can cost.
+// The minimal cost of the most expensive of `parts` parts.
 double least_maximum(const std::vector<double>& sums, std::size_t parts) {
   const std::size_t items = sums.size() - 1;
-  std::vector<double> best = sums;  // in one part
+  std::vector<double> best = sums;  // for one part
   for (std::size_t part = 2; part <= parts; ++part) {
     std::vector<double> next(items + 1, std::numeric_limits<double>::infinity());
     for (std::size_t end = part; end <= items; ++end)
@@ -38,7 +38,7 @@ double least_maximum(const std::vector<double>& sums, std::size_t parts) {
   return best[items];
 }
 
-// Costs as whole 2⁻²⁰-ths of all, whose squares add up exactly on every machine.
+// Costs as integers, in units of 2⁻²⁰ of the total. Sums of their squares are exact on every machine.
 std::vector<std::int64_t> whole_shares(const std::vector<double>& costs, double total) {
   std::vector<std::int64_t> shares;
   shares.reserve(costs.size());
@@ -46,7 +46,7 @@ std::vector<std::int64_t> whole_shares(const std::vector<double>& costs, double 
   return shares;
 }
 
-// Of each layer, forward, for one typical sample.
+// The forward cost of each layer for one typical sample.
 std::vector<double> layer_costs(const Run& run) {
   std::vector<double> costs;
   for (const models::Layer& layer : model_layers(run, run.data.input))
@@ -54,7 +54,7 @@ std::vector<double> layer_costs(const Run& run) {
   return costs;
 }
 
-// Cuts where no part costs more than `limit`: the least sum of squares, and where the last part begins.
+// Best cuts without a part above `limit`: the least sum of squares, and the start of the last part.
 struct Cuts {
   Table<std::int64_t> squares;
   Table<std::size_t> starts;
@@ -74,7 +74,7 @@ Cuts cuts_within(double limit, const std::vector<double>& sums, const std::vecto
         const std::int64_t share = shares[end] - shares[start];
         const std::int64_t squares = cuts.squares[part - 1][start] + share * share;
         if (squares > cuts.squares[part][end]) continue;
-        cuts.squares[part][end] = squares;  // of equal ones the last start stays
+        cuts.squares[part][end] = squares;  // the last of equal starts is kept
         cuts.starts[part][end] = start;
       }
   return cuts;
@@ -128,7 +128,7 @@ std::string stages_text(const Run& run) {
     shares += (shares.empty() ? "" : " + ") + trainyard::to_text(percent);
     start = end;
   }
-  return layers + " (" + shares + " % of the counted cost)";
+  return layers + " (" + shares + " % of the estimated cost)";
 }
 
 }  // namespace trainyard::experiments

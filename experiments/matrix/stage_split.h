@@ -1,4 +1,4 @@
-// Where a chain of layers is cut into stages: the counted cost of its layers, balanced.
+// Split of a chain of layers into stages, balanced by the estimated cost of the layers.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@ namespace trainyard::experiments {
 
 struct Experiment;
 
-// The chain of the run's model. UserError where it cannot be made for this input.
+// The chain of layers of the run's model. UserError if the model does not accept this input.
 std::vector<models::Layer> model_layers(const Run& run, const models::InputShape& input);
 
-// The first item of parts 1 … parts − 1 of `costs` (each >= 0) cut into consecutive, non-empty parts such
-// that the most costly part costs as little as any cut allows. Of such cuts that with the least sum of
-// squared costs; of those the one whose boundaries are latest, the last first, so that layers of no cost stay
-// with the layer before them. Needs 1 <= parts <= costs.size(); O(parts · n²).
+// The first items of parts 1 … parts − 1, if `costs` (each >= 0) are cut into consecutive, non-empty parts.
+// The cost of the most expensive part is minimal. Ties are resolved
+// 1. by the least sum of squared costs, then
+// 2. by the latest boundaries, so that layers without cost stay with the layer before them.
+// Requires 1 <= parts <= costs.size(). O(parts · n²).
 std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts);
 
-// Fills in the boundaries of every run that leaves them to the counted cost. The input of its data is known.
+// Fills in the boundaries of every run with stage_split = "auto". Requires that the data is resolved.
 void resolve_stages(Experiment& experiment);
 
-// "0-3 | 4-6 (58.1 + 41.9 % of the counted cost)": each stage's layers; empty for one stage.
+// The layers of each stage: "0-3 | 4-6 (58.1 + 41.9 % of the estimated cost)". Empty for one stage.
 std::string stages_text(const Run& run);
 
 }  // namespace trainyard::experiments

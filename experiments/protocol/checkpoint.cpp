@@ -82,10 +82,10 @@ class Reader {
   Checkpoint read(std::string* values) try {
     std::string line;
     std::getline(in_, line);
-    if (in_.eof()) fail("it ends in its first line");
+    if (in_.eof()) fail("its first line is incomplete");
     nlohmann::json object = nlohmann::json::parse(line);
-    if (object.at("v") != checkpoint_version) fail("it is of another version");
-    if (!object.at("value_bytes").is_number_unsigned()) fail("its first line is no header");
+    if (object.at("v") != checkpoint_version) fail("it has another version");
+    if (!object.at("value_bytes").is_number_unsigned()) fail("its first line is not a header");
     const auto value_bytes = read_as<std::uintmax_t>(object.at("value_bytes"));
     const std::uintmax_t others = line.size() + 1 + seal_bytes;
     if (const auto size = fs::file_size(file_); size < others || size - others != value_bytes)
@@ -94,7 +94,7 @@ class Reader {
     take_values(value_bytes, crc32c("\n", crc32c(line)), values);
     return checkpoint_from_json(std::move(object));
   } catch (const nlohmann::json::exception&) {
-    fail("its first line is no header");
+    fail("its first line is not a header");
   }
 
  private:
@@ -113,7 +113,8 @@ class Reader {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError("a damaged checkpoint: " + what, "the run goes on from the one before, or from the start",
+    throw UserError("the checkpoint is damaged: " + what,
+                    "the run resumes from the previous checkpoint, or starts from the beginning",
                     {.file = file_.string()});
   }
 

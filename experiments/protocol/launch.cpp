@@ -23,7 +23,7 @@ std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) throw UserError("cannot read the run file", "is it there, and readable?", {.file = file.string()});
+  if (!in) throw UserError("cannot read the run file", "check that it exists and is readable", {.file = file.string()});
   return text.str();
 }
 
@@ -31,7 +31,7 @@ std::string read_text(const std::filesystem::path& file) {
 void check_version(const json& object) {
   const int version = read_as<int>(object.at("v"));
   if (version != launch_version)
-    throw UserError("run file of version " + std::to_string(version) + ", this program reads version " +
+    throw UserError("the run file has version " + std::to_string(version) + ", but this program reads version " +
                     std::to_string(launch_version));
 }
 

@@ -50,7 +50,7 @@ std::string time_problem(const json& object, std::string& time) {
   if (std::string problem = text_problem(object, "time"); !problem.empty()) return problem;
   const auto utc = utc_time(object.at("time").get_ref<const std::string&>());
   if (!utc)
-    return "time is not one of RFC 3339, as \"2026-11-20T09:30:12.345Z\" is (without a zone it is UTC)";
+    return "time is not an RFC 3339 time, as in \"2026-11-20T09:30:12.345Z\" (without a zone it is UTC)";
   time = *utc;
   return {};
 }

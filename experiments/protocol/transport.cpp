@@ -42,9 +42,9 @@ void check_sharing(const std::pair<std::size_t, std::size_t>& ranks, const NcclS
       "ranks " + std::to_string(ranks.first) + " and " + std::to_string(ranks.second) + " share a GPU";
   const std::string advice = "use fewer ranks, or communicator = \"auto\", which copies through the host";
   if (major_and_minor(nccl.version) < shares_from)
-    refuse(who + ", which NCCL " + nccl.version + " refuses (2.30 can)", advice);
+    refuse(who + ", which NCCL supports from version 2.30, and this is " + nccl.version, advice);
   if (!nccl.several_ranks_gpu)
-    refuse(who + ", which NCCL refuses unless " + multi_rank_variable + "=1 is set", advice);
+    refuse(who + ", which NCCL supports only if " + multi_rank_variable + "=1 is set", advice);
 }
 
 }  // namespace

@@ -8,15 +8,15 @@ std::span<const StrategyKind> strategy_kinds() {
   static const StrategyKind::Range two_or_more{.fallback = 2, .minimum = 2, .maximum = 1024};
   static const StrategyKind::Range micro_batches{.fallback = 4, .minimum = 1, .maximum = 65536};
   static const std::vector<StrategyKind> rows{
-      {.name = "single", .about = "one rank, the whole batch: the baseline"},
+      {.name = "single", .about = "one rank takes the whole batch: the baseline"},
       {.name = "ddp",
-       .about = "data parallel: each replica takes its part of the batch, gradients are summed over all",
+       .about = "data parallel: each replica takes its part of the batch, gradients are summed over all replicas",
        .replicas = two_or_more},
       {.name = "mp",
-       .about = "layer-wise model parallel: consecutive layers on each stage, one stage at work at a time",
+       .about = "layer-wise model parallel: each stage has consecutive layers, one stage works at a time",
        .stages = two_or_more},
       {.name = "pipeline",
-       .about = "as mp, but the batch goes in micro-batches, so that stages work at the same time",
+       .about = "like mp, but the batch is split into micro-batches, so that stages work at the same time",
        .stages = two_or_more,
        .micro_batches = micro_batches,
        .schedule = "1f1b"},
@@ -27,8 +27,8 @@ std::span<const StrategyKind> strategy_kinds() {
        .micro_batches = micro_batches,
        .schedule = "1f1b"},
       {.name = "independent",
-       .about = "what single does, several times at once, none waiting for another: the machine's own limit, "
-                "drawn beside speed-up",
+       .about = "several unconnected copies of single at once: the limit of the machine, plotted beside the "
+                "speed-up",
        .replicas = two_or_more,
        .independent = true},
   };
@@ -57,7 +57,7 @@ bool is_independent(std::string_view name) {
 const StrategyKind& foreign_kind() {
   static const StrategyKind kind{
       .name = "foreign",
-      .about = "a program of yours: `command` is its command line, `replicas` the number of its processes",
+      .about = "a program of your own: `command` is its command line, `replicas` is its number of processes",
       .replicas = {.fallback = 1, .minimum = 1, .maximum = 1024}};
   return kind;
 }

@@ -97,6 +97,6 @@ TEST_CASE("check, plan and run refuse a pattern that matches no file, and name i
   for (const char* verb : {"check", "plan", "run"}) {
     const auto refused = run_trainyard(scratch.path(), {verb, "own.toml"});
     CHECK(refused.code == 2);
-    CHECK_MESSAGE(contains(refused.err, "`files` has \"pkg/*.py\", which finds no file"), refused.err);
+    CHECK_MESSAGE(contains(refused.err, "`files` has \"pkg/*.py\", which matches no file"), refused.err);
   }
 }

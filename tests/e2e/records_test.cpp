@@ -111,7 +111,7 @@ TEST_CASE("ranks that state different terms fail the run, with the rank and the 
   };
   for (const Case& each :
        {Case{R"("global_batch":64)", R"("global_batch":32)",
-             "rank 1 states another term than rank 0: global batch (samples a step) 32 against 64 "
+             "rank 1 states another term than rank 0: global batch (samples per step) 32 against 64 "
              "(rank-1.records.jsonl:1)"},
         Case{R"("learning_rate":0.1)", R"("learning_rate":0.2)", "learning rate 0.2 against 0.1"},
         Case{R"("initial_weights":{"0.weight":"aa","2.weight":"bb"})",

@@ -109,7 +109,7 @@ TEST_CASE("training stuck at ln 10 is reported, and arms with different global b
       "CNN single and 1 other arm: 2 of 2 runs are at chance: the training loss stays at ln 10 = 2.303 and "
       "the "
       "accuracy at 1/10",
-      "NOT COMPARABLE: CNN ddp: global batch (samples a step) 100 against 50",
+      "NOT COMPARABLE: CNN ddp: global batch (samples per step) 100 against 50",
       "Before it was timed, the first steps of each arm were compared"};
   REQUIRE(at({"report", "--format", "markdown", "--out", "md"}).code == 0);
   const std::string page = tests::read_text(scratch.path() / "yard/reports/stuck/index.html");

@@ -110,10 +110,10 @@ TEST_CASE("an invalid declaration is an error at its place") {
   has(model("title = \"G\"\nparameters = { epochs = 3 }\n"), "\"epochs\" is a key of every run");
   has(model("title = \"G\"\nparameters = { global_batch = 3 }\n"), "\"global_batch\" is a key of every run");
   has(model("title = \"G\"\nparameters = { \"a b\" = 3 }\n"),
-      "a parameter must have a name of 1 to 40 letters");
+      "the name of a parameter must be 1 to 40 letters");
   has(model("title = \"G\"\nparameters = { width = 1979-05-27 }\n"), "width must be a number, a text");
   has(model("title = \"G\"\nparameters = { width = 1 }\nwidth = 2\n"),
-      "is one of its parameters; give it there");
+      "is a parameter of this model; set it in `parameters`");
   has(model("title = \"G\"\nimage = 2\n"), "\"image\" is not a key of [model.char-gpt]");
   has("[model.mlp]\ntitle = \"Mine\"\n", "it belongs in [model.NAME], where NAME is a model of your own");
   has("[model.mpl]\nepochs = 3\n", "there is no model \"mpl\"; did you mean \"mlp\"?");
@@ -121,7 +121,7 @@ TEST_CASE("an invalid declaration is an error at its place") {
   has("[dataset.mnist]\ntitle = \"Mine\"\n", "data set \"mnist\" is one of trainyard's");
   has("[dataset.mine]\n", "data set \"mine\" has no title");
   has("[dataset.mine]\ntitle = \"M\"\nfolder = \"x\"\n", "\"folder\" is not a key of [dataset.mine]");
-  has(own_gpt + "[data]\nmy-captions = \"x\"\n", "which the program reads itself; leave this line out");
+  has(own_gpt + "[data]\nmy-captions = \"x\"\n", "which your program reads itself; remove this line");
   has(own_gpt + "[defaults]\nwidht = 3\n", "\"widht\" is not a key of [defaults]; did you mean \"width\"?");
 }
 

@@ -27,8 +27,8 @@ TEST_CASE("impossible expectations are errors at their place, with a reason") {
         "f.toml:5:1: error: \"test_acuracy\" is not a key of [expect.mlp]; did you mean \"test_accuracy\"?");
   CHECK(
       problem_of(start + "[expect.mlp]\ntest_psnr = 20") ==
-      "f.toml:5:1: error: test_psnr is not defined for model \"mlp\" (classification); known are test_loss, "
-      "validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy");
+      "f.toml:5:1: error: test_psnr is not defined for model \"mlp\" (classification); choose from "
+      "test_loss, validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = \"low\"") ==
         "f.toml:5:13: error: a threshold must be a number, is \"low\"");
   CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = 90") ==
@@ -38,13 +38,13 @@ TEST_CASE("impossible expectations are errors at their place, with a reason") {
   CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 120") ==
         "f.toml:5:13: error: a threshold must be a number in [0, 100], is 120");
   CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 0.07") ==
-        "f.toml:5:1: warning: nothing is held against this: no run has the model \"seq2seq\"\n"
-        "f.toml:5:13: error: bleu is a score from 0 to 100, and this is less than 1: for the fraction 0.07 "
+        "f.toml:5:1: warning: this is never checked, because no run has the model \"seq2seq\"\n"
+        "f.toml:5:13: error: bleu is a score from 0 to 100, and this is less than 1; for the fraction 0.07 "
         "write 7.0");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = {}") ==
         "f.toml:5:13: error: a threshold must have at_least or at_most, as in { at_least = 0.9 }");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = { at_least = 2, at_most = 1 }") ==
-        "f.toml:5:13: error: at_least is more than at_most: no value is expected");
+        "f.toml:5:13: error: at_least is greater than at_most, so that no value can pass");
   CHECK(problem_of(start + "[expect.cnn]\ntest_loss = 1") ==
-        "f.toml:5:1: warning: nothing is held against this: no run has the model \"cnn\"");
+        "f.toml:5:1: warning: this is never checked, because no run has the model \"cnn\"");
 }

@@ -53,7 +53,7 @@ TEST_CASE("an invalid command is an error at its place") {
     CHECK_MESSAGE(problems.find(text) != std::string::npos, problems);
   };
   has("command = [\"a\", \"{learning_rat}\"]\n",
-      "f.toml:10:1: error: a run has no value \"learning_rat\"; did you mean");
+      "f.toml:10:1: error: a run has no value named \"learning_rat\"; did you mean");
   has("command = [\"a\", \"{learning_rate\"]\n", "has a { that is not closed");
   has("command = \"python3 train.py\"\n", "command of [strategy.mine] must be a list of texts");
   has("command = [1]\n", "must be a list of texts");
@@ -61,9 +61,9 @@ TEST_CASE("an invalid command is an error at its place") {
   has("command = [\"a\"]\nkind = \"ddp\"\n", "a strategy with a command has no kind");
   has("kind = \"ddp\"\nfiles = [\"a\"]\n", "files of [strategy.mine] needs a command");
   has("command = [\"a\"]\nstages = 2\n", "stages of strategy \"mine\" (foreign) must be 1, is 2");
-  has("replicas = 2\n", "a name of your own needs a command, or a kind");
+  has("replicas = 2\n", "a name of your own needs a command or a kind");
   CHECK(problems_of("name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n[strategy.ddp]\ncommand = [\"a\"]\n")
-            .find("give a command a name of its own") != std::string::npos);
+            .find("give a strategy with a command another name") != std::string::npos);
 }
 
 TEST_CASE("the key depends on the arguments and the content of declared files, not on names and folders") {

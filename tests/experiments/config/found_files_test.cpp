@@ -100,7 +100,7 @@ TEST_CASE("a pattern or folder that finds no file is an error that names it") {
   for (const char* entry : {"pkg/*.py", "empty"})
     CHECK_THROWS_WITH_AS(
         arm_run("files = [\"" + std::string(entry) + "\"]\n", folder.path()),
-        doctest::Contains((std::string("`files` has \"") + entry + "\", which finds no file").c_str()),
+        doctest::Contains((std::string("`files` has \"") + entry + "\", which matches no file").c_str()),
         UserError);
 }
 
@@ -126,8 +126,8 @@ TEST_CASE("env refuses variables that the launch sets, invalid names and values 
         "TORCHELASTIC_RUN_ID", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "TRAINYARD_RUN", "TRAINYARD_TOKEN"})
     has("env = { " + std::string(name) + " = \"1\" }\n",
         "f.toml:10:9: error: " + std::string(name) + " is set by trainyard for each rank");
-  has("env = { \"A B\" = \"1\" }\n", "a variable's name has letters, digits and underscores alone");
+  has("env = { \"A B\" = \"1\" }\n", "the name of a variable may have only letters, digits and underscores");
   has("env = { A = 1 }\n", "A of env must be a text, as in { NAME = \"value\" }, is 1");
   has("env = [\"A=1\"]\n", "env of [strategy.mine] must be a table");
-  has("env = { A = \"{learning_rat}\" }\n", "a run has no value \"learning_rat\"; did you mean");
+  has("env = { A = \"{learning_rat}\" }\n", "a run has no value named \"learning_rat\"; did you mean");
 }

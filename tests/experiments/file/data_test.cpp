@@ -113,14 +113,14 @@ TEST_CASE("a missing data set is an error that names all searched folders") {
   const tests::ScratchFolder folder;
   const Experiment nowhere = in_folder(folder.path(), on_mnist);
   const std::string advice =
-      "give --data DIR or TRAINYARD_DATA, where DIR holds a folder mnist, or write [data] "
+      "set --data DIR or TRAINYARD_DATA, so that DIR contains the folder mnist, or set [data] "
       "mnist = \"FOLDER\" or \"synthetic\"";
   const std::string file = (folder / "f.toml").string();
   CHECK(error_of(nowhere, {}) == file + ": data set \"mnist\" has no folder; " + advice);
   CHECK(error_of(
             in_folder(folder.path(), "[data]\nfolder = \".\"\n[defaults]\ndataset = \"folder\"\n" + on_mnist),
             {})
-            .find("data set \"folder\" has neither classes nor arrays in " + folder.path().string()) !=
+            .find("data set \"folder\" has neither class folders nor arrays in " + folder.path().string()) !=
         std::string::npos);
   CHECK(error_of(in_folder(folder.path(), "[data]\nmnist = \"x\"\n" + on_mnist), {"/nowhere"}) ==
         file + ": data set \"mnist\" was not found in /nowhere, " + (folder / "x").string() + "; " + advice);

@@ -62,7 +62,7 @@ TEST_CASE("an invalid published file is an error at its place") {
         std::string::npos);
   CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("train_accuracy") !=
         std::string::npos);
-  CHECK(problem_of("[p.mlp]\nddp = { train_loss = [2, 1] }\n").find("needs `epochs`") != std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = { train_loss = [2, 1] }\n").find("set `epochs` in [p.mlp]") != std::string::npos);
   CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_loss = 2 }\n").find("[first, last]") !=
         std::string::npos);
   CHECK(problem_of("[p.mlp]\nddp = { train_seconds = -1 }\n").find("a number >= 0") != std::string::npos);
@@ -79,7 +79,7 @@ TEST_CASE("a mistyped arm or model of a published file is an error that suggests
   const std::string arm = numbers("mlp", "signle");
   CHECK_MESSAGE(
       arm.find("p.toml:3:1: error: there is no strategy \"signle\"; did you mean \"single\"? If only "
-               "the text has it, say so in [smith2024]: arms = [\"signle\"]") != std::string::npos,
+               "the publication has it, add arms = [\"signle\"] to [smith2024]") != std::string::npos,
       arm);
   const std::string model = numbers("mpl", "single");
   CHECK_MESSAGE(

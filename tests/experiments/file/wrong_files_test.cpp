@@ -38,7 +38,7 @@ TEST_CASE("an unreadable file, or one larger than 1 MiB, is an error without fur
   tests::write_text(folder / "large.toml", std::string(max_file_bytes + 1, '#'));
   const Loaded large = load(folder / "large.toml");
   REQUIRE(large.problems.size() == 1);
-  CHECK(large.problems[0].message == "is larger than 1048576 bytes, the limit");
+  CHECK(large.problems[0].message == "is larger than the limit of 1048576 bytes");
   std::string full = start + "#";
   full.resize(max_file_bytes, '#');
   CHECK(problems_of(full).empty());
@@ -47,11 +47,11 @@ TEST_CASE("an unreadable file, or one larger than 1 MiB, is an error without fur
 TEST_CASE("invalid names and seeds of an experiment are errors") {
   const std::string rest = "\n[matrix]\nmodel = [\"mlp\"]\n";
   const std::string allowed =
-      "name must be 1 to 80 of A-Z a-z 0-9 space _ . -, not beginning with space . - (it names a folder), "
-      "is ";
+      "name must be 1 to 80 characters of A-Z a-z 0-9 space _ . - and must not begin with space . - "
+      "(a folder has this name), is ";
   check_all({
       {"[matrix]\nmodel = [\"mlp\"]",
-       "f.toml:1:1: error: the experiment has no name, as in name = \"first sweep\""},
+       "f.toml:1:1: error: the experiment has no name; add one, as in name = \"first sweep\""},
       {"name = \"a/b\"" + rest, "f.toml:1:8: error: " + allowed + "\"a/b\""},
       {"name = \"\"" + rest, "f.toml:1:8: error: " + allowed + "\"\""},
       {"name = \"..\"" + rest, "f.toml:1:8: error: " + allowed + "\"..\""},
@@ -68,7 +68,7 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
   CHECK(problems_of("name = \"" + std::string(81, 'n') + "\"" + rest).size() == 1);
 }
 
-TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
+TEST_CASE("keys that are unknown, or stand in the wrong place") {
   const std::string advice = "; `trainyard list keys` says what there is";
   check_all({
       {start + "[mtrix]", "f.toml:4:2: error: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},
@@ -95,37 +95,38 @@ TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
       {start + "[model.mlp]\n\"a\\nb\" = 1",
        "f.toml:5:1: error: \"a\\nb\" is not a key of [model.mlp]" + advice},
       {start + "[strategy.sngle]",
-       "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a command, or a kind, "
+       "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a command or a kind: "
        "one of "
        "\"single\", "
        "\"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"); did you mean \"single\"?"},
       {start + "[strategy.ddp]\ncommand = [\"x\"]",
-       "f.toml:4:11: error: strategy \"ddp\" is a kind of trainyard's; give a command a name of its own"},
+       "f.toml:4:11: error: strategy \"ddp\" is one of trainyard's; give a strategy with a command another "
+       "name"},
       {start + "[machine]\nspool = \"/x\"",
-       "f.toml:5:1: error: spool is for launcher = \"slurm\" or \"mpi\", and the launcher here is \"local\""},
+       "f.toml:5:1: error: spool needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
       {start + "[machine]\nlaunchr = \"slurm\"",
        "f.toml:5:1: error: \"launchr\" is not a key of [machine]; did you mean \"launcher\"?"},
       {start + "[machine]\nlauncher = \"slurm\"\npartition = \"--wrap=x\"",
        "f.toml:6:13: error: partition must be a text, is \"--wrap=x\""},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"--mem=4G\", \"--job-na=x\"]",
-       "f.toml:6:24: error: \"--job-na=x\" is trainyard's own to set; leave it out of options"},
+       "f.toml:6:24: error: \"--job-na=x\" is set by trainyard; remove it from options"},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"rm -rf\"]",
        "f.toml:6:12: error: an option of sbatch must be \"--name\" or \"--name=value\", is \"rm -rf\""},
       {start + "[machine]\nlauncher = \"mpi\"\noptions = [\"-np\", \"3\"]",
-       "f.toml:6:12: error: \"-np\" is trainyard's own to set; leave it out of options"},
+       "f.toml:6:12: error: \"-np\" is set by trainyard; remove it from options"},
       {start + "[machine]\nlauncher = \"mpi\"\noptions = [1]",
        "f.toml:6:11: error: options must be a list of texts, is [1]"},
       {start + "[machine]\nlauncher = \"slurm\"\ntime_limit = \"soon\"",
        "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", is \"soon\""},
       {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
-       "f.toml:6:13: error: exclusive must be \"host\" under launcher = \"mpi\": mpirun does not share hosts "
+       "f.toml:6:13: error: exclusive must be \"host\" if launcher = \"mpi\": mpirun does not share hosts "
        "between runs"},
       {start + "[machine]\naccelerator = \"gpu\"",
        "f.toml:5:15: error: accelerator must be one of \"auto\", \"cpu\", \"cuda\", is \"gpu\""},
       {start + "[machine]\naccelerator = \"cpu\"\ncommunicator = \"nccl\"",
-       "f.toml:6:16: error: communicator \"nccl\" is for GPUs, and accelerator is \"cpu\""},
+       "f.toml:6:16: error: communicator \"nccl\" needs GPUs, but accelerator is \"cpu\""},
       {start + "[machine]\naccelerator = \"cpu\"\nlauncher = \"slurm\"\ngpus_per_task = 1",
-       "f.toml:7:1: error: gpus_per_task asks for GPUs, and accelerator is \"cpu\""},
+       "f.toml:7:1: error: gpus_per_task needs GPUs, but accelerator is \"cpu\""},
       {start + "quantised = [1]\n", "f.toml:4:1: error: \"quantised\" is not a key of [matrix]" + advice},
   });
 }
@@ -173,7 +174,7 @@ TEST_CASE("errors in command-line values are located there") {
   CHECK(set("channels=[1, 2]").at(0) ==
         "--set channels: error: \"channels\" is not a key of any model of the experiment");
   CHECK(where("modle=mlp").at(0) ==
-        "--where modle: error: \"modle\" is not a value of any run; did you mean \"model\"?");
+        "--where modle: error: no run has a value named \"modle\"; did you mean \"model\"?");
   CHECK(where("model=mpl").at(0) == "--where model: error: no run has model = mpl; did you mean \"mlp\"?");
   CHECK(where("mlp").at(0) == "--where: error: \"mlp\" is not name=value, as in epochs=1");
 }

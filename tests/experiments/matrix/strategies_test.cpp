@@ -184,7 +184,7 @@ TEST_CASE("the cost of an embedding stage is that of the bytes it moves") {
   experiment.runs = {run};
   resolve_stages(experiment);
   CHECK(experiment.runs[0].strategy.boundaries == Boundaries{2});
-  CHECK(stages_text(experiment.runs[0]) == "0-1 | 2 (99.9 + 0.1 % of the counted cost)");
+  CHECK(stages_text(experiment.runs[0]) == "0-1 | 2 (99.9 + 0.1 % of the estimated cost)");
 }
 
 TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, is an error at its place") {
@@ -197,7 +197,7 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
         "f.toml:6:10: error: 7 stages are more than the 6 layers of model \"mlp\"; each needs at least one");
   wrong(mp + "stages = 1", "f.toml:6:10: error: stages of strategy \"mp\" must be >= 2, is 1");
   wrong(mp + "stage_split = [4, 4]",
-        "f.toml:6:15: error: the boundaries of stage_split must ascend, are [4, 4]");
+        "f.toml:6:15: error: the boundaries of stage_split must be in ascending order, are [4, 4]");
   wrong(mp + "stage_split = [6]",
         "f.toml:6:15: error: stage_split ends at layer 6, but the 6 layers of model \"mlp\" are 0 to 5");
   wrong(mp + "stages = 3\nstage_split = [3]",
@@ -238,13 +238,13 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
   const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
-        "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command, or a kind, " +
+        "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command or a kind: " +
             all + ")");
   CHECK(problem_of(start + "[strategy.mine]\nkind = \"dpd\"") ==
         "f.toml:5:8: error: kind must be " + all + ", is \"dpd\"; did you mean \"ddp\"?");
-  CHECK(
-      problem_of(start + "[strategy.ddp]\nkind = \"mp\"") ==
-      "f.toml:4:11: error: strategy \"ddp\" is a kind itself; give a strategy of another kind another name");
+  CHECK(problem_of(start + "[strategy.ddp]\nkind = \"mp\"") ==
+        "f.toml:4:11: error: strategy \"ddp\" has the name of a kind; give a strategy of another kind "
+        "another name");
   CHECK(problem_of(start + "strategy = [\"hybird\"]\n[strategy.hybrid]\nkind = \"ddp\"") ==
         "f.toml:4:13: error: there is no strategy \"hybird\"; did you mean \"hybrid\"?");
   CHECK(problem_of(start + "[defaults]\nkind = \"ddp\"") ==

@@ -71,7 +71,7 @@ TEST_CASE("values of a wrong type, out of range or not numeric are errors") {
        "f.toml:5:9: error: batch must be an integer in [1, 1000000000] or { size = n, per = \"global\" | "
        "\"replica\" }, is \"64 per rank\""},
       {line("batch = { per = \"global\" }"),
-       "f.toml:5:9: error: batch has no size, as in { size = 128, per = \"global\" }"},
+       "f.toml:5:9: error: batch has no size; add it, as in { size = 128, per = \"global\" }"},
       {line("batch = { size = 0 }"), "f.toml:5:18: error: batch must be an integer in [1, 1000000000], is 0"},
       {line("batch = { siez = 1, size = 2 }"),
        "f.toml:5:11: error: \"siez\" is not a key of batch; did you mean \"size\"?"},
@@ -85,9 +85,9 @@ TEST_CASE("invalid matrices are errors") {
       {name + "[matrix]\nmodel = \"mlp\"",
        "f.toml:3:9: error: model must be a list of alternatives, is \"mlp\""},
       {name + "[matrix]\nmodel = []", "f.toml:3:9: error: model must be a list of alternatives, is []"},
-      {name + "[matrix]\nseed = [0]", "f.toml:2:1: error: the matrix has no model, as in model = [\"mlp\"]"},
+      {name + "[matrix]\nseed = [0]", "f.toml:2:1: error: the matrix has no model; add one, as in model = [\"mlp\"]"},
       {name + "[defaults]\nepochs = 1",
-       "f.toml:1:1: error: the experiment has no runs; [matrix] lists alternatives, as in model = [\"mlp\"]"},
+       "f.toml:1:1: error: the experiment has no runs; list alternatives in [matrix], as in model = [\"mlp\"]"},
       {start + "strategy = [\"fsdp\"]",
        "f.toml:4:13: error: there is no strategy \"fsdp\"; choose from single, ddp, mp, pipeline, mp-ddp, "
        "independent"},
@@ -101,42 +101,39 @@ TEST_CASE("invalid matrices are errors") {
       {start + "batch = [64]\nzip = [{ batch = [1, 2], epochs = [1, 2] }]",
        "f.toml:5:10: error: batch is already an axis of the matrix"},
       {start + "zip = [{ batch = [1, 2], epochs = [1, 2, 3] }]",
-       "f.toml:4:26: error: the lists of a zip must be equally long: epochs has length 3, batch 2"},
-      {start + "zip = [{}]", "f.toml:4:8: error: a zip must be a table of equally long lists, is empty"},
+       "f.toml:4:26: error: the lists of a zip must have equal lengths: epochs has length 3, batch has length 2"},
+      {start + "zip = [{}]", "f.toml:4:8: error: a zip must be a table of lists of equal length, is empty"},
       {start + "zip = { batch = [1] }",
        "f.toml:4:7: error: zip must be a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = [128, "
        "64] }], "
        "is a table"},
       {name + "[matrix]\nmodel = [\"mlp\", \"cnn\"]\nchannels = [[1, 2]]",
        "f.toml:4:1: error: channels is not a key of model \"mlp\", which is in the matrix; set it in the "
-       "tables "
-       "[model.*] that have it"},
+       "[model.*] tables of models that have it"},
       {start + "seed = { count = 100000 }\nbatch = [1, 2]",
        "f.toml:2:1: error: 200000 runs are too many; at most 100000 are allowed"},
       {start + "[[exclude]]\nmodel = \"mlp\"",
-       "f.toml:2:1: error: the experiment has no runs; [[exclude]] removes all"},
+       "f.toml:2:1: error: the experiment has no runs; [[exclude]] removes all of them"},
       {start + "[exclude]\nmodel = \"mlp\"",
-       "f.toml:4:1: error: exclude must be written [[exclude]], once for each row"},
+       "f.toml:4:1: error: exclude must be written as [[exclude]], once per row"},
       {start + "[[exclude]]\nmodle = \"mlp\"",
        "f.toml:5:1: error: \"modle\" is not a key of [[exclude]]; did you mean \"model\"?"},
       {start + "[[include]]", "f.toml:4:1: error: [[include]] must be a table of values, is empty"},
       {start + "seed = [0, 1]\n[[include]]\nmodel = \"cnn\"",
-       "f.toml:5:1: error: [[include]] does not say which seed, and the matrix has 2"},
+       "f.toml:5:1: error: [[include]] must set seed, because the matrix has 2 values of it"},
       {name + "[matrix]\nmodel = [\"seq2seq\"]\nseed = [0]\n[model.seq2seq]\ndataset = \"cifar10\"\n"
               "[[include]]\nseed = 1",
        "f.toml:6:11: error: model \"seq2seq\" cannot be trained on \"cifar10\", only on multi30k, "
        "synthetic-phrases"},
-      {name + "[[include]]\nseed = 1", "f.toml:2:1: error: [[include]] does not say which model"},
+      {name + "[[include]]\nseed = 1", "f.toml:2:1: error: [[include]] must set model"},
       {start + "[[include]]\nchannels = [1, 2]",
        "f.toml:5:12: error: channels is not a key of model \"mlp\""},
       {start + "[[include]]\nepochs = 10",
-       "f.toml:4:1: error: the run \"mlp single seed 0 epochs=10\" is the same as \"mlp single seed 0\": all "
-       "that it "
-       "depends on is equal; leave one out with [[exclude]]"},
+       "f.toml:4:1: error: the run \"mlp single seed 0 epochs=10\" does the same work as \"mlp single seed "
+       "0\"; leave one out with [[exclude]]"},
       {start + "zip = [{ batch = [1, 1, 1], epochs = [1, 1, 1] }]",
-       "f.toml:2:1: error: the run \"mlp single seed 0 batch=1 epochs=1\" is the same as \"mlp single seed 0 "
-       "batch=1 "
-       "epochs=1\": all that it depends on is equal; leave one out with [[exclude]] (and 1 more such runs)"},
+       "f.toml:2:1: error: the run \"mlp single seed 0 batch=1 epochs=1\" does the same work as \"mlp single "
+       "seed 0 batch=1 epochs=1\"; leave one out with [[exclude]] (1 more like it)"},
   });
 }
 
@@ -153,7 +150,7 @@ TEST_CASE("an invalid value of an included row is one error, not also a missing 
                                                               joined(models::model_names(), {}, "\", \"") +
                                                               "\", is \"lenet\""},
       {seeds + "[[include]]\nmodel = \"cnn\"\nepochs = 0",
-       "f.toml:5:1: error: [[include]] does not say which seed, and the matrix has 2\n"
+       "f.toml:5:1: error: [[include]] must set seed, because the matrix has 2 values of it\n"
        "f.toml:7:10: error: epochs must be an integer in [1, 1000000], is 0"},
   });
 }
@@ -202,18 +199,18 @@ TEST_CASE("invalid comparisons, machines and data are errors") {
        "f.toml:6:8: error: axis must be the name of an axis or a key, is \"strategies\"; did you mean "
        "\"strategy\"?"},
       {compare("baseline = \"sngle\""),
-       "f.toml:6:12: error: baseline \"sngle\" is not a value of strategy; its values are single, ddp"},
+       "f.toml:6:12: error: baseline \"sngle\" is not a value of strategy; choose from single, ddp"},
       {compare("axis = \"batch\""),
-       "f.toml:5:1: error: the comparison of batch has no baseline; its values are 128"},
+       "f.toml:5:1: error: the comparison of batch has no baseline; choose from 128"},
       {compare("axis = \"train_samples\"\nbaseline = 3"),
        "f.toml:5:1: error: no run has a value of the axis train_samples"},
       {compare("baseline = [[1]]"), "f.toml:6:12: error: baseline must be a value of the axis, is a list"},
       {compare("pair = \"seed\""),
-       "f.toml:6:8: error: pair must be a list of names of axes, as in [\"seed\"], is \"seed\""},
+       "f.toml:6:8: error: pair must be a list of axis names, as in [\"seed\"], is \"seed\""},
       {compare("pair = [\"sede\"]"),
        "f.toml:6:9: error: pair must be the name of an axis or a key, is \"sede\"; did you mean \"seed\"?"},
       {compare("pair = [\"strategy\"]"),
-       "f.toml:5:1: error: pair has \"strategy\", the axis that is compared"},
+       "f.toml:5:1: error: pair has \"strategy\", which is the compared axis; remove it"},
       {compare("differs = [\"epochs\", \"epochs\"]"), "f.toml:6:22: error: differs has \"epochs\" twice"},
       {compare("margins = { time = 1 }"), "f.toml:6:20: error: time must be a number > 1, is 1"},
       {compare("margins = { loss = { ratio = 0.98 } }"),
@@ -239,9 +236,9 @@ TEST_CASE("invalid comparisons, machines and data are errors") {
       {start + "[data]\nmnist = \"a\\u0000b\"",
        "f.toml:5:9: error: mnist must be a folder or \"synthetic\", is \"a\\u0000b\""},
       {"published = \"a\\u0000b\"\n" + start,
-       "f.toml:1:13: error: published must name a TOML file of published numbers, is \"a\\u0000b\""},
+       "f.toml:1:13: error: published must be the name of a TOML file with published numbers, is \"a\\u0000b\""},
       {start + "[data]\nmnist = 3", "f.toml:5:9: error: mnist must be a folder or \"synthetic\", is 3"},
       {start + "[data]\nsynthetic-digits = \"x\"",
-       "f.toml:5:20: error: synthetic-digits is generated and has no folder; leave this line out"},
+       "f.toml:5:20: error: synthetic-digits is generated and has no folder; remove this line"},
   });
 }

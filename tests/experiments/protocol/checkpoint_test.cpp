@@ -77,14 +77,14 @@ TEST_CASE("a checkpoint that is cut at any byte, or has any bit flipped, is an e
   for (std::size_t size = 0; size < whole.size(); ++size) {
     tests::write_text(file, whole.substr(0, size));
     CAPTURE(size);
-    CHECK(error_of(folder.path()).find("a damaged checkpoint") != std::string::npos);
+    CHECK(error_of(folder.path()).find("the checkpoint is damaged") != std::string::npos);
   }
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     tests::write_text(file, flipped);
     CAPTURE(bit);
-    CHECK(error_of(folder.path()).find("a damaged checkpoint") != std::string::npos);
+    CHECK(error_of(folder.path()).find("the checkpoint is damaged") != std::string::npos);
   }
   tests::write_text(file, whole + "x");
   CHECK(error_of(folder.path()).find("bytes, should be ") != std::string::npos);

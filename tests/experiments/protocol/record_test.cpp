@@ -119,7 +119,7 @@ TEST_CASE("the error for an invalid record gives the reason") {
   CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":3})") == "type is not a text");
   CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end"})") == "no member time");
   CHECK(problem(R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end","time":"soon","elapsed_seconds":1})") ==
-        "time is not one of RFC 3339, as \"2026-11-20T09:30:12.345Z\" is (without a zone it is UTC)");
+        "time is not an RFC 3339 time, as in \"2026-11-20T09:30:12.345Z\" (without a zone it is UTC)");
   CHECK(problem(
             R"({"v":1,"run":"a","attempt":1,"seq":1,"type":"end","time":1763631012,"elapsed_seconds":1})") ==
         "time is not a text");

@@ -63,8 +63,9 @@ TEST_CASE("NCCL that cannot work is refused with a reason and advice") {
   CHECK(has(refusal(cores, sharing), "ranks train on CPU cores; leave communicator out, or set accelerator"));
   CHECK(has(refusal(own, none), "trainyard-runner was built without NCCL"));
   CHECK(has(refusal({"GPU-a", "GPU-b", "GPU-b"}, old),
-            "ranks 1 and 2 share a GPU, which NCCL 2.29.7 refuses (2.30 can); use fewer ranks"));
-  CHECK(has(refusal(one_for_both, disabled), "refuses unless NCCL_MULTI_RANK_GPU_ENABLE=1 is set"));
+            "ranks 1 and 2 share a GPU, which NCCL supports from version 2.30, and this is 2.29.7; use "
+            "fewer ranks"));
+  CHECK(has(refusal(one_for_both, disabled), "supports only if NCCL_MULTI_RANK_GPU_ENABLE=1 is set"));
   CHECK(refusal(one_for_both, {"3.0.1", true}).empty());
 }
 

@@ -147,10 +147,10 @@ TEST_CASE("if a checkpoint is damaged, the one before it is used, and the messag
   CHECK(run.launched(2).resumes == experiments::Resumes{1, 2});
   REQUIRE(run.bench.status.messages.size() == 2);
   CHECK(contains(run.bench.status.messages[0], "the checkpoint of epoch 3"));
-  CHECK(contains(run.bench.status.messages[0], "a damaged checkpoint: CRC is "));
+  CHECK(contains(run.bench.status.messages[0], "the checkpoint is damaged: CRC is "));
   CHECK(run.bench.status.messages[1] == "mlp single seed 0: goes on after epoch 2 of attempt 1");
   CHECK(contains(text_of(run.bench.attempt(0, 2) / experiments::orchestrator_records_name),
-                 "a damaged checkpoint: CRC is "));
+                 "the checkpoint is damaged: CRC is "));
 }
 
 TEST_CASE("if all checkpoints are damaged, the run starts from the beginning and reports it") {

@@ -65,14 +65,14 @@ TEST_CASE("another global batch makes the cell NOT COMPARABLE, unless the file d
     run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
   const Verdict refused = verdict_on(data, "validation-accuracy");
   CHECK(refused.word == VerdictKind::not_comparable);
-  CHECK(refused.reason == "global batch (samples a step) 256 against 128");
+  CHECK(refused.reason == "global batch (samples per step) 256 against 128");
   CHECK_FALSE(refused.tested);
   CHECK(refused.estimate.has_value());
   data.plan.compare.front().differs = {"batch"};
   const Verdict declared = verdict_on(data, "train-seconds");
   CHECK(declared.word == VerdictKind::improves);
   REQUIRE(declared.notes.size() == 1);
-  CHECK(declared.notes[0] == "declared: global batch (samples a step) 256 against 128");
+  CHECK(declared.notes[0] == "declared: global batch (samples per step) 256 against 128");
 }
 
 TEST_CASE("terms that only the records contain are compared too") {

@@ -192,7 +192,7 @@ TEST_CASE("a checkpoint that is damaged, missing or of another attempt is an err
   std::ofstream(file, std::ios::binary) << bytes;
   const std::string damaged = error_of(after(whole, epochs));
   CHECK(damaged.find(file.string()) == 0);
-  CHECK(damaged.find("a damaged checkpoint: CRC is ") != std::string::npos);
+  CHECK(damaged.find("the checkpoint is damaged: CRC is ") != std::string::npos);
   fs::remove(file);
   CHECK(error_of(after(whole, epochs)).find("it cannot be read") != std::string::npos);
 }
