@@ -37,8 +37,8 @@ void read_name(const TomlNode& item, std::string& name, Diagnostics& problems) {
   if (item.text() != nullptr && is_experiment_name(*item.text())) {
     name = *item.text();
   } else {
-    problems.error(
-        item.at, std::string("name must be ") + name_rule + " (a folder has this name), is " + description(item));
+    problems.error(item.at, std::string("name must be ") + name_rule + " (a folder has this name), is " +
+                                description(item));
   }
 }
 
@@ -53,8 +53,8 @@ void read_data_seed(const TomlNode& item, std::uint64_t& seed, Diagnostics& prob
 void read_published_name(const TomlNode& item, ExperimentConfig& sheet, Diagnostics& problems) {
   const std::string* file = path_or_argument(item);
   if (file == nullptr)
-    return problems.error(item.at,
-                          "published must be the name of a TOML file with published numbers, is " + description(item));
+    return problems.error(
+        item.at, "published must be the name of a TOML file with published numbers, is " + description(item));
   sheet.published = *file;
   sheet.published_at = item.at;
 }
@@ -100,8 +100,8 @@ void read_model(const TomlMember& member, const models::Model& model, const Decl
   for (const TomlMember& each : *table) {
     if (is_declared(model) && declares_model(each.name)) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
-      problems.error(each.at,
-                     in_quotes(each.name) + " of " + where + " is a parameter of this model; set it in `parameters`");
+      problems.error(each.at, in_quotes(each.name) + " of " + where +
+                                  " is a parameter of this model; set it in `parameters`");
     else
       settings.push_back(each);
   }
@@ -253,7 +253,8 @@ ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diag
       read_section(section, sheet, problems);
     }
   }
-  if (!named) problems.error({file, 1, 1}, "the experiment has no name; add one, as in name = \"first sweep\"");
+  if (!named)
+    problems.error({file, 1, 1}, "the experiment has no name; add one, as in name = \"first sweep\"");
   if (defaults != nullptr)
     if (const TomlNode::Table* table = section_table(*defaults, "[defaults]", problems))
       read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, sheet.declared, problems,
@@ -438,8 +439,9 @@ void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagn
         if (run_parameter(axis.name) != nullptr ||
             hyperparameter(*model_or_null(name, declared), axis.name) != nullptr)
           continue;
-        problems.error(axis.at, axis.name + " is not a key of model " + in_quotes(name) +
-                                    ", which is in the matrix; set it in the [model.*] tables of models that have it");
+        problems.error(axis.at,
+                       axis.name + " is not a key of model " + in_quotes(name) +
+                           ", which is in the matrix; set it in the [model.*] tables of models that have it");
       }
 }
 

@@ -95,7 +95,8 @@ struct ExperimentConfig {
 };
 
 // Rule for the name of an experiment, which is also the name of a folder and an argument of commands.
-inline constexpr const char* name_rule = "1 to 80 characters of A-Z a-z 0-9 space _ . - and must not begin with space . -";
+inline constexpr const char* name_rule =
+    "1 to 80 characters of A-Z a-z 0-9 space _ . - and must not begin with space . -";
 bool is_experiment_name(const std::string& name);
 std::string experiment_name(std::string text);  // `text`, changed to be an allowed name
 
@@ -108,7 +109,7 @@ void sort_dimensions(Matrix& matrix);
 // Reports an axis that is a hyper-parameter of only some models of the matrix.
 void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagnostics& problems);
 
-// The kind of the strategy with this label: from its table, or the label itself. Null if there is no such strategy.
+// The kind of the strategy with this label: from its table, or the label itself. Null if it is unknown.
 const StrategyKind* strategy_kind(const ExperimentConfig& sheet, const std::string& label);
 std::vector<std::string> strategy_labels(const ExperimentConfig& sheet);
 

@@ -135,7 +135,8 @@ std::optional<CompareTable> read_table(const TomlNode& item, const Declared& dec
   for (const TomlMember& member : *item.table()) read_member(member, table, declared, problems);
   const auto& pair = table.compare.pair;
   if (std::find(pair.begin(), pair.end(), table.compare.axis) != pair.end())
-    problems.error(item.at, "pair has " + in_quotes(table.compare.axis) + ", which is the compared axis; remove it");
+    problems.error(item.at,
+                   "pair has " + in_quotes(table.compare.axis) + ", which is the compared axis; remove it");
   return table;
 }
 
@@ -350,9 +351,9 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
   for (const TomlMember& member : *table) {
     const std::string* text = path_or_argument(member.value);
     if (declared_dataset(member.name, declared) != nullptr) {
-      problems.error(member.at, in_quotes(member.name) +
-                                    " is a data set of your own, which your program reads itself; remove this "
-                                    "line");
+      problems.error(member.at,
+                     in_quotes(member.name) +
+                         " is a data set of your own, which your program reads itself; remove this line");
     } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
       problems.error(member.at,
                      "there is no data set " + in_quotes(member.name) + name_advice(member.name, names));

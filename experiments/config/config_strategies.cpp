@@ -48,10 +48,10 @@ std::string kind_of(const TomlMember& member, const TomlNode::Table& table, Diag
   if (is_kind) return member.name;
   if (said) return kind;
   const std::string near = nearest_name(member.name, strategy_names());
-  problems.error(member.at, "there is no strategy " + in_quotes(member.name) +
-                                " (a name of your own needs a command or a kind: " +
-                                allowed_text(kind_parameter()) + ")" +
-                                (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+  problems.error(member.at,
+                 "there is no strategy " + in_quotes(member.name) +
+                     " (a name of your own needs a command or a kind: " + allowed_text(kind_parameter()) +
+                     ")" + (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   return "";
 }
 
@@ -197,8 +197,9 @@ void read_variable(const TomlMember& member, const std::string& where, ForeignTa
                    Diagnostics& problems) {
   const std::string* text = member.value.text();
   if (!is_variable_name(member.name))
-    problems.error(member.at, "env of " + where + " has " + in_quotes(member.name) +
-                                  ", but the name of a variable may have only letters, digits and underscores");
+    problems.error(member.at,
+                   "env of " + where + " has " + in_quotes(member.name) +
+                       ", but the name of a variable may have only letters, digits and underscores");
   else if (is_of_the_launch(member.name))
     problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
   else if (text == nullptr || text->find('\0') != std::string::npos)
@@ -298,12 +299,13 @@ void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) 
   const auto fill = [&](const std::string& text) {
     const Filled result = filled(text, values);
     if (result.open)
-      problems.error(foreign.at, in_quotes(text) + " has a { that is not closed; write {{ for a literal brace");
+      problems.error(foreign.at,
+                     in_quotes(text) + " has a { that is not closed; write {{ for a literal brace");
     if (!result.unknown.empty()) {
       std::vector<std::string> names;
       for (const auto& each : values) names.push_back(each.first);
-      problems.error(foreign.at,
-                     "a run has no value named " + in_quotes(result.unknown) + key_advice(result.unknown, names));
+      problems.error(foreign.at, "a run has no value named " + in_quotes(result.unknown) +
+                                     key_advice(result.unknown, names));
     }
     return result.text;
   };

@@ -113,8 +113,8 @@ void declare_model(const TomlMember& member, Declared& declared, Diagnostics& pr
     titled = titled || each.name == "title";
   }
   if (!titled)
-    problems.error(member.at,
-                   "model " + in_quotes(member.name) + " has no title; add one, as in title = \"Character GPT\"");
+    problems.error(member.at, "model " + in_quotes(member.name) +
+                                  " has no title; add one, as in title = \"Character GPT\"");
   declared.models.push_back(std::move(model));
 }
 
@@ -150,8 +150,8 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
     titled = titled || each.name == "title";
   }
   if (!titled)
-    problems.error(member.at,
-                   "data set " + in_quotes(member.name) + " has no title; add one, as in title = \"My captions\"");
+    problems.error(member.at, "data set " + in_quotes(member.name) +
+                                  " has no title; add one, as in title = \"My captions\"");
   declared.datasets.push_back(std::move(dataset));
 }
 

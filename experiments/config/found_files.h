@@ -1,4 +1,4 @@
-// Files of a user's program by pattern or folder: entries of `files` such as "pkg/*.py", "pkg/**/*.py", "pkg".
+// Files of a user's program by pattern or folder: entries of `files` such as "pkg/*.py", "pkg/**/*.py".
 // - `*`, `?` and `[…]` match characters of one name. The name `**` matches any number of folders, or none.
 // - A folder matches all files below it.
 // - Hidden names, folders `__pycache__` and files `*.pyc` are ignored.
@@ -12,7 +12,8 @@
 namespace trainyard::experiments {
 
 struct FoundFile {
-  std::string name;  // begins like the entry; for an absolute entry, relative to its last folder before the first wildcard
+  // Begins like the entry. For an absolute entry: relative to its last folder before the first wildcard.
+  std::string name;
   std::filesystem::path place;
 };
 

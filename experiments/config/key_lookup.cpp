@@ -36,7 +36,7 @@ std::string near_choice(const Parameter& parameter, const TomlNode& item) {
   return near.empty() ? "" : "; did you mean " + in_quotes(near) + "?";
 }
 
-// Accepts a value that suits the parameter of any model. Otherwise the error is about one of the `meant` models.
+// Accepts a value that suits the parameter of any model. Otherwise reports an error for one of `meant`.
 std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item, const Declared& declared,
                                    Diagnostics& problems, const std::vector<std::string>& meant) {
   const Parameter* nearest = nullptr;
@@ -235,7 +235,8 @@ std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlN
   }
   const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
   if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
-  problems.error(item.at, "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
+  problems.error(item.at,
+                 "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
   return std::nullopt;
 }
 

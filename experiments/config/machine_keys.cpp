@@ -99,15 +99,15 @@ std::span<const MachineKey> machine_keys() {
       {"launcher", launchers_text(), "\"local\"", all,
        "what starts the ranks: this host, Slurm jobs, or mpirun", read_launcher},
       {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", all,
-       "what ranks train on; auto: GPUs if the host has some and LibTorch is a CUDA build, else CPU cores; on "
-       "a cluster, GPUs if gpus_per_task is set",
+       "what ranks train on; auto: GPUs if the host has some and LibTorch is a CUDA build, else CPU cores; "
+       "on a cluster, GPUs if gpus_per_task is set",
        [](const TomlNode& item, Machine& to) {
          return read_choice(item, {"auto", "cpu", "cuda"}, to.accelerator);
        }},
       {"devices", "an integer >= 1 or \"auto\"", "\"auto\"", local,
-       "most devices of this host in use at a time: GPUs, or groups of cores. A group has one core per thread "
-       "of `threads`; without `threads` the groups are equal. auto: all GPUs; or one group per rank, as far as "
-       "the host has cores; or, without `threads`, min(2, cores) groups",
+       "most devices of this host in use at a time: GPUs, or groups of cores. A group has one core per "
+       "thread of `threads`; without `threads` the groups are equal. auto: all GPUs; with `threads` one "
+       "group per rank, but not more than the cores allow; without `threads` min(2, cores) groups",
        read_devices},
       {"exclusive", "one of \"host\", \"devices\"", "\"host\"", all,
        "a timed run has its hosts to itself; \"devices\" packs runs and flags their times", read_exclusive},

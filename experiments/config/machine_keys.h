@@ -1,4 +1,4 @@
-// The keys of [machine], one row per key. The file reader, its errors and `trainyard list keys` use this table.
+// The keys of [machine], one row per key. The file reader, its errors and `trainyard list keys` use them.
 #pragma once
 
 #include <span>

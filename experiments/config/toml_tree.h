@@ -1,5 +1,4 @@
-// A TOML file as a tree of plain values in the order of the file, each with its location. Only toml_tree.cpp
-// uses toml++.
+// A TOML file as a tree of plain values with locations, in the order of the file. Hides toml++.
 #pragma once
 
 #include <cstdint>

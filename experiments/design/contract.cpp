@@ -238,7 +238,7 @@ StatedTerms stated_by_start(const nlohmann::json& start) {
   if (!start.is_object()) return terms;
   for (const ContractTerm& term : terms_table()) {
     const auto found = start.find(term.name);
-    if (found == start.end() || found->is_null() || term.name == "batches") continue;  // `epoch` records state the batches
+    if (found == start.end() || found->is_null() || term.name == "batches") continue;  // `epoch` has batches
     if (found->is_object() && term.name == "initial_weights") {
       std::map<std::string, std::string> hashes;
       for (const auto& [path, hash] : found->items())

@@ -1,5 +1,5 @@
-// The fair-comparison contract: terms that must be equal in two runs, except for what the compared axis varies.
-// Otherwise a difference between the results may have another cause than the axis.
+// The fair-comparison contract: terms that must be equal in two runs, except for what the compared axis
+// varies. Otherwise a difference between the results may have another cause than the axis.
 // - Before launch, `check`, `plan` and `run` compare the resolved runs.
 // - After it, reports compare what is in the database: also initial weights, versions, samples and devices.
 // - A foreign arm states its terms in its `start` record.
@@ -26,7 +26,7 @@ using StatedTerms = std::map<std::string, std::string>;
 // A row of the contract: from a key (`term` in experiments/run/keys.cpp), or known only from records.
 // Hyper-parameters of the model are terms too, under their own names.
 struct ContractTerm {
-  std::string name;                      // "global_batch"; also the name of the member in a foreign `start` record
+  std::string name;  // "global_batch"; also the name of the member in a foreign `start` record
   std::vector<std::string> declared_by;  // names that allow a difference, in `differs` or as the axis
   std::string title;                     // "global batch"
   bool only_times = false;               // a difference affects times, but not accuracies and losses
@@ -43,8 +43,8 @@ StatedTerms stated_by_start(const nlohmann::json& start);
 // The text of the term `initial_weights`: one line per layer, in the order of the chain.
 std::string weights_text(const std::map<std::string, std::string>& hash_by_path);
 
-// The text of the term `batches` (docs/record-protocol.md): one line per epoch, with the hash of its samples in
-// the order of the global batches.
+// The text of the term `batches` (docs/record-protocol.md): one line per epoch, with the hash of its samples
+// in the order of the global batches.
 std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch);
 
 // Titles of the terms that a foreign run should state but does not.
@@ -65,8 +65,7 @@ std::string to_text(const TermDifference& difference);  // "global batch 256 aga
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,
                                             const Compare& compare);
 
-// A difference that the mesh itself causes. It is printed with the verdict, which stays valid. Empty if there is
-// none.
+// A difference that the mesh itself causes, or empty. It is printed with the verdict, which stays valid.
 std::string declared_mesh_difference(const std::map<std::string, Value>& baseline,
                                      const std::map<std::string, Value>& arm);
 

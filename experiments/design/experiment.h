@@ -20,8 +20,8 @@
 
 namespace trainyard::experiments {
 
-// Resolved `[[compare]]` tables: what an experiment compares, and the margins. The journal stores them as JSON,
-// and `reports` reads them from the database.
+// Resolved `[[compare]]` tables: what an experiment compares, and the margins. The journal stores them as
+// JSON, and `reports` reads them from the database.
 
 struct LossMargin {
   double ratio = 1.02;
@@ -47,8 +47,8 @@ struct Compare {
 nlohmann::json to_json(const Compare& compare);
 Compare compare_from_json(const nlohmann::json& json);
 
-// Resolved [expect.MODEL] tables: metrics that each finished run of a model must reach. The journal stores them
-// as JSON. They are checked at the end of a sweep and in reports.
+// Resolved [expect.MODEL] tables: metrics that each finished run of a model must reach. The journal stores
+// them as JSON. They are checked at the end of a sweep and in reports.
 
 struct Expectation {
   std::string model;               // applies to all its runs
@@ -78,18 +78,18 @@ struct Experiment {
   std::uint64_t data_seed = 0;
   std::map<std::string, std::string> data;  // from `[data]`: data set -> folder or "synthetic"
   Machine machine;
-  std::vector<Compare> compare;     // empty if the file has none and strategies cannot be compared
-  std::vector<Expectation> expect;  // checked at the end of `run`; in the order of the file
-  std::optional<Published> published;  // content of the file that `published` names
-  std::vector<Run> runs;  // in the order of matrix/expand.h
+  std::vector<Compare> compare;              // empty if the file has none and strategies cannot be compared
+  std::vector<Expectation> expect;           // checked at the end of `run`; in the order of the file
+  std::optional<Published> published;        // content of the file that `published` names
+  std::vector<Run> runs;                     // in the order of matrix/expand.h
   std::vector<std::string> keys;             // run key of each run; empty before `resolve_data`
   std::vector<std::string> varied;           // names of the axes that the matrix varies
   std::vector<Location> strategy_locations;  // per run, for device errors
   std::vector<Location> thread_locations;    // per run: place of `threads`
 };
 
-// Statistics of a data set. The journal stores them (`data_profiles` of a `run` entry), and `reports` reads them
-// from the database.
+// Statistics of a data set. The journal stores them (`data_profiles` of a `run` entry), and `reports` reads
+// them from the database.
 
 struct ProfiledData {
   std::string dataset;   // the requested one

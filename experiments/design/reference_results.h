@@ -1,14 +1,13 @@
 // Published numbers that a report plots next to our own. They are labelled and never part of a verdict.
-// An experiment file names them (`published = "results.toml"`). The journal stores the file and its numbers, and
-// `reports` reads them from the database.
+// An experiment file names them (`published = "results.toml"`). The journal stores the file and its numbers,
+// and `reports` reads them from the database.
 //
-// - The file has one table per source, with one table per model that the experiment file knows. Other tables are
-//   ignored.
+// - The file has one table per source. This has one table per model; other tables are ignored.
 // - The table of a model has `epochs` and one table per arm: { train_seconds = 22,
 //   train_accuracy = [0.3, 0.4], train_loss_last = 2.3 }. A list gives the first and the last epoch.
 // - Accuracies are fractions.
-// - A name that is close to a known model or strategy is an error, unless `models = [...]` or `arms = [...]` of
-//   the source contains it.
+// - A name that is close to a known model or strategy is an error, unless the source lists it in
+//   `models = [...]` or `arms = [...]`.
 #pragma once
 
 #include <map>

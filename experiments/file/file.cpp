@@ -39,8 +39,8 @@ std::string read_limited(const std::filesystem::path& file) {
 void report_no_runs(const ExperimentConfig& sheet, const std::string& file, Diagnostics& problems) {
   const Location at = sheet.matrix.given ? sheet.matrix.at : Location{file, 1, 1};
   const std::string advice = "; list alternatives in [matrix], as in model = [\"mlp\"]";
-  problems.error(
-      at, "the experiment has no runs" + (sheet.exclude.empty() ? advice : "; [[exclude]] removes all of them"));
+  problems.error(at, "the experiment has no runs" +
+                         (sheet.exclude.empty() ? advice : "; [[exclude]] removes all of them"));
 }
 
 // The expectations for models that have runs.
@@ -51,8 +51,8 @@ std::vector<Expectation> expectations(const ExperimentConfig& sheet, Diagnostics
     const bool used = std::find(models.begin(), models.end(), line.expectation.model) != models.end();
     if (used) found.push_back(line.expectation);
     if (!used && !sheet.matrix.broken && !sheet.overrides.contains("model"))
-      problems.warning(
-          line.at, "this is never checked, because no run has the model " + in_quotes(line.expectation.model));
+      problems.warning(line.at, "this is never checked, because no run has the model " +
+                                    in_quotes(line.expectation.model));
   }
   return found;
 }

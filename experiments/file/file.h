@@ -16,9 +16,9 @@ namespace trainyard::experiments {
 
 // Changes from the command line, as texts of these forms:
 // - `--set epochs=1`: set before expansion; overrides every table.
-// - `--where model=mlp`: keep runs with this value. Several names must all match; several values of one name are
+// - `--where model=mlp`: keep runs with this value. All names must match; several values of one name are
 //   alternatives.
-// - `--exclude-where model=mlp,seed=3`: remove runs that have all these values. Each option removes more runs.
+// - `--exclude-where model=mlp,seed=3`: remove runs that have all these values. Each option removes more.
 struct Selection {
   std::vector<std::string> set;
   std::vector<std::string> where;
@@ -46,8 +46,8 @@ DataSearch data_search(
 // - a run has fewer training samples than replicas.
 void resolve_data(Experiment& experiment, const DataSearch& search);
 
-// The file that `trainyard new` writes. It has comments, is complete, and runs on generated data. Characters that
-// an experiment name must not have become "-".
+// The file that `trainyard new` writes. It has comments, is complete, and runs on generated data. Characters
+// that an experiment name must not have become "-".
 std::string template_file(const std::string& name);
 
 }  // namespace trainyard::experiments

@@ -105,8 +105,8 @@ void read_metric(const TomlMember& member, const ModelTable& table, const std::s
   PublishedSeries series{table.model, arm, member.name, {}};
   const bool whole = is_one_of(metrics_of_all, member.name);
   if (!whole && table.epochs < 1) {
-    problems.error(member.at, member.name + " needs the number of epochs: set `epochs` in [" + source.name + "." +
-                                  table.model + "]");
+    problems.error(member.at, member.name + " needs the number of epochs: set `epochs` in [" + source.name +
+                                  "." + table.model + "]");
     return;
   }
   if (is_one_of(metrics_by_epoch, member.name)) {
@@ -218,8 +218,7 @@ std::optional<Published> read_published(const std::string& name, const Location&
   const std::optional<std::string> text = text_of(file);
   if (!text) {
     problems.error(at, "published names " + in_quotes(name) + ", but " + file.string() +
-                           " is not a readable file of at most " + std::to_string(max_file_bytes) +
-                           " bytes");
+                           " is not a readable file of at most " + std::to_string(max_file_bytes) + " bytes");
     return std::nullopt;
   }
   Published published = published_from_toml(*text, file.string(), names, problems);

@@ -88,7 +88,8 @@ class Finder {
                                const std::vector<std::filesystem::path>& looked_in) {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
-    return text + (dataset.folders.empty() ? "has neither class folders nor arrays in " : "was not found in ") +
+    return text +
+           (dataset.folders.empty() ? "has neither class folders nor arrays in " : "was not found in ") +
            joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 

@@ -78,7 +78,8 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
       if (axis.values.size() == 1) {
         point.values[axis.name] = axis.values.front();
       } else {
-        missing(axis.name, ", because the matrix has " + std::to_string(axis.values.size()) + " values of it");
+        missing(axis.name,
+                ", because the matrix has " + std::to_string(axis.values.size()) + " values of it");
       }
     }
   if (!point.values.contains("model") && matrix.axis("model") == nullptr) missing("model", "");
@@ -275,7 +276,8 @@ void warn_of_differences(const std::map<std::string, Value>& baseline,
     if (difference.declared) continue;
     problems.warning(at, "NOT COMPARABLE: " + plain_text(arm.at("model")) + " " +
                              plain_text(arm.at(compare.axis)) + " against " + compare.baseline + ": " +
-                             to_text(difference) + "; make it equal, or declare the difference with differs = [" +
+                             to_text(difference) +
+                             "; make it equal, or declare the difference with differs = [" +
                              in_quotes(difference.declare_as) + "]");
   }
 }

@@ -1,5 +1,5 @@
-// Expansion of an experiment file to complete runs: the product of the matrix without what [[exclude]] matches,
-// then the rows of [[include]].
+// Expansion of an experiment file to complete runs: the product of the matrix without what [[exclude]]
+// matches, then the rows of [[include]].
 // - Order: model, strategy, other axes as in the file, seed (fastest).
 // - Precedence of values: matrix or row, --set, [strategy.*], [model.*], [defaults], default of the key.
 #pragma once

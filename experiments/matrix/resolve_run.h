@@ -1,5 +1,5 @@
-// Resolution of one point of the matrix or one [[include]] row to a complete run. It checks that settings, mesh
-// and schedule fit together.
+// Resolution of one point of the matrix or one [[include]] row to a complete run. It checks that settings,
+// mesh and schedule fit together.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class RunSettings {
   const StrategyKind* kind_;
 };
 
-// The run with all keys resolved, but without its data. Reports impossible combinations at the value to change.
+// The run with all keys resolved, but without data. Reports impossible combinations at the value to change.
 Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems);
 
 // Why `model` cannot be trained on `dataset`. Empty if it can.

@@ -10,8 +10,8 @@
 
 namespace trainyard::experiments {
 
-// Applies each "key=value" to every run. It replaces the axis of the key and its value in [[include]] rows, and
-// overrides every table. A value that is not TOML is a text.
+// Applies each "key=value" to every run. It replaces the axis of the key and its value in [[include]] rows,
+// and overrides every table. A value that is not TOML is a text.
 void apply_set(const std::vector<std::string>& changes, ExperimentConfig& sheet, Diagnostics& problems);
 
 // Keeps the runs that have, for every name, one of its values. A text is "name=value[,name=value]…".

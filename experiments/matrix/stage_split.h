@@ -17,8 +17,8 @@ std::vector<models::Layer> model_layers(const Run& run, const models::InputShape
 // The first items of parts 1 … parts − 1, if `costs` (each >= 0) are cut into consecutive, non-empty parts.
 // The cost of the most expensive part is minimal. Ties are resolved
 // 1. by the least sum of squared costs, then
-// 2. by the latest boundaries, so that layers without cost stay with the layer before them.
-// Requires 1 <= parts <= costs.size(). O(parts · n²).
+// 2. by the latest boundaries, compared from the last one. Layers without cost thus stay with the layer
+// before. Requires 1 <= parts <= costs.size(). O(parts · n²).
 std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts);
 
 // Fills in the boundaries of every run with stage_split = "auto". Requires that the data is resolved.

@@ -34,7 +34,7 @@ nlohmann::json to_json(const Checkpoint& checkpoint, std::size_t value_bytes) {
   return object;
 }
 
-// Takes the state out of it: a copy of what is nested deep would need as much of the stack.
+// Moves the state out of `object`, because a copy of deeply nested JSON may overflow the stack.
 Checkpoint checkpoint_from_json(nlohmann::json object) {
   Checkpoint checkpoint;
   read(object.at("run"), checkpoint.run);
@@ -48,7 +48,7 @@ Checkpoint checkpoint_from_json(nlohmann::json object) {
   return checkpoint;
 }
 
-// Takes `prefix` and the number after it off `text`.
+// Removes `prefix` and the number after it from `text`.
 template <typename Number>
 bool take_number(std::string_view& text, std::string_view prefix, Number& number) {
   if (!text.starts_with(prefix)) return false;
@@ -71,14 +71,14 @@ std::optional<CheckpointFile> named(const fs::path& path) {
   return file;
 }
 
-// Reads a checkpoint once from its beginning to its end.
+// Reads a checkpoint file once, from beginning to end.
 class Reader {
  public:
   explicit Reader(const fs::path& file) : file_(file), in_(file, std::ios::binary) {
     if (!in_) fail("it cannot be read");
   }
 
-  // The values go into `values` where that is given.
+  // Appends the values to `values`, unless it is null.
   Checkpoint read(std::string* values) try {
     std::string line;
     std::getline(in_, line);
@@ -89,8 +89,8 @@ class Reader {
     const auto value_bytes = read_as<std::uintmax_t>(object.at("value_bytes"));
     const std::uintmax_t others = line.size() + 1 + seal_bytes;
     if (const auto size = fs::file_size(file_); size < others || size - others != value_bytes)
-      fail(std::to_string(size) + " bytes, should be " + std::to_string(others) + " and " +
-           std::to_string(value_bytes) + " of values");
+      fail(std::to_string(size) + " bytes, should be " + std::to_string(others) + " bytes and " +
+           std::to_string(value_bytes) + " bytes of values");
     take_values(value_bytes, crc32c("\n", crc32c(line)), values);
     return checkpoint_from_json(std::move(object));
   } catch (const nlohmann::json::exception&) {
@@ -152,7 +152,7 @@ fs::path kept_weights_file(const fs::path& folder, std::int64_t epoch) {
 std::vector<CheckpointFile> checkpoint_files(const fs::path& folder) {
   std::vector<CheckpointFile> files;
   std::error_code missing;
-  if (!fs::is_directory(fs::symlink_status(folder, missing))) return files;  // a link may lead anywhere
+  if (!fs::is_directory(fs::symlink_status(folder, missing))) return files;  // a link could point anywhere
   for (const auto& entry : fs::directory_iterator(folder, missing))
     if (entry.is_regular_file() && !entry.is_symlink())
       if (auto file = named(entry.path())) files.push_back(std::move(*file));

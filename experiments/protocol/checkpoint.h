@@ -1,11 +1,10 @@
-// Checkpoints: what an interrupted run goes on from. After an epoch whose records are durable, replica 0 of
-// each stage writes one file into the run's folder of checkpoints; replicas hold equal parameters, so theirs
-// are enough. The last two epochs are kept: a crash between two stages' files leaves the epoch before whole
-// in all. Written by `runner`, which alone knows what the values mean; the orchestrator looks for the last
-// epoch that is whole in all stages (orchestrator/plan/resume_point.h) and removes them once the run has
-// finished.
-//
-// A file is a line of JSON, the values, and 8 hexadecimal digits: the CRC-32C of all bytes before.
+// Checkpoint files, from which an interrupted run resumes.
+// - When the records of an epoch are durable, replica 0 of each stage writes one file to the run's folder of
+//   checkpoints. Other replicas have equal parameters.
+// - The last two epochs are kept. If a crash leaves an epoch incomplete, the previous one has all stages.
+// - Only `runner` writes them and interprets the values. The orchestrator looks for the last complete epoch
+//   (orchestrator/plan/resume_point.h), and removes the files when the run has finished.
+// - A file is a line of JSON, the values, and the CRC-32C of all bytes before it (8 hexadecimal digits).
 #pragma once
 
 #include <cstdint>
@@ -22,41 +21,41 @@ namespace trainyard::experiments {
 
 inline constexpr const char* checkpoints_folder_name = "checkpoints";
 
-// What a file holds, to be recognised again.
+// Size and checksum of a file, to recognise its content.
 struct FileSum {
   std::uintmax_t bytes = 0;
   std::string crc;  // CRC-32C
   bool operator==(const FileSum&) const = default;
 };
-FileSum sum_of_file(const std::filesystem::path& file);  // std::system_error where it cannot be read
+FileSum sum_of_file(const std::filesystem::path& file);  // std::system_error if it cannot be read
 
 struct Checkpoint {
   std::string run;
-  int attempt = 0;         // that trained the epoch
-  std::int64_t epoch = 0;  // the last one that is in it
+  int attempt = 0;         // attempt that trained the epoch
+  std::int64_t epoch = 0;  // last epoch that is included
   int stage = 0;
-  std::optional<FileSum> weights;  // stage 0: the file of kept weights beside it, where there is one
-  nlohmann::json state;            // the runner's own, and what its values are
+  std::optional<FileSum> weights;  // stage 0: file of kept weights, if there is one
+  nlohmann::json state;            // state of the runner, and a description of the values
 };
 
 std::filesystem::path checkpoint_file(const std::filesystem::path& folder, std::int64_t epoch, int stage);
-// The weights that the run had kept by then.
+// The file of the weights that the run had kept up to this epoch.
 std::filesystem::path kept_weights_file(const std::filesystem::path& folder, std::int64_t epoch);
 
-// A file of a folder of checkpoints, by its name.
+// A file in the folder of checkpoints, identified by its name.
 struct CheckpointFile {
   std::filesystem::path path;
   std::int64_t epoch = 0;
   std::optional<int> stage;  // empty: kept weights
 };
-// Plain files only; none where the folder is missing.
+// Only regular files. Empty if the folder is missing.
 std::vector<CheckpointFile> checkpoint_files(const std::filesystem::path& folder);
 
-// Durable when it returns. std::system_error with the file's name where the disk does not take it.
+// Writes the file; it is durable on return. std::system_error with the file's name if it cannot be written.
 void write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                       std::span<const std::string_view> values);
 
-// Every byte of it is read and held against its checksum. UserError says what is wrong with it.
+// Reads the whole file and checks its checksum. UserError if it is damaged.
 Checkpoint check_checkpoint(const std::filesystem::path& folder, std::int64_t epoch, int stage);
 struct CheckpointContent {
   Checkpoint checkpoint;

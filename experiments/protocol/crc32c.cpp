@@ -1,5 +1,5 @@
-// Eight bytes at a time, each by a table of its own (Kounavis and Berry 2005, «slicing by 8»): checkpoints of
-// hundreds of megabytes are read before a run goes on.
+// CRC-32C of eight bytes at a time, with one table per byte (Kounavis and Berry 2005, "slicing by 8"). It
+// must be fast, because checkpoints of hundreds of megabytes are read before a run resumes.
 #include "experiments/protocol/crc32c.h"
 
 #include <array>

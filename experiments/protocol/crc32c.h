@@ -7,7 +7,7 @@
 
 namespace trainyard::experiments {
 
-// Of "123456789" it is e3069283. `before`: that of the bytes that come before these.
+// The CRC-32C of `bytes`: e3069283 for "123456789". `before`: CRC-32C of the preceding bytes.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 
 std::string hexadecimal(std::uint32_t number);  // 8 digits

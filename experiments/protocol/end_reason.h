@@ -1,5 +1,5 @@
-// Why a rank, its job or an attempt ended. The same words for all of them: in the `end` record of a rank,
-// between launcher and supervision, and in the status of a sweep.
+// Why a rank, its job or an attempt ended. The `end` record of a rank, launchers, supervision and the status
+// of a sweep all use these reasons.
 #pragma once
 
 #include <optional>
@@ -9,28 +9,28 @@ namespace trainyard::experiments {
 
 enum class EndReason {
   finished,     // everything was done
-  failed,       // by an error of its own
-  peer_lost,    // another rank has gone or did not answer: a consequence, never the cause
-  stopped,      // told to end by the sweep, or by somebody else's `scancel`
-  preempted,    // taken away with its job or host: no fault of the run
+  failed,       // because of its own error
+  peer_lost,    // another rank ended or did not answer; never the root cause
+  stopped,      // by the sweep, or by `scancel` of somebody else
+  preempted,    // job or host was preempted
   out_of_time,  // at its time limit
-  over_limits,  // took more memory than it may
+  over_limits,  // used more memory than allowed
   not_started   // could not be launched
 };
 
 std::string_view to_text(EndReason reason);  // "peer_lost": the member `reason` of an `end` record
-std::optional<EndReason> end_reason_named(std::string_view text);  // nothing for any other text
+std::optional<EndReason> end_reason_named(std::string_view text);  // empty for any other text
 
-// What an attempt is that ended so, as the database has it: "finished", "failed" or "interrupted".
+// The status of such an attempt in the database: "finished", "failed" or "interrupted".
 std::string_view status_of(EndReason reason);
 bool is_failure(EndReason reason);       // "failed"
 bool is_interruption(EndReason reason);  // "interrupted": a later attempt continues the run
 
-// Whether the run is tried again at once, which costs none of its retries.
+// Whether the run is started again at once, without using one of its retries.
 bool starts_again(EndReason reason);
 
-// Reads the error text of a rank that states no reason: records of earlier releases, and programs of others,
-// whose last words are in their logs. `peer_lost` if the text blames a peer, else `failed`.
+// The reason from an error text, for records of earlier releases and logs of foreign programs, which state no
+// reason. `peer_lost` if the text blames a peer, else `failed`.
 EndReason reason_in_text(std::string_view error);
 
 }  // namespace trainyard::experiments

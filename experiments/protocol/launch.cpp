@@ -23,16 +23,18 @@ std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) throw UserError("cannot read the run file", "check that it exists and is readable", {.file = file.string()});
+  if (!in)
+    throw UserError("cannot read the run file", "check that it exists and is readable",
+                    {.file = file.string()});
   return text.str();
 }
 
-// What only this version of run.json promises is checked by reading it.
+// Checks the version of run.json. Its members are checked when they are read.
 void check_version(const json& object) {
   const int version = read_as<int>(object.at("v"));
   if (version != launch_version)
-    throw UserError("the run file has version " + std::to_string(version) + ", but this program reads version " +
-                    std::to_string(launch_version));
+    throw UserError("the run file has version " + std::to_string(version) +
+                    ", but this program reads version " + std::to_string(launch_version));
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ json to_json(const Circumstances& circumstances) {
                  {"ranks_per_device", circumstances.ranks_per_device},
                  {"release", circumstances.release},
                  {"threads_per_rank", circumstances.threads_per_rank}};
-  // Only where one was asked for: the hash of all others stays as it is.
+  // Only if it was chosen, so that other hashes stay unchanged.
   if (circumstances.communicator != "auto") object["communicator"] = circumstances.communicator;
   return object;
 }

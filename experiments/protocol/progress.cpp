@@ -85,7 +85,7 @@ bool ProgressWriter::due() const {
 void ProgressWriter::write(Progress progress) {
   progress.stamp = last_ = monotonic_nanoseconds();
   const Bytes bytes = encoded(progress);
-  if (fd_ && ::pwrite(fd_.get(), bytes.data(), bytes.size(), 0) < 0) return;  // no evidence: lost is lost
+  if (fd_ && ::pwrite(fd_.get(), bytes.data(), bytes.size(), 0) < 0) return;  // errors are ignored
 }
 
 std::optional<Progress> read_progress(const std::filesystem::path& file) {

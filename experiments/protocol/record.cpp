@@ -45,7 +45,7 @@ std::string text_problem(const json& object, const char* name) {
   return {};
 }
 
-// Where there is none, `time` becomes that of `object`.
+// If there is no problem, sets `time` to the UTC time of `object`.
 std::string time_problem(const json& object, std::string& time) {
   if (std::string problem = text_problem(object, "time"); !problem.empty()) return problem;
   const auto utc = utc_time(object.at("time").get_ref<const std::string&>());
@@ -62,7 +62,7 @@ std::string elapsed_problem(const json& object) {
   return {};
 }
 
-// Why `object` is no record; empty where it is one, and then `time` is its time.
+// Why `object` is not a record. Empty if it is one; then `time` is set.
 std::string member_problem(const json& object, std::string& time) {
   constexpr auto max_int = std::numeric_limits<int>::max();
   constexpr auto max_integer = std::numeric_limits<std::int64_t>::max();
@@ -81,7 +81,7 @@ std::string member_problem(const json& object, std::string& time) {
   return {};
 }
 
-// Why the seal of `line`, whose object is `object`, is broken; empty where it holds or there is none.
+// Why the CRC of `line` is wrong; `object` is its parsed form. Empty if it is right or missing.
 std::string seal_problem(std::string_view line, const json& object) {
   const auto crc = object.find("crc");
   if (crc == object.end()) return {};
@@ -107,8 +107,8 @@ Record to_record(json object, std::string time) {
   return record;
 }
 
-// `line` with null for NaN, Infinity and -Infinity, which Python's json writes and JSON does not have; texts
-// stay as they are. Nothing if there is none.
+// `line` with null instead of NaN, Infinity and -Infinity, which Python writes but JSON does not allow.
+// Strings stay unchanged. Empty if there is nothing to replace.
 std::optional<std::string> without_nan(std::string_view line) {
   std::string text;
   bool in_text = false, replaced = false;
@@ -132,7 +132,7 @@ std::optional<std::string> without_nan(std::string_view line) {
   return replaced ? std::optional(text) : std::nullopt;
 }
 
-// json::exception if it is none.
+// The JSON of a line. json::exception if it is not JSON.
 json parsed(std::string_view line) {
   json object = json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
   if (!object.is_discarded()) return object;
@@ -193,7 +193,8 @@ void truncate(int fd, std::size_t size, const std::filesystem::path& file) {
   if (::ftruncate(fd, static_cast<off_t>(size)) != 0) throw_file_error(file);
 }
 
-// One `write`: a reader sees the whole line or none of it. What a full disk took of it is cut off again.
+// Writes with one `write`, so that readers see the whole line or nothing. If the disk is full, a partial line
+// is removed again.
 void write_whole(int fd, const std::string& line, const std::filesystem::path& file) {
   ssize_t written = -1;
   do {
@@ -265,7 +266,7 @@ std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time) {
 
 namespace {
 
-// Takes a text from its front, piece by piece; what does not fit leaves it failed.
+// Reads a text from its front. After an unexpected character, `done` stays false.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -283,7 +284,7 @@ class Scanner {
     if (value > maximum) fail();
     return failed_ ? 0 : value;
   }
-  // ".345", of any length, as milliseconds; 0 where there is none.
+  // A fraction such as ".345", of any length, in milliseconds. 0 if there is none.
   std::chrono::milliseconds fraction() {
     int milliseconds = 0, unit = 100;
     if (!at(".")) return {};
@@ -312,7 +313,7 @@ std::chrono::minutes clock_minutes(Scanner& scanner) {
   return std::chrono::minutes(60 * hours + scanner.number(2, 59));
 }
 
-// "Z", "+02:00", or nothing.
+// The offset from UTC: "Z", "+02:00", or nothing.
 std::chrono::minutes offset(Scanner& scanner) {
   if (scanner.at("Zz")) return scanner.take("Zz"), std::chrono::minutes(0);
   if (!scanner.at("+-")) return std::chrono::minutes(0);

@@ -1,5 +1,5 @@
-// The parts that a rank divides an epoch's training time into, by their names in `epoch` records
-// (docs/record-protocol.md). Columns of the database and its queries follow from this table.
+// Parts of the training time of an epoch, by their names in `epoch` records (docs/record-protocol.md).
+// Columns and queries of the database follow from this table.
 #pragma once
 
 #include <array>

@@ -13,7 +13,7 @@ namespace trainyard::experiments {
 
 namespace {
 
-constexpr std::pair<int, int> shares_from{2, 30};  // of which NCCL lets several ranks have one GPU
+constexpr std::pair<int, int> shares_from{2, 30};  // first NCCL version that lets ranks share a GPU
 
 std::pair<int, int> major_and_minor(const std::string& version) {
   std::istringstream text(version);
@@ -23,7 +23,7 @@ std::pair<int, int> major_and_minor(const std::string& version) {
   return numbers;
 }
 
-// The first two ranks on one GPU.
+// The first two ranks that share a GPU.
 std::optional<std::pair<std::size_t, std::size_t>> shared(const std::vector<std::string>& gpus) {
   for (std::size_t rank = 1; rank < gpus.size(); ++rank) {
     const auto before = gpus.begin() + static_cast<std::ptrdiff_t>(rank);

@@ -27,7 +27,7 @@ Value batch_value(std::int64_t size, const std::string& per) {
 
 namespace {
 
-// Values of every run beside those of its keys.
+// Values of every run in addition to its keys.
 constexpr std::array more_values{"model", "strategy", "global_batch", "boundaries"};
 
 void add_batch(const Run& run, std::map<std::string, Value>& values) {

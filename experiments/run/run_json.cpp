@@ -1,4 +1,4 @@
-// A run and its parts as JSON, and back.
+// JSON of a run and its parts, canonical work and run key.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -52,7 +52,7 @@ const std::string& json_name(const Key& key) {
   return key.json.empty() ? key.parameter.name : key.json;
 }
 
-// What the keys of the table say, in the object of their part.
+// Adds the values of the keys, each to the object of its part.
 void add_keys(const Run& run, json& object) {
   for (const Key& key : keys())
     with_member(key, run, [&](const auto& value) {
@@ -90,7 +90,7 @@ json strategy_json(const Strategy& strategy) {
   return object;
 }
 
-// A member that was added later keeps its value where it is missing.
+// Reads a member that was added later. If it is missing, the value stays unchanged.
 template <typename T>
 void get_later(const json& object, const char* name, T& value) {
   if (const auto found = object.find(name); found != object.end()) read(*found, value);
@@ -126,7 +126,7 @@ models::InputShape input_from_json(const json& object) {
   return input;
 }
 
-// Before it was written, the shape was that of the data set.
+// The shape for JSON of earlier releases without `input`: that of the data set.
 models::InputShape known_input(const std::string& source) {
   for (const models::Dataset& dataset : models::datasets())
     if (dataset.name == source) return models::input_shape(dataset);
@@ -180,7 +180,7 @@ Value value_from_json(const json& value) try {
   throw InternalError(std::string("not the JSON of a value: ") + error.what());
 }
 
-// Of runs with nothing of the user's own the JSON stays as it was.
+// Adds the declarations, if there are any. The JSON of other runs must not change.
 static void add_declared(const Declaration& declared, json& object) {
   if (!declared.model_title.empty()) {
     object["declared"]["model"] = {{"title", declared.model_title}};
@@ -231,14 +231,14 @@ Run run_from_json(const json& object) try {
   throw InternalError(std::string("not the JSON of a run: ") + error.what());
 }
 
-// Canonical work and key: what the result of a run depends on, without whatever was added later and has the
-// value that reproduces the old behaviour.
+// Canonical work and run key. Members that were added later and have the value that reproduces the old
+// behaviour are left out.
 
 namespace {
 
 constexpr int key_version = 1;
 
-// The shortest decimal that reads back as `number` (std::to_chars); −0 is 0.
+// The shortest decimal that reads back as `number` (std::to_chars). −0 becomes 0.
 std::string shortest(double number) {
   if (!std::isfinite(number)) throw InternalError("a number of a run is not finite");
   std::array<char, 32> digits;
@@ -246,9 +246,9 @@ std::string shortest(double number) {
   return {digits.data(), end.ptr};
 }
 
-// JSON on one line: sorted members, shortest numbers. Written without a tree of JSON between: a plan of
-// 10,000 runs has 20,000 of these. Not json::dump: frozen keys do not hang on its float format.
-using Members = std::map<std::string_view, std::string>;  // each with its text
+// JSON on one line: sorted members, shortest numbers. Not json::dump: it needs a tree, which is slow for a
+// plan of 10,000 runs, and frozen keys must not depend on its float format.
+using Members = std::map<std::string_view, std::string>;  // JSON text by name
 
 std::string quoted(const std::string& text) {
   const auto plain = [](unsigned char byte) {
@@ -290,15 +290,15 @@ std::string hyperparameters_work(const models::Hyperparameters& values) {
   return object_of(work);
 }
 
-// How a batch is given is part of the work. One replica does the same either way, unless the matrix asks for
-// both.
+// The batch, including its notation. For one replica both notations are the same work, unless the matrix has
+// the batch as an axis.
 std::string batch_work(const Run& run) {
   if (run.batch_per == "global" || (run.strategy.sharing_replicas() == 1 && !run.axes.contains("batch")))
     return object_of({{"per", quoted("global")}, {"size", text_of(run.global_batch)}});
   return object_of({{"per", quoted(run.batch_per)}, {"size", text_of(run.batch_size)}});
 }
 
-// What the keys of one part of the run say: a part has a JSON object of its own.
+// The members that the keys of one part of the run have. Each part has its own JSON object.
 Members key_work(const Run& run, std::string_view part) {
   Members work;
   for (const Key& key : keys())
@@ -307,7 +307,7 @@ Members key_work(const Run& run, std::string_view part) {
   return work;
 }
 
-// Not the data set that was asked for, but the one that is read; its shape follows from it.
+// The data set that is read, not the requested one. Its shape follows from it.
 std::string data_work(const Run& run) {
   Members work = key_work(run, "data");
   work["fingerprint"] = text_of(run.data.fingerprint);
@@ -329,8 +329,8 @@ std::string strategy_work(const Run& run) {
   work["kind"] = text_of(strategy.kind);
   if (!strategy.boundaries.empty()) work["boundaries"] = text_of(strategy.boundaries);
   if (!strategy.foreign()) return object_of(work);
-  // The key has argv and what the declared files hold, not what they are called or where. Files that a
-  // pattern or a folder finds count with their names: a program may read them by these.
+  // The run key has argv and the contents of declared files, but not their names. Files of patterns and
+  // folders have their names too, because a program may depend on them.
   work["command"] = text_of(strategy.command);
   std::vector<std::string> files, found;
   for (const ForeignFile& file : strategy.files)

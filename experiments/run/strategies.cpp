@@ -10,7 +10,8 @@ std::span<const StrategyKind> strategy_kinds() {
   static const std::vector<StrategyKind> rows{
       {.name = "single", .about = "one rank takes the whole batch: the baseline"},
       {.name = "ddp",
-       .about = "data parallel: each replica takes its part of the batch, gradients are summed over all replicas",
+       .about =
+           "data parallel: each replica takes its part of the batch, gradients are summed over all replicas",
        .replicas = two_or_more},
       {.name = "mp",
        .about = "layer-wise model parallel: each stage has consecutive layers, one stage works at a time",

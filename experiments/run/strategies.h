@@ -1,5 +1,5 @@
-// The strategies: one row per kind. What a file may say of it, the mesh of its runs, and how they are judged
-// and shown follow from the row.
+// The kinds of strategies, one row per kind. The row defines the allowed keys, the mesh of the runs, and how
+// reports treat them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace trainyard::experiments {
 
-// What a strategy is made of. A range of 1 … 1 means that the kind has no such thing.
+// A kind of strategy. A range of 1 … 1 means that the kind does not have this dimension.
 struct StrategyKind {
   struct Range {
     std::int64_t fallback = 1, minimum = 1, maximum = 1;
@@ -22,21 +22,19 @@ struct StrategyKind {
   Range replicas = {};
   Range stages = {};
   Range micro_batches = {};
-  std::string schedule = "";  // the default of more than one micro-batch; empty if there is never more
-  // Each rank trains as a single one does, all at once: replicas share neither batch nor gradients. No
-  // verdict judges such runs, and they keep no weights.
+  std::string schedule = "";  // default for several micro-batches; empty if there is always one
+  // The ranks train at the same time without a connection: replicas share neither batch nor gradients. Such
+  // runs get no verdict and keep no weights.
   bool independent = false;
 };
 
 std::span<const StrategyKind> strategy_kinds();
 std::vector<std::string> strategy_names();
 const StrategyKind* strategy_or_null(std::string_view name);
-const StrategyKind& find_strategy(
-    std::string_view name);                  // UserError for an unknown one, with those that exist
-bool is_independent(std::string_view name);  // not of an unknown kind
+const StrategyKind& find_strategy(std::string_view name);  // UserError with the known names if it is unknown
+bool is_independent(std::string_view name);                // false for an unknown kind
 
-// A program of the user's, see experiments/config/config_strategies.h: the kind of a [strategy.*] that has a
-// command.
+// The kind of a [strategy.*] with a command: a program of the user (experiments/config/config_strategies.h).
 const StrategyKind& foreign_kind();
 
 }  // namespace trainyard::experiments

@@ -159,7 +159,8 @@ TEST_CASE("a record's time may be in any zone, and a record with an invalid time
   };
   const auto [refused, said] = run_at("soon");
   CHECK(refused == 1);
-  CHECK_MESSAGE(contains(said, "a line was left out: time is not an RFC 3339 time, as in \"2026-11-20T"), said);
+  CHECK_MESSAGE(contains(said, "a line was left out: time is not an RFC 3339 time, as in \"2026-11-20T"),
+                said);
   const auto [taken, words] = run_at("2026-11-20 11:30:12.345678+02:00");
   CHECK_MESSAGE(taken == 0, words);
   const auto ended =

@@ -67,7 +67,8 @@ TEST_CASE("two ranks on one GPU with NCCL are refused before launch, with advice
   const Output refused = host.at({"run", "small.toml"}, environment);
   CHECK(refused.code == 2);
   CHECK(contains(refused.err, "small.toml:4:"));
-  CHECK(contains(refused.err, "ranks 0 and 1 share a GPU, which NCCL supports from version 2.30, and this is 2.29.7"));
+  CHECK(contains(refused.err,
+                 "ranks 0 and 1 share a GPU, which NCCL supports from version 2.30, and this is 2.29.7"));
   environment["FAKE_RANK_NCCL"] = "2.32.3";
   CHECK(contains(host.at({"plan", "small.toml"}, environment).err, "NCCL_MULTI_RANK_GPU_ENABLE=1"));
   environment["NCCL_MULTI_RANK_GPU_ENABLE"] = "1";

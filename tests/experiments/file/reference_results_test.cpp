@@ -62,7 +62,8 @@ TEST_CASE("an invalid published file is an error at its place") {
         std::string::npos);
   CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_acuracy = [0.1, 0.2] }\n").find("train_accuracy") !=
         std::string::npos);
-  CHECK(problem_of("[p.mlp]\nddp = { train_loss = [2, 1] }\n").find("set `epochs` in [p.mlp]") != std::string::npos);
+  CHECK(problem_of("[p.mlp]\nddp = { train_loss = [2, 1] }\n").find("set `epochs` in [p.mlp]") !=
+        std::string::npos);
   CHECK(problem_of("[p.mlp]\nepochs = 2\nddp = { train_loss = 2 }\n").find("[first, last]") !=
         std::string::npos);
   CHECK(problem_of("[p.mlp]\nddp = { train_seconds = -1 }\n").find("a number >= 0") != std::string::npos);

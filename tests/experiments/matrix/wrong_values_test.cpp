@@ -85,9 +85,11 @@ TEST_CASE("invalid matrices are errors") {
       {name + "[matrix]\nmodel = \"mlp\"",
        "f.toml:3:9: error: model must be a list of alternatives, is \"mlp\""},
       {name + "[matrix]\nmodel = []", "f.toml:3:9: error: model must be a list of alternatives, is []"},
-      {name + "[matrix]\nseed = [0]", "f.toml:2:1: error: the matrix has no model; add one, as in model = [\"mlp\"]"},
+      {name + "[matrix]\nseed = [0]",
+       "f.toml:2:1: error: the matrix has no model; add one, as in model = [\"mlp\"]"},
       {name + "[defaults]\nepochs = 1",
-       "f.toml:1:1: error: the experiment has no runs; list alternatives in [matrix], as in model = [\"mlp\"]"},
+       "f.toml:1:1: error: the experiment has no runs; list alternatives in [matrix], as in model = "
+       "[\"mlp\"]"},
       {start + "strategy = [\"fsdp\"]",
        "f.toml:4:13: error: there is no strategy \"fsdp\"; choose from single, ddp, mp, pipeline, mp-ddp, "
        "independent"},
@@ -101,7 +103,8 @@ TEST_CASE("invalid matrices are errors") {
       {start + "batch = [64]\nzip = [{ batch = [1, 2], epochs = [1, 2] }]",
        "f.toml:5:10: error: batch is already an axis of the matrix"},
       {start + "zip = [{ batch = [1, 2], epochs = [1, 2, 3] }]",
-       "f.toml:4:26: error: the lists of a zip must have equal lengths: epochs has length 3, batch has length 2"},
+       "f.toml:4:26: error: the lists of a zip must have equal lengths: epochs has length 3, batch has "
+       "length 2"},
       {start + "zip = [{}]", "f.toml:4:8: error: a zip must be a table of lists of equal length, is empty"},
       {start + "zip = { batch = [1] }",
        "f.toml:4:7: error: zip must be a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = [128, "
@@ -236,7 +239,8 @@ TEST_CASE("invalid comparisons, machines and data are errors") {
       {start + "[data]\nmnist = \"a\\u0000b\"",
        "f.toml:5:9: error: mnist must be a folder or \"synthetic\", is \"a\\u0000b\""},
       {"published = \"a\\u0000b\"\n" + start,
-       "f.toml:1:13: error: published must be the name of a TOML file with published numbers, is \"a\\u0000b\""},
+       "f.toml:1:13: error: published must be the name of a TOML file with published numbers, is "
+       "\"a\\u0000b\""},
       {start + "[data]\nmnist = 3", "f.toml:5:9: error: mnist must be a folder or \"synthetic\", is 3"},
       {start + "[data]\nsynthetic-digits = \"x\"",
        "f.toml:5:20: error: synthetic-digits is generated and has no folder; remove this line"},
