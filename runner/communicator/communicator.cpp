@@ -31,9 +31,7 @@ class SingleCommunicator final : public Communicator {
   void barrier() override {}
 
  private:
-  static InternalError alone() {
-    return InternalError("a single rank has nobody to send to or receive from");
-  }
+  static InternalError alone() { return InternalError("send or receive in a group of one rank"); }
 };
 
 }  // namespace
@@ -71,7 +69,8 @@ at::Tensor reduced(const at::Tensor& tensor, Communicator& communicator) {
   return sum;
 }
 
-// What such a function keeps for its backward is a tensor or a number, so the communicator is its address.
+// An autograd function can save only tensors and numbers for backward. So the address of the communicator is
+// saved as a number.
 // NOLINTBEGIN(performance-no-int-to-ptr)
 struct Sum : autograd::Function<Sum> {
   static at::Tensor forward(autograd::AutogradContext* context, const at::Tensor& tensor,
@@ -97,7 +96,7 @@ namespace {
 
 using Work = Communicator::Work;
 
-// Keeps the copy until the transport is done with it, and copies back what came.
+// Keeps the copy until the transport has finished, then copies the result back.
 class CopiedWork final : public Work {
  public:
   CopiedWork(std::unique_ptr<Work> work, at::Tensor copy, at::Tensor back_to)
@@ -111,7 +110,7 @@ class CopiedWork final : public Work {
  private:
   std::unique_ptr<Work> work_;
   at::Tensor copy_;
-  at::Tensor back_to_;  // undefined: nothing comes back
+  at::Tensor back_to_;  // undefined for a send
 };
 
 class HostCopies final : public Communicator {
@@ -153,12 +152,12 @@ class HostCopies final : public Communicator {
 
  private:
   bool copied(const at::Tensor& tensor) const { return tensor.device() == device_; }
-  // In host memory that a GPU reads and writes fastest, where there is one.
+  // In pinned memory if the device is a GPU.
   at::Tensor like(const at::Tensor& tensor) const {
     const auto options = at::TensorOptions(tensor.scalar_type()).pinned_memory(device_.is_cuda());
     return at::empty_strided(tensor.sizes(), tensor.strides(), options);
   }
-  // Waits for what computes `tensor`.
+  // Waits until `tensor` has been computed.
   at::Tensor copy_of(const at::Tensor& tensor) const {
     const at::NoGradGuard no_grad;
     return like(tensor).copy_(tensor);

@@ -50,7 +50,7 @@ class GlooCommunicator final : public Communicator {
 }  // namespace
 
 Store connect_store(const Environment& environment) {
-  ignore_broken_pipes();  // it may serve the store
+  ignore_broken_pipes();  // this process may serve the store
   c10d::TCPStoreOptions options;
   options.port = environment.store_port;
   options.isServer = !environment.agent_store && environment.rank == 0;
@@ -65,7 +65,7 @@ Store connect_store(const Environment& environment) {
 LocalStore open_local_store() {
   ignore_broken_pipes();
   c10d::TCPStoreOptions options;
-  options.port = 0;  // any that is free
+  options.port = 0;  // any free port
   options.isServer = true;
   options.waitWorkers = false;
   const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
@@ -75,7 +75,7 @@ LocalStore open_local_store() {
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
                                                 const GroupOptions& group) {
   ignore_broken_pipes();
-  return guarded(group.rank, "the rendezvous", [&]() -> std::unique_ptr<Communicator> {
+  return guarded(group.rank, "rendezvous", [&]() -> std::unique_ptr<Communicator> {
     using Gloo = c10d::ProcessGroupGloo;
     auto options = Gloo::Options::create(group.timeout);
     options->devices.push_back(group.one_host ? Gloo::createDeviceForHostname("127.0.0.1")

@@ -18,7 +18,7 @@ std::unique_ptr<Communicator> nccl_communicator(const Store& store, const std::s
   const auto make = [store, device, timeout = group.timeout](const GroupPlace& place) -> DeviceGroup {
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = timeout;
-    options->group_name = place.name;  // for its messages
+    options->group_name = place.name;  // for NCCL's messages
     options->global_ranks_in_group.resize(static_cast<std::size_t>(place.size));
     std::iota(options->global_ranks_in_group.begin(), options->global_ranks_in_group.end(), 0);
     auto made = c10::make_intrusive<c10d::ProcessGroupNCCL>(

@@ -10,12 +10,13 @@ namespace trainyard::runner {
 
 namespace {
 
-// The directions in which neighbours of a chain talk, by rank and rank. In each group the sender is rank 0.
+// Groups for messages between neighbours of a chain, by sender and receiver. The sender has rank 0 in its
+// group.
 constexpr int sender = 0, receiver = 1;
 using Links = std::map<std::pair<int, int>, DeviceGroup>;
 
-// Lower pairs first, so that the ranks connect one after the other along the chain; and at once, so that none
-// has to wait in its first send for a peer that waits elsewhere.
+// The pair with the lower rank comes first, so that the ranks connect one after the other along the chain.
+// All connect now: in its first send, a rank could wait for a peer that waits for another rank.
 Links links_of(const std::string& name, const GroupOptions& ranks, const MakeDeviceGroup& make) {
   Links links;
   for (const int lower : {ranks.rank - 1, ranks.rank}) {
@@ -30,7 +31,7 @@ Links links_of(const std::string& name, const GroupOptions& ranks, const MakeDev
 
 class ProcessGroups final : public Communicator {
  public:
-  // The stages of a chain may never make a collective call.
+  // The stages of a chain may never call a collective, so their group for collectives does not connect now.
   ProcessGroups(const std::string& name, const GroupOptions& ranks, at::Device device,
                 std::unique_ptr<Communicator> host, const char* transport, const MakeDeviceGroup& make)
       : host_(std::move(host)),
@@ -67,7 +68,7 @@ class ProcessGroups final : public Communicator {
     const DeviceGroup& group = link(from, rank());
     return start_work(rank(), "receiving from a stage", [&] { return group->recv(tensors, sender, tag); });
   }
-  // On the stream that is current, where the group can do that; then there is nothing to wait for.
+  // On the current stream if the group supports that. Then there is no work to wait for.
   void broadcast(const at::Tensor& tensor, int root) override {
     if (!on_device(tensor)) return host_->broadcast(tensor, root);
     std::vector<at::Tensor> tensors{tensor};
@@ -80,7 +81,7 @@ class ProcessGroups final : public Communicator {
   }
   void barrier() override { host_->barrier(); }
   void renew() override {
-    guarded(rank(), "meeting anew", [&] {
+    guarded(rank(), "renewing the group", [&] {
       before_.push_back(std::exchange(all_, nullptr));
       all_ = make_(static_cast<int>(before_.size()));
     });
@@ -92,7 +93,7 @@ class ProcessGroups final : public Communicator {
     const auto found = links_.find({from, to});
     if (found == links_.end())
       throw InternalError("ranks " + std::to_string(from) + " and " + std::to_string(to) +
-                          " are no neighbours of a chain");
+                          " are not neighbours of a chain");
     return found->second;
   }
 
@@ -101,7 +102,7 @@ class ProcessGroups final : public Communicator {
   const char* transport_;
   std::function<DeviceGroup(int time)> make_;
   DeviceGroup all_;
-  std::vector<DeviceGroup> before_;  // that were in its place
+  std::vector<DeviceGroup> before_;  // groups that `renew` has replaced
   Links links_;
 };
 
@@ -110,7 +111,7 @@ class ProcessGroups final : public Communicator {
 std::unique_ptr<Communicator> device_groups(const std::string& name, const GroupOptions& ranks,
                                             at::Device device, std::unique_ptr<Communicator> host,
                                             const char* transport, const MakeDeviceGroup& make) {
-  return guarded(ranks.rank, "the rendezvous of devices", [&]() -> std::unique_ptr<Communicator> {
+  return guarded(ranks.rank, "rendezvous of devices", [&]() -> std::unique_ptr<Communicator> {
     return std::make_unique<ProcessGroups>(name, ranks, device, std::move(host), transport, make);
   });
 }

@@ -1,13 +1,11 @@
-// A communicator made of groups that know no tags and run all that they are given one after the other, as
-// those of NCCL do: `nccl_communicator` gives it such groups, a test others.
-//
-// A rank that has a receive under way would never get to a send behind it in the same group. Therefore two
-// neighbours of a chain have two groups, one for each direction: at one end all are sends, at the other all
-// are receives. They meet in the order in which the schedule has them, which is the same at both ends
-// (tests/runner/schedule/nccl_order_test.cpp). Tensors in host memory, and barriers, go by a communicator of
-// the host, so that they wait for no device.
-//
-// `renew` makes another group for collective calls, and keeps the old one: its clean-up might wait for ever.
+// Communicator made of c10d process groups without tags that run their operations one after the other, like
+// NCCL's. `nccl_communicator` passes NCCL's groups, a test passes others.
+// - Two neighbours of a chain have one group per direction. In a single group, a pending receive would block
+//   every later send.
+// - Sends and receives match in the order of the schedule, which is the same at both ends
+//   (tests/runner/schedule/nccl_order_test.cpp).
+// - Barriers, and tensors in host memory, use a communicator of the host. So they never wait for a device.
+// - `renew` makes a new group for collectives and keeps the old one, because its clean-up might hang.
 #pragma once
 
 #include <functional>
@@ -25,38 +23,37 @@ namespace trainyard::runner {
 
 using DeviceGroup = c10::intrusive_ptr<c10d::Backend>;
 
-// One group, seen from one of its ranks.
+// One group, and the place of this rank in it.
 struct GroupPlace {
-  std::string name;  // the same on all of its ranks, and on no others
+  std::string name;  // unique to this group and the same on all its ranks
   int rank = 0;
   int size = 1;
-  bool connect_now = true;  // else in its first call, which all its ranks make
+  bool connect_now = true;  // else connect in the first call, which all ranks of the group make
 };
 using MakeDeviceGroup = std::function<DeviceGroup(const GroupPlace&)>;  // kept, for `renew`
 
-// `host` connects the same ranks. All of them make the same groups in an order in which none waits for
-// another in a circle.
+// `host` connects the same ranks. All ranks make their groups in an order that cannot deadlock.
 std::unique_ptr<Communicator> device_groups(const std::string& name, const GroupOptions& ranks,
                                             at::Device device, std::unique_ptr<Communicator> host,
                                             const char* transport, const MakeDeviceGroup& make);
 
-// What c10d's groups have in common, whatever they send by: their errors as ours, their work as ours.
+// Helpers for every c10d group: they convert its errors and its work to ours.
 
-// What LibTorch says in one line, without the place in its source that the line may begin with.
+// The first line of a LibTorch error, without "[source:line] " at its begin.
 inline std::string what_torch_says(const std::exception& error) {
   const std::string line = first_line(error.what());
   const auto place = line.find("] ");
   return line.starts_with("[") && place != std::string::npos ? line.substr(place + 2) : line;
 }
 
-// Calls `action`; where it fails CommunicationError names rank and deed.
+// Calls `action`. If it fails: CommunicationError with the rank and `deed`, the name of the operation.
 template <class Action>
 auto guarded(int rank, const char* deed, Action&& action) {
   try {
     return action();
   } catch (const std::exception& error) {
     throw CommunicationError("rank " + std::to_string(rank) + ": " + deed +
-                             " failed, a peer may have ended: " + what_torch_says(error));
+                             " failed (a peer may have ended): " + what_torch_says(error));
   }
 }
 
@@ -74,7 +71,7 @@ class C10dWork final : public Communicator::Work {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// What `action` starts.
+// Calls `action` and returns the operation that it has started.
 template <class Action>
 std::unique_ptr<Communicator::Work> start_work(int rank, const char* deed, const Action& action) {
   return std::make_unique<C10dWork>(rank, deed, guarded(rank, deed, action));

@@ -73,7 +73,7 @@ void FutexEvent::ring() {
 void FutexEvent::wait(std::uint32_t rings, std::chrono::milliseconds patience) {
   const timespec limit{.tv_sec = patience.count() / 1000, .tv_nsec = patience.count() % 1000 * 1'000'000};
   sleepers_.fetch_add(1);
-  futex(rings_, FUTEX_WAIT, rings, &limit);  // returns at once where it has rung meanwhile
+  futex(rings_, FUTEX_WAIT, rings, &limit);  // returns at once if the event has rung since
   sleepers_.fetch_sub(1);
 }
 
@@ -113,20 +113,20 @@ std::string text_of(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// The memory, which rank 0 makes and others open; null where that is not possible here.
+// The shared memory: rank 0 makes it and the others open it. Null if that fails.
 std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
   std::shared_ptr<SharedMemory> memory;
   try {
     if (rank == 0) memory = std::make_shared<SharedMemory>(bytes);
   } catch (const std::system_error&) {
-    // the others are told below
+    // rank 0 reports it to the other ranks below
   }
   if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
   const std::string descriptor = text_of(store.get("memory"));
   try {
     if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
   } catch (const std::system_error&) {
-    // as if there were none
+    // this rank reports it to the other ranks in `meet`
   }
   return memory;
 }
@@ -233,7 +233,7 @@ void SharedGroup::wait(const char* deed, const std::function<std::optional<int>(
     const std::optional<int> late = missing();
     if (!late) return;
     if (const char* why = why_it_will_not_come(*late, start)) {
-      // It may have done its part, and left, after it was missing: then it is not missing now.
+      // The rank may have done its part and left after the check above. Then it is no longer missing.
       if (missing() == late) give_up(deed, *late, why);
     } else {
       bell_->wait(rings, nap);

@@ -1,5 +1,5 @@
-// Memory that the ranks of one host share, and how they wait for one another in it. It has no name in any
-// file system: whatever is killed, nothing of it stays.
+// Memory shared by the ranks of one host, and waiting for other ranks in it. The memory has no name in a file
+// system, so nothing is left if ranks are killed.
 #pragma once
 
 #include <atomic>
@@ -20,23 +20,23 @@ namespace trainyard::runner {
 
 // The memory of a host, in pages.
 struct Pages {
-  std::size_t bytes = 0;  // of one
+  std::size_t bytes = 0;  // per page
   std::size_t count = 0;
 };
 Pages pages_of_host();
 
-// Zeros at first; a page is taken when it is first touched, so that a size is only a limit.
+// Shared memory, filled with zeros. Pages are allocated on first use, so the size is only a limit.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes);                        // new
-  SharedMemory(const std::string& descriptor, std::size_t bytes);  // another rank's, by its `descriptor`
+  SharedMemory(const std::string& descriptor, std::size_t bytes);  // of another rank
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
-  // "/proc/4711/fd/5": where other processes of this user open it, while this object lives.
+  // Path by which other processes of this user open it while this object lives: "/proc/4711/fd/5".
   std::string descriptor() const;
 
  private:
@@ -47,12 +47,12 @@ class SharedMemory {
   std::size_t size_ = 0;
 };
 
-// Lies in shared memory: who changes anything that others wait for rings it.
+// Event in shared memory. A rank rings it after each change that other ranks wait for.
 class FutexEvent {
  public:
   void ring();
   std::uint32_t rings() const { return rings_.load(); }
-  // Returns when it has rung since `rings` was read, or soon after `patience`.
+  // Returns when it has rung since `rings` was read, or after `patience`.
   void wait(std::uint32_t rings, std::chrono::milliseconds patience);
 
  private:
@@ -60,29 +60,31 @@ class FutexEvent {
   std::atomic<std::uint32_t> sleepers_;
 };
 
-// The processes of a group, watched so that nobody waits for one that has gone.
+// The processes of a group. A rank checks here that the process it waits for still runs.
 class Peers {
  public:
   explicit Peers(const std::vector<int>& pids);
   bool has_ended(int rank) const;
 
  private:
-  std::vector<FileDescriptor> descriptors_;  // of each process; empty if it cannot be watched
+  std::vector<FileDescriptor> descriptors_;  // one per process, empty if it cannot be watched
 };
 
-// What the ranks of a shared-memory communicator see of one another: a page of states, the contributions to
-// the collectives under way, the messages from each to each, and a part of the memory for the data of each.
-//
-// Everything is zero at first and only its owner writes it: a rank its state, its contributions and the
-// messages it sends; a receiver only marks a message as taken.
+// Layout of the shared memory of a communicator:
+// - an event and the states of all ranks
+// - the contributions to the collectives in progress
+// - the messages between each pair of ranks
+// - one part per rank for its data
+// Everything is zero at first. Only a rank itself writes its state, contributions, data and sent messages. A
+// receiver only marks a message as taken.
 
 enum class Collective : std::int32_t { none, all_reduce, broadcast, barrier, async_barrier };
 
-// What a rank brings to a collective.
+// Contribution of one rank to a collective.
 struct Contribution {
   Collective kind = Collective::none;
   std::int32_t dtype = 0;
-  std::int64_t count = 0;    // of numbers
+  std::int64_t count = 0;    // number of values
   std::uint64_t offset = 0;  // in the rank's part of the memory
   bool same_shape(const Contribution& other) const {
     return kind == other.kind && dtype == other.dtype && count == other.count;
@@ -90,8 +92,8 @@ struct Contribution {
 };
 
 struct Message {
-  std::atomic<std::uint64_t> sent;   // its number, from 1, once it is there
-  std::atomic<std::uint64_t> taken;  // the number that was read last
+  std::atomic<std::uint64_t> sent;   // number of the message, from 1; set when it can be read
+  std::atomic<std::uint64_t> taken;  // number of the message that was read last
   std::int64_t tag;
   std::uint64_t offset;  // in the sender's part of the memory
   std::uint64_t bytes;
@@ -100,12 +102,12 @@ struct Message {
 inline constexpr std::uint64_t collectives_under_way = 1024;
 inline constexpr std::uint64_t messages_under_way = 256;
 
-// The part of the memory that a rank writes, in blocks.
+// Allocator for the blocks of a rank's part of the memory.
 class ArenaAllocator {
  public:
   explicit ArenaAllocator(std::size_t capacity) : capacity_(capacity) {}
-  std::uint64_t take(
-      std::size_t bytes);  // its offset, a multiple of 64; std::bad_alloc where there is no room
+  // The offset of a new block, a multiple of 64. std::bad_alloc if the memory is full.
+  std::uint64_t take(std::size_t bytes);
   void give_back(std::uint64_t offset);
 
  private:
@@ -117,20 +119,19 @@ class ArenaAllocator {
 
 class SharedGroup {
  public:
-  // Where the parts of the memory lie, in bytes from its begin. The data of each rank begins on a page of its
-  // own, whatever a page is: 4 KiB on most processors, 16 or 64 KiB on some of Arm's.
+  // Offsets of the parts of the memory, in bytes. The data of each rank begins on its own page. A page has
+  // 4 KiB on most processors, and 16 or 64 KiB on some Arm processors.
   struct Places {
-    std::size_t states = 0;  // the bell comes first
+    std::size_t states = 0;  // after the event
     std::size_t contributions = 0;
     std::size_t messages = 0;
-    std::size_t parts = 0;       // of the data, one per rank
-    std::size_t part_bytes = 0;  // as much as the host has: nobody can have more
+    std::size_t parts = 0;       // data, one part per rank
+    std::size_t part_bytes = 0;  // the memory of the host, as an upper limit
     std::size_t bytes = 0;
   };
   static Places places_of(int group_size, const Pages& pages);
 
-  // Meets the other ranks through `store`, under the prefix `name`. Nothing where the ranks do not see the
-  // same memory; all ranks agree on that.
+  // Rendezvous through `store` under the prefix `name`. Null on all ranks if they cannot share memory.
   static std::unique_ptr<SharedGroup> meet(const Store& store, const std::string& name,
                                            const GroupOptions& group);
   ~SharedGroup();
@@ -140,23 +141,24 @@ class SharedGroup {
   int rank() const { return group_.rank; }
   int size() const { return group_.size; }
 
-  // Collectives are numbered from 1. `begun`: a rank has brought its contribution; `done`: it has done its
-  // part, and reads no other's data of it any more.
+  // Number of the last collective that a rank has begun and done. Collectives are numbered from 1.
+  // - `begun`: the rank has stored its contribution.
+  // - `done`: the rank has done its part, and no longer reads the data of other ranks.
   std::atomic<std::uint64_t>& begun(int rank) const { return states_[rank].begun; }
   std::atomic<std::uint64_t>& done(int rank) const { return states_[rank].done; }
   Contribution& contribution(int rank, std::uint64_t number) const;
   Message& message(int from, int to, std::uint64_t number) const;
 
   std::byte* data(int rank, std::uint64_t offset) const;
-  std::optional<std::uint64_t> own_offset(const void* address,
-                                          std::size_t bytes) const;  // where it is in our part
+  // The offset of `address` in this rank's part. Empty if it is elsewhere.
+  std::optional<std::uint64_t> own_offset(const void* address, std::size_t bytes) const;
   ArenaAllocator& blocks() { return blocks_; }
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
   void ring() const { bell_->ring(); }
-  // Asks `missing` until it names no rank that is waited for. CommunicationError where that rank has left or
-  // ended without what is waited for, or does not answer in time.
-  static constexpr int quick_looks = 2000;  // some tens of microseconds; after that the core is for others
+  // Calls `missing` until it returns no rank. `deed` is the operation that waits, for errors.
+  // CommunicationError if the missing rank has left or ended, or does not answer in time.
+  static constexpr int quick_looks = 2000;  // spin limit: some ten microseconds, then the thread sleeps
   void wait(const char* deed, const std::function<std::optional<int>()>& missing) const;
 
  private:
@@ -167,7 +169,7 @@ class SharedGroup {
   };
 
   SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
-  // Nothing while there is hope.
+  // Null if the rank may still do its part.
   const char* why_it_will_not_come(int rank, std::chrono::steady_clock::time_point waited_since) const;
   [[noreturn]] void give_up(const char* deed, int missing, const char* why) const;
 

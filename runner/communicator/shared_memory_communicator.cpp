@@ -20,7 +20,7 @@ namespace trainyard::runner {
 
 namespace {
 
-// A rank's numbers in memory that others see; a tensor that lies elsewhere has a copy there meanwhile.
+// A tensor in shared memory. A tensor that is elsewhere is copied there for the collective.
 struct Shared {
   at::Tensor tensor;
   std::uint64_t offset = 0;
@@ -31,10 +31,10 @@ struct Pending {
   Collective kind = Collective::none;
   int root = 0;
   Shared own;
-  std::function<void()> then = {};  // of an asynchronous barrier
+  std::function<void()> then = {};  // for an asynchronous barrier
 };
 
-// The seconds in which somebody is late.
+// Total seconds in which a rank was late.
 class LateTime {
  public:
   void note(bool late) {
@@ -125,7 +125,7 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     return offset;
   }
 
-  // It keeps the memory, not the group.
+  // The tensor keeps the memory alive, not the group.
   at::Tensor tensor_at(int owner, std::uint64_t offset, std::int64_t count, at::ScalarType dtype) const {
     return at::from_blob(
         group_->data(owner, offset), {count}, [memory = group_->memory()](void*) {}, dtype);
@@ -133,7 +133,7 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
 
   Shared share(const at::Tensor& tensor) {
     if (!tensor.is_non_overlapping_and_dense())
-      throw InternalError("a tensor with holes cannot be exchanged by ranks");
+      throw InternalError("cannot exchange a tensor that is not dense");
     if (const auto offset = group_->own_offset(tensor.const_data_ptr(), tensor.nbytes()))
       return {tensor, *offset, false};
     Shared shared{tensor, group_->blocks().take(tensor.nbytes()), true};
@@ -141,12 +141,12 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     return shared;
   }
 
-  // Brings this rank's contribution; its number.
+  // Stores this rank's contribution and returns the number of the collective.
   std::uint64_t begin(Pending pending, const at::Tensor& tensor) {
     const std::uint64_t number = ++begun_;
     if (number > collectives_under_way) {
-      // its place must no longer be read by anybody
-      group_->wait("a collective", [&] { return missing_in(number - collectives_under_way); });
+      // wait until no rank reads the contribution that is overwritten
+      group_->wait("collective", [&] { return missing_in(number - collectives_under_way); });
     }
     group_->contribution(rank(), number) = {
         pending.kind, tensor.defined() ? static_cast<std::int32_t>(tensor.scalar_type()) : 0,
@@ -157,7 +157,7 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     return number;
   }
 
-  // A rank that has not done its part of collective `number`.
+  // A rank that has not done its part of collective `number`. Empty if all have.
   std::optional<int> missing_in(std::uint64_t number) {
     const auto late = advance();
     late_.note(late && done_ < number);
@@ -167,8 +167,8 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     return std::nullopt;
   }
 
-  // Does this rank's part of all collectives that every rank has begun, in order; the rank that is late for
-  // the next of them.
+  // Does this rank's part of all collectives that every rank has begun, in order. Returns the rank that has
+  // not begun the next collective.
   std::optional<int> advance() {
     while (done_ < begun_) {
       for (int r = 0; r < size(); ++r)
@@ -196,7 +196,7 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     }
   }
 
-  // In pieces that stay in a core's cache between adding and writing.
+  // Works in pieces that stay in a core's cache between the sum and the write.
   void add_up_own_slice(std::uint64_t number) {
     constexpr std::int64_t line = 64;
     constexpr std::int64_t piece = 1 << 15;
@@ -218,9 +218,9 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     return at::from_blob(group_->data(r, from.offset + start), {numbers}, dtype);
   }
 
-  // This rank's part of collective `number`, which need not be that of others.
+  // Does this rank's part of collective `number`, without waiting for the parts of other ranks.
   void do_all_up_to(std::uint64_t number) {
-    group_->wait("a meeting", [&]() -> std::optional<int> {
+    group_->wait("asynchronous barrier", [&]() -> std::optional<int> {
       const std::optional<int> late = done_ < number ? advance() : std::nullopt;
       late_.note(done_ < number);
       return done_ < number ? late : std::nullopt;
@@ -259,7 +259,7 @@ namespace {
 
 class Sent final : public Communicator::Work {
  public:
-  void wait() override {}  // it was copied
+  void wait() override {}  // `send` has copied the tensor
 };
 
 }  // namespace
@@ -313,7 +313,7 @@ void SharedMessages::take(int from, ExpectedList::iterator expected) {
   expected_[static_cast<std::size_t>(from)].erase(expected);
 }
 
-// Copies each message that is there to the first receive of its tag.
+// Copies each message that has arrived to the first pending receive with its tag.
 void SharedMessages::hand_out(int from) {
   std::uint64_t& read = read_[static_cast<std::size_t>(from)];
   bool all_before_taken = true;
@@ -321,7 +321,7 @@ void SharedMessages::hand_out(int from) {
     Message& message = group_.message(from, group_.rank(), number);
     const std::uint64_t sent = message.sent.load(std::memory_order_acquire);
     if (sent < number) return;
-    // A later one is in the place of one that was taken before those ahead of it.
+    // A message may be taken before earlier ones, and a later message may already have its place.
     const bool was_taken = sent > number || message.taken.load() == number;
     if (!was_taken && !hand_out(from, message, number)) all_before_taken = false;
     if (all_before_taken) read = number;
@@ -335,7 +335,7 @@ bool SharedMessages::hand_out(int from, Message& message, std::uint64_t number) 
   if (first == expected.end()) return false;
   if (first->tensor.nbytes() != message.bytes)
     throw InternalError("rank " + std::to_string(from) + " sent " + std::to_string(message.bytes) +
-                        " bytes where " + std::to_string(first->tensor.nbytes()) + " were expected");
+                        " bytes, but the receiver expects " + std::to_string(first->tensor.nbytes()));
   std::memcpy(first->tensor.mutable_data_ptr(), group_.data(from, message.offset), message.bytes);
   first->arrived = true;
   message.taken.store(number);

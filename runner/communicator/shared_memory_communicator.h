@@ -1,6 +1,7 @@
-// A communicator for ranks of one host, over memory that they share: nothing is copied that lies in memory of
-// `Communicator::allocate`. In an all-reduce each rank adds up its slice of all ranks' numbers, in the order
-// of the ranks, and writes the sum to all: every rank has the same bits, run after run.
+// Shared-memory communicator for ranks on one host.
+// - Tensors in memory of `Communicator::allocate` are not copied.
+// - All-reduce: each rank sums its own shard of all ranks' tensors and writes the sum to all ranks. The order
+//   of the ranks is fixed, so every rank has the same bits in every run.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,17 @@
 
 namespace trainyard::runner {
 
-// Meets the other ranks through `store`, under the prefix `name`. Null, on every rank, where they cannot
-// share memory.
+// Rendezvous through `store` under the prefix `name`. Null on all ranks if they cannot share memory.
 std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
                                                          const GroupOptions& group);
 
-// Messages from one rank to another through memory that both see: the sender copies a tensor to its part of
-// the memory, the receiver copies it to the first tensor that it expects under the message's tag.
-
+// Messages between ranks through shared memory. The sender copies a tensor to its part of the memory. The
+// receiver copies it to its first pending receive with the same tag.
 class SharedMessages {
  public:
-  explicit SharedMessages(SharedGroup& group);  // which must outlive it
+  explicit SharedMessages(SharedGroup& group);  // `group` must outlive the object
 
-  // As those of Communicator.
+  // See Communicator.
   std::unique_ptr<Communicator::Work> send(const at::Tensor& tensor, int to, int tag);
   std::unique_ptr<Communicator::Work> receive(const at::Tensor& tensor, int from, int tag);
 
@@ -52,10 +51,10 @@ class SharedMessages {
   void take_back_what_was_read();
 
   SharedGroup& group_;
-  std::vector<std::uint64_t> sent_;  // messages to each rank
-  std::vector<std::uint64_t> read_;  // from each rank: all up to here were taken
+  std::vector<std::uint64_t> sent_;  // per rank: messages sent to it
+  std::vector<std::uint64_t> read_;  // per rank: all messages up to this one were taken
   std::vector<ExpectedList> expected_;
-  std::vector<Letter> letters_;  // sent and perhaps not yet read
+  std::vector<Letter> letters_;  // sent messages, perhaps not yet read
 };
 
 }  // namespace trainyard::runner

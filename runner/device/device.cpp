@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view gpu_prefix = "cuda:";
 
-// The number behind "cuda:"; nothing where there is none, or more than a number.
+// The number after "cuda:". Empty if the rest is not a number.
 std::optional<int> index_in(std::string_view name) {
   const std::string_view digits = name.substr(gpu_prefix.size());
   int index = 0;
@@ -30,9 +30,9 @@ std::optional<int> index_in(std::string_view name) {
 }
 
 std::string those_there(int count) {
-  if (count == 0) return "none is there (nvidia-smi and CUDA_VISIBLE_DEVICES say why)";
-  if (count == 1) return "there is only cuda:0";
-  return "there are cuda:0 to cuda:" + std::to_string(count - 1);
+  if (count == 0) return "no GPU is visible (check nvidia-smi and CUDA_VISIBLE_DEVICES)";
+  if (count == 1) return "use cuda:0, the only GPU";
+  return "use cuda:0 to cuda:" + std::to_string(count - 1);
 }
 
 }  // namespace
@@ -67,9 +67,9 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
   if (name == "cpu" || name.starts_with("cpu:")) return {at::DeviceType::CPU};
   const auto index = name.starts_with(gpu_prefix) ? index_in(name) : std::nullopt;
   if (!index)
-    throw UserError("\"" + name + "\" is no device", "those are cpu:0-1 and the like, cuda:0, cuda:1 …");
+    throw UserError("\"" + name + "\" is not a device", "use for example cpu:0-1, cuda:0 or cuda:1");
   if (!gpu_count)
-    throw UserError("this trainyard-runner has no CUDA, and cannot train on " + name,
+    throw UserError("this trainyard-runner has no CUDA and cannot train on " + name,
                     "train on \"cpu\", or build it with a CUDA build of torch (docs/gpus.md)");
   if (*index >= *gpu_count) throw UserError("there is no GPU " + name, those_there(*gpu_count));
   return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
@@ -115,7 +115,7 @@ at::Device device_named(const std::string& name) {
 
 namespace {
 
-// Cores are the rank's where no device is named.
+// The default is the CPU.
 std::string name_in(const experiments::Launch& launch, int rank) {
   const auto index = static_cast<std::size_t>(rank);
   return index < launch.devices.size() ? launch.devices[index] : "cpu";
@@ -125,8 +125,8 @@ std::string name_in(const experiments::Launch& launch, int rank) {
 
 std::string visible_gpu(int local_rank, std::optional<int> visible_gpus) {
   if (visible_gpus.value_or(0) == 0)
-    throw UserError("this rank is to train on a GPU, and sees none",
-                    "set gpus_per_task in [machine], and start it with a CUDA build of trainyard-runner");
+    throw UserError("this rank must train on a GPU, but no GPU is visible",
+                    "set gpus_per_task in [machine] and use a CUDA build of trainyard-runner");
   return "cuda:" + std::to_string(local_rank % *visible_gpus);
 }
 
@@ -182,13 +182,13 @@ UserError out_of_memory(const experiments::Run& run, const std::string& device, 
   std::string text =
       run.model + " with " + batch_text(run) + " does not fit into the memory of " + device + ": ";
   if (memory.all_bytes > 0) {
-    text += "it needs " + gibibytes(memory.taken_bytes + refused_bytes) + " or more (" +
-            gibibytes(memory.taken_bytes) + " and then " + gibibytes(refused_bytes) + "), and there are " +
-            gibibytes(memory.all_bytes);
+    text += "it needs at least " + gibibytes(memory.taken_bytes + refused_bytes) + " (" +
+            gibibytes(memory.taken_bytes) + " in use and " + gibibytes(refused_bytes) +
+            " more), but the device has " + gibibytes(memory.all_bytes);
   } else {
-    text += gibibytes(refused_bytes) + " more could not be had";
+    text += "cannot allocate another " + gibibytes(refused_bytes);
   }
-  return UserError(text, "take a smaller batch, gradient_accumulation, or more stages");
+  return UserError(text, "use a smaller batch, gradient_accumulation or more stages");
 }
 
 }  // namespace trainyard::runner

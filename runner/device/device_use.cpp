@@ -43,7 +43,7 @@ namespace {
 
 constexpr int success = 0;  // nvmlReturn_t: NVML_SUCCESS
 
-// As nvml.h declares them.
+// Types of NVML's functions, from nvml.h.
 using Init = int (*)();
 using Shutdown = int (*)();
 using HandleByUuid = int (*)(const char* uuid, void** device);

@@ -1,5 +1,5 @@
-// What an epoch takes of a rank's device: the energy of its training, from the beginning of the first step to
-// the end of the last, and the memory of its tensors at their most. Of a CPU neither is known.
+// Energy and peak memory of a rank's device per epoch. Energy counts from the begin of the first training
+// step to the end of the last. Neither is measured on a CPU.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,17 @@
 
 namespace trainyard::runner {
 
-// The energy that an NVIDIA GPU has taken, from its own counter, which NVML reads: for the joules of an
-// epoch. NVML (libnvidia-ml.so.1, a part of the driver) is opened when it is first needed and never linked:
-// where it is not there, or the device has no such counter (those before Volta, parts of a shared GPU), there
-// is no number and no error.
-
+// Energy counter of an NVIDIA GPU, read through NVML (libnvidia-ml.so.1, a part of the driver). NVML is
+// opened on first use and never linked. If it is missing there is no value, and no error. The same applies to
+// devices without this counter: GPUs before Volta and parts of a shared GPU.
 inline constexpr const char* nvml_library = "libnvidia-ml.so.1";
 
 class GpuEnergy {
  public:
-  // The counter of the GPU that CUDA calls `uuid` ("GPU-…"); nothing where there is none.
+  // The counter of the GPU with CUDA's `uuid` ("GPU-…"). Empty if there is none.
   static std::optional<GpuEnergy> of(const std::string& uuid, const std::string& library = nvml_library);
 
-  // Since the driver was loaded, in steps of a millijoule; the device brings it up to date some ten times a
+  // Joules since the driver was loaded, in steps of a millijoule. The device updates it about ten times per
   // second.
   std::optional<double> joules() const;
   const std::string& uuid() const { return uuid_; }
@@ -39,20 +37,20 @@ class GpuEnergy {
 
 struct DeviceUse {
   std::optional<double> energy_joules;
-  std::string energy_device;  // whose counter that is: ranks that share a GPU read the same
+  std::string energy_device;  // GPU of the counter; ranks that share a GPU read the same counter
   std::optional<std::int64_t> peak_bytes;
 };
 
 class DeviceMeter {
  public:
   explicit DeviceMeter(const at::Device& device);
-  // The same with a counter from elsewhere.
+  // With another counter, for tests.
   DeviceMeter(const at::Device& device, std::optional<GpuEnergy> counter);
 
-  // Around the training of an epoch; the device has nothing to do at either time.
+  // Call them before and after the training of an epoch, when the device is idle.
   void training_begins();
   void training_ends();
-  // Of the epoch: what was trained since `training_begins`, and the most memory since then.
+  // Energy of the training, and peak memory since `training_begins`.
   DeviceUse use() const;
 
  private:

@@ -23,7 +23,7 @@ c10::DeviceIndex number(int index) {
   return static_cast<c10::DeviceIndex>(index);
 }
 
-// Of all kinds of memory that the allocator tells apart.
+// The total over all kinds of memory of the allocator.
 const auto& whole(const c10::CachingAllocator::StatArray& of_kinds) {
   return of_kinds[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
 }
@@ -37,18 +37,18 @@ class EventMark final : public TimeMark {
   }
 
  private:
-  at::cuda::CUDAEvent event_;  // with a time
+  at::cuda::CUDAEvent event_;  // with timing
 };
 
-// All graphs take their memory from one pool: they run one after the other, and nothing that is computed in
-// one is read in another. A pool lives as long as a graph that takes from it.
+// One memory pool for all graphs. They can share it because they run one after the other and never read the
+// results of another graph. The pool lives as long as a graph that uses it.
 using MemoryPool = std::shared_ptr<const c10::MempoolId_t>;
 
 template <class Action>
 void quietly(const Action& action) {
   try {
     action();
-  } catch (const std::exception&) {  // what went wrong before says more
+  } catch (const std::exception&) {  // the first error is more useful
   }
 }
 
@@ -60,7 +60,7 @@ class StreamGraph final : public CudaGraph {
     c10::cuda::device_synchronize();
     const int uses = uses_of_pool();
     try {
-      // thread local: what NCCL's watchdog asks meanwhile is no part of it
+      // thread local, so that calls of NCCL's watchdog are not captured
       graph_->capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);
       work();
       graph_->capture_end();
@@ -70,14 +70,16 @@ class StreamGraph final : public CudaGraph {
     }
   }
   void replay() override { graph_->replay(); }
-  // as a node of the graph, not as a dependence within it
+  // An external event is a node of the graph, and not a dependency within the graph.
   std::unique_ptr<TimeMark> mark() override { return std::make_unique<EventMark>(cudaEventExternal); }
 
  private:
-  // Nothing of a capture that failed is left. LibTorch's own clean-up differs: 2.11 and 2.12 leave both
-  // allocators with a capture under way, and with a filter that points to the graph, where CUDA finds at the
-  // end that the capture was invalidated; so does 2.13 where it could not begin; and none gives the pool
-  // back. So the allocators are told while the graph is there, which they refuse where they know.
+  // Cleans up after a failed capture, because LibTorch does not do it completely:
+  // - 2.11 and 2.12, if CUDA reports at the end that the capture was invalidated: both allocators stay in
+  //   capture mode and keep a filter that points to the graph.
+  // - 2.13: the same if the capture could not begin.
+  // - No version releases the pool.
+  // So the capture mode is ended here while the graph still exists. Allocators that have left it throw.
   void give_up(int uses) {
     quietly([&] {
       using c10::cuda::CaptureStatus;
@@ -92,9 +94,9 @@ class StreamGraph final : public CudaGraph {
       quietly([&] { pinned.release_pool(*pool_); });
     }
     pool_.reset();
-    (void)cudaGetLastError();  // else the next kernel's launch would be blamed
+    (void)cudaGetLastError();  // else the next kernel launch would report this error
   }
-  // How many graphs take from the pool; none before the first.
+  // The number of graphs that use the pool.
   int uses_of_pool() const {
     int uses = 0;
     quietly([&] { uses = allocator::getPoolUseCount(device_, *pool_); });
@@ -103,7 +105,7 @@ class StreamGraph final : public CudaGraph {
 
   MemoryPool pool_;
   c10::DeviceIndex device_ = c10::cuda::current_device();
-  std::optional<at::cuda::CUDAGraph> graph_{std::in_place};  // none after a capture that failed
+  std::optional<at::cuda::CUDAGraph> graph_{std::in_place};  // empty after a failed capture
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
-// All that is asked of CUDA itself, and no more than that: what to do with the answers is decided elsewhere,
-// where it can be tested without a GPU. `gpu.cpp` asks; in a build without CUDA `gpu_absent.cpp` stands in
-// its place, which has no GPU, so nothing but `gpu_count` is ever called there.
+// All calls of CUDA. Decisions are made elsewhere, so that they can be tested without a GPU. Builds without
+// CUDA use `gpu_absent.cpp` instead of `gpu.cpp`, and there only `gpu_count` may be called.
 #pragma once
 
 #include <cstdint>
@@ -13,43 +12,40 @@
 
 namespace trainyard::runner {
 
-// A graph of a device's work: captured once, replayed often.
-
-// What a device's library for graphs can do; a fake one in tests.
+// A graph of a device's work: captured once and replayed often. Tests use a fake.
 class CudaGraph {
  public:
   virtual ~CudaGraph() = default;
-  virtual void capture(
-      const std::function<void()>& work) = 0;    // what `work` gives to the device, which does not do it
-  virtual void replay() = 0;                     // does it, at the same addresses
-  virtual std::unique_ptr<TimeMark> mark() = 0;  // in the work that is captured, passed in each replay
+  virtual void capture(const std::function<void()>& work) = 0;  // records the device work without running it
+  virtual void replay() = 0;                                    // runs it, at the same addresses
+  virtual std::unique_ptr<TimeMark> mark() = 0;  // a mark in the captured work, passed in each replay
 };
 using MakeCudaGraph = std::function<std::unique_ptr<CudaGraph>()>;
 
-// How many GPUs this process sees; nothing where this build has no CUDA.
+// The number of GPUs that this process sees. Empty in a build without CUDA.
 std::optional<int> gpu_count();
 
 GpuFacts gpu_facts(int index);
 
-// This thread computes there from now on: on a stream of its own, which CUDA graphs can be captured from.
+// Selects the GPU for this thread, on a separate stream from which CUDA graphs can be captured.
 void use_gpu(int index);
 void synchronize_gpu(int index);
 
 struct GpuMemory {
   std::int64_t all_bytes = 0;
-  std::int64_t free_bytes = 0;  // also what the allocator holds and no tensor has
-  std::int64_t peak_bytes = 0;  // of all tensors together
+  std::int64_t free_bytes = 0;  // including memory that the allocator has reserved and no tensor uses
+  std::int64_t peak_bytes = 0;  // of all tensors
 };
 GpuMemory gpu_memory(int index);
 void reset_gpu_peak(int index);
 
-// `pinned` on the GPU: copied on another stream, for which the current one waits.
+// A copy of `pinned` on the GPU. It is copied on another stream, and the current stream waits for it.
 at::Tensor copied_beside(const at::Tensor& pinned, int index);
 
-// Graphs of the current stream's work.
+// Makes graphs of the current stream's work.
 MakeCudaGraph gpu_graphs();
 
-// A mark in the current stream's work; its time is known once the work before it is done.
+// Makes marks in the current stream's work. The time of a mark is known once the work before it is done.
 MakeMark gpu_marks();
 
 }  // namespace trainyard::runner

@@ -6,7 +6,7 @@ namespace trainyard::runner {
 namespace {
 
 InternalError without_cuda() {
-  return InternalError("a GPU was asked for in a build without CUDA");
+  return InternalError("a GPU was requested in a build without CUDA");
 }
 
 }  // namespace

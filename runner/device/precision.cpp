@@ -34,11 +34,11 @@ const Precision& find_precision(const std::string& name) {
 void use_precision(const std::string& precision, const at::Device& device) {
   const Precision& row = find_precision(precision);
   if (row.tf32 && device.is_cpu())
-    throw UserError("precision \"" + precision + "\" is one of GPUs, and this rank trains on CPU cores",
+    throw UserError("precision \"" + precision + "\" needs a GPU, but this rank trains on the CPU",
                     "use \"float32\", \"bfloat16\" or \"float16\"");
   if (device.is_cpu()) return;
   at::globalContext().setAllowTF32CuBLAS(row.tf32);
-  at::globalContext().setAllowTF32CuDNN(row.tf32);  // LibTorch would allow it for convolutions
+  at::globalContext().setAllowTF32CuDNN(row.tf32);  // LibTorch's default is true for convolutions
 }
 
 networks::Activations forward_in(const std::string& precision, const networks::Network& network,

@@ -1,11 +1,10 @@
-// The precision that a run's networks compute in.
-//   "float32"   on GPUs too: no product is rounded to TensorFloat-32.
-//   "tf32"      products of matrices and convolutions round their factors to TensorFloat-32; GPUs only.
-//   "bfloat16"  mixed, as PyTorch's autocast does it: products of matrices and convolutions take and give
-//               bfloat16; parameters, their gradients, the loss and the optimizer stay float32.
-//   "float16"   mixed in the same way, and the loss is scaled (runner/optimizer/loss_scale.h). LSTM layers
-//   stay float32 on
-//               a CPU, where LibTorch has none in float16.
+// The precision of a run's networks.
+// - "float32": full float32, also on GPUs. Matrix products are never rounded to TensorFloat-32.
+// - "tf32": matrix products and convolutions round their inputs to TensorFloat-32. GPUs only.
+// - "bfloat16": mixed precision like PyTorch's autocast. Matrix products and convolutions use bfloat16.
+//   Parameters, gradients, the loss and the optimizer use float32.
+// - "float16": mixed precision in the same way, with a loss scale (runner/optimizer/loss_scale.h). On a CPU,
+//   LSTM layers use float32, because LibTorch has no float16 LSTM there.
 #pragma once
 
 #include <string>
@@ -16,20 +15,20 @@
 
 namespace trainyard::runner {
 
-// Once in a process, before its first layer computes. UserError where `device` cannot.
+// Call it once per process, before the first layer computes. UserError if `device` does not support it.
 void use_precision(const std::string& precision, const at::Device& device);
 
-// The network's outputs, computed in `precision` where its inputs lie.
+// The network's outputs, computed in `precision` on the device of the inputs.
 networks::Activations forward_in(const std::string& precision, const networks::Network& network,
                                  const networks::Activations& inputs,
                                  const networks::ForwardContext& context);
 
-// An output as the loss and the metrics take it: half precision becomes float32.
+// `output` for the loss and the metrics: half precision becomes float32.
 at::Tensor for_loss(const at::Tensor& output);
 
-// Whether gradients would be lost in it without a loss scale.
+// True if small gradients would become zero without a loss scale.
 bool needs_loss_scale(const std::string& precision);
-// That of the parity gate: small enough that its few steps do not overflow. 1 where none is needed.
+// The loss scale of the parity check: so small that its few steps do not overflow. 1 if none is needed.
 double probed_loss_scale(const std::string& precision);
 
 }  // namespace trainyard::runner

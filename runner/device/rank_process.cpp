@@ -26,12 +26,12 @@ extern "C" void leave(int) {
 }
 
 [[noreturn]] void report_and_leave() {
-  std::string text = "an exception without a description";
+  std::string text = "unknown exception";
   try {
     if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
   } catch (const std::exception& error) {
     text = error.what();
-  } catch (...) {  // it has none
+  } catch (...) {  // without a description
   }
   std::cerr << "error: " + first_line(text) + "\n" << std::flush;  // in one write
   _exit(1);
@@ -41,14 +41,14 @@ extern "C" void leave(int) {
 
 void tune_allocator() {
   mallopt(M_MMAP_THRESHOLD, 1024 * mebibyte);  // no mmap and munmap per tensor
-  mallopt(M_TRIM_THRESHOLD, -1);               // freed memory stays
+  mallopt(M_TRIM_THRESHOLD, -1);               // keep freed memory
   mallopt(M_TOP_PAD, 64 * mebibyte);           // the heap grows in large steps
 }
 
 void die_with_parent() {
   const pid_t parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(143);  // it ended before the line above
+  if (getppid() != parent) _exit(143);  // the parent ended before `prctl`
 }
 
 void exit_on_sigterm() {
@@ -138,13 +138,14 @@ Environment read_environment() {
   const auto run_file = text("TRAINYARD_RUN");
   if (!run_file) {
     throw UserError("TRAINYARD_RUN is not set",
-                    "it names the run.json to train; `trainyard show RUN` prints the "
-                    "whole command for one rank");
+                    "set it to the path of a run.json; `trainyard show RUN` prints the "
+                    "complete command for one rank");
   }
   environment.run_file = *run_file;
   if (environment.world_size > 1 && environment.store_port == 0) {
-    throw UserError("WORLD_SIZE is " + std::to_string(environment.world_size) + " but MASTER_PORT is not set",
-                    "start trainyard-store and pass the address that it prints");
+    throw UserError(
+        "WORLD_SIZE is " + std::to_string(environment.world_size) + " but MASTER_PORT is not set",
+        "start trainyard-store and set MASTER_ADDR and MASTER_PORT to the address that it prints");
   }
   return environment;
 }

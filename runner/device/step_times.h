@@ -1,6 +1,5 @@
-// Times of training steps: the parts of an epoch, and marks in the work of a device.
-//
-// Where the seconds of an epoch's training went, on the main thread. What remains of the whole is `other`.
+// Time breakdown of an epoch's training, measured on the main thread or by marks in the work of a device.
+// The record's `other` is the rest of the epoch's time.
 #pragma once
 
 #include <chrono>
@@ -18,12 +17,12 @@
 namespace trainyard::runner {
 
 struct TimeParts {
-  double data = 0;                   // choosing and gathering batches
-  double forward = 0;                // with the loss
-  double backward = 0;               // with launching reductions
-  double exposed_communication = 0;  // waiting for gradients, and for what other replicas update
-  double transfer = 0;               // messages between stages, from when the neighbour has begun to send
-  double bubble = 0;                 // waiting for a stage neighbour
+  double data = 0;                   // selecting and gathering batches
+  double forward = 0;                // including the loss
+  double backward = 0;               // including the launch of reductions
+  double exposed_communication = 0;  // waiting for gradients and for the updates of other replicas
+  double transfer = 0;               // messages between stages, after the neighbour has begun to send
+  double bubble = 0;                 // waiting for the neighbour stage
   double optimizer = 0;
   double sum() const {
     return data + forward + backward + exposed_communication + transfer + bubble + optimizer;
@@ -36,28 +35,27 @@ struct TimeParts {
   }
 };
 
-// Where a device computes while the host runs ahead, what the host sees is no measure: it marks the device's
-// work.
+// Marks in the work of a device. If the host runs ahead of the device, its own clock cannot measure the
+// parts.
 class PartMarks {
  public:
   virtual ~PartMarks() = default;
-  virtual void mark(
-      double TimeParts::*part) = 0;  // what was given to the device since the last mark; may be nullptr
-  virtual TimeParts take() = 0;      // once the device is done: its seconds since the last call
+  // The device work since the last mark belongs to `part`, or to no part if `part` is nullptr.
+  virtual void mark(double TimeParts::*part) = 0;
+  virtual TimeParts take() = 0;  // seconds since the last call, once the device has finished
 };
 
-// Of an epoch. Where ranks share a core, seconds that pass also count what the others do there meanwhile;
-// then the main thread's own seconds on its core are measured too (half a microsecond each time).
+// Times of an epoch. If ranks share a core, `passed` also contains the time of the other ranks. Then
+// `on_core` measures the CPU time of the main thread too, which costs half a microsecond per measurement.
 struct StepTimes {
   std::int64_t steps = 0;
   TimeParts passed;
   std::optional<TimeParts> on_core;  // empty: not measured
-  std::optional<double>
-      straggler;  // of `passed`, waiting for the slowest replica to come; empty: not measured
-  std::shared_ptr<PartMarks> device;  // empty: the host computes itself
+  std::optional<double> straggler;   // part of `passed`: waiting for the slowest replica; empty: not measured
+  std::shared_ptr<PartMarks> device;  // empty: the host computes
 };
 
-// Seconds since it was made or last asked.
+// Seconds since construction or the last lap.
 class Stopwatch {
  public:
   double lap() {
@@ -71,7 +69,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Adds what has passed since it was made, or since the last lap, to a part.
+// Adds the time since construction or the last lap to a part.
 class PartWatch {
  public:
   explicit PartWatch(StepTimes& times) : times_(times), core_start_(seconds_on_core()) {
@@ -82,13 +80,13 @@ class PartWatch {
     times_.passed.*part += watch_.lap();
     if (times_.on_core) *times_.on_core.*part += core_lap();
   }
-  // Some of the seconds that passed were for another part.
+  // Moves seconds from one part to another.
   void move(double seconds, double TimeParts::*from, double TimeParts::*to) {
     if (times_.device) return;
     times_.passed.*from -= seconds;
     times_.passed.*to += seconds;
   }
-  void skip() {  // belongs to no part
+  void skip() {  // the time since the last lap belongs to no part
     if (times_.device) return times_.device->mark(nullptr);
     watch_.lap();
     if (times_.on_core) core_lap();
@@ -113,40 +111,38 @@ class PartWatch {
   double core_start_;
 };
 
-// Where the seconds of a device went that computes while the host runs ahead: marks in its work, between
-// which it did one part of a step. A mark costs the host a microsecond; its time is asked for after the
-// epoch, when the device has passed it, so no step waits. The marks are given: events of CUDA, or a fake
-// clock's in a test.
-//
-// Work that is replayed (runner/trainer/cuda_graph_cache.h) has marks of its own, which each replay passes
-// anew: they tell of the last one. So all replays are taken to be divided as the last of an epoch was, while
-// how long they took together is measured; what the marks do not account for, such as waiting for the host,
-// is no part.
+// Time breakdown of a device while the host runs ahead, from marks between the parts of a step.
+// - A mark is a CUDA event, or has a fake clock in tests. It costs the host a microsecond.
+// - The times are read after the epoch, when the device has passed the marks. So no step waits.
+// - Replayed work (runner/trainer/cuda_graph_cache.h) contains its own marks, which hold the times of the
+// last
+//   replay only. The breakdown of an epoch's last replay is applied to the measured time of all replays.
+// - Time that no mark accounts for, such as waiting for the host, belongs to no part.
 
 class TimeMark {
  public:
   virtual ~TimeMark() = default;
-  virtual bool passed() const = 0;                                  // the device has come so far
-  virtual double seconds_after(const TimeMark& earlier) const = 0;  // both have passed
+  virtual bool passed() const = 0;                                  // the device has reached the mark
+  virtual double seconds_after(const TimeMark& earlier) const = 0;  // both must have passed
 };
 
-using MakeMark = std::function<std::unique_ptr<TimeMark>()>;  // behind the work that was given so far
+using MakeMark = std::function<std::unique_ptr<TimeMark>()>;  // makes a mark after the work launched so far
 
 class ReplayedMarks;
 
-// What the device did since the mark before this one.
+// A mark, and the kind of the work since the previous mark.
 struct Marked {
   std::unique_ptr<TimeMark> mark;
-  double TimeParts::*part = nullptr;           // of nullptr, no part
-  std::shared_ptr<ReplayedMarks> inside = {};  // it was a replay of work that has these marks
+  double TimeParts::*part = nullptr;           // nullptr: no part
+  std::shared_ptr<ReplayedMarks> inside = {};  // set for a replay: the marks inside the replayed work
 };
 
-// The marks in work that is captured once and replayed.
+// Marks in work that is captured once and replayed.
 class ReplayedMarks final : public PartMarks {
  public:
   explicit ReplayedMarks(MakeMark make) : make_(std::move(make)) {}
   void mark(double TimeParts::*part) override { marked_.push_back({.mark = make_(), .part = part}); }
-  // Of the last replay, which the device has done.
+  // The parts of the last replay. The device must have finished it.
   TimeParts take() override;
   double seconds() const;  // from the first mark to the last
 
@@ -159,13 +155,12 @@ class DeviceTimeline final : public PartMarks {
  public:
   explicit DeviceTimeline(MakeMark make) : make_(std::move(make)) {}
 
-  // What was given to the device since the last mark was `part`; of nullptr, no part.
   void mark(double TimeParts::*part) override { add({.mark = make_(), .part = part}); }
-  // It was a replay of work that has these marks.
+  // The work since the last mark is a replay, with the marks `inside`.
   void mark_replay(std::shared_ptr<ReplayedMarks> inside) {
     add({.mark = make_(), .inside = std::move(inside)});
   }
-  // All seconds since the last call, by part. The device has passed all marks: it was synchronised.
+  // Seconds since the last call, by part. Synchronise the device before, so that all marks have passed.
   TimeParts take() override;
 
  private:
@@ -175,11 +170,11 @@ class DeviceTimeline final : public PartMarks {
   };
   static constexpr std::size_t most_waiting = 4096;
   void add(Marked marked);
-  void count_first();  // of those that wait
+  void count_first();  // counts the first of `waiting_`
 
   MakeMark make_;
   std::deque<Marked> waiting_;
-  std::unique_ptr<TimeMark> last_;  // the one before the first that waits
+  std::unique_ptr<TimeMark> last_;  // the mark before the first of `waiting_`
   TimeParts counted_;
   std::map<std::shared_ptr<ReplayedMarks>, Replays> replays_;
 };

@@ -30,7 +30,7 @@ double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
   const std::vector<at::Tensor> numbers = numbers_of(gradients);
   const double norm = std::sqrt(sum_over_all(sum_of_squares(numbers)));
   const double factor = max_norm / (norm + least_norm);
-  const bool within = factor >= 1;  // not so where the norm is NaN
+  const bool within = factor >= 1;  // false if the norm is NaN
   if (!within && !numbers.empty()) libtorch::multiply_each(numbers, factor);
   return norm;
 }

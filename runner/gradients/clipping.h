@@ -1,4 +1,4 @@
-// Gradient clipping by the global norm: of all gradients of a model together, wherever its layers are.
+// Gradient clipping by the global norm of all gradients of a model, across all stages.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,15 @@
 
 namespace trainyard::runner {
 
-// Scales `gradients` in place so that the L2 norm of all together is at most `max_norm`, with the results of
-// `torch.nn.utils.clip_grad_norm_` (factor max_norm / (norm + 1e-6), where that is below 1).
-// `sum_over_all` turns the sum of squares of `gradients` into that of the whole model's; it is called once.
-// Returns the norm from before. A norm that is not finite makes the gradients not finite.
+// Scales `gradients` in place so that the L2 norm of the model's gradients is at most `max_norm`.
+// - The factor is min(1, max_norm / (norm + 1e-6)), as in `torch.nn.utils.clip_grad_norm_`.
+// - `sum_over_all` sums the squares of `gradients` over all ranks of the model. It is called once.
+// - Returns the norm before clipping. If it is not finite, the gradients become not finite.
 double clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm,
                       const std::function<double(double)>& sum_over_all);
 
-// The same without a look at the norm, which stays on `device`, where the gradients are: `sum_over_all` adds
-// up a float64 [] there.
+// The same without host–device synchronisation: the norm stays on `device`, like the gradients.
+// `sum_over_all` sums a float64 [] there.
 void clip_without_sync(const std::vector<at::Tensor>& gradients, double max_norm, at::Device device,
                        const std::function<void(const at::Tensor&)>& sum_over_all);
 

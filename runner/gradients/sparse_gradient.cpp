@@ -18,7 +18,7 @@ bool ascend(const at::Tensor& rows) {
   return std::adjacent_find(row, row + rows.numel(), std::greater_equal<>()) == row + rows.numel();
 }
 
-// Each byte of `to` once: the rows that are given, and zeros between them.
+// Writes each byte of `to` once: the given rows, and zeros between them.
 void write_rows(const at::Tensor& given, const at::Tensor& to) {
   const at::Tensor rows = libtorch::sparse_rows(given).contiguous(),
                    values = libtorch::sparse_values(given).contiguous();
@@ -38,8 +38,7 @@ void write_rows(const at::Tensor& given, const at::Tensor& to) {
 
 }  // namespace
 
-// Autograd forgets that a gradient was made with each row once, and to sort it again takes longer than to
-// look.
+// Autograd drops the coalesced flag. To check the order of the rows is faster than to sort them again.
 at::Tensor coalesced(const at::Tensor& gradient) {
   if (!gradient.is_sparse() || gradient.is_coalesced()) return gradient;
   return ascend(libtorch::sparse_rows(gradient).contiguous()) ? libtorch::marked_coalesced(gradient)

@@ -1,5 +1,5 @@
-// Gradients of which only some rows are there (`models/networks/layer_kernels.h`), beside whole ones: what
-// training does with a gradient whichever of the two it is.
+// Functions for gradients that are sparse (some rows only, `models/networks/layer_kernels.h`) or dense.
+// "Coalesced" means that each row occurs once, in ascending order.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace trainyard::runner {
 
-// `gradient` with each row once, ascending, where it holds rows; a whole one as it is.
+// A sparse gradient coalesced. A dense gradient is returned unchanged.
 at::Tensor coalesced(const at::Tensor& gradient);
 
-// The numbers that are there, in the memory of `gradient`: all others are zero. It has each row once.
+// The stored values, as a view of the coalesced `gradient`. All other values are zero.
 at::Tensor numbers_of(const at::Tensor& gradient);
 std::vector<at::Tensor> numbers_of(const std::vector<at::Tensor>& gradients);
 
-// All of it, zeros where there is no row.
+// `gradient` as a dense tensor.
 at::Tensor whole(const at::Tensor& gradient);
 
-// The same where `gradient`, which has each row once, has more than three quarters of the rows: to exchange
-// and add up numbers then costs less than to look which of them are there. Else `gradient` as it is.
+// The coalesced `gradient` as a dense tensor if it has more than three quarters of the rows, else unchanged.
+// With so many rows, dense values are cheaper to exchange and sum than sparse rows.
 at::Tensor densify_if_full(const at::Tensor& gradient);
 
-// `whole(gradient)` written into `to`, of the same shape.
+// Writes `whole(gradient)` to `to`, which has the same shape.
 void write_whole(const at::Tensor& gradient, const at::Tensor& to);
 
 }  // namespace trainyard::runner

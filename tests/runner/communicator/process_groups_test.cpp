@@ -32,7 +32,7 @@ TEST_CASE("ranks of a chain pass messages on in both directions, and can reach o
     try {
       ranks.send(at::ones({1}), 2, 0);
     } catch (const InternalError& error) {
-      expect(std::string(error.what()) == "ranks 0 and 2 are no neighbours of a chain", error.what());
+      expect(std::string(error.what()) == "ranks 0 and 2 are not neighbours of a chain", error.what());
       return;
     }
     throw std::runtime_error("a message to a rank that is not a neighbour");

@@ -25,13 +25,13 @@ TEST_CASE("the error for an impossible device has the reason and the available d
   };
   const std::array cases{
       Case{"cuda:0", std::nullopt, "has no CUDA"},
-      Case{"cuda:0", 0, "there is no GPU cuda:0; none is there"},
-      Case{"cuda:1", 1, "there is no GPU cuda:1; there is only cuda:0"},
-      Case{"cuda:9", 8, "there are cuda:0 to cuda:7"},
-      Case{"cuda:", 8, "\"cuda:\" is no device"},
-      Case{"cuda:-1", 8, "is no device"},
-      Case{"cuda:1x", 8, "is no device"},
-      Case{"tpu:0", 8, "\"tpu:0\" is no device"},
+      Case{"cuda:0", 0, "there is no GPU cuda:0; no GPU is visible"},
+      Case{"cuda:1", 1, "there is no GPU cuda:1; use cuda:0, the only GPU"},
+      Case{"cuda:9", 8, "use cuda:0 to cuda:7"},
+      Case{"cuda:", 8, "\"cuda:\" is not a device"},
+      Case{"cuda:-1", 8, "is not a device"},
+      Case{"cuda:1x", 8, "is not a device"},
+      Case{"tpu:0", 8, "\"tpu:0\" is not a device"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.name);

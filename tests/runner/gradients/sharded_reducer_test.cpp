@@ -220,7 +220,7 @@ TEST_CASE("a replica that waits for gradients of a lost replica gets an error") 
       error = wrong.what();
     }
   }));
-  CHECK(error == "rank 0: a meeting failed: rank 1 has left");
+  CHECK(error == "rank 0: asynchronous barrier failed: rank 1 has left");
 }
 
 TEST_CASE("without shared memory there is no sharded reducer") {
