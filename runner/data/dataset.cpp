@@ -13,7 +13,7 @@ namespace trainyard::runner {
 
 namespace {
 
-// Makes the parts of one data set; what they share comes from its training part.
+// Makes the splits of one data set. The statistics come from the training split.
 class PartMaker {
  public:
   PartMaker(const models::Samples& train, const Task& task, at::ScalarType dtype, bool channels_last)
@@ -31,8 +31,8 @@ class PartMaker {
       return std::make_unique<ImageDataset>(*images, statistics_, task_.target, dtype_, channels_last_);
     if (texts && task_.target == Target::label) return std::make_unique<TextDataset>(*texts);
     if (pairs && task_.target == Target::next_token) return std::make_unique<PairSplit>(*pairs);
-    throw UserError("the data set is not one for " + std::string(task_.name),
-                    "take one that `trainyard list models` names for the model");
+    throw UserError("the data set is not for the task " + std::string(task_.name),
+                    "use a data set that `trainyard list models` lists for the model");
   }
 
  private:

@@ -1,6 +1,5 @@
-// One part of a data set (training, validation or test) as tensors that stay in memory: batches are gathered
-// by the numbers of their samples, without work for each sample. What a sample is (an image, a text, a pair
-// of texts) and what it weighs is known here and nowhere above.
+// One split of a data set (training, validation or test) as tensors in memory. Batches are gathered by sample
+// index, without work per sample. Only data sets depend on the kind of a sample and on its weight.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,12 @@
 
 namespace trainyard::runner {
 
-// What one step eats.
-
+// The samples of one step. The parameter `places` below always means sample indices, int64 [batch] on the
+// CPU.
 struct Batch {
-  networks::Activations inputs;  // what the first layer takes; the first dimension of each is the batch
-  at::Tensor targets;            // what the task holds the network's output against
-  at::Tensor samples;            // int64 [batch]: the number of each sample in its part of the data set
+  networks::Activations inputs;  // inputs of the first layer; the first dimension of each is the batch
+  at::Tensor targets;            // targets of the loss and the metrics
+  at::Tensor samples;            // int64 [batch]: index of each sample in the split
   std::int64_t size() const { return samples.size(0); }
 };
 
@@ -31,59 +30,57 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;  // samples
 
-  // Of the samples at `places`, int64 [batch]. A stage that needs only one of inputs and targets gathers
-  // that.
+  // Inputs and targets of some samples. A stage that needs only one of them gathers only that one.
   virtual networks::Activations inputs(const at::Tensor& places) const = 0;
   virtual at::Tensor targets(const at::Tensor& places) const = 0;
   virtual Batch gather(const at::Tensor& places) const;  // both
 
-  // What the sizes of a model's activations follow from: two batches with equal shapes have equal sizes. The
-  // number of samples; where batches are padded, the sizes of all inputs one behind the other.
+  // Everything that the sizes of a model's activations depend on. Two batches with equal shapes have equal
+  // sizes. By default the number of samples. For padded batches, the sizes of all inputs, concatenated.
   virtual std::vector<std::int64_t> shape(const at::Tensor& places) const;
 
-  // The same samples, whose batches are all padded as the one at `places` is, rounded up to one of few
-  // lengths (runner/data/text_dataset.h), so that shapes repeat. It shares what is in memory. Nothing
-  // where all batches of a size have one shape.
+  // The same samples with all batches padded like the batch at `places`, rounded up so that shapes repeat
+  // (`repeated_length` in runner/data/text_dataset.h). It shares the memory. Null if all batches of one size
+  // have the same shape.
   virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& places) const;
 
-  // What the mean loss of the samples at `places` is a mean over: samples, non-padding target tokens or
-  // pixels. Every rank can tell that of any samples.
+  // The number of elements in the mean loss of some samples: samples, target tokens without padding, or
+  // pixels. Every rank can compute it for any samples.
   virtual std::int64_t weight(const at::Tensor& places) const = 0;
 
-  // From now on batches lie on `device`, and so does what they are gathered from where `resident`; else that
-  // is in pinned memory, and a batch is copied beside the step before it. Places stay on the CPU.
+  // From now on batches are on `device`. If `resident`, the data is there too. Otherwise the data is in
+  // pinned memory, and a batch is copied during the previous step.
   virtual void serve(at::Device device, bool resident) = 0;
-  virtual bool gathers_on_host() const { return false; }  // each batch of what is served off the CPU
-  virtual std::int64_t nbytes() const = 0;                // of what batches are gathered from
+  virtual bool gathers_on_host() const { return false; }  // batches for a GPU are gathered by the host
+  virtual std::int64_t nbytes() const = 0;                // size of the data that batches are gathered from
 
-  // Samples whose keys are near are of about one length: int64 [sample]; undefined where all are equally
-  // long.
+  // Sort keys, int64 [sample]: samples with similar keys have similar lengths. Undefined if all samples have
+  // the same length.
   virtual at::Tensor length_keys() const;
 
-  // The same samples as `epoch` sees them, `kind` as in runner/data/image_dataset.h. Shares what is in
-  // memory. UserError for other data than images, unless nothing is to be changed.
+  // The same samples with the augmentation of `epoch`. `kind` as in runner/data/image_dataset.h. It shares
+  // the memory. UserError for data other than images, unless `kind` is "none".
   virtual std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t seed,
                                              std::int64_t epoch) const = 0;
 };
 
-// All parts.
+// All splits of a data set.
 struct DataParts {
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> validation;
   std::unique_ptr<Dataset> test;
 };
 
-// Has the parts serve `device`, the training part first where not all of them fit there; where a part does
-// not fit beside the network of one of `replicas`, on none of them is it resident, because whether steps are
-// replayed depends on it. No effect on the CPU. Collective.
+// Lets the splits serve `device`, the training split first, and makes those resident that fit. A split is
+// resident on all `replicas` or on none, because the replay of steps depends on it. No effect on the CPU.
+// Collective.
 void place(const DataParts& parts, at::Device device, Communicator& replicas);
 
-// Whether `bytes` of data may lie on a GPU of which `free_bytes` are free: half of them are left to the
-// network.
+// True if `bytes` of data may be on a GPU with `free_bytes`. Half of the free memory is left for the network.
 bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes);
 
-// The parts of `splits` as `task` wants them; numbers are `dtype`, images lie in memory as [height, width,
-// channel] where `channels_last` says so. UserError where the data is not of the task's kind.
+// The splits for `task`, with values of `dtype`. Images are [height, width, channel] in memory if
+// `channels_last`. UserError if the data is not for this task.
 DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,
                      bool channels_last);
 

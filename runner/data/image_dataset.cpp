@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t levels = 256;
 
-// Writes image after image, in the order of the channels that is wanted, through a table of standardised
-// values.
+// Writes all images through a table of standardised values, in the memory format that `channels_last`
+// selects.
 template <class Number>
 void standardise(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
                  bool channels_last, Number* out) {
@@ -128,7 +128,7 @@ std::vector<ChannelStatistics> channel_statistics(const models::Images& images) 
   }
   std::vector<ChannelStatistics> statistics;
   for (const auto& count : counts) {
-    double number = 0, sum = 0, squares = 0;  // of integers: exact in double up to 2^53
+    double number = 0, sum = 0, squares = 0;  // sums of integers, exact in double up to 2^53
     for (std::size_t v = 0; v < levels; ++v) {
       const auto n = static_cast<double>(count[v]);
       const auto value = static_cast<double>(v);
@@ -158,7 +158,7 @@ struct Row {
 constexpr std::array rows{Row{"none", false, false}, Row{"flip", true, false}, Row{"crop", false, true},
                           Row{"flip-crop", true, true}};
 
-// How pixels lie in memory: [image, plane, line, column, depth].
+// Memory layout of pixels: [image, plane, line, column, depth].
 struct Layout {
   std::int64_t planes, lines, columns, depth;
   Layout(const at::Tensor& images, bool channels_last)
@@ -170,13 +170,14 @@ struct Layout {
   std::int64_t plane() const { return lines * line(); }
 };
 
-// What is done to one image: where its first line and column come from, in the image without padding.
+// Change of one image. `left` and `top` are the corner of the crop, in coordinates of the image without
+// padding.
 struct Change {
   bool flipped;
   std::int64_t left, top;
 };
 
-// One line of an image from that of another; nullptr for a line of the padding.
+// Writes one line of an image. `from` is the original line, or nullptr for a line of padding.
 template <class Number>
 void change_line(const Number* from, const Number* fill, const Layout& layout, const Change& change,
                  Number* to) {

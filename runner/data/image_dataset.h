@@ -1,5 +1,5 @@
-// Images as tensors: pixels standardised by mean and standard deviation of each channel of the training part,
-// or scaled to [0, 1] where the image itself is the target.
+// Images as tensors, and their augmentation. Pixels are standardised by mean and standard deviation per
+// channel of the training split. If the image itself is the target, they are scaled to [0, 1].
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,40 @@
 
 namespace trainyard::runner {
 
-// Augmentation of images by horizontal flips and random crops, on whole batches. What happens to a sample is
-// a pure function of (seed, epoch, number of the sample), however the samples are divided into batches.
+// Augmentation of images by horizontal flips and random crops, on whole batches. The change of a sample is a
+// pure function of (seed, epoch, sample index). It does not depend on the division into batches.
 
-inline constexpr std::int64_t crop_padding = 4;  // pixels on each side, as He et al. 2016, section 4.2
+inline constexpr std::int64_t crop_padding = 4;  // pixels on each side (He et al. 2016, section 4.2)
 
-// What is drawn for each sample of a data set, [sample]; undefined where it is not wanted.
+// Random choices for each sample of a data set, [sample]. Undefined if they are not used.
 struct AugmentationDraws {
   bool any() const { return flipped.defined() || left.defined(); }
   AugmentationDraws to(at::Device device) const;
-  at::Tensor flipped;    // bool, equally likely: left and right change places
-  at::Tensor left, top;  // int64, pixels, 0 … 2 · crop_padding: where the crop begins in the padded image
+  at::Tensor flipped;    // bool, probability 1/2: exchange left and right
+  at::Tensor left, top;  // int64, pixels, 0 … 2 · crop_padding: corner of the crop in the padded image
 };
 
-// `kind` is "flip", "crop", "flip-crop" or "none" (nothing drawn); flips are the same with and without crops,
-// and so are crops (stream "augmentation/seed/epoch", a number a sample). UserError for another kind, with
-// those that exist.
+// Draws for `kind`: "flip", "crop", "flip-crop" or "none". Flips are the same with and without crops, and
+// crops are the same with and without flips. Random stream "augmentation/seed/epoch", one number per sample.
+// UserError for another kind.
 AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
                                     std::int64_t epoch);
 
-// `images` [batch, channel, height, width] of any type, of the samples `places` int64 [batch], cropped and
-// then flipped as drawn; `fill` [channel], of the same type, is the pixel that a crop pads with. The memory
-// order of the images is kept.
+// Crops, then flips.
+// - `images`: [batch, channel, height, width] of any type. Their memory format is kept.
+// - `places`: sample indices, int64 [batch].
+// - `fill`: pixel for the padding of a crop, [channel], of the same type.
 at::Tensor augment(const at::Tensor& images, const at::Tensor& places, const AugmentationDraws& draws,
                    const at::Tensor& fill);
 
-// The same by operations on whole tensors, all on one device: how it is done off the CPU.
+// The same by tensor operations, for GPUs. All tensors are on one device.
 at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places,
                               const AugmentationDraws& draws, const at::Tensor& fill);
 
-// Of one channel, in units of pixel values 0 – 255: a pixel becomes (value − mean) / deviation.
+// Statistics of one channel, for pixel values 0 – 255. A pixel becomes (value − mean) / deviation.
 struct ChannelStatistics {
   double mean = 0;
-  double deviation = 1;  // of the population; 1 where all pixels are equal
+  double deviation = 1;  // of the population; 1 if all pixels are equal
 };
 std::vector<ChannelStatistics> channel_statistics(const models::Images& images);
 std::vector<ChannelStatistics> unit_scale(std::int64_t channels);  // 0 – 255 to [0, 1]
@@ -70,7 +71,7 @@ class ImageDataset final : public Dataset {
 
   at::Tensor pixels_;        // [sample, pixel], in the order of `channels_last_`
   at::Tensor labels_;        // int64 [sample]
-  at::Tensor black_;         // [channel]: what a pixel of value 0 became
+  at::Tensor black_;         // [channel]: standardised value of a pixel of value 0
   AugmentationDraws draws_;  // on `device_`, as are black_ and labels_
   at::Device device_ = at::kCPU;
   models::ImageShape shape_;

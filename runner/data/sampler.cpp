@@ -33,7 +33,7 @@ constexpr std::array samplings{NamedSampling{"exact", Sampling::exact},
 
 Part part_of(const Part& whole, std::int64_t part, std::int64_t parts) {
   const std::int64_t each = whole.size() / parts;
-  const std::int64_t larger = whole.size() % parts;  // so many parts have one more
+  const std::int64_t larger = whole.size() % parts;  // number of parts with one more
   const std::int64_t begin = whole.begin + part * each + std::min(part, larger);
   return {begin, begin + each + (part < larger ? 1 : 0)};
 }
@@ -51,10 +51,10 @@ Sampler::Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t r
       replicas_(replicas),
       sampling_(sampling) {
   if (sampling == Sampling::distributed && global_batch % replicas != 0) {
-    throw UserError("sampler \"distributed\" gives each replica equally much, but a global batch of " +
-                        std::to_string(global_batch) + " samples does not divide by " +
-                        std::to_string(replicas) + " replicas",
-                    "give the batch per replica, or take sampler \"exact\"");
+    throw UserError("a global batch of " + std::to_string(global_batch) +
+                        " samples cannot be divided among " + std::to_string(replicas) +
+                        " replicas, as sampler \"distributed\" requires",
+                    "set the batch per replica, or use sampler \"exact\"");
   }
 }
 
@@ -114,7 +114,7 @@ at::Generator order_stream(std::uint64_t seed, std::int64_t epoch) {
   return networks::random_stream("order", seed, std::to_string(epoch));
 }
 
-// Sorts each run of `window` numbers by key; those with equal keys stay in their random order.
+// Sorts each window of `window` samples by key. Samples with equal keys keep their random order.
 void sort_windows(std::int64_t* first, std::int64_t count, std::int64_t window, const std::int64_t* keys) {
   for (std::int64_t begin = 0; begin < count; begin += window) {
     std::stable_sort(first + begin, first + std::min(begin + window, count),
@@ -132,7 +132,7 @@ at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::u
                        std::int64_t epoch) {
   at::Generator stream = order_stream(seed, epoch);
   at::Tensor order = at::randperm(keys.size(0), stream, at::kLong);
-  const std::int64_t batches = keys.size(0) / global_batch;  // whole ones
+  const std::int64_t batches = keys.size(0) / global_batch;  // full batches
   if (batches == 0) return order;
   const at::Tensor whole = order.slice(0, 0, batches * global_batch);
   sort_windows(whole.data_ptr<std::int64_t>(), whole.size(0), window_batches * global_batch,

@@ -1,12 +1,13 @@
-// Which samples a replica takes of each step.
+// Sampler: the samples of each replica in each step, and the order of the samples in an epoch.
 //
-// exact: the global batch of step k is order[kB, (k + 1)B) under every mesh, and replica r has the r-th of N
-// contiguous parts of it, whose sizes differ by at most one. Every sample counts once; the last batch of an
-// epoch is as small as it comes, and a part may be empty.
+// exact: the global batch of step k is order[kB, (k + 1)B) for every mesh.
+// - Replica r has the r-th of N contiguous parts. Their sizes differ by at most one, and a part may be empty.
+// - Every sample counts once. The last batch of an epoch may be smaller.
 //
-// distributed: as `torch.utils.data.DistributedSampler` and a mean of the replicas' means do it. The order is
-// filled up from its own beginning to equally many samples a replica, of which replica r has each N-th from
-// the r-th on, B/N a step. The samples that fill up count twice in training; evaluation is always exact.
+// distributed: like `torch.utils.data.DistributedSampler` with a mean over the replicas' means.
+// - The order is extended from its own beginning until each replica has the same number of samples. Replica r
+//   has every N-th sample, starting with the r-th, and B/N samples per step.
+// - The repeated samples count twice in training. Evaluation is always exact.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace trainyard::runner {
 
-// A run of places in the order of an epoch.
+// A range of the order of an epoch.
 struct Part {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -27,66 +28,68 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// `part` of `parts` of `whole`: contiguous, in order, sizes differ by at most one, the larger ones first.
+// Part number `part` of `parts` contiguous parts of `whole`. Sizes differ by at most one, larger parts first.
 Part part_of(const Part& whole, std::int64_t part, std::int64_t parts);
 
 enum class Sampling { exact, distributed };
-Sampling find_sampling(std::string_view name);  // UserError for an unknown one, with those that exist
+Sampling find_sampling(std::string_view name);  // UserError for an unknown name
 
 // The part of a global batch that a replica trains on in a step.
 struct LocalBatch {
-  at::Tensor places;             // int64 [part], may be empty
-  std::int64_t divisor = 0;      // what its summed loss is divided by before the sum over replicas
-  at::Tensor global_batch = {};  // int64 [global batch]: the places of all replicas
+  at::Tensor places;             // sample indices, int64 [part], may be empty
+  std::int64_t divisor = 0;      // of the summed loss, before the sum over replicas
+  at::Tensor global_batch = {};  // int64 [global batch]: sample indices of all replicas
 };
 
 class Sampler {
  public:
-  // UserError where `distributed` cannot divide the global batch into equal parts.
+  // UserError if `distributed` cannot divide the global batch into equal parts.
   Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,
           Sampling sampling = Sampling::exact);
-  std::int64_t steps() const;                                           // of an epoch
-  at::Tensor places(const at::Tensor& order, std::int64_t step) const;  // of `order`, int64 [sample]
+  std::int64_t steps() const;  // per epoch
+  // Sample indices of this replica in a step. `order` is int64 [sample].
+  at::Tensor places(const at::Tensor& order, std::int64_t step) const;
   LocalBatch local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
 
-  // SHA-256 of the places of all steps of an epoch as little-endian 64-bit integers, step by step, each
-  // global batch before it is divided: equal under every mesh, and what the term `batches` states.
+  // SHA-256 of the sample indices of an epoch's global batches, as little-endian 64-bit integers, step by
+  // step. It is equal for every mesh. The term `batches` contains it.
   std::string batches_hash(const at::Tensor& order) const;
 
-  // Of an exact one.
+  // For exact sampling.
   Part global_batch(std::int64_t step) const;  // of all replicas
-  Part part(std::int64_t step) const;          // of this one
+  Part part(std::int64_t step) const;          // of this replica
 
  private:
   at::Tensor places_of_all(const at::Tensor& order, std::int64_t step) const;
-  at::Tensor own_part(const at::Tensor& batch, std::int64_t step) const;  // of the places of all
+  at::Tensor own_part(const at::Tensor& batch, std::int64_t step) const;
 
   std::int64_t samples_;
-  std::int64_t filled_up_;  // samples, those that count twice included
+  std::int64_t filled_up_;  // number of samples, including repeated ones
   std::int64_t global_batch_;
   std::int64_t replica_;
   std::int64_t replicas_;
   Sampling sampling_;
 };
 
-// The order in which an epoch takes the samples: a pure function of seed and epoch, the same under every
-// mesh. Global batch k is places [kB, (k + 1)B) of it.
+// The order of the samples in an epoch: a pure function of seed and epoch, the same for every mesh. Global
+// batch k is the range [kB, (k + 1)B) of the order.
 
-// perm(seed, epoch): int64 [samples] (stream "order/seed/epoch").
+// perm(seed, epoch): int64 [samples] (random stream "order/seed/epoch").
 at::Tensor epoch_order(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);
 
-// The same for sequences by their length `keys`, int64 [sample], so that a global batch holds samples of
-// about one length and little of it is padding: of perm(seed, epoch), runs of 100 global batches are sorted
-// by length and cut into global batches, which are then shuffled over the epoch, as are the samples inside
-// each. The last, smaller batch stays a random one.
+// The order for sequences with length `keys`, int64 [sample]. A global batch contains samples of similar
+// length, which keeps the padding small.
+// 1. Each window of 100 global batches of perm(seed, epoch) is sorted by length and cut into global batches.
+// 2. The global batches are shuffled over the epoch, and the samples are shuffled within their batch.
+// The last, smaller batch stays random.
 at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::uint64_t seed,
                        std::int64_t epoch);
 
-// That of the two that fits `data`.
+// The second order if `data` has length keys, else the first.
 at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed,
                        std::int64_t epoch);
 
-// The order of an evaluation, where none is random: by length, so that little is padding; int64 [sample].
+// The order of an evaluation, int64 [sample]: not random, but sorted by length to keep the padding small.
 at::Tensor evaluation_order(const Dataset& data);
 
 }  // namespace trainyard::runner

@@ -14,8 +14,9 @@ namespace {
 
 void check_unchanged(std::string_view kind) {
   if (kind == "none") return;
-  throw UserError("augmentation \"" + std::string(kind) + "\" is for images, and this data set is of texts",
-                  "leave augmentation out, or take a data set of images");
+  throw UserError(
+      "augmentation \"" + std::string(kind) + "\" is for images, but this data set contains texts",
+      "remove augmentation, or use a data set of images");
 }
 
 }  // namespace
@@ -46,11 +47,10 @@ std::unique_ptr<Dataset> TextDataset::augmented(std::string_view kind, std::uint
   return std::make_unique<TextDataset>(*this);
 }
 
-// Tokens are 4 bytes each: the largest text set that is read takes a percent of a GPU, so none is left on the
-// host.
+// Text is always resident: a token has 4 bytes, and the largest data set of texts needs 1 % of a GPU.
 void TextDataset::serve(at::Device device, bool) {
   tokens_.move_to(device);
-  tokens_.pad_to_longest();  // the mean of words passes over padding
+  tokens_.pad_to_longest();  // the mean embedding ignores padding
   labels_ = labels_.to(device);
 }
 
@@ -85,7 +85,7 @@ std::shared_ptr<const Dataset> PairSplit::padded_like(const at::Tensor& places) 
 }
 
 at::Tensor PairSplit::length_keys() const {
-  constexpr std::int64_t longest = 1 << 20;  // tokens of a source
+  constexpr std::int64_t longest = 1 << 20;  // upper limit for the tokens of a source
   const at::Tensor &source = source_.lengths(), &target = target_.lengths();
   const at::Tensor odd = target.remainder(2).to(at::kBool);
   return target * (2 * longest) + at::where(odd, source, -source);

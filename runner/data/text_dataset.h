@@ -1,4 +1,4 @@
-// Texts as tensors: a batch is padded to its longest, or to a length that is not its own alone.
+// Texts as tensors. A batch is padded to its longest sequence, or to a length that other batches share.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,33 @@
 
 namespace trainyard::runner {
 
-// Sequences of tokens of different lengths as tensors: all tokens one behind the other and where each
-// sequence begins, of which a batch is gathered in a few operations, filled up with padding to its longest
-// sequence; or to one of few lengths, so that shapes repeat.
-
-// The next multiple of 4, but never more than `longest`, which is that of all data. Multiples of 8 would be
-// half as many lengths, and in batches of like lengths (runner/data/sampler.h) a quarter of all columns
-// would be padding where now it is a tenth (Multi30k, 128 sentences a batch).
+// The next multiple of 4, but at most `longest`, the longest sequence of all data. With multiples of 8, a
+// quarter of all columns would be padding instead of a tenth (Multi30k, 128 sentences per batch, sorted as in
+// runner/data/sampler.h).
 std::int64_t repeated_length(std::int64_t length, std::int64_t longest);
 
+// Token sequences of different lengths, stored as one tensor of all tokens and the begin of each sequence. A
+// batch is gathered in a few operations and padded to its longest sequence, or to a length that repeats.
 class PaddedSequences {
  public:
   explicit PaddedSequences(const models::Sequences& sequences);
   std::int64_t size() const { return lengths_.size(0); }
   const at::Tensor& lengths() const { return lengths_; }  // int64 [sequence], in tokens
 
-  // Has `gather` yield tensors on `device`: tokens move there, lengths are known on the CPU too.
+  // Moves the tokens to `device`, so that `gather` returns tensors there. Lengths stay on the CPU too.
   void move_to(at::Device device);
-  // Has `gather` make as many columns as the longest sequence of all, whatever is gathered, so that nothing
-  // depends on what the host knows of a batch.
+  // Makes `gather` pad every batch to the longest sequence of all, so that shapes do not depend on the batch.
   void pad_to_longest();
-  // Has `gather` make for whatever places as many columns as it makes for [from, length − until) of those at
-  // `places`, rounded up to a repeated length; elsewhere in a sequence so many more or fewer.
+  // Makes `gather` pad every batch like [from, length − until) of the sequences at `places`, rounded up to a
+  // repeated length. Other values of `from` and `until` change the number of columns by the difference.
   void pad_as_for(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0);
   std::int64_t nbytes() const { return static_cast<std::int64_t>(tokens_.nbytes()); }
 
-  // How many columns `gather` makes: the longest of [from, length − until) at `places`, at least 1.
+  // The number of columns of `gather`: the longest of [from, length − until) at `places`, at least 1.
   std::int64_t longest(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
 
-  // Tokens [from, length − until) of each sequence at `places`, int64 [batch] → int64 [batch, longest],
-  // padding behind them; at least one column.
+  // Tokens [from, length − until) of each sequence at `places`, followed by padding: int64 [batch] →
+  // int64 [batch, longest]. At least one column.
   at::Tensor gather(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
 
  private:
@@ -50,11 +47,11 @@ class PaddedSequences {
   at::Tensor begins_;         // int64 [sequence]
   at::Tensor ends_;           // int64 [sequence]
   at::Tensor lengths_;        // int64 [sequence], on the CPU
-  std::int64_t columns_ = 0;  // of whole sequences; 0: as the batch wants it
-  std::int64_t longest_ = 0;  // of all
+  std::int64_t columns_ = 0;  // columns for complete sequences; 0: the longest of the batch
+  std::int64_t longest_ = 0;  // of all sequences
 };
 
-// Labelled texts; a sample weighs 1.
+// Labelled texts. The weight of a sample is 1.
 class TextDataset final : public Dataset {
  public:
   explicit TextDataset(const models::Texts& texts);
@@ -73,8 +70,8 @@ class TextDataset final : public Dataset {
   at::Tensor labels_;  // int64 [sample]
 };
 
-// Texts and their translations. The network sees the source and the target without its last token, and is to
-// say the target without its first (<bos>); each token of that weighs 1, padding nothing.
+// Texts and their translations. The inputs are the source, and the target without its last token. The network
+// predicts the target without its first token (<bos>). Each predicted token has weight 1, padding has 0.
 class PairSplit final : public Dataset {
  public:
   explicit PairSplit(const models::TextPairs& pairs);
@@ -85,8 +82,8 @@ class PairSplit final : public Dataset {
   std::vector<std::int64_t> shape(const at::Tensor& places) const override;
   std::int64_t weight(const at::Tensor& places) const override;
   std::shared_ptr<const Dataset> padded_like(const at::Tensor& places) const override;
-  // By target, and among equally long targets by source: upwards where the target's length is odd, downwards
-  // where it is even, so that neighbours are alike in both.
+  // Sorts by the length of the target, then by the length of the source. The source order is ascending if the
+  // target's length is odd and descending if it is even, so that neighbours are similar in both.
   at::Tensor length_keys() const override;
   std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;

@@ -25,12 +25,12 @@ class LocalReducer final : public Reducer {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& gradient = parameters_[i].value.grad();
       if (!gradient.defined()) {
-        throw InternalError("parameter " + parameters_[i].name + " got no gradient in this step");
+        throw InternalError("parameter " + parameters_[i].name + " has no gradient in this step");
       }
       gradients_[i] = coalesced(gradient);
     }
   }
-  void reduce_zeros() override { throw InternalError("a single rank has samples in every step"); }
+  void reduce_zeros() override { throw InternalError("a single rank has a step without samples"); }
   const std::vector<at::Tensor>& gradients() const override { return gradients_; }
 
  private:
@@ -49,7 +49,7 @@ class BucketReducer final : public BucketedReducer {
   const std::vector<at::Tensor>& gradients() const override { return gradients_; }
 
  private:
-  // One flat tensor a bucket; the gradients are views into it, with the strides of their parameters.
+  // One flat tensor per bucket. The gradients are views into it, with the strides of their parameters.
   void lay_out(const std::vector<std::size_t>& bucket) {
     std::int64_t size = 0;
     for (const std::size_t i : bucket) size += parameters()[i].value.numel();
@@ -69,7 +69,7 @@ class BucketReducer final : public BucketedReducer {
   }
 
   Communicator& communicator_;
-  std::vector<at::Tensor> flat_;  // of each bucket
+  std::vector<at::Tensor> flat_;  // per bucket
   std::vector<at::Tensor> gradients_;
 };
 
@@ -119,7 +119,7 @@ void BucketedReducer::prepare() {
 
 void BucketedReducer::finish() {
   if (left_.size() < buckets_.size())
-    throw InternalError(without_gradient() + " got no gradient in this step");
+    throw InternalError(without_gradient() + " has no gradient in this step");
   for (auto& work : left_) std::exchange(work, nullptr)->wait();
 }
 
@@ -131,12 +131,12 @@ void BucketedReducer::reduce_zeros() {
   finish();
 }
 
-// Has `arrived` called whenever a backward has added to the gradient of a parameter.
+// Adds a hook that calls `arrived` when a backward has accumulated the gradient of a parameter.
 void BucketedReducer::watch(std::size_t parameter) {
   const auto& [name, value] = parameters_[parameter];
   auto hook = libtorch::on_gradient(
       value, [this, parameter] { arrived(parameter, parameters_[parameter].value.grad()); });
-  if (!hook) throw InternalError("parameter " + name + " does not require its gradient");
+  if (!hook) throw InternalError("parameter " + name + " does not require a gradient");
   hooks_.push_back(std::move(hook));
 }
 

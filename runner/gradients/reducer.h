@@ -1,9 +1,11 @@
-// Turns the gradients that each rank computed from its part of a batch into the gradients of the whole batch.
-// The loss of a rank is (sum over its samples) / (global weight of the step), so gradients are summed, never
-// averaged, and a rank without samples adds zeros.
+// Reducer: sums the gradients of all ranks to the gradients of the whole batch. The loss of a rank is
+// (sum over its samples) / (global weight of the step). So gradients are summed, never averaged, and a rank
+// without samples adds zeros.
 //
-// One step:  prepare(); then for each micro-batch backward, with last_backward() before the last of them,
-// during which sums are exchanged; finish(); optimizer.step(gradients()).   Without samples: reduce_zeros().
+// One step:
+//   prepare(); backward of each micro-batch, with last_backward() before the last one, which communicates;
+//   finish(); optimizer.step(gradients()).
+// A rank without samples calls reduce_zeros() instead of prepare, backward and finish.
 #pragma once
 
 #include <cstddef>
@@ -22,43 +24,41 @@ namespace trainyard::runner {
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  virtual void prepare() = 0;        // forgets the gradients of the last step
-  virtual void last_backward() = 0;  // the next backward is the step's last
-  virtual void finish() = 0;         // after it: waits until the sums are there
-  virtual void
-  reduce_zeros() = 0;  // in place of prepare, backward and finish: this rank has no samples in the step
-  // What this rank updates with: in the order of the parameters, each in the memory layout of its own, or
-  // sparse with each row once. Where replicas share out the work, those of its slices
+  virtual void prepare() = 0;        // resets the gradients
+  virtual void last_backward() = 0;  // the next backward is the last one of the step
+  virtual void finish() = 0;         // after the last backward: waits for the sums
+  virtual void reduce_zeros() = 0;   // a step without samples on this rank
+  // Reduced gradients in the order of the parameters. Each has the memory layout of its parameter, or is
+  // sparse and coalesced. If `sharded`, the gradients of this replica's shards
   // (runner/gradients/sharded_reducer.h).
   virtual const std::vector<at::Tensor>& gradients() const = 0;
-  // Each replica has the gradients of its own shards: only all replicas together know the whole gradient.
+  // True if each replica has only the gradients of its own shards.
   virtual bool sharded() const { return false; }
-  // Of all parameters, after the step's update. Collective.
+  // Complete gradients of all parameters, after the step's update. Collective.
   virtual std::vector<at::Tensor> whole_gradients() { return gradients(); }
 };
 
-// One rank: the gradients are its own.
+// Reducer for one rank.
 std::unique_ptr<Reducer> local_reducer(std::vector<networks::NamedParameter> parameters);
 
 inline constexpr std::int64_t default_bucket_bytes = 1 << 20;
 
-// Several ranks: gradients are gathered in flat buckets, in the reverse order of the parameters, which is
-// about the order in which backward yields them; in the step's last backward a bucket is all-reduced as soon
-// as it and all before it are full, while backward goes on. A parameter larger than `bucket_bytes` has a
-// bucket of its own. `finish` throws InternalError naming a parameter that got no gradient: then the ranks'
-// collectives would no longer match. `communicator` must outlive it.
+// Reducer for several ranks: all-reduces flat buckets of gradients.
+// - A parameter larger than `bucket_bytes` has its own bucket.
+// - `finish` throws InternalError with the name of a parameter without a gradient, because then the ranks'
+//   collectives would no longer match.
+// - `communicator` must outlive the reducer.
 std::unique_ptr<Reducer> bucket_reducer(std::vector<networks::NamedParameter> parameters,
                                         Communicator& communicator,
                                         std::int64_t bucket_bytes = default_bucket_bytes);
 
-// What reducers of several ranks have in common. Parameters lie in buckets, in reverse order, which is about
-// the order in which backward yields their gradients; in the step's last backward a bucket leaves as soon as
-// it and all before it are full, while backward goes on. So buckets leave in the same order on every rank.
-
-// Indices of parameters, in buckets of at most `bucket_bytes` or of one parameter.
+// Indices of parameters, in buckets of at most `bucket_bytes` or of one parameter. The order of the
+// parameters is reversed: backward computes their gradients in about this order.
 using Buckets = std::vector<std::vector<std::size_t>>;
 Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
 
+// Base of the reducers for several ranks. During the step's last backward, a bucket is reduced as soon as it
+// and all buckets before it are full. So all ranks reduce the buckets in the same order.
 class BucketedReducer : public Reducer {
  public:
   BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets);
@@ -75,9 +75,9 @@ class BucketedReducer : public Reducer {
   const Buckets& buckets() const { return buckets_; }
 
  private:
-  // This rank's gradient of a parameter in this step; only some of its rows, or laid out like the parameter.
+  // Stores this rank's gradient of a parameter. It is sparse, or has the layout of the parameter.
   virtual void take(std::size_t parameter, const at::Tensor& gradient) = 0;
-  // All gradients of a bucket were taken: what waits until their sums are there.
+  // Starts to reduce a bucket after all its gradients were taken.
   virtual std::unique_ptr<Communicator::Work> leave(std::size_t bucket) = 0;
 
   void watch(std::size_t parameter);
@@ -86,11 +86,11 @@ class BucketedReducer : public Reducer {
 
   std::vector<networks::NamedParameter> parameters_;
   Buckets buckets_;
-  std::vector<std::size_t> bucket_of_;                     // of each parameter
-  std::vector<std::size_t> missing_;                       // of each bucket, in this step
-  std::vector<std::unique_ptr<Communicator::Work>> left_;  // of the buckets that have left
-  std::vector<std::shared_ptr<void>> hooks_;               // that call `arrived`
-  bool last_ = false;                                      // the backward under way is the step's last
+  std::vector<std::size_t> bucket_of_;                     // per parameter
+  std::vector<std::size_t> missing_;                       // per bucket: gradients missing in this step
+  std::vector<std::unique_ptr<Communicator::Work>> left_;  // per bucket whose reduction has started
+  std::vector<std::shared_ptr<void>> hooks_;               // call `arrived`
+  bool last_ = false;                                      // this backward is the last one of the step
 };
 
 }  // namespace trainyard::runner

@@ -19,7 +19,7 @@ namespace {
 
 class ShardedReducer final : public BucketedReducer {
  public:
-  // `memory` [replicas, numbers of the layout] is seen by all.
+  // `memory` [replicas, numbers of the layout] is shared by all replicas.
   ShardedReducer(const std::vector<networks::NamedParameter>& of, ShardLayout layout, Communicator& replicas,
                  SharedMemoryFeatures& shared, const at::Tensor& memory)
       : BucketedReducer(of, layout.buckets()),
@@ -47,14 +47,14 @@ class ShardedReducer final : public BucketedReducer {
     for (int rank = 0; rank < replicas_.size(); ++rank)
       for (const Shard& slice : layout_.slices(rank, replicas_.size()))
         slice.of(wholes[slice.parameter]).copy_(slice.of(shown_by(rank, slice.parameter)));
-    replicas_.barrier();  // what was shown may be written again
+    replicas_.barrier();  // from here on the published gradients may be overwritten
     return wholes;
   }
 
  private:
   struct Own {
     Shard slice;
-    std::vector<at::Tensor> shown;  // by each rank, of it
+    std::vector<at::Tensor> shown;  // per rank: its published gradient of the shard
   };
   struct ForOthers {
     Shard slice;
@@ -100,7 +100,7 @@ class ShardedReducer final : public BucketedReducer {
     }
   }
 
-  // Of a parameter that is alone in its bucket.
+  // This replica's shard of a parameter that is alone in its bucket.
   Shard own_slice_of(std::size_t parameter) const {
     for (const Own& own : own_)
       if (own.slice.parameter == parameter) return own.slice;
@@ -125,14 +125,14 @@ class ShardedReducer final : public BucketedReducer {
 
   ShardLayout layout_;
   Communicator& replicas_;
-  SharedMemoryFeatures& shared_;  // of `replicas_`
+  SharedMemoryFeatures& shared_;
   at::Tensor memory_;
   std::vector<Own> own_;                            // bucket by bucket
-  std::vector<std::size_t> first_own_;              // of each bucket
-  std::vector<std::vector<ForOthers>> for_others_;  // of each parameter
-  std::vector<std::vector<PublishedRows>> rows_;    // of each parameter: by each rank, where cut between rows
-  std::vector<at::Tensor> taken_;                   // of each parameter, in this step
-  std::vector<at::Tensor> gradients_;               // of own_
+  std::vector<std::size_t> first_own_;              // per bucket: index in `own_`
+  std::vector<std::vector<ForOthers>> for_others_;  // per parameter
+  std::vector<std::vector<PublishedRows>> rows_;  // per parameter that is divided between rows: one per rank
+  std::vector<at::Tensor> taken_;                 // per parameter: this replica's gradient
+  std::vector<at::Tensor> gradients_;             // per element of `own_`
 };
 
 }  // namespace
@@ -149,7 +149,7 @@ std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParame
 
 namespace {
 
-// Some rows of a matrix, in order: their values [count, columns], one behind the other.
+// Some rows of a matrix in ascending order, with values [count, columns].
 struct Rows {
   const std::int64_t* numbers;
   at::Tensor values;
@@ -165,7 +165,7 @@ Rows rows_of(const at::Tensor& sparse) {
   return rows_of(libtorch::sparse_rows(sparse).contiguous(), libtorch::sparse_values(sparse).contiguous());
 }
 
-// Those that `slice` has.
+// The rows that are in `slice`.
 Rows within(const Shard& slice, const Rows& rows) {
   const std::int64_t* const end = rows.numbers + rows.count();
   const std::int64_t* const first = std::lower_bound(rows.numbers, end, slice.first_row());
@@ -182,7 +182,7 @@ bool is_whole(const PublishedRows& shown) {
   return *shown.numbers.const_data_ptr<std::int64_t>() == PublishedRows::whole_matrix;
 }
 
-// The rows of both; of one that is in both, the sum.
+// The union of the rows of both. A row that is in both is the sum.
 template <class Number>
 Rows merged(const Rows& a, const Rows& b) {
   const std::int64_t columns = a.values.size(1);
@@ -274,7 +274,7 @@ at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
 
 namespace {
 
-constexpr std::int64_t line = 64;  // numbers: no two replicas write to one line of a cache
+constexpr std::int64_t line = 64;  // values: no two replicas write to the same cache line
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;

@@ -29,7 +29,7 @@ class DynamicLossScale final : public LossScale {
       libtorch::unscale_each(numbers_of(gradients), found_inf_, inverse);
     }
     sum_over_all(found_inf_);
-    found_inf_.clamp_max_(1);  // several ranks may have found some
+    found_inf_.clamp_max_(1);  // the sum of several ranks may exceed 1
   }
 
   std::optional<at::Tensor> found_inf() const override { return found_inf_; }
@@ -54,7 +54,7 @@ class DynamicLossScale final : public LossScale {
  private:
   LossScaling scaling_;
   at::Tensor scale_;          // float32 []
-  at::Tensor sound_steps_;    // int32 []: in a row, since the scale changed
+  at::Tensor sound_steps_;    // int32 []: finite steps in a row since the scale changed
   at::Tensor found_inf_;      // float32 []
   at::Tensor skipped_steps_;  // float64 []
 };

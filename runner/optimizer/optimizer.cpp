@@ -19,10 +19,10 @@ namespace trainyard::runner {
 
 namespace {
 
-// Which parameters a step updates by the fused kernel, with a whole gradient, and which row by row.
+// Indices of the parameters that a step updates by the fused kernel, and by the kernel for sparse gradients.
 struct DenseSparseSplit {
   std::vector<std::size_t> fused;
-  std::vector<at::Tensor> gradients;  // of those
+  std::vector<at::Tensor> gradients;  // dense, one per element of `fused`
   std::vector<std::size_t> by_rows;
 };
 
@@ -30,7 +30,7 @@ bool is_set(const std::optional<at::Tensor>& found_inf) {
   return found_inf && found_inf->item<float>() != 0;
 }
 
-// The fused kernels know by themselves what to skip.
+// The fused kernels evaluate `found_inf` themselves. If it is set, the sparse updates are left out here.
 DenseSparseSplit ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
                          const std::optional<at::Tensor>& found_inf) {
   DenseSparseSplit ways;
@@ -56,7 +56,7 @@ std::vector<at::Tensor> select(const std::vector<std::size_t>& places,
   return those;
 }
 
-// Calls `update(part, rows)` for parts of `parameter` that cover it, side by side.
+// Calls `update(part, rows)` in parallel for parts of `parameter` that cover it.
 template <class Update>
 void for_each_part(const at::Tensor& parameter, const at::Tensor& gradient, const Update& update) {
   const at::Tensor rows = libtorch::sparse_rows(gradient).contiguous(),
@@ -72,19 +72,19 @@ at::TensorOptions device_of(const std::vector<at::Tensor>& parameters) {
   return at::TensorOptions(parameters.empty() ? at::Device(at::kCPU) : parameters.front().device());
 }
 
-// v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
-// learning_rate · v
+// v ← momentum · v + (g + weight_decay · p), or in the first step v ← g + weight_decay · p
+// p ← p − learning_rate · v
 class Sgd final : public Optimizer {
  public:
   Sgd(const experiments::Optimizer& settings, std::vector<at::Tensor> parameters, const ZerosLike& zeros)
       : settings_(settings), parameters_(std::move(parameters)) {
-    if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel wants none without momentum
+    if (settings_.momentum != 0) velocity_ = zeros(parameters_);  // the kernel requires none without momentum
   }
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf) override {
     const at::NoGradGuard no_grad;
     const DenseSparseSplit ways = ways_of(parameters_, gradients, found_inf);
-    const bool begins =
-        first_ && !found_inf;  // one that may be skipped begins from velocity 0, which is the same
+    // A first step that may be skipped starts from velocity 0 instead, with the same result.
+    const bool begins = first_ && !found_inf;
     if (!ways.fused.empty()) {
       libtorch::fused_sgd(select(ways.fused, parameters_), ways.gradients, select(ways.fused, velocity_),
                           settings_.weight_decay, settings_.momentum, settings_.learning_rate, begins,
@@ -120,7 +120,7 @@ class Sgd final : public Optimizer {
 };
 
 // Adam (Kingma and Ba 2015) with PyTorch's defaults β = (0.9, 0.999), ε = 1e-8. Weight decay is added to the
-// gradient, or with `decoupled` taken from the parameter (Loshchilov and Hutter 2019).
+// gradient, or if `decoupled` subtracted from the parameter (Loshchilov and Hutter 2019).
 template <bool decoupled>
 class Adam final : public Optimizer {
  public:
@@ -171,7 +171,7 @@ class Adam final : public Optimizer {
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> mean_;
   std::vector<at::Tensor> square_;
-  std::vector<at::Tensor> steps_;  // of each parameter, as the kernel wants it: one tensor for all
+  std::vector<at::Tensor> steps_;  // one entry per parameter for the kernel, all the same tensor
 };
 
 template <class Kind>
@@ -207,7 +207,7 @@ std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings
 
 namespace {
 
-// What the first learning rate is multiplied with after so many whole epochs.
+// Factors of the first learning rate after `done` complete epochs.
 double constant(const experiments::Run&, double) {
   return 1;
 }

@@ -14,7 +14,7 @@ namespace {
 
 class ShardedOptimizer final : public Optimizer {
  public:
-  // `memory` is for all parameters, each at its place of `layout`.
+  // `memory` contains all parameters, in `layout`.
   ShardedOptimizer(const experiments::Optimizer& settings, const std::vector<at::Tensor>& parameters,
                    ShardLayout layout, const at::Tensor& memory, Communicator& replicas,
                    SharedMemoryFeatures& shared)
@@ -62,7 +62,7 @@ class ShardedOptimizer final : public Optimizer {
     return wholes;
   }
 
-  // A number that all slices have together, as often as there are parameters.
+  // One entry per parameter of a value that all shards share.
   std::vector<at::Tensor> for_each_parameter(const std::vector<at::Tensor>& of_slices) const {
     if (of_slices.empty()) return {};
     return std::vector<at::Tensor>(layout_.parameters(), of_slices.front());
@@ -71,8 +71,8 @@ class ShardedOptimizer final : public Optimizer {
   Communicator& replicas_;
   ShardLayout layout_;
   std::vector<Shard> slices_;           // of this replica
-  std::vector<at::Tensor> remembered_;  // for each row of the state that has numbers for each of a parameter
-  std::unique_ptr<Optimizer> own_;      // of the slices
+  std::vector<at::Tensor> remembered_;  // per row of state that is as large as the parameters
+  std::unique_ptr<Optimizer> own_;      // updates this replica's shards
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The optimizer of replicas: where their memory is one, parameters and what is remembered of them lie there
-// once, and each replica updates its slices. The work of a step and its memory do not grow with the replicas.
+// Sharded optimizer for replicas that share memory. The parameters and the optimizer's state are stored once,
+// and each replica updates its shards. Work and memory of a step do not grow with the number of replicas.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,15 @@
 
 namespace trainyard::runner {
 
-// Whether such `parameters` can lie in memory that replicas share.
+// True if `parameters` can be moved to shared memory: they are dense, on the CPU and of one type.
 bool can_share(const std::vector<at::Tensor>& parameters);
 
-// Null if the replicas share no memory. Collective over `replicas`, which must outlive it and have equal
-// `parameters`; so is each `step`, of which it takes the gradients of this replica's slices of `layout`, in
-// their order, summed: then no replica reads parameters any more. The parameters move to the shared memory.
+// The optimizer, or null if the replicas do not share memory.
+// - This function and each `step` are collective over `replicas`, which must outlive the optimizer.
+// - All replicas have equal `parameters`, which are moved to shared memory.
+// - `step` takes the reduced gradients of this replica's shards, in the order of `layout`. No replica may
+// read
+//   the parameters during `step`.
 std::unique_ptr<Optimizer> sharded_optimizer(const experiments::Optimizer& settings,
                                              const std::vector<at::Tensor>& parameters,
                                              const ShardLayout& layout, Communicator& replicas);

@@ -9,8 +9,8 @@ namespace trainyard::runner {
 
 namespace {
 
-// Calls `update(offset, count, gradient)` for the numbers of each row that has a gradient, and of each run of
-// rows between such, whose gradient is null.
+// Calls `update(offset, count, gradient)` for each row with a gradient, and with a null gradient for each run
+// of rows without one.
 template <class Update>
 void for_each_run(const MatrixPart& part, const GivenRows& gradient, const Update& update) {
   const std::int64_t* const last = gradient.rows + gradient.count;

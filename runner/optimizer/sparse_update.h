@@ -1,13 +1,14 @@
-// A step of an optimizer for a matrix of which few rows have a gradient. All rows are updated, as the dense
-// kernel does: momentum goes on without gradients too. But the gradient's zeros are neither written nor read,
-// which is what costs where the matrix is larger than the caches. Equal to the dense kernel to rounding.
+// Optimizer steps for a matrix with a sparse gradient. All rows are updated, as by the dense kernel, because
+// momentum also moves rows without a gradient. But the zeros of the gradient are neither written nor read,
+// which saves time if the matrix is larger than the caches. The results equal the dense kernel up to
+// rounding.
 #pragma once
 
 #include <cstdint>
 
 namespace trainyard::runner {
 
-// Rows of a matrix; each `columns` numbers, one behind the other.
+// A sparse gradient.
 struct GivenRows {
   const std::int64_t* rows;  // [count], ascending
   const float* values;       // [count, columns]
@@ -20,8 +21,9 @@ struct MatrixPart {
   std::int64_t columns;
 };
 
-// v ← momentum · v + (g + weight_decay · p), in the first step v ← g + weight_decay · p;  p ← p −
-// learning_rate · v. Without momentum `velocity` is null.
+// v ← momentum · v + (g + weight_decay · p), or in the first step v ← g + weight_decay · p
+// p ← p − learning_rate · v
+// `velocity` is null without momentum.
 struct SgdStep {
   float learning_rate;
   float momentum;
@@ -31,15 +33,17 @@ struct SgdStep {
 void update_rows(const SgdStep& step, const MatrixPart& part, float* parameter, float* velocity,
                  const GivenRows& gradient);
 
-// m ← m + (1 − β₁)(g − m);  v ← β₂ v + (1 − β₂) g²;  p ← p − step_size · m / (root_scale · √v + ε), where
-// weight decay was added to g, or p multiplied by `keep` first (AdamW).
+// m ← m + (1 − β₁)(g − m)
+// v ← β₂ v + (1 − β₂) g²
+// p ← p − step_size · m / (root_scale · √v + ε)
+// Before that, weight decay is added to g (Adam), or p is multiplied by `keep` (AdamW).
 struct AdamStep {
   float step_size;   // learning rate / (1 − β₁ᵗ)
   float root_scale;  // 1 / √(1 − β₂ᵗ)
   float beta1;
   float beta2;
   float epsilon;
-  float weight_decay;  // of the gradient
+  float weight_decay;  // added to the gradient
   float keep;          // 1 − learning rate · decoupled weight decay
 };
 void update_rows(const AdamStep& step, const MatrixPart& part, float* parameter, float* mean, float* square,

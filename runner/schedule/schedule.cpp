@@ -14,7 +14,7 @@ namespace {
 
 using Kind = Action::Kind;
 
-// The actions of one stage, with the messages that its place in the chain asks for.
+// The actions of one stage, with the messages to and from its neighbours.
 class StageActions {
  public:
   StageActions(int stage, int stages) : first_(stage == 0), last_(stage == stages - 1) {}
@@ -75,7 +75,7 @@ constexpr std::array rows{Row{"", layer_by_layer}, Row{"gpipe", gpipe},
 
 void check_sizes(int stages, int micro_batches) {
   if (stages >= 1 && micro_batches >= 1) return;
-  throw InternalError("a schedule of " + std::to_string(stages) + " stages and " +
+  throw InternalError("a schedule cannot have " + std::to_string(stages) + " stages and " +
                       std::to_string(micro_batches) + " micro-batches");
 }
 
@@ -128,7 +128,7 @@ using Kind = Action::Kind;
 
 struct Message {
   int micro_batch;
-  double time;  // seconds, when it was sent
+  double time;  // seconds at which it was sent
 };
 
 struct Stage {
@@ -138,9 +138,9 @@ struct Stage {
   double busy = 0;
   std::size_t most_alive = 0;
   std::set<int> activations, gradients;         // received and not yet used
-  std::set<int> forwarded, alive, backwarded;   // computed; forward without its backward; backward done
+  std::set<int> forwarded, alive, backwarded;   // forward done; only forward done; backward done
   std::deque<Message> from_before, from_after;  // sent to this stage
-  std::set<int> trained;                        // micro-batches that will have a backward
+  std::set<int> trained;                        // micro-batches with a backward in the schedule
   bool done() const { return next == actions->size(); }
 };
 
@@ -239,12 +239,12 @@ class Player {
     stage.busy += seconds;
   }
 
-  // What is left when no stage can go on.
+  // The problem that remains if no stage can continue. Empty if there is none.
   std::string first_left_over() const {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const Stage& stage = stages_[s];
       const std::string name = "stage " + std::to_string(s);
-      if (!stage.done()) return name + " waits for ever in " + describe((*stage.actions)[stage.next]);
+      if (!stage.done()) return name + " waits forever in " + describe((*stage.actions)[stage.next]);
       if (!stage.from_before.empty() || !stage.from_after.empty()) return name + " leaves a message unread";
       if (stage.forwarded != stages_.front().forwarded || stage.backwarded != stages_.front().backwarded) {
         return name + " computes other micro-batches than stage 0";

@@ -1,12 +1,10 @@
-// What the stages of a pipeline do in a step, as data: each stage has a list of actions that it takes one
-// after the other, and one executor (runner/trainer/executor.h) runs any such list. A step's samples are
-// divided into micro-batches, numbered from 0. No LibTorch; `schedule_simulator` says what a schedule costs
-// without running it.
+// Pipeline schedules as data: a list of actions per stage. One executor (runner/trainer/executor.h) runs any
+// such list. A step's samples are divided into micro-batches, numbered from 0. No LibTorch.
 //
-//   ""       layer by layer: a micro-batch goes forward and backward through all stages before the next
-//   begins "gpipe"  all micro-batches forward, then all backward (Huang et al. 2019, section 2.2) "1f1b"   as
-//   few forward as keep the stages busy, then one forward, one backward in turn (PipeDream-flush,
-//            Narayanan et al. 2021, section 2.2)
+// - "": a micro-batch passes forward and backward through all stages before the next one begins.
+// - "gpipe": all micro-batches forward, then all backward (Huang et al. 2019, section 2.2).
+// - "1f1b": only as many forward as keep the stages busy, then one forward and one backward in turn
+//   (PipeDream-flush, Narayanan et al. 2021, section 2.2).
 #pragma once
 
 #include <string>
@@ -16,49 +14,47 @@ namespace trainyard::runner {
 
 struct Action {
   enum class Kind {
-    receive_activations,  // from the stage before
+    receive_activations,  // from the previous stage
     forward,
-    send_activations,   // to the stage after
-    receive_gradients,  // of what was sent to the stage after
+    send_activations,   // to the next stage
+    receive_gradients,  // from the next stage
     backward,
-    send_gradients,  // of what was received from the stage before
+    send_gradients,  // to the previous stage
   };
   Kind kind = Kind::forward;
   int micro_batch = 0;
   bool operator==(const Action&) const = default;
 };
 
-using Schedule = std::vector<std::vector<Action>>;  // by stage
+using Schedule = std::vector<std::vector<Action>>;  // per stage
 
-// UserError for an unknown kind, with those that exist.
+// UserError for an unknown kind.
 Schedule training_schedule(const std::string& kind, int stages, int micro_batches);
 
-// Forward only: micro-batches stream through the stages.
+// Forward passes only.
 Schedule evaluation_schedule(int stages, int micro_batches);
 
-// `schedule` of `micro_batches` so many times over, the n-th time (from 0) with micro-batches n ·
-// micro_batches and on: gradients accumulate over all of them.
+// `schedule` repeated `turns` times, for gradient accumulation. Turn n (from 0) has the micro-batches from
+// n · micro_batches.
 Schedule in_turns(const Schedule& schedule, int micro_batches, int turns);
 
 // "forward of micro-batch 3"
 std::string describe(const Action& action);
 
-// Plays a schedule through without computing anything: whether it ends, how many micro-batches each stage
-// must keep activations of, and how long the stages wait for one another. Sends do not block, messages
-// between two stages arrive in the order they were sent, and transfers take no time. No LibTorch.
+// Simulation of a schedule: does it end, how many activations must each stage keep, and how long do the
+// stages wait? Sends do not block, messages between two stages arrive in order, and transfers take no time.
 
-struct StageSeconds {  // what one micro-batch costs in every stage
+struct StageSeconds {  // time of one micro-batch in every stage
   double forward = 1;
   double backward = 2;
 };
 
 struct Simulation {
   std::string
-      problem;  // empty where every stage takes all its actions; else the first stage that cannot, and why
-  std::vector<int>
-      live_activations;        // by stage: the most micro-batches between their forward and their backward
-  double seconds = 0;          // until the last stage has done
-  double bubble_fraction = 0;  // of stages · seconds, the part in which a stage does not compute
+      problem;  // empty if every stage can do all its actions; else the first stage that cannot, and why
+  std::vector<int> live_activations;  // per stage: maximum of micro-batches between forward and backward
+  double seconds = 0;                 // until the last stage has finished
+  double bubble_fraction = 0;         // fraction of stages · seconds in which a stage does not compute
 };
 
 Simulation simulate(const Schedule& schedule, const StageSeconds& costs = {});

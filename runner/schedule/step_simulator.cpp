@@ -13,27 +13,27 @@ namespace {
 using Kind = Action::Kind;
 using Part = double StepSeconds::*;
 
-// What a rank does next: works, or gives or waits for a sign of others.
+// One item of a rank's step: work, a message or a barrier.
 struct Item {
   enum class Does { work, send, receive, meet };
   Does does = Does::work;
-  Part part = &StepSeconds::other;  // that its time belongs to
-  double seconds = 0;               // of work
-  int channel = 0;                  // of send and receive; of meet the group
+  Part part = &StepSeconds::other;  // its time is counted here
+  double seconds = 0;               // for work
+  int channel = 0;                  // for send and receive; for meet the group
 };
 
 struct Rank {
   std::vector<Item> step;  // one step
   std::size_t next = 0;
   int step_number = 0;
-  double left = 0;  // seconds of the work under way, on a core of its own
+  double left = 0;  // remaining seconds of the current work, on a core that no other rank uses
   bool works = false;
-  bool has_come = false;  // to the meeting that is next
+  bool has_come = false;  // waits in the next barrier
   int core = 0;
   StepSeconds spent;
 };
 
-// A direction of messages, or a group that meets.
+// A channel for messages in one direction, or the group of a barrier.
 struct Signals {
   int given = 0;
   int taken = 0;
@@ -105,7 +105,7 @@ class World {
     return items;
   }
 
-  // A receiver waits for a message and then copies it.
+  // A receiver waits for a message, then copies it.
   void add_message(std::vector<Item>& items, const Action& action, int r, double seconds, bool streams) {
     const bool forward = action.kind == Kind::send_activations || action.kind == Kind::receive_activations;
     const bool sends = action.kind == Kind::send_activations || action.kind == Kind::send_gradients;
@@ -120,7 +120,7 @@ class World {
 
   static Item meeting(int group, Part part) { return {Item::Does::meet, part, 0, group}; }
 
-  // The number of a channel or group, by what it is.
+  // The number of a channel or group.
   int group(const char* what, int a, int b) {
     const auto [place, is_new] = numbers_.try_emplace({what, a, b}, static_cast<int>(signals_.size()));
     if (is_new) signals_.push_back({0, 0, b});
@@ -129,7 +129,7 @@ class World {
 
   bool is_done(const Rank& rank) const { return rank.step_number == steps_; }
 
-  // Takes what takes no time; whether there was anything.
+  // Does all items that take no time. True if there was one.
   bool advance(Rank& rank) {
     bool moved = false;
     while (!is_done(rank) && !rank.works && take(rank)) {
@@ -166,7 +166,7 @@ class World {
     return false;
   }
 
-  // All members come before any goes on.
+  // A barrier: true once all members have reached it.
   static bool meet(Rank& rank, Signals& signals) {
     if (!rank.has_come) ++signals.given;
     rank.has_come = signals.given < signals.members * (rank.step_number + 1);
@@ -174,10 +174,10 @@ class World {
   }
 
   void let_time_pass() {
-    std::map<int, int> busy;  // ranks that compute, by core
+    std::map<int, int> busy;  // core → number of ranks that compute
     for (const Rank& rank : ranks_)
       if (rank.works) ++busy[rank.core];
-    if (busy.empty()) throw InternalError("the steps of a schedule come to no end");
+    if (busy.empty()) throw InternalError("the schedule does not end");
     double seconds = -1;
     for (const Rank& rank : ranks_) {
       if (!rank.works) continue;
@@ -227,8 +227,8 @@ class World {
 SimulatedSteps simulate_steps(const StepPlan& plan, int steps) {
   if (plan.schedule.empty() || plan.ranks.empty() || plan.ranks.size() % plan.schedule.size() != 0 ||
       steps < 1)
-    throw InternalError("a mesh of " + std::to_string(plan.ranks.size()) + " ranks and " +
-                        std::to_string(plan.schedule.size()) + " stages cannot be simulated");
+    throw InternalError("cannot simulate a mesh of " + std::to_string(plan.ranks.size()) + " ranks and " +
+                        std::to_string(plan.schedule.size()) + " stages");
   return World(plan, steps).run();
 }
 

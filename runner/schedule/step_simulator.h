@@ -1,7 +1,8 @@
-// How long the steps of a mesh take, from what each of its ranks does in one: an event simulation, for
-// `trainyard predict`. Ranks take the actions of their schedule in turn. A message is there when its sender
-// has copied it; replicas of a stage meet for their gradients. Ranks that compute on the same core at the
-// same time share it evenly; a rank that waits leaves it to the others. No LibTorch.
+// Event simulation of the steps of a mesh, for `trainyard predict`. No LibTorch.
+// - Each rank does the actions of its schedule in order.
+// - A message has arrived when its sender has copied it.
+// - The replicas of a stage wait for each other before they reduce gradients.
+// - Ranks that compute on the same core share it evenly. A rank that waits does not use its core.
 #pragma once
 
 #include <string>
@@ -11,22 +12,22 @@
 
 namespace trainyard::runner {
 
-// Of one rank in one step.
+// Time of one rank in one step.
 struct StepSeconds {
   double input = 0;          // gathering batches
   double compute = 0;        // forward and backward of all micro-batches
-  double bubble = 0;         // waiting for a stage neighbour
-  double transfer = 0;       // what messages to and from neighbours take
-  double communication = 0;  // gradients: their reduction, and waiting for the other replicas
+  double bubble = 0;         // waiting for the neighbour stage
+  double transfer = 0;       // messages to and from neighbours
+  double communication = 0;  // reduction of gradients, and waiting for the other replicas
   double optimizer = 0;
   double other = 0;
-  double core_wait = 0;  // not computing because another rank has the core
+  double core_wait = 0;  // waiting for the core, which another rank uses
   double sum() const {
     return input + compute + bubble + transfer + communication + optimizer + other + core_wait;
   }
 };
 
-// What a rank does in a step, each as long as it takes on a core of its own.
+// Work of a rank in a step. The times are those on a core that no other rank uses.
 struct RankWork {
   double input = 0;
   double forward = 0;   // of all micro-batches
@@ -38,22 +39,22 @@ struct RankWork {
 };
 
 struct StepPlan {
-  Schedule schedule;         // of each replica
-  bool stages_meet = false;  // before the optimizer, as where gradients are clipped
-  // A message is there when its sender begins to copy it: what its receiver spends on it includes waiting for
-  // the rest.
+  Schedule schedule;  // of each replica
+  bool stages_meet =
+      false;  // the stages wait for each other before the optimizer, for example to clip gradients
+  // A message has arrived when its sender begins to copy it. The receiver's transfer time includes the rest.
   bool messages_stream = false;
-  std::vector<RankWork> ranks;  // replica · stages + stage
-  std::vector<int> cores;       // of each rank; equal: the same core. Empty: each has its own
+  std::vector<RankWork> ranks;  // index: replica · stages + stage
+  std::vector<int> cores;       // core of each rank; empty: one core per rank
 };
 
 struct SimulatedSteps {
-  double seconds = 0;              // a step, of all of them together
-  std::vector<StepSeconds> ranks;  // mean over the steps; each adds up to nearly `seconds`
+  double seconds = 0;              // per step, for the slowest rank
+  std::vector<StepSeconds> ranks;  // mean per step; the sum of each is about `seconds`
 };
 
-// `steps` steps, one after the other as each rank gets there, from a common start. InternalError where the
-// schedule comes to no end.
+// Simulates `steps` steps from a common start. Each rank begins its next step at once. InternalError if the
+// schedule does not end.
 SimulatedSteps simulate_steps(const StepPlan& plan, int steps);
 
 }  // namespace trainyard::runner

@@ -150,7 +150,7 @@ TEST_CASE("each replica gets the whole global batch, including samples that fill
 TEST_CASE("only the distributed sampler refuses a global batch that is not divisible by the replicas") {
   CHECK(Sampler(10, 5, 0, 2).steps() == 2);
   CHECK_THROWS_WITH_AS(Sampler(10, 5, 0, 2, Sampling::distributed),
-                       doctest::Contains("a global batch of 5 samples does not divide by 2 replicas"),
+                       doctest::Contains("a global batch of 5 samples cannot be divided among 2 replicas"),
                        UserError);
   CHECK(find_sampling("distributed") == Sampling::distributed);
   CHECK_THROWS_AS(find_sampling("random"), UserError);

@@ -110,7 +110,7 @@ TEST_CASE("data of another kind than that of the task is refused") {
   const models::Splits splits{texts, texts, texts};
   CHECK(make_parts(splits, find_task("classification"), at::kFloat, false).test->size() == 3);
   CHECK_THROWS_WITH_AS(make_parts(splits, find_task("translation"), at::kFloat, false),
-                       doctest::Contains("the data set is not one for translation"), UserError);
+                       doctest::Contains("the data set is not for the task translation"), UserError);
 }
 
 }  // namespace trainyard::runner::text_dataset_test

@@ -170,7 +170,7 @@ TEST_CASE("a parameter without a gradient is an error that names it") {
     reducer->prepare();
     reducer->last_backward();
     parameters[1].value.sum().backward();
-    CHECK_THROWS_WITH_AS(reducer->finish(), "parameter 0.weight got no gradient in this step", InternalError);
+    CHECK_THROWS_WITH_AS(reducer->finish(), "parameter 0.weight has no gradient in this step", InternalError);
   }
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("the simulator finds a deadlock and names the stage and its action") {
   // Each stage first waits for the other.
   const Schedule schedule{{{Kind::receive_gradients, 0}, {Kind::forward, 0}, {Kind::send_activations, 0}},
                           {{Kind::receive_activations, 0}, {Kind::forward, 0}, {Kind::backward, 0}}};
-  CHECK(simulate(schedule).problem == "stage 0 waits for ever in receiving gradients of micro-batch 0");
+  CHECK(simulate(schedule).problem == "stage 0 waits forever in receiving gradients of micro-batch 0");
 }
 
 TEST_CASE("the simulator refuses schedules that are not a training step") {
@@ -145,7 +145,7 @@ TEST_CASE("the simulator refuses schedules that are not a training step") {
 
   Schedule unequal = evaluation_schedule(2, 2);
   std::erase(unequal[0], Action{Kind::send_activations, 1});
-  CHECK(simulate(unequal).problem == "stage 1 waits for ever in receiving activations of micro-batch 1");
+  CHECK(simulate(unequal).problem == "stage 1 waits forever in receiving activations of micro-batch 1");
 }
 
 TEST_CASE("an unknown schedule is an error") {
