@@ -31,7 +31,7 @@ std::int64_t parts_of_step(const experiments::Run& run) {
   return run.gradient_accumulation * run.strategy.micro_batches;
 }
 
-// The batches of the first epoch, as ranks take them and as the virtual mesh does.
+// The batches of the first epoch, for the ranks and for the reference trainer.
 class Batches {
  public:
   Batches(const experiments::Run& run, const Dataset& train, const Connections& ranks)
@@ -48,7 +48,7 @@ class Batches {
     trainer.step(*data_, local_batch(replica, k));
   }
 
-  // Where the sampler gives contiguous parts, the virtual mesh cuts the global batch by itself.
+  // If the sampler is exact, the reference trainer divides the global batch itself.
   double train(ReferenceTrainer& reference, std::int64_t k) const {
     if (sampling_ == Sampling::exact) {
       const Part whole = samplers_.front().global_batch(k);
@@ -61,7 +61,7 @@ class Batches {
     return reference.step(*data_, local_batches);
   }
 
-  // What a rank's summed loss of the step adds to the mean over the global batch.
+  // The part of a rank's summed loss in the mean over the global batch.
   double part_of_mean(double loss_sum, int replica, std::int64_t k) const {
     return loss_sum / static_cast<double>(local_batch(replica, k).divisor);
   }
@@ -74,14 +74,14 @@ class Batches {
   std::unique_ptr<Dataset> data_;
   at::Tensor order_;
   Sampling sampling_;
-  std::vector<Sampler> samplers_;  // of each replica
+  std::vector<Sampler> samplers_;  // per replica
 };
 
 double norm_of(const at::Tensor& tensor) {
   return tensor.detach().to(at::kDouble).norm().item<double>();
 }
 
-// What this rank has after a step, without a comparison.
+// The result of a step on this rank, without the comparison.
 ProbedStep outcome_of(const Trainer& trainer, const std::vector<at::Tensor>& gradients, std::int64_t step) {
   ProbedStep outcome;
   outcome.step = step;
@@ -113,7 +113,7 @@ void compare(ProbedStep& outcome, const std::vector<at::Tensor>& gradients,
   }
 }
 
-// Parameters and running statistics of all stages of this replica, as the whole network names them.
+// Parameters and running statistics of all stages of this replica, with the names of the complete network.
 std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
                                                   const networks::Network& whole, Communicator& stages) {
   std::map<std::string, at::Tensor> held;
@@ -122,13 +122,13 @@ std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
   for (const networks::NamedParameter& tensor : whole.state()) {
     const at::Tensor value = at::zeros(tensor.value.sizes(), tensor.value.options().requires_grad(false));
     if (const auto found = held.find(tensor.name); found != held.end()) value.copy_(found->second);
-    stages.all_reduce(value)->wait();  // one stage has it, the others add nothing
+    stages.all_reduce(value)->wait();  // one stage has the tensor, the others add zeros
     state.push_back({tensor.name, value});
   }
   return state;
 }
 
-// What rank 0 says: the same on all ranks.
+// The value of `own` on rank 0, on all ranks.
 bool agreed(bool own, const Connections& ranks) {
   const at::Tensor word = at::full({1}, own ? 1 : 0, at::kLong);
   ranks.stages->broadcast(word, 0);
@@ -142,8 +142,8 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
                           const Connections& ranks, const std::function<void(const ProbedStep&)>& done,
                           const ProbeLimit& limit) {
   Stopwatch watch;
-  double spent = 0;         // seconds, on the gate
-  double fastest_step = 0;  // seconds, of training alone
+  double spent = 0;         // seconds of the check so far
+  double fastest_step = 0;  // seconds of the training alone
   const Batches batches(run, train, ranks);
   Trainer trainer(run, input, ranks);
   if (needs_loss_scale(run.precision)) trainer.scale_loss({.initial = probed_loss_scale(run.precision)});
@@ -168,8 +168,8 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
     if (reference) {
       outcome.reference_loss = batches.train(*reference, k);
       compare(outcome, gradients, *reference);
-      // The next step starts from the same weights again: rounding alone may put an activation on the other
-      // side of zero, which is no small difference any more.
+      // The next step starts from the same weights again. Otherwise rounding could move an activation to the
+      // other side of zero, which is a large difference.
       reference->load(whole_state(trainer.network(), reference->network(), *ranks.stages));
     }
     done(outcome);
@@ -205,12 +205,12 @@ void check_equal_parameters(const std::vector<networks::NamedParameter>& paramet
   const at::Tensor own = at::tensor(hashes, at::kLong);
   const at::Tensor first = own.clone();
   communicator.broadcast(first, 0);
-  const at::Tensor differing = own.ne(first).to(at::kLong);  // by parameter; then of all ranks
+  const at::Tensor differing = own.ne(first).to(at::kLong);  // per parameter; then the number of ranks
   communicator.all_reduce(differing)->wait();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto ranks = differing[static_cast<std::int64_t>(i)].item<std::int64_t>();
     if (ranks == 0) continue;
-    throw InternalError("ranks start from different parameters: " + std::to_string(ranks) + " of " +
+    throw InternalError("ranks start with different parameters: " + std::to_string(ranks) + " of " +
                         std::to_string(communicator.size()) + " ranks differ from rank 0 in " +
                         parameters[i].name);
   }

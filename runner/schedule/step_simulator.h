@@ -49,7 +49,7 @@ struct StepPlan {
 };
 
 struct SimulatedSteps {
-  double seconds = 0;              // per step, for the slowest rank
+  double seconds = 0;              // total time divided by the number of steps
   std::vector<StepSeconds> ranks;  // mean per step; the sum of each is about `seconds`
 };
 

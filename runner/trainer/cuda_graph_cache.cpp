@@ -45,12 +45,12 @@ std::size_t CudaGraphCache::graphs() const {
       std::ranges::count_if(by_shape_, [](const auto& each) { return each.second.graph != nullptr; }));
 }
 
-// In step with the other replicas, also where it fails.
+// All replicas get the same result: if one of them fails, all return false.
 bool CudaGraphCache::capture(Captured& captured, const at::Tensor& like, const Work& work, bool marked) {
   failure_ = try_capture(captured, like, work, marked);
   if (holds_on_all(replicas_, failure_.empty())) return true;
   if (failure_.empty()) failure_ = "the capture failed on another rank";
-  clear();  // first: graphs may hold work of the group that is given up
+  clear();  // before `renew`, because graphs may contain work of the old group
   replicas_.renew();
   return false;
 }

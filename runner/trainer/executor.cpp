@@ -20,7 +20,7 @@ using Kind = Action::Kind;
 
 namespace {
 
-// So many messages of those that come next are received into memory of their own while the stage computes.
+// Number of messages whose receives are posted while the stage computes, each with its own memory.
 constexpr std::size_t posted_ahead = 2;
 
 int tag_of(const Action& action) {
@@ -35,21 +35,21 @@ networks::Activations with_gradient(const networks::Activations& tensors) {
   return some;
 }
 
-// The gradient of a tensor that was received, in the memory order of that tensor.
+// The gradient of a received tensor, in the memory format of that tensor.
 at::Tensor gradient_of(const at::Tensor& input) {
-  if (!input.grad().defined()) return at::zeros_like(input);  // nothing that this stage yields depends on it
+  if (!input.grad().defined()) return at::zeros_like(input);  // the stage's output does not depend on it
   return input.grad().contiguous(input.suggest_memory_format());
 }
 
 }  // namespace
 
-// One go through the actions.
+// One run of the actions.
 class ExecutorRun {
-  // What a stage keeps of a micro-batch.
+  // Tensors that a stage keeps for a micro-batch in flight.
   struct Live {
     networks::Activations inputs;
     networks::Activations outputs;
-    networks::Activations gradients;  // of those outputs that have one
+    networks::Activations gradients;  // of the outputs that require a gradient
     at::Tensor loss;
   };
 
@@ -98,7 +98,7 @@ class ExecutorRun {
   }
   Live& live(int micro_batch) { return live_.at(static_cast<std::size_t>(micro_batch)); }
 
-  // With synchronised statistics a replica takes part also where it has no samples.
+  // With synchronised batch normalisation, a replica without samples takes part too.
   bool is_work(int micro_batch) const {
     return samples(micro_batch).size(0) > 0 || (work_.context.training && work_.context.sum_over_replicas);
   }
@@ -184,7 +184,8 @@ class ExecutorRun {
   }
 
   IncomingMessage::Content receive(const Action& action) {
-    if (posted_.empty() || posted_.front().action != action) throw InternalError("a receive out of order");
+    if (posted_.empty() || posted_.front().action != action)
+      throw InternalError("a stage receives messages in the wrong order");
     watch_.lap(&TimeParts::transfer);
     const double under_way = posted_.front().message.wait_for_sender();
     watch_.lap(&TimeParts::bubble);
@@ -193,12 +194,12 @@ class ExecutorRun {
     if (!described) post_tensors(posted_.front());
     IncomingMessage::Content content = posted_.front().message.take();
     posted_.pop_front();
-    // without a header nothing tells waiting for the neighbour from the transfer
+    // Without a header, the wait for the neighbour cannot be separated from the transfer.
     watch_.lap(described ? &TimeParts::transfer : &TimeParts::bubble);
     return content;
   }
 
-  // Keeps the next receives under way.
+  // Posts the next receives.
   void post_receives() {
     while (posted_.size() < posted_ahead && next_receive_ < receives_.size()) {
       const Action& action = receives_[next_receive_++];
@@ -206,7 +207,7 @@ class ExecutorRun {
       const bool described = is_described(action);
       posted_.push_back({action, described, IncomingMessage(stages_, from, tag_of(action), described)});
     }
-    std::set<Kind> blocked;  // in order none is posted before one of its kind that comes earlier
+    std::set<Kind> blocked;  // if messages match by order, receives of one kind are posted in their order
     for (Expected& expected : posted_) {
       if (blocked.contains(expected.action.kind)) continue;
       post_tensors(expected);
@@ -214,20 +215,20 @@ class ExecutorRun {
     }
   }
 
-  // Where it is known what they look like.
+  // Posts the receives of a message's tensors if their layout is known.
   void post_tensors(Expected& expected) {
     if (expected.message.posted()) return;
     if (const auto layout = expected_layout(expected.action)) expected.message.post_tensors(*layout);
   }
 
-  // Gradients look like the outputs that they belong to.
+  // True if the message has a header. Gradients need none, because they have the layout of the outputs.
   bool is_described(const Action& action) {
     if (action.kind == Kind::receive_gradients) return !ordered_;
     return executor_.received_.next_is_described(shape(action.micro_batch));
   }
 
-  // What a message's tensors look like, where that is known before it arrives: activations of a shape that
-  // was met before, gradients once their outputs are there.
+  // The layout of a message's tensors if it is known in advance: for activations of a known shape, and for
+  // gradients once their outputs are computed.
   std::optional<Layout> expected_layout(const Action& action) {
     if (action.kind == Kind::receive_activations)
       return executor_.received_.layout(shape(action.micro_batch));
@@ -238,7 +239,7 @@ class ExecutorRun {
     return layout;
   }
 
-  // All that the layout of its activations depends on: in evaluation they require no gradient.
+  // Everything that the layout of the activations depends on. In evaluation they do not require a gradient.
   const std::vector<std::int64_t>& shape(int micro_batch) {
     auto& known = shapes_[static_cast<std::size_t>(micro_batch)];
     if (!known) {
@@ -250,10 +251,10 @@ class ExecutorRun {
 
   Executor& executor_;
   Communicator& stages_;
-  const bool ordered_;  // messages match by order alone
+  const bool ordered_;  // messages match by order, not by tag
   const StageWork& work_;
   Reducer& reducer_;
-  std::vector<Live> live_;  // by micro-batch
+  std::vector<Live> live_;  // per micro-batch
   std::vector<std::optional<std::vector<std::int64_t>>> shapes_;
   std::vector<Action> actions_;
   std::vector<Action> receives_;

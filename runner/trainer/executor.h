@@ -1,7 +1,8 @@
-// Runs the actions of one stage, whatever the schedule: computes micro-batches forward and backward and
-// exchanges activations and their gradients with the stages before and after. A single stage is a pipeline of
-// one. Sends do not block, receives are posted ahead, and a micro-batch without samples is no work on any
-// stage.
+// Executor: runs the actions of one stage for any schedule. It computes micro-batches forward and backward,
+// and exchanges activations and their gradients with the previous and the next stage.
+// - A single stage is a pipeline with one stage.
+// - Sends do not block, and receives are posted ahead.
+// - Micro-batches without samples are skipped on all stages.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +23,27 @@
 
 namespace trainyard::runner {
 
-// What is computed in one go through the actions. The functions are given the samples of a micro-batch.
+// Data and functions for one run of the actions. `samples` in the functions are those of a micro-batch.
 struct StageWork {
-  std::vector<at::Tensor> samples;   // of each micro-batch: int64 [batch]
-  networks::ForwardContext context;  // for all of them; `samples` is filled in
-  // Asked by the first stage for inputs and by the last for targets, at once where they are one stage.
+  std::vector<at::Tensor> samples;   // per micro-batch: sample indices, int64 [batch]
+  networks::ForwardContext context;  // for all micro-batches; the executor sets `samples`
+  // Called by the first stage for inputs, and by the last for targets. A single stage gets both in one call.
   std::function<Batch(const at::Tensor& samples, bool inputs, bool targets)> gather;
-  // Asked by the last stage, where it is set: the positions of the targets that weigh anything. Outputs and
-  // targets are then of these only.
+  // Called by the last stage if it is set: the positions of targets with a weight. Outputs and targets are
+  // then computed for these positions only.
   at::Tensor (*positions)(const at::Tensor& targets) = nullptr;
-  // Asked by the last stage: the loss, whose gradient is taken in training.
+  // Called by the last stage: the loss. In training its gradient is computed.
   std::function<at::Tensor(const at::Tensor& samples, const networks::Activations& outputs,
                            const at::Tensor& targets)>
       loss;
-  // What the sizes of activations depend on besides the model: equal for two micro-batches only if theirs
-  // are.
+  // Everything that the sizes of activations depend on besides the model. See Dataset::shape.
   std::function<std::vector<std::int64_t>(const at::Tensor&)> shape;
 };
 
 class Executor {
  public:
-  // `network` and `stages`, which connects the stages of this replica in their order, must outlive it. The
-  // layers compute in `precision`.
+  // `stages` connects the stages of this replica in their order. `network` and `stages` must outlive the
+  // executor. The layers compute in `precision`.
   Executor(const networks::Network& network, Communicator& stages, std::string precision)
       : network_(network),
         stages_(stages),
@@ -51,8 +51,8 @@ class Executor {
         sent_(stages.capabilities().ordered_messages),
         received_(stages.capabilities().ordered_messages) {}
 
-  // Takes all `actions`. Where there are backwards among them, `reducer` has gradients prepared before, and
-  // is told of the last one; returns whether there was any. Collective over the stages.
+  // Runs all `actions`. Returns true if a backward was among them. Call `prepare` of `reducer` before. The
+  // executor calls its `last_backward`. Collective over the stages.
   bool run(const std::vector<Action>& actions, const StageWork& work, Reducer& reducer, StepTimes& times);
 
  private:

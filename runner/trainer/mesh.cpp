@@ -30,13 +30,13 @@ Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
   const experiments::StrategyKind& kind = experiments::find_strategy(strategy.kind);
   if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any())) {
     throw UserError(
-        "strategy " + strategy.name + " is " + kind.name + ", which cannot have " + mesh_text(strategy),
-        "mp-ddp has both");
+        "strategy " + strategy.name + " of kind " + kind.name + " cannot have " + mesh_text(strategy),
+        "use mp-ddp for both");
   }
   if (strategy.world_size() != world_size) {
     throw UserError("strategy " + strategy.name + " has " + mesh_text(strategy) + ", but WORLD_SIZE is " +
                         std::to_string(world_size),
-                    "start one process a rank");
+                    "start one process per rank");
   }
   return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
 }
@@ -54,9 +54,10 @@ StageLayers layers_of_stage(const experiments::Strategy& strategy, int stage, st
   const bool ascending =
       std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) == starts.end();
   if (static_cast<std::int64_t>(starts.size()) != strategy.stages + 1 || !ascending) {
-    throw UserError("the boundaries of strategy " + strategy.name + " do not cut " + std::to_string(layers) +
-                        " layers into " + std::to_string(strategy.stages) + " stages",
-                    "give the first layer of each stage but the first, ascending");
+    throw UserError("the boundaries of strategy " + strategy.name + " do not divide " +
+                        std::to_string(layers) + " layers into " + std::to_string(strategy.stages) +
+                        " stages",
+                    "list the first layer of each stage except the first, in ascending order");
   }
   const auto s = static_cast<std::size_t>(stage);
   return {static_cast<std::size_t>(starts[s]), static_cast<std::size_t>(starts[s + 1])};
@@ -75,14 +76,14 @@ std::unique_ptr<Communicator> fastest(const Store& store, const std::string& nam
 
 struct NamedCommunicator {
   const char* name;
-  MeetOnHost host;  // what goes through host memory goes by it
+  MeetOnHost host;  // makes the communicator for host memory
 };
 
 constexpr std::array communicators{NamedCommunicator{"auto", fastest},
                                    NamedCommunicator{"gloo", gloo_communicator},
                                    NamedCommunicator{"nccl", fastest}};
 
-// The GPUs of a group, which its ranks tell one another.
+// The GPUs of all ranks of a group, exchanged through the store.
 std::vector<std::string> gpus_of(const Store& store, const std::string& name, const GroupOptions& group,
                                  const std::string& own) {
   std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
@@ -115,9 +116,8 @@ std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, 
 }  // namespace
 
 void Connections::barrier() const {
-  stages
-      ->barrier();  // then all ranks of this replica have come, and after the next line those of all replicas
-  replicas->barrier();
+  stages->barrier();    // all ranks of this replica
+  replicas->barrier();  // so all ranks of all replicas
 }
 
 Connections unconnected(at::Device device) {

@@ -1,5 +1,5 @@
-// The mesh of a run: the position of each rank, and a communicator per dimension. What a rank does follows
-// from mesh and schedule alone, so trainer and training loop are the same for all strategies
+// The mesh of a run: the position of each rank, and a communicator per dimension. The work of a rank depends
+// on mesh and schedule only. So trainer and training loop are the same for all strategies
 // (experiments/run/strategies.h).
 //
 // Position: replicas × stages, rank = replica · stages + stage.
@@ -30,8 +30,8 @@ struct Mesh {
   Position position(int rank) const { return {rank / stages, rank % stages}; }
 };
 
-// The mesh of `strategy`. UserError where it does not have `world_size` ranks or not the dimensions of its
-// kind.
+// The mesh of `strategy`. UserError if it does not have `world_size` ranks, or has a dimension that its kind
+// does not allow.
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size);
 
 // Layers [first, last) of a chain.
@@ -41,38 +41,39 @@ struct StageLayers {
   bool operator==(const StageLayers&) const = default;
 };
 
-// Those of `stage` in a chain of `layers`. UserError where there are more stages than layers or the
-// boundaries do not cut the chain into them.
+// The layers of `stage` in a chain of `layers`. UserError if there are more stages than layers, or if the
+// boundaries do not divide the chain into the stages.
 StageLayers layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers);
 
-// How a rank is connected: a communicator for each dimension of the mesh. `replicas` are the ranks that hold
-// the same layers, and reduce gradients; `stages` those of the same replica, and exchange activations.
-
+// The communicators of a rank, one per dimension of the mesh.
+// - `replicas`: the ranks with the same layers. They reduce gradients.
+// - `stages`: the ranks of the same replica. They exchange activations.
 struct Connections {
   Mesh mesh;
   Position position;
   std::unique_ptr<Communicator> replicas;
   std::unique_ptr<Communicator> stages;
-  at::Device device = at::Device(at::DeviceType::CPU);  // where this rank computes
+  at::Device device = at::Device(at::DeviceType::CPU);  // of this rank
 
-  // "shared memory", "gloo"; "none" of a single rank.
+  // "shared memory", "gloo", …; "none" for a single rank.
   const char* transport() const { return (mesh.replicas > 1 ? replicas : stages)->transport(); }
   bool last_stage() const { return position.stage == mesh.stages - 1; }
   void barrier() const;  // of all ranks
 };
 
-// The only rank.
+// The connections of a single rank.
 Connections unconnected(at::Device device = at::Device(at::DeviceType::CPU));
 
-// Meets the other ranks of `mesh` as `rank`, through `store`, and talks to them by `communicator`: "auto",
-// "gloo" or "nccl", which experiments/protocol/transport.h turns into what fits the GPUs of all ranks. What
-// goes through host memory takes memory that ranks share where they are on one host and can, else Gloo.
-// UserError for another name, and where NCCL cannot work.
+// Rendezvous of the ranks of `mesh` through `store`.
+// - `communicator` is "auto", "gloo" or "nccl". experiments/protocol/transport.h selects the transport that
+//   fits the GPUs of all ranks.
+// - Tensors in host memory use shared memory if the ranks are on one host and can share memory, else Gloo.
+// - UserError for another name, or if NCCL cannot be used.
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
                     std::chrono::milliseconds timeout = communication_timeout,
                     const std::string& communicator = "auto", const DeviceAssignment& seat = {});
 
-// As the launcher says; the store is looked for only where there are several ranks.
+// The same with the rank and the store that the launcher has set. A single rank needs no store.
 Connections connect(const Environment& environment, const Mesh& mesh,
                     const std::string& communicator = "auto", const DeviceAssignment& seat = {});
 

@@ -18,8 +18,8 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-// A header holds the number of tensors, then for each its type, flags, number of dimensions and sizes; last
-// the nanoseconds at which it left.
+// A header contains the number of tensors, and for each tensor its type, flags, number of dimensions and
+// sizes. Its last integer is the time of the send in nanoseconds.
 constexpr std::int64_t header_integers = 128;
 
 std::int64_t nanoseconds() {
@@ -35,8 +35,8 @@ Integers encode(const Layout& layout) {
     header.insert(header.end(), tensor.sizes.begin(), tensor.sizes.end());
   }
   if (header.size() >= static_cast<std::size_t>(header_integers)) {
-    throw InternalError("a stage passes on " + std::to_string(layout.size()) +
-                        " tensors, more than a message can describe");
+    throw InternalError("a stage sends " + std::to_string(layout.size()) +
+                        " tensors, too many for the header of a message");
   }
   header.resize(static_cast<std::size_t>(header_integers));
   header.back() = nanoseconds();
@@ -61,12 +61,12 @@ bool is_channels_last(const at::Tensor& tensor) {
   return tensor.dim() == 4 && !tensor.is_contiguous() && tensor.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-// The same numbers as a contiguous tensor, in the order in which they travel.
+// The same values as a contiguous tensor, in the order in which they are sent.
 at::Tensor in_transit(const at::Tensor& tensor) {
   return is_channels_last(tensor) ? tensor.permute({0, 2, 3, 1}) : tensor.contiguous();
 }
 
-// The tensor that travelled as `flat`.
+// The tensor that was sent as `flat`.
 at::Tensor arrived(const at::Tensor& flat, const TensorLayout& layout) {
   const auto& sizes = layout.sizes;
   at::Tensor tensor = layout.channels_last
@@ -126,11 +126,12 @@ double IncomingMessage::wait_for_sender() {
 
 IncomingMessage::Content IncomingMessage::take() {
   wait_for_sender();
-  if (!header_.defined() && !posted_) throw InternalError("a message that nothing describes");
+  if (!header_.defined() && !posted_)
+    throw InternalError("a message has neither a header nor a known layout");
   Content content{header_.defined() ? decode(header_) : std::move(expected_), {}};
   post_tensors(content.layout);
   if (!std::equal(flat_.begin(), flat_.end(), content.layout.begin(), content.layout.end(), fits)) {
-    throw InternalError("a stage sent other tensors than its neighbour expected");
+    throw InternalError("a stage has sent other tensors than its neighbour expects");
   }
   for (auto& work : works_) work->wait();
   for (std::size_t i = 0; i < flat_.size(); ++i)

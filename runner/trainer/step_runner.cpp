@@ -25,11 +25,11 @@ struct Obstacle {
 };
 
 constexpr std::array obstacles{
-    Obstacle{[](const Facts& facts) { return !facts.device.is_cuda(); }, "the device is no GPU"},
+    Obstacle{[](const Facts& facts) { return !facts.device.is_cuda(); }, "the device is not a GPU"},
     Obstacle{[](const Facts& facts) { return facts.run.strategy.stages > 1; },
              "stages exchange messages within a step"},
     Obstacle{[](const Facts& facts) { return facts.transport != "none" && facts.transport != "nccl"; },
-             "gradients travel through the host"},
+             "gradients are sent through the host"},
 };
 
 class ReplayedSteps final : public StepRunner {
@@ -51,7 +51,7 @@ class ReplayedSteps final : public StepRunner {
   std::string why_not_captured() const override { return graphs_.failure(); }
 
  private:
-  // False if the step must be computed. `owner` keeps `data` for as long as a graph may read it.
+  // False if the step must be computed. `owner` keeps `data` alive while a graph may read it.
   bool replay(const Dataset& data, const std::shared_ptr<const Dataset>& owner, const LocalBatch& local,
               std::int64_t number, StepTimes& times) {
     const bool all_have_some = local.global_batch.size(0) >= replicas_.size();

@@ -1,6 +1,6 @@
-// Step runner: makes the training steps of a rank, whose trainer says how one is computed. The plain one
-// computes each step. `replayed_steps` replays steps as CUDA graphs (cuda_graph_cache.h) if their shape comes
-// again, and computes the others.
+// Step runner: makes the training steps of a rank. `StepRunner` computes each step with a function of the
+// trainer. `replayed_steps` replays steps with repeated shapes as CUDA graphs (cuda_graph_cache.h) and
+// computes the others.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@
 
 namespace trainyard::runner {
 
-// Values that differ from step to step. A captured step reads them from the device, and each replay writes
-// them there first.
+// Values that differ between steps. A captured step reads them from the device. Each replay writes them there
+// first.
 struct StepInput {
-  at::Tensor places;              // int64 [batch]: this replica's samples
+  at::Tensor places;              // int64 [batch]: sample indices of this replica
   double loss_factor = 1;         // 1 / (divisor of the summed loss)
-  std::int64_t number = 0;        // steps before this one; -1 in a captured step
+  std::int64_t number = 0;        // number of steps before this one; -1 in a captured step
   at::Tensor factor_on_device{};  // double []: `loss_factor` of a captured step, otherwise undefined
   at::Tensor number_on_device{};  // int64 []: `number` of a captured step, otherwise undefined
 
-  bool captured() const { return number_on_device.defined(); }  // the step may ask the device for no value
+  bool captured() const { return number_on_device.defined(); }  // true: no host–device synchronisation
   at::Tensor part_of_mean(const at::Tensor& loss_sum) const;    // loss_sum · loss_factor
 };
 
@@ -45,8 +45,8 @@ class StepRunner {
   virtual void run(const Dataset& data, const LocalBatch& local, std::int64_t number, StepTimes& times) {
     compute_(data, {local.places, 1.0 / static_cast<double>(local.divisor), number}, times);
   }
-  virtual void clear() {}  // drops what was captured: the learning rate or the data has changed
-  // Why steps are computed one by one, for people. Empty if they are replayed.
+  virtual void clear() {}  // drops all captured steps; call it if the learning rate or the data has changed
+  // Reason why steps are not replayed, for people. Empty if they are.
   virtual std::string why_not_captured() const { return why_not_captured_; }
 
  protected:
@@ -56,11 +56,11 @@ class StepRunner {
   std::string why_not_captured_;
 };
 
-// Why steps of `run` are not captured, for people. Empty if they are. `transport` as in Connections.
+// Reason why steps of `run` are not captured, for people. Empty if they are. `transport` as in Connections.
 std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport);
 
-// `replicas` make each step together and must outlive it. Replays are marked in `timeline`, which may be
-// nullptr.
+// Step runner with CUDA graphs. `replicas` make each step together, and must outlive it. `timeline` marks the
+// replays, and may be nullptr.
 std::unique_ptr<StepRunner> replayed_steps(StepRunner::Compute compute, MakeCudaGraph make, at::Device device,
                                            Communicator& replicas, std::shared_ptr<DeviceTimeline> timeline);
 

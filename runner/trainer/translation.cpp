@@ -18,12 +18,12 @@ std::span<const std::int64_t> numbers(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-// The sentences that go on: which of the batch they are, and what the network is asked about them.
+// The sentences that have not ended: their index in the batch, and the inputs of the network.
 struct Going {
-  at::Tensor sentences;  // int64 [going]
+  at::Tensor sentences;  // int64 [going]: index in the batch
   at::Tensor source;     // int64 [going, source tokens]
   at::Tensor target;     // int64 [going, tokens so far]
-  at::Tensor limits;     // int64 [going], of tokens
+  at::Tensor limits;     // int64 [going]: maximum of tokens
 
   explicit Going(const at::Tensor& all)
       : sentences(at::arange(all.size(0), at::kLong)),
@@ -37,7 +37,7 @@ struct Going {
 
   void append(const at::Tensor& tokens) { target = at::cat({target, tokens.unsqueeze(1)}, 1); }
 
-  // Leaves out those that said <eos>, or have as many tokens as they may.
+  // Removes sentences that end with <eos> or have reached their limit.
   void drop_ended() {
     const at::Tensor last = target.select(1, -1);
     const at::Tensor on =

@@ -33,10 +33,10 @@ constexpr std::array tensor_types{at::kFloat, at::kDouble, at::kHalf, at::kBFloa
 at::ScalarType type_named(const std::string& name) {
   for (const at::ScalarType type : tensor_types)
     if (name == c10::toString(type)) return type;
-  throw InternalError("a checkpoint holds numbers of type " + name);
+  throw InternalError("a checkpoint contains a tensor of unknown type " + name);
 }
 
-// On the CPU, row by row.
+// Contiguous copies on the CPU.
 Tensors plain(Tensors tensors) {
   for (auto& tensor : tensors) tensor.value = tensor.value.detach().to(at::kCPU).contiguous();
   return tensors;
@@ -71,7 +71,7 @@ Tensors tensors_of(const json& layout, std::string_view bytes) {
   return tensors;
 }
 
-// JSON has no infinity: no loss was finite so far.
+// JSON has no infinity: null means that no loss was finite so far.
 json to_json(const WeightSaver::Kept& kept) {
   const bool finite = kept.validation_loss < std::numeric_limits<double>::infinity();
   return {{"any", kept.any}, {"validation_loss", finite ? json(kept.validation_loss) : json(nullptr)}};
@@ -83,7 +83,8 @@ WeightSaver::Kept kept_from_json(const json& object) {
   return kept;
 }
 
-// A second name, so that later weights do not change it; a copy where the file system knows no second names.
+// Makes a hard link, so that later weights do not change the file. Copies if the file system has no hard
+// links.
 void link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code failed;
   fs::remove(to, failed);
@@ -93,10 +94,10 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
 
 void check_is(const experiments::Checkpoint& found, const experiments::Launch& launch) {
   if (found.run == launch.key && found.attempt == launch.resumes->attempt) return;
-  throw UserError("the checkpoint after epoch " + std::to_string(found.epoch) + " is of run " + found.run +
-                      ", attempt " + std::to_string(found.attempt) + ", not of attempt " +
+  throw UserError("the checkpoint after epoch " + std::to_string(found.epoch) + " belongs to run " +
+                      found.run + ", attempt " + std::to_string(found.attempt) + ", not to attempt " +
                       std::to_string(launch.resumes->attempt),
-                  "remove this run's checkpoints to begin anew", {.file = launch.checkpoints.string()});
+                  "remove this run's checkpoints to start again", {.file = launch.checkpoints.string()});
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ std::int64_t Checkpoints::resume(Trainer& trainer, WeightSaver& weights) const {
       link_or_copy(experiments::kept_weights_file(launch_.checkpoints, done),
                    launch_.records / weights_file_name);
   }
-  if (writes()) remove_all_but(1, done);  // what is later was not whole, and will be written again
+  if (writes()) remove_all_but(1, done);  // later checkpoints were incomplete and will be written again
   return done;
 }
 
@@ -140,7 +141,7 @@ void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const W
   records.checkpoint(epoch, watch.lap());
 }
 
-// Durable before the checkpoint that names it.
+// Saves a copy of the weights, which is durable before the checkpoint that contains its hash.
 std::optional<experiments::FileSum> Checkpoints::keep_weights(std::int64_t epoch) const {
   const fs::path weights = launch_.records / weights_file_name;
   if (ranks_.position.stage != 0 || !fs::exists(weights)) return std::nullopt;
@@ -150,7 +151,7 @@ std::optional<experiments::FileSum> Checkpoints::keep_weights(std::int64_t epoch
   return experiments::sum_of_file(kept);
 }
 
-// Of this stage; the kept weights belong to stage 0.
+// Removes files of this stage. The saved weights belong to stage 0.
 void Checkpoints::remove_all_but(std::int64_t first, std::int64_t last) const {
   for (const auto& file : experiments::checkpoint_files(launch_.checkpoints)) {
     if (file.stage.value_or(0) != ranks_.position.stage) continue;
@@ -172,7 +173,7 @@ constexpr std::array ways_to_save{NamedKeeps{"", SavePolicy::nothing}, NamedKeep
 
 using Tensors = std::vector<networks::NamedParameter>;
 
-// Names as a tensor of bytes, a line each.
+// Names as a tensor of bytes, one name per line.
 at::Tensor to_bytes(const Tensors& state) {
   std::string lines;
   for (const auto& tensor : state) lines += tensor.name + "\n";
@@ -188,8 +189,8 @@ std::vector<std::string> from_bytes(const at::Tensor& bytes) {
   return names;
 }
 
-// A message with the names, then one a tensor; all in host memory, where any two ranks can talk, also those
-// that are no neighbours.
+// Sends a message with the names, then one message per tensor. All are in host memory, because there any two
+// ranks can exchange messages, not only neighbours.
 void send(const Tensors& state, Communicator& stages) {
   OutgoingMessages outgoing;
   outgoing.send(stages, 0, 0, {to_bytes(state)});
@@ -219,7 +220,7 @@ void WeightSaver::epoch_done(const networks::Network& stage, const MetricSums& v
   if (ranks_.position.replica == 0) write(stage);
 }
 
-// The same answer on every rank: the last stages hold the sums, and all ranks add up what they hold.
+// The same result on every rank: only the last stages have sums, and all ranks reduce them.
 bool WeightSaver::is_best(const MetricSums& validation) {
   const at::Tensor sums =
       at::tensor({validation.loss(), static_cast<double>(validation.weight())}, at::kDouble);
@@ -228,7 +229,7 @@ bool WeightSaver::is_best(const MetricSums& validation) {
   const double loss = sums[0].item<double>() / sums[1].item<double>();
   if (std::exchange(kept_.any, true) && !(loss < kept_.validation_loss)) return false;
   if (loss < kept_.validation_loss)
-    kept_.validation_loss = loss;  // the first epoch counts even where its loss is not a number
+    kept_.validation_loss = loss;  // the first epoch counts even if its loss is NaN
   return true;
 }
 

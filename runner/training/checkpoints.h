@@ -1,8 +1,11 @@
-// Checkpoints of a rank's training (experiments/protocol/checkpoint.h has the file): after each epoch, where
-// the run asks for them, replica 0 of each stage writes the parameters, running statistics and optimizer
-// state of its stage, the number of steps, and how good the kept weights are. That is all a run goes on from:
-// order of samples, augmentation, dropout and learning rate are pure functions of seed, epoch and step. So a
-// run that goes on trains, on the same CPU, the same bits as one that was never interrupted.
+// Checkpoints of a rank's training, and the saved weights of a run. experiments/protocol/checkpoint.h has the
+// file format.
+// - If the run has checkpoints, replica 0 of each stage writes one after each epoch.
+// - It contains the parameters, running statistics and optimizer state of the stage. It also contains the
+//   number of steps and the validation loss of the saved weights.
+// - Sample order, augmentation, dropout and learning rate are pure functions of seed, epoch and step. So on
+// the
+//   same CPU, a resumed run computes the same bits as a run without an interruption.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +24,18 @@
 
 namespace trainyard::runner {
 
-// Saves the weights of a run as one safetensors file, whatever the mesh: parameters and running
-// statistics of all stages, under the names that the network on one device gives them.
-
 inline constexpr const char* weights_file_name = "weights.safetensors";
 
+// Saves the weights of a run as one safetensors file for any mesh: parameters and running statistics of all
+// stages, with the names of the complete network.
 class WeightSaver {
  public:
   enum class SavePolicy { nothing, last, best };
 
-  // `save` is "" (nothing is kept), "last" or "best"; `file` is written by rank 0. UserError for another
-  // word.
+  // `save` is "" (save nothing), "last" or "best". Rank 0 writes `file`. UserError for another value.
   WeightSaver(const std::string& save, std::filesystem::path file, const Connections& ranks);
 
-  // How good the kept weights are, for a run that is interrupted and goes on.
+  // State of the saved weights, for a run that is resumed.
   struct Kept {
     bool any = false;
     double validation_loss = std::numeric_limits<double>::infinity();  // of the best epoch
@@ -42,8 +43,8 @@ class WeightSaver {
   const Kept& kept() const { return kept_; }
   void resume(const Kept& kept) { kept_ = kept; }
 
-  // After an epoch: "last" keeps each, "best" that of the lowest mean validation loss so far; `validation`
-  // holds this rank's part of it. Collective.
+  // Call it after each epoch. "last" saves every epoch, "best" saves an epoch with the lowest mean validation
+  // loss so far. `validation` has the sums of this rank. Collective.
   void epoch_done(const networks::Network& stage, const MetricSums& validation);
 
  private:
@@ -58,16 +59,15 @@ class WeightSaver {
 
 class Checkpoints {
  public:
-  // `launch` and `ranks` must outlive it.
+  // `launch` and `ranks` must outlive the object.
   Checkpoints(const experiments::Launch& launch, const Connections& ranks);
 
-  // Puts `trainer` and `weights` where the run goes on, each replica from the file of its stage; returns the
-  // last epoch that is done, 0 where the run begins. UserError for a checkpoint that is damaged or another
-  // one than the launch says.
+  // Restores `trainer` and `weights`. Each replica reads the checkpoint of its stage. Returns the last epoch
+  // that is done, or 0 for a new run. UserError if the checkpoint is damaged or belongs to another attempt.
   std::int64_t resume(Trainer& trainer, WeightSaver& weights) const;
 
-  // After the records of `epoch` are durable; no time of the epoch. std::system_error where the disk does not
-  // take it: what was written before stays. Those before the last two are removed.
+  // Writes a checkpoint, and removes all but the last two. Call it when the records of `epoch` are durable.
+  // Its time is not part of the epoch. std::system_error if it cannot be written: older checkpoints remain.
   void epoch_done(std::int64_t epoch, const Trainer& trainer, const WeightSaver& weights,
                   RankRecords& records) const;
 

@@ -44,7 +44,7 @@ std::string device_name(const experiments::Launch& launch, int rank) {
   return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list(affinity());
 }
 
-// Means of a whole pass over the data, as people read them.
+// Adds means over an epoch, for the log.
 void add_means(log::Fields& fields, const MetricSums& sums, const std::string& phase) {
   if (sums.weight() == 0) return;
   const auto weight = static_cast<double>(sums.weight());
@@ -170,7 +170,7 @@ void RankRecords::message(const std::string& level, const std::string& text) {
 void RankRecords::replayed_steps(const std::string& why_not) {
   if (!why_not_replayed_ || *why_not_replayed_ == why_not) return;
   why_not_replayed_ = why_not;
-  message("warning", "steps are computed one by one from here on, not replayed: " + why_not);
+  message("warning", "steps are no longer replayed as CUDA graphs: " + why_not);
 }
 
 void RankRecords::finished() {
@@ -240,7 +240,7 @@ std::optional<MetricSnapshots> AsyncMetrics::poll(const MetricSums& sums) {
 }
 
 void AsyncMetrics::send(const MetricSums& sums) {
-  if (!arriving_.defined())  // in memory that a GPU writes by itself
+  if (!arriving_.defined())  // in pinned memory, which a GPU writes asynchronously
     arriving_ = at::empty({2}, at::TensorOptions(at::kDouble).pinned_memory(device_.is_cuda()));
   arriving_.copy_(sums.numbers(), /*non_blocking=*/true);
   weight_ = sums.weight();

@@ -1,4 +1,4 @@
-// What a rank writes: its records, which are evidence, and its progress, which is for people watching.
+// Output of a rank: its records, which are permanent, and its progress, which is displayed while it runs.
 #pragma once
 
 #include <chrono>
@@ -23,27 +23,26 @@
 
 namespace trainyard::runner {
 
-// The sums of an epoch so far as people see them while it is trained. On a CPU they are there at once. A GPU
-// computes them some steps later than the host asks, and no step waits for that: they are copied behind the
-// work that was given to it, and shown when they have arrived. So what is seen of a GPU is a little older.
-
+// Metric sums of the current epoch, for the progress display.
 struct MetricSnapshots {
   double loss = 0;
-  std::optional<std::int64_t> correct;  // nothing where accuracy is not defined
+  std::optional<std::int64_t> correct;  // empty if accuracy is not defined
   std::int64_t weight = 0;
 };
 
-// At once; on a GPU the host waits for it.
+// A snapshot of `sums`. Synchronises with a GPU.
 MetricSnapshots seen(const MetricSums& sums);
 
+// Snapshots without host–device synchronisation. Sums on a GPU are copied asynchronously and are returned
+// once they have arrived, so they are a few steps old. Sums on a CPU are current.
 class AsyncMetrics {
  public:
-  // `make` marks the work of `device`; not called on a CPU.
+  // `make` makes marks in the work of `device`. It is not called on a CPU.
   AsyncMetrics(at::Device device, MakeMark make);
 
-  void begin();  // of other sums: forgets those of before
-  // The last that have arrived since `begin`; nothing before the first have. Has those of now follow, unless
-  // some are under way.
+  void begin();  // starts with new sums and drops the previous snapshot
+  // The newest snapshot since `begin`. Empty if none has arrived. Starts the next copy unless one is in
+  // flight.
   std::optional<MetricSnapshots> poll(const MetricSums& sums);
 
  private:
@@ -52,9 +51,9 @@ class AsyncMetrics {
   at::Device device_;
   MakeMark make_;
   at::Tensor arriving_;             // float64 [2] on the host: loss, correct
-  std::int64_t weight_ = 0;         // of those
-  std::unique_ptr<TimeMark> mark_;  // behind their copy; null: none are under way
-  bool forgotten_ = false;          // those under way are of sums before `begin`
+  std::int64_t weight_ = 0;         // weight of `arriving_`
+  std::unique_ptr<TimeMark> mark_;  // after the copy; null if no copy is in flight
+  bool forgotten_ = false;          // the copy in flight was started before `begin`
   std::optional<MetricSnapshots> arrived_;
 };
 
@@ -66,45 +65,46 @@ struct SampleCounts {  // of the whole data set, over all replicas
   std::int64_t test = 0;
 };
 
-// How a rank uses its GPU: the same in all arms, and part of what explains its times.
+// Settings of a rank's GPU, for the `start` record. They are equal in all arms and help to explain times.
 struct GpuSettings {
-  std::string model;             // "NVIDIA H200": on a cluster only the rank knows it
-  bool channels_last = false;    // images, as their network takes them
-  std::string why_not_replayed;  // steps as CUDA graphs; empty: they are
+  std::string model;             // "NVIDIA H200"; on a cluster only the rank can read it
+  bool channels_last = false;    // memory format of images
+  std::string why_not_replayed;  // reason why steps are not replayed as CUDA graphs; empty if they are
 };
 
 struct EpochOutcome {
   std::int64_t epoch = 0;  // from 1
   double train_seconds = 0;
-  double processor_seconds = 0;  // of all threads, in train_seconds
+  double processor_seconds = 0;  // CPU time of all threads during train_seconds
   double validation_seconds = 0;
-  StepTimes times;  // of train_seconds
+  StepTimes times;  // breakdown of train_seconds
   std::optional<ScaledSteps> scaled;
   DeviceUse device_use;
   MetricSums train;
   MetricSums validation;
-  std::string batches = {};  // Sampler::batches_hash; empty: another rank states it
+  std::string batches = {};  // Sampler::batches_hash; empty if another rank records it
 };
 
 class RankRecords {
  public:
   RankRecords(const experiments::Launch& launch, int rank);
 
-  // `transport`: how its gradients travel, Communicator::transport.
+  // `transport`: Communicator::transport of the gradients.
   void start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
              std::int64_t parameters, const SampleCounts& samples, int threads,
              const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu = {});
   void probe(const ProbedStep& outcome);
-  void epoch(const EpochOutcome& outcome);              // and makes all records so far durable
-  void checkpoint(std::int64_t epoch, double seconds);  // is whole; it took so long
+  void epoch(const EpochOutcome& outcome);              // also makes all records so far durable
+  void checkpoint(std::int64_t epoch, double seconds);  // the checkpoint is complete; `seconds` to write it
   void test(double seconds, const MetricSums& sums);
   void message(const std::string& level, const std::string& text);  // level: "info", "warning", "error"
-  // On a GPU: steps are replayed, or `why_not`. Where that is not what was said before, a warning.
+  // Writes a warning if `why_not` differs from the last value. Empty means that steps are replayed. No effect
+  // on a CPU.
   void replayed_steps(const std::string& why_not);
   void finished();
   void failed(const std::string& error, experiments::EndReason reason);
 
-  // Overwrites the progress at most 5 times a second, where it is due, and always where `now` says so.
+  // Overwrites the progress if it is due, at most 5 times per second, or if `now`.
   bool progress_due() const { return progress_.due(); }
   void progress(experiments::Phase phase, std::int64_t epoch, std::int64_t step, std::int64_t steps,
                 const std::optional<MetricSnapshots>& sums, bool now = false);
@@ -118,9 +118,9 @@ class RankRecords {
   std::int64_t epochs_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double setup_seconds_ = 0;  // until `start`
-  bool has_metrics_ = true;   // only the last stage computes any
+  bool has_metrics_ = true;   // only the last stage computes metrics
   bool has_neighbours_ = false;
-  std::optional<std::string> why_not_replayed_;  // nothing: this is no GPU
+  std::optional<std::string> why_not_replayed_;  // empty on a CPU
   experiments::RecordWriter writer_;
   experiments::ProgressWriter progress_;
 };

@@ -27,15 +27,15 @@ namespace {
 
 using experiments::Phase;
 
-// Pins the rank to its cores and gives LibTorch one thread for each, or as many as the run says; beside a GPU
-// as many as the plan says.
+// Pins the rank to its cores and sets the number of LibTorch's threads: the run's `threads`, else one per
+// core, or for a GPU the number in the plan.
 int configure_threads(const experiments::Launch& launch, int rank, const DeviceAssignment& seat,
                       RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
-    records.message("warning", "could not pin to cores " + cpu_list(launch.cores[index]));
+    records.message("warning", "could not pin this rank to cores " + cpu_list(launch.cores[index]));
   }
-  // a cluster need not bind to cores
+  // a launch on a cluster may have no cores
   const bool own_cores = index < launch.cores.size() && seat.device.is_cpu();
   const int own = own_cores ? available_cores() : launch.circumstances.threads_per_rank;
   const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
@@ -44,7 +44,7 @@ int configure_threads(const experiments::Launch& launch, int rank, const DeviceA
   return threads;
 }
 
-// What the network is built for; a launch file written by hand may leave it to the data.
+// The input shape of the network. A launch file written by hand may omit it, then it is read from the data.
 models::InputShape input_of(const models::DataChoice& data) {
   if (data.input != models::InputShape{}) return data.input;
   return models::facts(models::find_dataset(data.source), data.folder, data).input;
@@ -52,7 +52,7 @@ models::InputShape input_of(const models::DataChoice& data) {
 
 struct EpochTiming {
   double seconds;            // from a barrier to this rank's last optimizer step
-  double processor_seconds;  // of all its threads meanwhile
+  double processor_seconds;  // of all threads of the process in this time
 };
 
 // Passes over this replica's part of the data.
@@ -90,7 +90,7 @@ class EpochRunner {
     return sampler_of(data, find_sampling(run_.sampler))
         .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
   }
-  // Of the epoch that was trained last.
+  // Device use of the last training epoch.
   DeviceUse device_use() const { return meter_.use(); }
 
   // Evaluates this rank's part of `data`.
@@ -104,7 +104,7 @@ class EpochRunner {
     return sums;
   }
 
-  // Adds what this rank's part of `data` scores when it is translated.
+  // Translates this rank's part of `data` and adds its BLEU sums.
   void add_translations(MetricSums& sums, Trainer& trainer, const Dataset& data) {
     const Sampler sampler = sampler_of(data, Sampling::exact);
     const at::Tensor order = evaluation_order(data);
@@ -171,7 +171,7 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
   Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
   if (launch.run.strategy.independent()) {
-    ranks.barrier();  // at once, and then none waits for another
+    ranks.barrier();  // start together, then train without connections
     ranks = unconnected(seat.device);
   }
   try {
@@ -188,13 +188,13 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   const Mesh& mesh = ranks.mesh;
   use_precision(run.precision, ranks.device);
 
-  // 2. The layers of this rank's stage, the same in every replica; 4. their optimizer, and the task's loss.
+  // 2. The layers of this rank's stage, equal in every replica. 4. Their optimizer, and the task's loss.
   const models::InputShape input = input_of(run.data);
   Trainer trainer(run, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
-  // 3. The data, divided among replicas as the sampler says.
+  // 3. The data, divided among replicas by the sampler.
   const DataParts data =
       make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
@@ -252,7 +252,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   if (trainer.task().target == Target::next_token) epoch_runner.add_translations(test, trainer, *data.test);
   records.test(watch.lap(), test);
 
-  // 7. Clean up: no rank leaves while another may still need it.
+  // 7. Clean up: no rank exits while another may still need it.
   ranks.barrier();
   records.finished();
 }

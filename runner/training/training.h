@@ -1,5 +1,4 @@
-// The training of one rank from its launch file to its last record: Algorithm 1 of the published study, step
-// by step.
+// The training of one rank, from its launch file to its last record: Algorithm 1 of the published study.
 #pragma once
 
 #include "experiments/protocol/launch.h"
@@ -9,11 +8,11 @@
 
 namespace trainyard::runner {
 
-// Trains, evaluates and tests. Throws UserError for a launch that this program cannot run, CommunicationError
-// where a peer has gone; the caller then records the failure and leaves without touching the group again.
+// Trains, evaluates and tests. UserError for a launch that this program cannot run. CommunicationError if a
+// peer has ended: the caller then records the failure and exits without using the group again.
 void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records);
 
-// The same for a rank that is connected already and computes with `threads`; LibTorch is told so before.
+// The same for a connected rank. `threads` is recorded, and the caller has already set it in LibTorch.
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records);
 
 }  // namespace trainyard::runner

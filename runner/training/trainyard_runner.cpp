@@ -1,5 +1,5 @@
-// trainyard-runner: one rank of one run. Reads its place from the environment and its work from
-// $TRAINYARD_RUN.
+// trainyard-runner: trains one rank of one run. The environment contains its rank, and $TRAINYARD_RUN is the
+// path of the launch file.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -22,29 +22,29 @@ namespace {
 
 using namespace trainyard;
 
-constexpr const char* about = "Trains one rank of one run, which the environment names.";
+constexpr const char* about = "Train one rank of one run. The environment sets the run and the rank.";
 
 constexpr const char* environment_and_codes = R"(Environment:
-  TRAINYARD_RUN                      path of run.json, which says what to train and where records go
-  RANK, WORLD_SIZE                   its place; default: the only rank
-  LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks on this host, and their number; default: all
-  MASTER_ADDR, MASTER_PORT           the rendezvous store, as trainyard-store prints it
-  TORCHELASTIC_USE_AGENT_STORE=True  that store is already served; else rank 0 opens it
+  TRAINYARD_RUN                      path of run.json: the run, and the folder for records
+  RANK, WORLD_SIZE                   rank and number of ranks (default: a single rank)
+  LOCAL_RANK, LOCAL_WORLD_SIZE       the same among the ranks on this host (default: all ranks are on it)
+  MASTER_ADDR, MASTER_PORT           address of the rendezvous store, which trainyard-store prints
+  TORCHELASTIC_USE_AGENT_STORE=True  the store is already served (default: rank 0 serves it)
   TORCHELASTIC_RUN_ID                prefix of this launch in the store
-  TRAINYARD_LOG                      level of its log on stderr: trace, debug, info, warning, error, off
+  TRAINYARD_LOG                      level of the log on stderr: trace, debug, info, warning, error, off
 
-Exit code: 0 done, 1 failed (one line on stderr, and the last record says why), 2 wrong arguments, 143 ended by
+Exit code: 0 done, 1 failed (with the reason on stderr and in the last record), 2 wrong arguments, 143 ended by
 SIGTERM.)";
 
-// Leaves without destructors: after an error no collective call of theirs may run, and after success they
-// only cost time.
+// Exits without destructors. After an error they must not call collectives, and after success they only cost
+// time.
 [[noreturn]] void leave(int code) {
   std::cout.flush();
   std::cerr.flush();
   _exit(code);
 }
 
-// Gloo and NCCL throw our error, the store throws LibTorch's.
+// A lost peer is our CommunicationError from Gloo and NCCL, and LibTorch's DistError from the store.
 experiments::EndReason reason_of(const std::exception& error) {
   const bool by_peer = dynamic_cast<const runner::CommunicationError*>(&error) != nullptr ||
                        dynamic_cast<const c10::DistError*>(&error) != nullptr;
@@ -57,20 +57,21 @@ experiments::EndReason reason_of(const std::exception& error) {
   try {
     if (records) records->failed(text, reason_of(error));
   } catch (const std::exception& second) {
-    std::cerr << "error: could not record that: " << trainyard::first_line(second.what()) << std::endl;
+    std::cerr << "error: could not record this failure: " << trainyard::first_line(second.what())
+              << std::endl;
   }
   leave(1);
 }
 
-// Records go nowhere else than beside the file that asks for them, whatever stands in it.
+// Checks that the folder for records is the folder of the launch file. A file must not redirect records.
 void check_records(const experiments::Launch& launch, const std::filesystem::path& run_file) {
   std::error_code none;
   if (!std::filesystem::equivalent(launch.records, std::filesystem::absolute(run_file).parent_path(), none))
-    throw UserError("records is " + launch.records.string() + ", and must be the folder of this file",
-                    "--records DIR writes to another", {.file = run_file.string()});
+    throw UserError("records is " + launch.records.string() + ", but must be the folder of this file",
+                    "use --records DIR to write to another folder", {.file = run_file.string()});
 }
 
-// Writes to `records_folder` if it is given, else to the launch's own.
+// Writes records to `records_folder` if it is given, else to the folder of the launch.
 [[noreturn]] void run_rank(const std::optional<std::string>& records_folder) {
   runner::die_with_parent();
   runner::exit_on_sigterm();
@@ -83,7 +84,7 @@ void check_records(const experiments::Launch& launch, const std::filesystem::pat
     if (records_folder) {
       std::filesystem::create_directories(*records_folder);
       launch.records = *records_folder;
-      launch.run.checkpoint = "";  // those of the run stay as they are
+      launch.run.checkpoint = "";  // do not change the checkpoints of the run
     } else {
       check_records(launch, environment.run_file);
     }
@@ -117,10 +118,10 @@ int main(int argc, char** argv) {
   bool version = false, json = false;
   auto* const folder =
       program.add_option("--records", records,
-                         "write to this folder instead of that of run.json: how to run a rank again by hand");
+                         "write records to this folder, not to that of run.json (to repeat a rank by hand)");
   folder->type_name("DIR");
   auto* const versions = program.add_flag("--version", version, "print the versions")->excludes(folder);
-  program.add_flag("--json", json, "print them as JSON, with the GPUs that it sees")->needs(versions);
+  program.add_flag("--json", json, "print the versions and the visible GPUs as JSON")->needs(versions);
   program.footer(environment_and_codes);
   try {
     program.parse(argc, argv);

@@ -1,6 +1,6 @@
-// trainyard-store: a rendezvous store, a key-value store that other processes reach over TCP. It takes a free
-// port, prints its address, and serves until its parent ends. LibTorch's store listens on all network
-// interfaces (docs/security.md).
+// trainyard-store: a rendezvous store, which is a key-value store over TCP. It prints its address with a free
+// port, and serves until its parent ends. LibTorch's store listens on all network interfaces
+// (docs/security.md).
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -21,7 +21,7 @@ void serve() {
   const pid_t parent = getppid();
   const runner::LocalStore store = runner::open_local_store();
   std::cout << "127.0.0.1 " << store.port << std::endl;
-  // Not before: who reads both streams as one takes the address as the first line.
+  // After the address, because a reader of both streams expects the address in the first line.
   log::info("store serves", {{"address", "127.0.0.1"}, {"port", store.port}, {"parent", parent}});
   while (getppid() == parent) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   log::info("store ends", {{"why", "its parent has ended"}});
@@ -30,7 +30,7 @@ void serve() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program("Prints \"127.0.0.1 PORT\" and serves ranks there until the process that started it ends.",
+  CLI::App program("Print \"127.0.0.1 PORT\" and serve ranks there until the process that started it ends.",
                    "trainyard-store");
   try {
     program.parse(argc, argv);

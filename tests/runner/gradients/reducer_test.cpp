@@ -188,6 +188,6 @@ TEST_CASE("ranks with different initial parameters get an error with the first l
     }
   });
   for (const std::string& error : errors) {
-    CHECK(error == "ranks start from different parameters: 1 of 3 ranks differ from rank 0 in 1.weight");
+    CHECK(error == "ranks start with different parameters: 1 of 3 ranks differ from rank 0 in 1.weight");
   }
 }

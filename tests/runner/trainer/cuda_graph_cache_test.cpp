@@ -34,7 +34,7 @@ TEST_CASE("steps are captured on a GPU if nothing in them needs the host") {
   const std::array cases{
       Case{"mlp", 1, "cuda:0", "none", ""},
       Case{"cnn", 1, "cuda:1", "nccl", ""},
-      Case{"mlp", 1, "cpu", "none", "no GPU"},
+      Case{"mlp", 1, "cpu", "none", "not a GPU"},
       Case{"mlp", 2, "cuda:0", "nccl", "stages"},
       Case{"vgg11", 1, "cuda:0", "gloo", "through the host"},
       Case{"nbow", 1, "cuda:0", "none", ""},

@@ -233,8 +233,7 @@ TEST_CASE("a capture that fails during training is recorded as a warning, once")
   REQUIRE(all.size() == 2);
   CHECK(all[1].at("type") == "message");
   CHECK(all[1].at("level") == "warning");
-  CHECK(all[1].at("text") ==
-        "steps are computed one by one from here on, not replayed: operation not permitted");
+  CHECK(all[1].at("text") == "steps are no longer replayed as CUDA graphs: operation not permitted");
 }
 
 TEST_CASE("if steps are never replayed, or there is no GPU, there is no warning") {

@@ -157,7 +157,7 @@ TEST_CASE("a message without a description is an error if its layout is unknown"
   run_mesh({1, 2}, [](const Connections& ranks) {
     if (ranks.position.stage == 0) return;
     IncomingMessage message(*ranks.stages, 0, 0, /*described=*/false);
-    CHECK_THROWS_WITH_AS(message.take(), "a message that nothing describes", InternalError);
+    CHECK_THROWS_WITH_AS(message.take(), "a message has neither a header nor a known layout", InternalError);
   });
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("tensors that differ from the expected ones are an error") {
                                   message.post_tensors({{.dtype = at::kFloat, .sizes = {0}}});
                                   message.take();
                                 }),
-                       "a stage sent other tensors than its neighbour expected", InternalError);
+                       "a stage has sent other tensors than its neighbour expects", InternalError);
 }
 
 TEST_CASE("stages are the layers between boundaries") {
@@ -242,8 +242,8 @@ TEST_CASE("stages are the layers between boundaries") {
     strategy.boundaries = wrong;
     CHECK_THROWS_WITH_AS(
         layers_of_stage(strategy, 0, 7),
-        "the boundaries of strategy three do not cut 7 layers into 3 stages; give the first layer "
-        "of each stage but the first, ascending",
+        "the boundaries of strategy three do not divide 7 layers into 3 stages; list the first layer "
+        "of each stage except the first, in ascending order",
         UserError);
   }
 }
@@ -254,11 +254,11 @@ TEST_CASE("a world size that does not fit the mesh, or a mesh that does not fit 
   CHECK(mesh_of(strategy, 6).position(4) == Position{1, 1});
   CHECK_THROWS_WITH_AS(
       mesh_of(strategy, 5),
-      "strategy grid has 2 replicas × 3 stages, but WORLD_SIZE is 5; start one process a rank", UserError);
+      "strategy grid has 2 replicas × 3 stages, but WORLD_SIZE is 5; start one process per rank", UserError);
   strategy.kind = "pipeline";
-  CHECK_THROWS_WITH_AS(mesh_of(strategy, 6),
-                       "strategy grid is pipeline, which cannot have 2 replicas × 3 stages; mp-ddp has both",
-                       UserError);
+  CHECK_THROWS_WITH_AS(
+      mesh_of(strategy, 6),
+      "strategy grid of kind pipeline cannot have 2 replicas × 3 stages; use mp-ddp for both", UserError);
   strategy.kind = "pipelined";
   CHECK_THROWS_WITH_AS(mesh_of(strategy, 6), doctest::Contains("there is no strategy \"pipelined\""),
                        UserError);
