@@ -3,12 +3,12 @@
 // - A message goes from one rank to another. Messages match by tag, and in order if they have the same tag.
 // - Every communicator also accepts tensors in host memory.
 //
-// | made by                     | connects                                                |
-// |-----------------------------|---------------------------------------------------------|
-// | single_communicator         | one rank                                                |
-// | shared_memory_communicator  | ranks on one host                                       |
-// | gloo_communicator           | ranks over TCP                                          |
-// | nccl_communicator           | ranks with GPUs                                         |
+// | made by                     | connects                                                  |
+// |-----------------------------|-----------------------------------------------------------|
+// | single_communicator         | one rank                                                  |
+// | shared_memory_communicator  | ranks on one host                                         |
+// | gloo_communicator           | ranks over TCP                                            |
+// | nccl_communicator           | ranks with GPUs                                           |
 // | host_copies                 | ranks with GPUs, by copies through one of the first three |
 #pragma once
 

@@ -16,7 +16,7 @@ constexpr int sender = 0, receiver = 1;
 using Links = std::map<std::pair<int, int>, DeviceGroup>;
 
 // The pair with the lower rank comes first, so that the ranks connect one after the other along the chain.
-// All connect now: in its first send, a rank could wait for a peer that waits for another rank.
+// All groups connect now. If they connected in their first send, ranks could wait for each other in a circle.
 Links links_of(const std::string& name, const GroupOptions& ranks, const MakeDeviceGroup& make) {
   Links links;
   for (const int lower : {ranks.rank - 1, ranks.rank}) {

@@ -39,7 +39,7 @@ std::unique_ptr<Communicator> device_groups(const std::string& name, const Group
 
 // Helpers for every c10d group: they convert its errors and its work to ours.
 
-// The first line of a LibTorch error, without "[source:line] " at its begin.
+// The first line of a LibTorch error, without "[source:line] " at its beginning.
 inline std::string what_torch_says(const std::exception& error) {
   const std::string line = first_line(error.what());
   const auto place = line.find("] ");

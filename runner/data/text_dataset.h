@@ -18,7 +18,7 @@ namespace trainyard::runner {
 // runner/data/sampler.h).
 std::int64_t repeated_length(std::int64_t length, std::int64_t longest);
 
-// Token sequences of different lengths, stored as one tensor of all tokens and the begin of each sequence. A
+// Token sequences of different lengths, stored as one tensor of all tokens and the start of each sequence. A
 // batch is gathered in a few operations and padded to its longest sequence, or to a length that repeats.
 class PaddedSequences {
  public:

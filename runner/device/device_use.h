@@ -1,4 +1,4 @@
-// Energy and peak memory of a rank's device per epoch. Energy counts from the begin of the first training
+// Energy and peak memory of a rank's device per epoch. Energy counts from the start of the first training
 // step to the end of the last. Neither is measured on a CPU.
 #pragma once
 

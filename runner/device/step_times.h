@@ -115,8 +115,7 @@ class PartWatch {
 // - A mark is a CUDA event, or has a fake clock in tests. It costs the host a microsecond.
 // - The times are read after the epoch, when the device has passed the marks. So no step waits.
 // - Replayed work (runner/trainer/cuda_graph_cache.h) contains its own marks, which hold the times of the
-// last
-//   replay only. The breakdown of an epoch's last replay is applied to the measured time of all replays.
+//   last replay only. The breakdown of an epoch's last replay is applied to the measured time of all replays.
 // - Time that no mark accounts for, such as waiting for the host, belongs to no part.
 
 class TimeMark {

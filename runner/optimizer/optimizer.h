@@ -19,8 +19,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Updates the parameters.
   // - `gradients` are in the order of the parameters. Each has the memory layout of its parameter, or is
-  // sparse
-  //   and coalesced.
+  //   sparse and coalesced.
   // - `found_inf` is float32 [] on the device of the parameters. If it is 1, the step changes nothing.
   void step(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf = {}) {
     update(gradients, found_inf);

@@ -12,15 +12,14 @@
 
 namespace trainyard::runner {
 
-// True if `parameters` can be moved to shared memory: they are dense, on the CPU and of one type.
+// True if `parameters` can be moved to shared memory: they are dense, not empty, on the CPU and of one type.
 bool can_share(const std::vector<at::Tensor>& parameters);
 
 // The optimizer, or null if the replicas do not share memory.
 // - This function and each `step` are collective over `replicas`, which must outlive the optimizer.
 // - All replicas have equal `parameters`, which are moved to shared memory.
 // - `step` takes the reduced gradients of this replica's shards, in the order of `layout`. No replica may
-// read
-//   the parameters during `step`.
+//   read the parameters during `step`.
 std::unique_ptr<Optimizer> sharded_optimizer(const experiments::Optimizer& settings,
                                              const std::vector<at::Tensor>& parameters,
                                              const ShardLayout& layout, Communicator& replicas);

@@ -50,8 +50,7 @@ struct StageSeconds {  // time of one micro-batch in every stage
 };
 
 struct Simulation {
-  std::string
-      problem;  // empty if every stage can do all its actions; else the first stage that cannot, and why
+  std::string problem;  // the first stage that cannot do all its actions, and why; empty if there is none
   std::vector<int> live_activations;  // per stage: maximum of micro-batches between forward and backward
   double seconds = 0;                 // until the last stage has finished
   double bubble_fraction = 0;         // fraction of stages · seconds in which a stage does not compute

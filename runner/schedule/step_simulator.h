@@ -39,9 +39,8 @@ struct RankWork {
 };
 
 struct StepPlan {
-  Schedule schedule;  // of each replica
-  bool stages_meet =
-      false;  // the stages wait for each other before the optimizer, for example to clip gradients
+  Schedule schedule;         // of each replica
+  bool stages_meet = false;  // the stages wait for each other before the optimizer, to clip gradients
   // A message has arrived when its sender begins to copy it. The receiver's transfer time includes the rest.
   bool messages_stream = false;
   std::vector<RankWork> ranks;  // index: replica · stages + stage

@@ -221,7 +221,8 @@ class ExecutorRun {
     if (const auto layout = expected_layout(expected.action)) expected.message.post_tensors(*layout);
   }
 
-  // True if the message has a header. Gradients need none, because they have the layout of the outputs.
+  // True if the message has a header. If messages match by order, gradients have none, because their layout
+  // is that of the outputs.
   bool is_described(const Action& action) {
     if (action.kind == Kind::receive_gradients) return !ordered_;
     return executor_.received_.next_is_described(shape(action.micro_batch));

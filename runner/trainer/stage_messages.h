@@ -1,14 +1,12 @@
 // Messages between pipeline stages: lists of tensors with a layout that may differ in every message.
 // - A message is a header of fixed length with the layout of the tensors, followed by each tensor.
 // - The header is sent when its sender has computed. So the wait for the header is the wait for the
-// neighbour,
-//   and the time after that is the transfer.
+//   neighbour, and the time after that is the transfer.
 // - The receive of the header can always be posted ahead. Those of the tensors can be posted once their sizes
 //   are known.
 // - If messages match by order (`Capabilities::ordered_messages`), the host would have to read a header
-// before
-//   it posts the next receive, and the GPU would idle. Then a message has a header only if its receiver
-//   cannot know its layout. Both sides must agree on that (`Descriptions`).
+//   before it posts the next receive, and the GPU would idle. Then a message has a header only if its
+//   receiver cannot know its layout. Both sides must agree on that (`Descriptions`).
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,8 @@
 // - If the run has checkpoints, replica 0 of each stage writes one after each epoch.
 // - It contains the parameters, running statistics and optimizer state of the stage. It also contains the
 //   number of steps and the validation loss of the saved weights.
-// - Sample order, augmentation, dropout and learning rate are pure functions of seed, epoch and step. So on
-// the
-//   same CPU, a resumed run computes the same bits as a run without an interruption.
+// - Sample order, augmentation, dropout and learning rate are pure functions of seed, epoch and step. So a
+//   resumed run computes the same bits on the same CPU as a run without an interruption.
 #pragma once
 
 #include <cstdint>

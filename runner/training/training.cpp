@@ -83,8 +83,8 @@ class EpochRunner {
     meter_.training_ends();
     return {seconds, processor_seconds};
   }
-  // Which samples the epoch took, in what order; worked out once more, so that no step waits for it. Empty
-  // on the later stages of a replica: the first one states it.
+  // Hash of the epoch's batches. It is computed after the epoch, so that no step waits for it. Empty on all
+  // stages but the first, which records it.
   std::string batches(const Dataset& data, std::int64_t epoch) const {
     if (ranks_.position.stage > 0) return "";
     return sampler_of(data, find_sampling(run_.sampler))

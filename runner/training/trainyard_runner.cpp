@@ -33,8 +33,8 @@ constexpr const char* environment_and_codes = R"(Environment:
   TORCHELASTIC_RUN_ID                prefix of this launch in the store
   TRAINYARD_LOG                      level of the log on stderr: trace, debug, info, warning, error, off
 
-Exit code: 0 done, 1 failed (with the reason on stderr and in the last record), 2 wrong arguments, 143 ended by
-SIGTERM.)";
+Exit code: 0 done, 1 failed (with the reason on stderr and in the last record), 2 wrong arguments,
+143 ended by SIGTERM.)";
 
 // Exits without destructors. After an error they must not call collectives, and after success they only cost
 // time.
