@@ -77,10 +77,10 @@ def hashes(network):
 
 def shares(order, batch):
     """The sample indices of each global batch, and the contiguous part of this rank. Sizes differ by at most one."""
-    for places in order.split(batch):
-        each, larger = divmod(len(places), REPLICAS)
+    for indices in order.split(batch):
+        each, larger = divmod(len(indices), REPLICAS)
         start = RANK * each + min(RANK, larger)
-        yield places, places[start:start + each + (RANK < larger)]
+        yield indices, indices[start:start + each + (RANK < larger)]
 
 
 class Batches(torch.utils.data.Sampler):
@@ -110,12 +110,12 @@ class Samples(torch.utils.data.Dataset):
 def batches(style, data, order, batch):
     """(inputs, target, divisor of the loss of the whole batch)"""
     if style != "loader":
-        for places, part in shares(order, batch):
-            yield *data.batch(part), data.divisor(places)
+        for indices, part in shares(order, batch):
+            yield *data.batch(part), data.divisor(indices)
         return
     loader = torch.utils.data.DataLoader(Samples(data), batch_sampler=Batches(order, batch), collate_fn=data.collate)
-    for (inputs, target), (places, _) in zip(loader, shares(order, batch)):
-        yield inputs, target, data.divisor(places)
+    for (inputs, target), (indices, _) in zip(loader, shares(order, batch)):
+        yield inputs, target, data.divisor(indices)
 
 
 def on(device, tensors):

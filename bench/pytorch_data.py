@@ -27,10 +27,10 @@ class Images:
     def __len__(self):
         return len(self.labels)
 
-    def batch(self, places):
-        places = places.to(self.images.device)
-        images = self.images.index_select(0, places)
-        return (images,), images if self.reconstructs else self.labels.index_select(0, places)
+    def batch(self, indices):
+        indices = indices.to(self.images.device)
+        images = self.images.index_select(0, indices)
+        return (images,), images if self.reconstructs else self.labels.index_select(0, indices)
 
     def sample(self, place):
         return self.images[place], self.labels[place]
@@ -39,8 +39,8 @@ class Images:
         images, labels = torch.utils.data.default_collate(samples)
         return (images,), images if self.reconstructs else labels
 
-    def divisor(self, places):
-        return len(places) * (self.images[0].numel() if self.reconstructs else 1)
+    def divisor(self, indices):
+        return len(indices) * (self.images[0].numel() if self.reconstructs else 1)
 
     def order(self, batch, generator):
         return torch.randperm(len(self), generator=generator)
@@ -66,14 +66,14 @@ class Sequences:
         self.columns = max(1, int(self.lengths.max()))
         self.tokens, self.begins, self.lengths = (of.to(device) for of in (self.tokens, self.begins, self.lengths))
 
-    def padded(self, places, first=0, last=0):
-        places = places.to(self.tokens.device)
-        lengths = self.lengths.index_select(0, places) - first - last
+    def padded(self, indices, first=0, last=0):
+        indices = indices.to(self.tokens.device)
+        lengths = self.lengths.index_select(0, indices) - first - last
         length = self.columns or max(1, int(lengths.max()))
         if self.multiple > 1:
             length = min(-(-length // self.multiple) * self.multiple, int(self.lengths.max()) - first - last)
-        columns = torch.arange(length, device=places.device)
-        at = self.begins.index_select(0, places).add(first)[:, None] + columns
+        columns = torch.arange(length, device=indices.device)
+        at = self.begins.index_select(0, indices).add(first)[:, None] + columns
         at.masked_fill_(columns >= lengths[:, None], len(self.tokens) - 1)
         return self.tokens.index_select(0, at.flatten()).view(at.shape)
 
@@ -90,8 +90,8 @@ class Texts(Images):
     def __init__(self, folder, part, case, channels_last):
         self.texts, self.labels = Sequences(folder, part), numbers(folder / f"{part}.labels", numpy.uint8).long()
 
-    def batch(self, places):
-        return (self.texts.padded(places),), self.labels.index_select(0, places.to(self.labels.device))
+    def batch(self, indices):
+        return (self.texts.padded(indices),), self.labels.index_select(0, indices.to(self.labels.device))
 
     def sample(self, place):
         return self.texts.one(place), self.labels[place]
@@ -99,8 +99,8 @@ class Texts(Images):
     def collate(self, samples):
         return (pad([text for text, _ in samples]),), torch.stack([label for _, label in samples])
 
-    def divisor(self, places):
-        return len(places)
+    def divisor(self, indices):
+        return len(indices)
 
     def move_to(self, device, static):
         """The host pads texts, unless shapes must not change."""
@@ -119,8 +119,8 @@ class Pairs:
     def __len__(self):
         return len(self.source.lengths)
 
-    def batch(self, places):
-        return (self.source.padded(places), self.target.padded(places, last=1)), self.target.padded(places, first=1)
+    def batch(self, indices):
+        return (self.source.padded(indices), self.target.padded(indices, last=1)), self.target.padded(indices, first=1)
 
     def sample(self, place):
         return self.source.one(place), self.target.one(place)
@@ -129,8 +129,8 @@ class Pairs:
         targets = [target for _, target in samples]
         return (pad([source for source, _ in samples]), pad([t[:-1] for t in targets])), pad([t[1:] for t in targets])
 
-    def divisor(self, places):
-        return int(self.target.lengths.index_select(0, places).sum()) - len(places)
+    def divisor(self, indices):
+        return int(self.target.lengths.index_select(0, indices).sum()) - len(indices)
 
     def move_to(self, device, static):
         """Nothing to do: the host pads pairs."""

@@ -44,12 +44,12 @@ class PartMaker {
 
 }  // namespace
 
-Batch Dataset::gather(const at::Tensor& places) const {
-  return {inputs(places), targets(places), places};
+Batch Dataset::gather(const at::Tensor& indices) const {
+  return {inputs(indices), targets(indices), indices};
 }
 
-std::vector<std::int64_t> Dataset::shape(const at::Tensor& places) const {
-  return {places.size(0)};
+std::vector<std::int64_t> Dataset::shape(const at::Tensor& indices) const {
+  return {indices.size(0)};
 }
 
 std::shared_ptr<const Dataset> Dataset::padded_like(const at::Tensor&) const {

@@ -16,7 +16,7 @@
 
 namespace trainyard::runner {
 
-// The samples of one step. The parameter `places` below always means sample indices, int64 [batch] on the
+// The samples of one step. `indices` below always means sample indices, int64 [batch] on the
 // CPU.
 struct Batch {
   networks::Activations inputs;  // inputs of the first layer; the first dimension of each is the batch
@@ -31,22 +31,22 @@ class Dataset {
   virtual std::int64_t size() const = 0;  // samples
 
   // Inputs and targets of some samples. A stage that needs only one of them gathers only that one.
-  virtual networks::Activations inputs(const at::Tensor& places) const = 0;
-  virtual at::Tensor targets(const at::Tensor& places) const = 0;
-  virtual Batch gather(const at::Tensor& places) const;  // both
+  virtual networks::Activations inputs(const at::Tensor& indices) const = 0;
+  virtual at::Tensor targets(const at::Tensor& indices) const = 0;
+  virtual Batch gather(const at::Tensor& indices) const;  // both
 
   // Everything that the sizes of a model's activations depend on. Two batches with equal shapes have equal
   // sizes. By default the number of samples. For padded batches, the sizes of all inputs, concatenated.
-  virtual std::vector<std::int64_t> shape(const at::Tensor& places) const;
+  virtual std::vector<std::int64_t> shape(const at::Tensor& indices) const;
 
-  // The same samples with all batches padded like the batch at `places`, rounded up so that shapes repeat
+  // The same samples with all batches padded like the batch at `indices`, rounded up so that shapes repeat
   // (`repeated_length` in runner/data/text_dataset.h). It shares the memory. Null if all batches of one size
   // have the same shape.
-  virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& places) const;
+  virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const;
 
   // The number of elements in the mean loss of some samples: samples, target tokens without padding, or
   // pixels. Every rank can compute it for any samples.
-  virtual std::int64_t weight(const at::Tensor& places) const = 0;
+  virtual std::int64_t weight(const at::Tensor& indices) const = 0;
 
   // From now on batches are on `device`. If `resident`, the data is there too. Otherwise the data is in
   // pinned memory, and a batch is copied during the previous step.

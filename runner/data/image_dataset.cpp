@@ -71,21 +71,21 @@ std::int64_t ImageDataset::size() const {
   return labels_.size(0);
 }
 
-networks::Activations ImageDataset::inputs(const at::Tensor& places) const {
-  return {images_at(places)};
+networks::Activations ImageDataset::inputs(const at::Tensor& indices) const {
+  return {images_at(indices)};
 }
 
-at::Tensor ImageDataset::targets(const at::Tensor& places) const {
-  return target_ == Target::input ? images_at(places) : labels_at(places);
+at::Tensor ImageDataset::targets(const at::Tensor& indices) const {
+  return target_ == Target::input ? images_at(indices) : labels_at(indices);
 }
 
-Batch ImageDataset::gather(const at::Tensor& places) const {
-  const at::Tensor images = images_at(places);
-  return {{images}, target_ == Target::input ? images : labels_at(places), places};
+Batch ImageDataset::gather(const at::Tensor& indices) const {
+  const at::Tensor images = images_at(indices);
+  return {{images}, target_ == Target::input ? images : labels_at(indices), indices};
 }
 
-std::int64_t ImageDataset::weight(const at::Tensor& places) const {
-  return places.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
+std::int64_t ImageDataset::weight(const at::Tensor& indices) const {
+  return indices.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
 }
 
 std::unique_ptr<Dataset> ImageDataset::augmented(std::string_view kind, std::uint64_t seed,
@@ -102,14 +102,14 @@ void ImageDataset::serve(at::Device device, bool resident) {
   pixels_ = resident ? pixels_.to(device) : pixels_.pin_memory();
 }
 
-at::Tensor ImageDataset::labels_at(const at::Tensor& places) const {
-  return labels_.index_select(0, places.to(device_, /*non_blocking=*/true));
+at::Tensor ImageDataset::labels_at(const at::Tensor& indices) const {
+  return labels_.index_select(0, indices.to(device_, /*non_blocking=*/true));
 }
 
-at::Tensor ImageDataset::images_at(const at::Tensor& places) const {
-  const at::Tensor own = places.to(device_, /*non_blocking=*/true);
+at::Tensor ImageDataset::images_at(const at::Tensor& indices) const {
+  const at::Tensor own = indices.to(device_, /*non_blocking=*/true);
   at::Tensor images =
-      pixels_.device() == device_ ? pixels_.index_select(0, own) : fetched(pixels_, places, device_);
+      pixels_.device() == device_ ? pixels_.index_select(0, own) : fetched(pixels_, indices, device_);
   if (channels_last_)
     images = images.view({-1, shape_.height, shape_.width, shape_.channels}).permute({0, 3, 1, 2});
   else
@@ -214,16 +214,16 @@ Change change_of(const AugmentationDraws& draws, std::int64_t sample) {
 AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
                                     std::int64_t epoch) {
   const Row& row = named_row(rows, &Row::kind, "augmentation", kind);
-  constexpr std::int64_t places = 2 * crop_padding + 1;
+  constexpr std::int64_t positions = 2 * crop_padding + 1;
   const at::Tensor drawn =
-      at::randint(2 * places * places, {samples},
+      at::randint(2 * positions * positions, {samples},
                   networks::random_stream("augmentation", seed, std::to_string(epoch)), at::kLong);
   AugmentationDraws draws;
   if (row.flips) draws.flipped = drawn.remainder(2).to(at::kBool);
   if (row.crops) {
     const at::Tensor corner = drawn.floor_divide(2);
-    draws.left = corner.remainder(places);
-    draws.top = corner.floor_divide(places);
+    draws.left = corner.remainder(positions);
+    draws.top = corner.floor_divide(positions);
   }
   return draws;
 }
@@ -233,23 +233,23 @@ AugmentationDraws AugmentationDraws::to(at::Device device) const {
   return {moved(flipped), moved(left), moved(top)};
 }
 
-at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places,
+at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& indices,
                               const AugmentationDraws& draws, const at::Tensor& fill) {
   const std::int64_t batch = images.size(0), lines = images.size(2), columns = images.size(3);
-  const auto of_batch = [&](const at::Tensor& drawn) { return drawn.index_select(0, places).unsqueeze(1); };
+  const auto of_batch = [&](const at::Tensor& drawn) { return drawn.index_select(0, indices).unsqueeze(1); };
   const auto shifted = [&](const at::Tensor& along,
                            const at::Tensor& corner) {  // [batch, lines] or [batch, columns]
     return corner.defined() ? along.add(of_batch(corner)).sub_(crop_padding) : along.expand({batch, -1});
   };
-  at::Tensor across = at::arange(columns, places.options()).unsqueeze(0);
+  at::Tensor across = at::arange(columns, indices.options()).unsqueeze(0);
   if (draws.flipped.defined()) across = at::where(of_batch(draws.flipped), columns - 1 - across, across);
   const at::Tensor x = shifted(across, draws.left);
-  const at::Tensor y = shifted(at::arange(lines, places.options()).unsqueeze(0), draws.top);
+  const at::Tensor y = shifted(at::arange(lines, indices.options()).unsqueeze(0), draws.top);
   const auto inside = [](const at::Tensor& at, std::int64_t end) {
     return at.ge(0).logical_and_(at.lt(end));
   };
   const at::Tensor known = inside(y, lines).unsqueeze(2).logical_and(inside(x, columns).unsqueeze(1));
-  const at::Tensor image = at::arange(batch, places.options()).view({-1, 1, 1});
+  const at::Tensor image = at::arange(batch, indices.options()).view({-1, 1, 1});
   const at::Tensor pixels = images.permute({0, 2, 3, 1})
                                 .index({image, y.clamp(0, lines - 1).unsqueeze(2),
                                         x.clamp(0, columns - 1).unsqueeze(1)});  // [batch, y, x, channel]
@@ -258,19 +258,19 @@ at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places
       .contiguous(images.suggest_memory_format());
 }
 
-at::Tensor augment(const at::Tensor& images, const at::Tensor& places, const AugmentationDraws& draws,
+at::Tensor augment(const at::Tensor& images, const at::Tensor& indices, const AugmentationDraws& draws,
                    const at::Tensor& fill) {
   if (!draws.any()) return images;
-  if (!images.is_cpu()) return augment_by_tensors(images, places, draws, fill);
+  if (!images.is_cpu()) return augment_by_tensors(images, indices, draws, fill);
   const bool channels_last = images.is_contiguous(at::MemoryFormat::ChannelsLast);
   const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
   const Layout layout(images, channels_last);
   const at::Tensor from = images.contiguous(format);
   at::Tensor changed = at::empty_like(from);
-  const at::Tensor samples = places.contiguous();
+  const at::Tensor samples = indices.contiguous();
   AT_DISPATCH_ALL_TYPES(images.scalar_type(), "augment", [&] {
     const std::int64_t each = layout.planes * layout.plane();
-    for (std::int64_t i = 0; i < places.size(0); ++i) {
+    for (std::int64_t i = 0; i < indices.size(0); ++i) {
       change_image(from.const_data_ptr<scalar_t>() + i * each, fill.const_data_ptr<scalar_t>(), layout,
                    change_of(draws, samples.const_data_ptr<std::int64_t>()[i]),
                    changed.data_ptr<scalar_t>() + i * each);

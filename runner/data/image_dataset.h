@@ -33,13 +33,13 @@ AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples,
 
 // Crops, then flips.
 // - `images`: [batch, channel, height, width] of any type. Their memory format is kept.
-// - `places`: sample indices, int64 [batch].
+// - `indices`: sample indices, int64 [batch].
 // - `fill`: pixel for the padding of a crop, [channel], of the same type.
-at::Tensor augment(const at::Tensor& images, const at::Tensor& places, const AugmentationDraws& draws,
+at::Tensor augment(const at::Tensor& images, const at::Tensor& indices, const AugmentationDraws& draws,
                    const at::Tensor& fill);
 
 // The same by tensor operations, for GPUs. All tensors are on one device.
-at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& places,
+at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& indices,
                               const AugmentationDraws& draws, const at::Tensor& fill);
 
 // Statistics of one channel, for pixel values 0 – 255. A pixel becomes (value − mean) / deviation.
@@ -55,10 +55,11 @@ class ImageDataset final : public Dataset {
   ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics, Target target,
                at::ScalarType dtype, bool channels_last);
   std::int64_t size() const override;
-  networks::Activations inputs(const at::Tensor& places) const override;  // {[batch, channel, height, width]}
-  at::Tensor targets(const at::Tensor& places) const override;  // labels int64 [batch], or the images
-  Batch gather(const at::Tensor& places) const override;
-  std::int64_t weight(const at::Tensor& places) const override;  // samples, or pixels of all channels
+  networks::Activations inputs(
+      const at::Tensor& indices) const override;                 // {[batch, channel, height, width]}
+  at::Tensor targets(const at::Tensor& indices) const override;  // labels int64 [batch], or the images
+  Batch gather(const at::Tensor& indices) const override;
+  std::int64_t weight(const at::Tensor& indices) const override;  // samples, or pixels of all channels
   std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t seed,
                                      std::int64_t epoch) const override;
   void serve(at::Device device, bool resident) override;
@@ -66,8 +67,8 @@ class ImageDataset final : public Dataset {
   std::int64_t nbytes() const override { return static_cast<std::int64_t>(pixels_.nbytes()); }
 
  private:
-  at::Tensor images_at(const at::Tensor& places) const;
-  at::Tensor labels_at(const at::Tensor& places) const;
+  at::Tensor images_at(const at::Tensor& indices) const;
+  at::Tensor labels_at(const at::Tensor& indices) const;
 
   at::Tensor pixels_;        // [sample, pixel], in the order of `channels_last_`
   at::Tensor labels_;        // int64 [sample]

@@ -70,8 +70,8 @@ Part Sampler::part(std::int64_t step) const {
   return part_of(global_batch(step), replica_, replicas_);
 }
 
-at::Tensor Sampler::places(const at::Tensor& order, std::int64_t step) const {
-  return own_part(places_of_all(order, step), step);
+at::Tensor Sampler::indices(const at::Tensor& order, std::int64_t step) const {
+  return own_part(indices_of_all(order, step), step);
 }
 
 at::Tensor Sampler::own_part(const at::Tensor& batch, std::int64_t step) const {
@@ -82,7 +82,7 @@ at::Tensor Sampler::own_part(const at::Tensor& batch, std::int64_t step) const {
   return batch.slice(0, own.begin - begin, own.end - begin);
 }
 
-at::Tensor Sampler::places_of_all(const at::Tensor& order, std::int64_t step) const {
+at::Tensor Sampler::indices_of_all(const at::Tensor& order, std::int64_t step) const {
   const Part all = global_batch(step);
   if (sampling_ == Sampling::exact) return order.slice(0, all.begin, all.end);
   return order.index_select(0, at::arange(all.begin, all.end, at::kLong).remainder_(samples_));
@@ -92,14 +92,14 @@ std::string Sampler::batches_hash(const at::Tensor& order) const {
   static_assert(std::endian::native == std::endian::little);
   Sha256 hash;
   for (std::int64_t step = 0; step < steps(); ++step) {
-    const at::Tensor batch = places_of_all(order, step).contiguous();
+    const at::Tensor batch = indices_of_all(order, step).contiguous();
     hash.update(std::string_view(static_cast<const char*>(batch.const_data_ptr()), batch.nbytes()));
   }
   return hash.hex();
 }
 
 LocalBatch Sampler::local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const {
-  const at::Tensor batch = places_of_all(order, step);
+  const at::Tensor batch = indices_of_all(order, step);
   const at::Tensor own = own_part(batch, step);
   const std::int64_t divisor =
       sampling_ == Sampling::exact ? data.weight(batch) : replicas_ * data.weight(own);

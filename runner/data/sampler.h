@@ -36,7 +36,7 @@ Sampling find_sampling(std::string_view name);  // UserError for an unknown name
 
 // The part of a global batch that a replica trains on in a step.
 struct LocalBatch {
-  at::Tensor places;             // sample indices, int64 [part], may be empty
+  at::Tensor indices;            // sample indices, int64 [part], may be empty
   std::int64_t divisor = 0;      // of the summed loss, before the sum over replicas
   at::Tensor global_batch = {};  // int64 [global batch]: sample indices of all replicas
 };
@@ -48,7 +48,7 @@ class Sampler {
           Sampling sampling = Sampling::exact);
   std::int64_t steps() const;  // per epoch
   // Sample indices of this replica in a step. `order` is int64 [sample].
-  at::Tensor places(const at::Tensor& order, std::int64_t step) const;
+  at::Tensor indices(const at::Tensor& order, std::int64_t step) const;
   LocalBatch local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
 
   // SHA-256 of the sample indices of an epoch's global batches, as little-endian 64-bit integers, step by
@@ -60,7 +60,7 @@ class Sampler {
   Part part(std::int64_t step) const;          // of this replica
 
  private:
-  at::Tensor places_of_all(const at::Tensor& order, std::int64_t step) const;
+  at::Tensor indices_of_all(const at::Tensor& order, std::int64_t step) const;
   at::Tensor own_part(const at::Tensor& batch, std::int64_t step) const;
 
   std::int64_t samples_;

@@ -26,20 +26,20 @@ TextDataset::TextDataset(const models::Texts& texts)
   std::copy(texts.labels.begin(), texts.labels.end(), labels_.data_ptr<std::int64_t>());
 }
 
-networks::Activations TextDataset::inputs(const at::Tensor& places) const {
-  return {tokens_.gather(places)};
+networks::Activations TextDataset::inputs(const at::Tensor& indices) const {
+  return {tokens_.gather(indices)};
 }
 
-at::Tensor TextDataset::targets(const at::Tensor& places) const {
-  return labels_.index_select(0, places.to(labels_.device(), /*non_blocking=*/true));
+at::Tensor TextDataset::targets(const at::Tensor& indices) const {
+  return labels_.index_select(0, indices.to(labels_.device(), /*non_blocking=*/true));
 }
 
-std::vector<std::int64_t> TextDataset::shape(const at::Tensor& places) const {
-  return {places.size(0), tokens_.longest(places)};
+std::vector<std::int64_t> TextDataset::shape(const at::Tensor& indices) const {
+  return {indices.size(0), tokens_.longest(indices)};
 }
 
-std::int64_t TextDataset::weight(const at::Tensor& places) const {
-  return places.size(0);
+std::int64_t TextDataset::weight(const at::Tensor& indices) const {
+  return indices.size(0);
 }
 
 std::unique_ptr<Dataset> TextDataset::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
@@ -56,12 +56,12 @@ void TextDataset::serve(at::Device device, bool) {
 
 PairSplit::PairSplit(const models::TextPairs& pairs) : source_(pairs.source), target_(pairs.target) {}
 
-networks::Activations PairSplit::inputs(const at::Tensor& places) const {
-  return {source_.gather(places), target_.gather(places, 0, 1)};
+networks::Activations PairSplit::inputs(const at::Tensor& indices) const {
+  return {source_.gather(indices), target_.gather(indices, 0, 1)};
 }
 
-at::Tensor PairSplit::targets(const at::Tensor& places) const {
-  return target_.gather(places, 1, 0);
+at::Tensor PairSplit::targets(const at::Tensor& indices) const {
+  return target_.gather(indices, 1, 0);
 }
 
 void PairSplit::serve(at::Device device, bool) {
@@ -69,18 +69,18 @@ void PairSplit::serve(at::Device device, bool) {
   target_.move_to(device);
 }
 
-std::vector<std::int64_t> PairSplit::shape(const at::Tensor& places) const {
-  return {places.size(0), source_.longest(places), places.size(0), target_.longest(places, 0, 1)};
+std::vector<std::int64_t> PairSplit::shape(const at::Tensor& indices) const {
+  return {indices.size(0), source_.longest(indices), indices.size(0), target_.longest(indices, 0, 1)};
 }
 
-std::int64_t PairSplit::weight(const at::Tensor& places) const {
-  return target_.lengths().index_select(0, places).sum().item<std::int64_t>() - places.size(0);
+std::int64_t PairSplit::weight(const at::Tensor& indices) const {
+  return target_.lengths().index_select(0, indices).sum().item<std::int64_t>() - indices.size(0);
 }
 
-std::shared_ptr<const Dataset> PairSplit::padded_like(const at::Tensor& places) const {
+std::shared_ptr<const Dataset> PairSplit::padded_like(const at::Tensor& indices) const {
   auto padded = std::make_shared<PairSplit>(*this);
-  padded->source_.pad_as_for(places);
-  padded->target_.pad_as_for(places, 0, 1);
+  padded->source_.pad_as_for(indices);
+  padded->target_.pad_as_for(indices, 0, 1);
   return padded;
 }
 
@@ -134,28 +134,29 @@ void PaddedSequences::pad_to_longest() {
   columns_ = longest_;
 }
 
-void PaddedSequences::pad_as_for(const at::Tensor& places, std::int64_t from, std::int64_t until) {
+void PaddedSequences::pad_as_for(const at::Tensor& indices, std::int64_t from, std::int64_t until) {
   columns_ = 0;
   columns_ =
-      repeated_length(longest(places, from, until), std::max<std::int64_t>(longest_ - from - until, 1)) +
+      repeated_length(longest(indices, from, until), std::max<std::int64_t>(longest_ - from - until, 1)) +
       from + until;
 }
 
-std::int64_t PaddedSequences::longest(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
-  if (places.size(0) == 0) return 1;
+std::int64_t PaddedSequences::longest(const at::Tensor& indices, std::int64_t from,
+                                      std::int64_t until) const {
+  if (indices.size(0) == 0) return 1;
   if (columns_ > 0) return std::max<std::int64_t>(columns_ - from - until, 1);
-  const auto longest = lengths_.index_select(0, places).max().item<std::int64_t>();
+  const auto longest = lengths_.index_select(0, indices).max().item<std::int64_t>();
   return std::max<std::int64_t>(longest - from - until, 1);
 }
 
-at::Tensor PaddedSequences::gather(const at::Tensor& places, std::int64_t from, std::int64_t until) const {
-  const at::Tensor own = places.to(tokens_.device(), /*non_blocking=*/true);
-  const at::Tensor columns = at::arange(longest(places, from, until), own.options());
+at::Tensor PaddedSequences::gather(const at::Tensor& indices, std::int64_t from, std::int64_t until) const {
+  const at::Tensor own = indices.to(tokens_.device(), /*non_blocking=*/true);
+  const at::Tensor columns = at::arange(longest(indices, from, until), own.options());
   const at::Tensor ends = ends_.index_select(0, own).sub_(until).unsqueeze(1);
   const std::int64_t padding = tokens_.size(0) - 1;
-  const at::Tensor token_places = begins_.index_select(0, own).add_(from).unsqueeze(1).add(columns);
-  token_places.masked_fill_(token_places.ge(ends), padding);
-  return tokens_.index_select(0, token_places.flatten()).view(token_places.sizes()).to(at::kLong);
+  const at::Tensor token_indices = begins_.index_select(0, own).add_(from).unsqueeze(1).add(columns);
+  token_indices.masked_fill_(token_indices.ge(ends), padding);
+  return tokens_.index_select(0, token_indices.flatten()).view(token_indices.sizes()).to(at::kLong);
 }
 
 }  // namespace trainyard::runner

@@ -30,17 +30,17 @@ class PaddedSequences {
   void move_to(at::Device device);
   // Makes `gather` pad every batch to the longest sequence of all, so that shapes do not depend on the batch.
   void pad_to_longest();
-  // Makes `gather` pad every batch like [from, length − until) of the sequences at `places`, rounded up to a
+  // Makes `gather` pad every batch like [from, length − until) of the sequences at `indices`, rounded up to a
   // repeated length. Other values of `from` and `until` change the number of columns by the difference.
-  void pad_as_for(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0);
+  void pad_as_for(const at::Tensor& indices, std::int64_t from = 0, std::int64_t until = 0);
   std::int64_t nbytes() const { return static_cast<std::int64_t>(tokens_.nbytes()); }
 
-  // The number of columns of `gather`: the longest of [from, length − until) at `places`, at least 1.
-  std::int64_t longest(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
+  // The number of columns of `gather`: the longest of [from, length − until) at `indices`, at least 1.
+  std::int64_t longest(const at::Tensor& indices, std::int64_t from = 0, std::int64_t until = 0) const;
 
-  // Tokens [from, length − until) of each sequence at `places`, followed by padding: int64 [batch] →
+  // Tokens [from, length − until) of each sequence at `indices`, followed by padding: int64 [batch] →
   // int64 [batch, longest]. At least one column.
-  at::Tensor gather(const at::Tensor& places, std::int64_t from = 0, std::int64_t until = 0) const;
+  at::Tensor gather(const at::Tensor& indices, std::int64_t from = 0, std::int64_t until = 0) const;
 
  private:
   at::Tensor tokens_;         // int32 [token + 1]; the last is padding
@@ -56,10 +56,10 @@ class TextDataset final : public Dataset {
  public:
   explicit TextDataset(const models::Texts& texts);
   std::int64_t size() const override { return tokens_.size(); }
-  networks::Activations inputs(const at::Tensor& places) const override;  // {int64 [batch, tokens]}
-  at::Tensor targets(const at::Tensor& places) const override;            // int64 [batch]
-  std::vector<std::int64_t> shape(const at::Tensor& places) const override;
-  std::int64_t weight(const at::Tensor& places) const override;
+  networks::Activations inputs(const at::Tensor& indices) const override;  // {int64 [batch, tokens]}
+  at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch]
+  std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
+  std::int64_t weight(const at::Tensor& indices) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
   std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;
@@ -77,11 +77,11 @@ class PairSplit final : public Dataset {
   explicit PairSplit(const models::TextPairs& pairs);
   std::int64_t size() const override { return source_.size(); }
   // {source int64 [batch, source tokens], target_in int64 [batch, target tokens − 1]}
-  networks::Activations inputs(const at::Tensor& places) const override;
-  at::Tensor targets(const at::Tensor& places) const override;  // int64 [batch, target tokens − 1]
-  std::vector<std::int64_t> shape(const at::Tensor& places) const override;
-  std::int64_t weight(const at::Tensor& places) const override;
-  std::shared_ptr<const Dataset> padded_like(const at::Tensor& places) const override;
+  networks::Activations inputs(const at::Tensor& indices) const override;
+  at::Tensor targets(const at::Tensor& indices) const override;  // int64 [batch, target tokens − 1]
+  std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
+  std::int64_t weight(const at::Tensor& indices) const override;
+  std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const override;
   // Sorts by the length of the target, then by the length of the source. The source order is ascending if the
   // target's length is odd and descending if it is even, so that neighbours are similar in both.
   at::Tensor length_keys() const override;

@@ -102,10 +102,10 @@ void reset_peak_device_bytes(at::Device device) {
   if (device.is_cuda()) reset_gpu_peak(device.index());
 }
 
-at::Tensor fetched(const at::Tensor& rows, const at::Tensor& places, at::Device device) {
+at::Tensor fetched(const at::Tensor& rows, const at::Tensor& indices, at::Device device) {
   at::Tensor gathered =
-      at::empty({places.size(0), rows.size(1)}, rows.options().pinned_memory(rows.is_pinned()));
-  at::index_select_out(gathered, rows, 0, places);
+      at::empty({indices.size(0), rows.size(1)}, rows.options().pinned_memory(rows.is_pinned()));
+  at::index_select_out(gathered, rows, 0, indices);
   return device.is_cuda() ? copied_beside(gathered, device.index()) : gathered.to(device);
 }
 

@@ -85,7 +85,7 @@ void reset_peak_device_bytes(at::Device device);
 
 // Rows of a pinned CPU tensor, copied to `device`. The host gathers them. The copy uses another stream, so
 // the device can still compute the previous step.
-at::Tensor fetched(const at::Tensor& rows, const at::Tensor& places, at::Device device);
+at::Tensor fetched(const at::Tensor& rows, const at::Tensor& indices, at::Device device);
 
 // 16 bytes as "GPU-01234567-89ab-cdef-0123-456789abcdef".
 std::string gpu_uuid(const std::string& bytes);

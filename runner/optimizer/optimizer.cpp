@@ -47,12 +47,12 @@ DenseSparseSplit ways_of(const std::vector<at::Tensor>& parameters, const std::v
   return ways;
 }
 
-std::vector<at::Tensor> select(const std::vector<std::size_t>& places,
+std::vector<at::Tensor> select(const std::vector<std::size_t>& indices,
                                const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> those;
   if (tensors.empty()) return those;
-  those.reserve(places.size());
-  for (const std::size_t place : places) those.push_back(tensors[place]);
+  those.reserve(indices.size());
+  for (const std::size_t place : indices) those.push_back(tensors[place]);
   return those;
 }
 

@@ -52,8 +52,8 @@ class Batches {
   double train(ReferenceTrainer& reference, std::int64_t k) const {
     if (sampling_ == Sampling::exact) {
       const Part whole = samplers_.front().global_batch(k);
-      const at::Tensor places = order_.slice(0, whole.begin, whole.end);
-      return reference.step(*data_, places, data_->weight(places));
+      const at::Tensor indices = order_.slice(0, whole.begin, whole.end);
+      return reference.step(*data_, indices, data_->weight(indices));
     }
     std::vector<LocalBatch> local_batches;
     for (std::size_t replica = 0; replica < samplers_.size(); ++replica)

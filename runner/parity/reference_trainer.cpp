@@ -14,9 +14,9 @@ namespace trainyard::runner {
 
 namespace {
 
-at::Tensor part_of_places(const at::Tensor& places, std::int64_t part, std::int64_t parts) {
-  const Part cut = part_of({0, places.size(0)}, part, parts);
-  return places.slice(0, cut.begin, cut.end);
+at::Tensor part_of_indices(const at::Tensor& indices, std::int64_t part, std::int64_t parts) {
+  const Part cut = part_of({0, indices.size(0)}, part, parts);
+  return indices.slice(0, cut.begin, cut.end);
 }
 
 std::vector<at::Tensor> copies(const std::vector<networks::NamedParameter>& tensors) {
@@ -42,10 +42,10 @@ ReferenceTrainer::ReferenceTrainer(const experiments::Run& run, const models::In
       micro_batches_(micro_batches),
       optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}
 
-double ReferenceTrainer::step(const Dataset& data, const at::Tensor& places, std::int64_t weight) {
+double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, std::int64_t weight) {
   std::vector<LocalBatch> local_batches;
   for (std::int64_t replica = 0; replica < replicas_; ++replica)
-    local_batches.push_back({part_of_places(places, replica, replicas_), weight});
+    local_batches.push_back({part_of_indices(indices, replica, replicas_), weight});
   return step(data, local_batches);
 }
 
@@ -71,7 +71,7 @@ double ReferenceTrainer::compute_in_turn(const Dataset& data, const std::vector<
   for (const LocalBatch& local : local_batches) {
     assign(network_.buffers(), before);
     for (std::int64_t m = 0; m < micro_batches_; ++m)
-      loss += compute(data, {{part_of_places(local.places, m, micro_batches_), local.divisor}});
+      loss += compute(data, {{part_of_indices(local.indices, m, micro_batches_), local.divisor}});
     if (of_first.empty()) of_first = copies(network_.buffers());
   }
   assign(network_.buffers(), of_first);
@@ -85,7 +85,7 @@ double ReferenceTrainer::compute_together(const Dataset& data, const std::vector
     std::vector<LocalBatch> parts;
     parts.reserve(local_batches.size());
     for (const LocalBatch& local : local_batches)
-      parts.push_back({part_of_places(local.places, m, micro_batches_), local.divisor});
+      parts.push_back({part_of_indices(local.indices, m, micro_batches_), local.divisor});
     loss += compute(data, parts);
   }
   return loss;
@@ -93,10 +93,10 @@ double ReferenceTrainer::compute_together(const Dataset& data, const std::vector
 
 // One forward and backward on all of `micro_batches`; returns the sum of their losses.
 double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBatch>& micro_batches) {
-  std::vector<at::Tensor> places;
-  places.reserve(micro_batches.size());
-  for (const LocalBatch& part : micro_batches) places.push_back(part.places);
-  const at::Tensor all = at::cat(places);
+  std::vector<at::Tensor> indices;
+  indices.reserve(micro_batches.size());
+  for (const LocalBatch& part : micro_batches) indices.push_back(part.indices);
+  const at::Tensor all = at::cat(indices);
   if (all.size(0) == 0) return 0;
   const Batch batch = data.gather(all);
   const Task& task = task_of(run_);
@@ -109,7 +109,7 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
   at::Tensor loss = at::zeros({}, outputs.options());
   std::int64_t begin = 0;
   for (const LocalBatch& part : micro_batches) {
-    const std::int64_t end = begin + part.places.size(0);
+    const std::int64_t end = begin + part.indices.size(0);
     if (end > begin)
       loss = loss + task.loss_sum(outputs.slice(0, begin, end), batch.targets.slice(0, begin, end)) /
                         static_cast<double>(part.divisor);

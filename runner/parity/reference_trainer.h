@@ -25,9 +25,9 @@ class ReferenceTrainer {
                    std::int64_t micro_batches, at::ScalarType dtype = at::kFloat,
                    at::Device device = at::kCPU);
 
-  // A step on the global batch of the samples `places`, in contiguous parts. `weight` is the weight of the
+  // A step on the global batch of the samples `indices`, in contiguous parts. `weight` is the weight of the
   // batch. Returns its mean loss.
-  double step(const Dataset& data, const at::Tensor& places, std::int64_t weight);
+  double step(const Dataset& data, const at::Tensor& indices, std::int64_t weight);
   // A step on the batches of the replicas. Returns the sum of their losses.
   double step(const Dataset& data, const std::vector<LocalBatch>& local_batches);
   void set_learning_rate(double learning_rate) { optimizer_->set_learning_rate(learning_rate); }

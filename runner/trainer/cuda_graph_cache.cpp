@@ -30,9 +30,9 @@ bool CudaGraphCache::replay(const Step& step, const Work& work, DeviceTimeline* 
   Captured& captured = by_shape_[step.shape];
   if (captured.seen++ < eager_steps) return false;
   if (!captured.graph &&
-      (graphs() == most_graphs || !capture(captured, step.places, work, timeline != nullptr)))
+      (graphs() == most_graphs || !capture(captured, step.indices, work, timeline != nullptr)))
     return false;
-  captured.places.copy_(step.places, /*non_blocking=*/true);
+  captured.indices.copy_(step.indices, /*non_blocking=*/true);
   step_number_.fill_(step.number);
   loss_factor_.fill_(1.0 / static_cast<double>(step.divisor));
   captured.graph->replay();
@@ -58,13 +58,13 @@ bool CudaGraphCache::capture(Captured& captured, const at::Tensor& like, const W
 std::string CudaGraphCache::try_capture(Captured& captured, const at::Tensor& like, const Work& work,
                                         bool marked) {
   try {
-    if (!captured.places.defined()) captured.places = like.to(device_, at::kLong, false, /*copy=*/true);
+    if (!captured.indices.defined()) captured.indices = like.to(device_, at::kLong, false, /*copy=*/true);
     captured.graph = make_();
     if (marked)
       captured.marks =
           std::make_shared<ReplayedMarks>([graph = captured.graph.get()] { return graph->mark(); });
     captured.graph->capture(
-        [work, places = captured.places, marks = captured.marks] { work(places, marks); });
+        [work, indices = captured.indices, marks = captured.marks] { work(indices, marks); });
     return "";
   } catch (const c10::Error& error) {
     return failure_text(error);

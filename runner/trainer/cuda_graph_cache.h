@@ -34,16 +34,16 @@ class CudaGraphCache {
   static constexpr int eager_steps = 3;           // per shape, before the capture
   static constexpr std::size_t most_graphs = 32;  // about the number of frequent shapes of sentences
 
-  // Computes the step on the samples `places`, int64 [batch] on the device, which differ in each replay. It
+  // Computes the step on the samples `indices`, int64 [batch] on the device, which differ in each replay. It
   // marks its parts if `marks` are given. Its work on the host is not repeated in replays.
-  using Work = std::function<void(const at::Tensor& places, const std::shared_ptr<PartMarks>& marks)>;
+  using Work = std::function<void(const at::Tensor& indices, const std::shared_ptr<PartMarks>& marks)>;
 
   // `replicas` make each step together, and must outlive the cache.
   CudaGraphCache(MakeCudaGraph make, at::Device device, Communicator& replicas);
 
   struct Step {
     std::vector<std::int64_t> shape;  // of the global batch
-    at::Tensor places;                // sample indices, on the CPU
+    at::Tensor indices;               // sample indices, on the CPU
     std::int64_t divisor = 1;         // of the summed loss
     std::int64_t number = 0;
   };
@@ -62,7 +62,7 @@ class CudaGraphCache {
  private:
   struct Captured {
     int seen = 0;
-    at::Tensor places;  // the graph reads the sample indices here
+    at::Tensor indices;  // the graph reads the sample indices here
     std::shared_ptr<ReplayedMarks> marks;
     std::unique_ptr<CudaGraph> graph;
   };

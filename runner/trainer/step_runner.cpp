@@ -57,13 +57,13 @@ class ReplayedSteps final : public StepRunner {
     const bool all_have_some = local.global_batch.size(0) >= replicas_.size();
     if (data.gathers_on_host() || !all_have_some) return false;
     PartWatch watch(times);
-    const auto work = [this, &data, owner](const at::Tensor& places,
+    const auto work = [this, &data, owner](const at::Tensor& indices,
                                            const std::shared_ptr<PartMarks>& marks) {
       StepTimes inside;
       inside.device = marks;
-      compute_(data, {places, 1, -1, graphs_.loss_factor(), graphs_.step_number()}, inside);
+      compute_(data, {indices, 1, -1, graphs_.loss_factor(), graphs_.step_number()}, inside);
     };
-    return graphs_.replay({data.shape(local.global_batch), local.places, local.divisor, number}, work,
+    return graphs_.replay({data.shape(local.global_batch), local.indices, local.divisor, number}, work,
                           timeline_.get());
   }
 

@@ -23,7 +23,7 @@ namespace trainyard::runner {
 // Values that differ between steps. A captured step reads them from the device. Each replay writes them there
 // first.
 struct StepInput {
-  at::Tensor places;              // int64 [batch]: sample indices of this replica
+  at::Tensor indices;             // int64 [batch]: sample indices of this replica
   double loss_factor = 1;         // 1 / (divisor of the summed loss)
   std::int64_t number = 0;        // number of steps before this one; -1 in a captured step
   at::Tensor factor_on_device{};  // double []: `loss_factor` of a captured step, otherwise undefined
@@ -43,7 +43,7 @@ class StepRunner {
   virtual ~StepRunner() = default;
   // Makes step `number` with this replica's part of the batch, which may be empty. Collective.
   virtual void run(const Dataset& data, const LocalBatch& local, std::int64_t number, StepTimes& times) {
-    compute_(data, {local.places, 1.0 / static_cast<double>(local.divisor), number}, times);
+    compute_(data, {local.indices, 1.0 / static_cast<double>(local.divisor), number}, times);
   }
   virtual void clear() {}  // drops all captured steps; call it if the learning rate or the data has changed
   // Reason why steps are not replayed, for people. Empty if they are.

@@ -24,12 +24,12 @@ namespace trainyard::runner {
 
 namespace {
 
-// Cuts `places` into contiguous parts whose sizes differ by at most one.
-std::vector<at::Tensor> divided(const at::Tensor& places, int parts) {
+// Cuts `indices` into contiguous parts whose sizes differ by at most one.
+std::vector<at::Tensor> divided(const at::Tensor& indices, int parts) {
   std::vector<at::Tensor> divided;
   for (int i = 0; i < parts; ++i) {
-    const Part part = part_of({0, places.size(0)}, i, parts);
-    divided.push_back(places.slice(0, part.begin, part.end));
+    const Part part = part_of({0, indices.size(0)}, i, parts);
+    divided.push_back(indices.slice(0, part.begin, part.end));
   }
   return divided;
 }
@@ -39,10 +39,10 @@ networks::Activations moved_to(at::Device device, networks::Activations all) {
   return all;
 }
 
-Batch gather(const Dataset& data, const at::Tensor& places, bool inputs, bool targets) {
-  if (inputs && targets) return data.gather(places);
-  return {inputs ? data.inputs(places) : networks::Activations(),
-          targets ? data.targets(places) : at::Tensor(), places};
+Batch gather(const Dataset& data, const at::Tensor& indices, bool inputs, bool targets) {
+  if (inputs && targets) return data.gather(indices);
+  return {inputs ? data.inputs(indices) : networks::Activations(),
+          targets ? data.targets(indices) : at::Tensor(), indices};
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
 StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micro_batches,
                            MetricSums& sums) const {
   StageWork work;
-  work.samples = divided(input.places, micro_batches);
+  work.samples = divided(input.indices, micro_batches);
   work.context.seed = run_.seed;
   work.context.step = input.number;
   work.context.step_on_device = input.number_on_device;
@@ -92,14 +92,14 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
 
 void Trainer::step(const Dataset& data, const LocalBatch& local) {
   steps_->run(data, local, steps_done_, times_);
-  count(metrics_, data, local.places);
+  count(metrics_, data, local.indices);
   ++steps_done_;
   ++times_.steps;
 }
 
 // Only the last stage has the loss, so only there a weight belongs to it.
-void Trainer::count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const {
-  if (ranks_.last_stage()) sums.count(data.weight(places));
+void Trainer::count(MetricSums& sums, const Dataset& data, const at::Tensor& indices) const {
+  if (ranks_.last_stage()) sums.count(data.weight(indices));
 }
 
 void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& times) {
@@ -169,12 +169,12 @@ MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const 
   StepTimes unrecorded;
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    const at::Tensor places = sampler.places(order, k);
-    const StepInput input{.places = places, .number = steps_done_};
+    const at::Tensor indices = sampler.indices(order, k);
+    const StepInput input{.indices = indices, .number = steps_done_};
     StageWork work = work_on(data, input, micro_batches_of(run_), sums);
     work.context.training = false;
     executor_.run(evaluation_, work, *update_.reducer, unrecorded);
-    count(sums, data, places);
+    count(sums, data, indices);
     done(k + 1, sums);
   }
   return sums;

@@ -58,9 +58,9 @@ class Trainer {
   // Trains on this replica's share of a global batch, which may be empty. The gradient is the gradient of
   // Σ over replicas of (summed loss / divisor). Collective: all ranks call it for every step.
   void step(const Dataset& data, const LocalBatch& local);
-  // The share has only the samples `places`, int64 [part].
-  void step(const Dataset& data, const at::Tensor& places, std::int64_t divisor) {
-    step(data, {places, divisor, places});
+  // The share has only the samples `indices`, int64 [part].
+  void step(const Dataset& data, const at::Tensor& indices, std::int64_t divisor) {
+    step(data, {indices, divisor, indices});
   }
   void set_learning_rate(double learning_rate);
 
@@ -107,7 +107,7 @@ class Trainer {
   // For training and evaluation. The loss is added to `sums`.
   StageWork work_on(const Dataset& data, const StepInput& input, int micro_batches, MetricSums& sums) const;
   void compute(const Dataset& data, const StepInput& input, StepTimes& times);
-  void count(MetricSums& sums, const Dataset& data, const at::Tensor& places) const;
+  void count(MetricSums& sums, const Dataset& data, const at::Tensor& indices) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
   void clip_whole_model();

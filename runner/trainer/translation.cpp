@@ -82,9 +82,9 @@ std::vector<std::vector<std::int64_t>> translate(const at::Tensor& source, const
   return translations;
 }
 
-void add_bleu(MetricSums& sums, const Dataset& data, const at::Tensor& places, const NextTokens& next) {
-  const auto translations = translate(data.inputs(places).front().cpu(), next);
-  const at::Tensor targets = data.targets(places).cpu().contiguous();
+void add_bleu(MetricSums& sums, const Dataset& data, const at::Tensor& indices, const NextTokens& next) {
+  const auto translations = translate(data.inputs(indices).front().cpu(), next);
+  const at::Tensor targets = data.targets(indices).cpu().contiguous();
   BleuSums bleu;
   for (std::size_t i = 0; i < translations.size(); ++i) {
     bleu.add(translations[i], words(targets, static_cast<std::int64_t>(i)));

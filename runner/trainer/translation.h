@@ -30,6 +30,6 @@ std::int64_t longest_translation(std::int64_t source_tokens);
 // Translates some samples of `data`, a data set of text pairs, and adds to `sums`:
 // - bleu_1 … bleu_4: matched n-grams; the weight is the number of n-grams in the translations.
 // - bleu_length: tokens of the translations; the weight is the number of tokens in the references.
-void add_bleu(MetricSums& sums, const Dataset& data, const at::Tensor& places, const NextTokens& next);
+void add_bleu(MetricSums& sums, const Dataset& data, const at::Tensor& indices, const NextTokens& next);
 
 }  // namespace trainyard::runner

@@ -109,7 +109,7 @@ class EpochRunner {
     const Sampler sampler = sampler_of(data, Sampling::exact);
     const at::Tensor order = evaluation_order(data);
     for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-      add_bleu(sums, data, sampler.places(order, k),
+      add_bleu(sums, data, sampler.indices(order, k),
                [&](const networks::Activations& inputs) { return trainer.next_tokens(inputs); });
       show(Phase::test, run_.epochs, k + 1, sampler, sums);
     }

@@ -30,17 +30,17 @@ std::int64_t number(const at::Tensor& drawn, std::int64_t sample, std::int64_t o
 
 TEST_CASE("flips and crops of a batch equal those computed pixel by pixel, in either memory order") {
   const at::Tensor fill = at::tensor({7, 8, 9}, at::kByte);
-  const at::Tensor places = at::tensor({3, 0, 17, 39, 3}, at::kLong);
+  const at::Tensor indices = at::tensor({3, 0, 17, 39, 3}, at::kLong);
   for (const char* kind : {"flip", "crop", "flip-crop"}) {
     for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
       CAPTURE(kind);
       const AugmentationDraws draws = draw_augmentation(kind, samples, 2, 5);
-      const at::Tensor images = random_pixels(format).index_select(0, places).contiguous(format);
-      const at::Tensor changed = augment(images, places, draws, fill);
+      const at::Tensor images = random_pixels(format).index_select(0, indices).contiguous(format);
+      const at::Tensor changed = augment(images, indices, draws, fill);
       CHECK(changed.is_contiguous(format));
       int wrong = 0;
       for (std::int64_t i = 0; i < 5; ++i) {
-        const auto sample = places[i].item<std::int64_t>();
+        const auto sample = indices[i].item<std::int64_t>();
         const at::Tensor image = images[i];
         for (std::int64_t c = 0; c < 3; ++c) {
           for (std::int64_t y = 0; y < 9; ++y) {
@@ -64,9 +64,9 @@ TEST_CASE("the augmentation of a sample depends only on seed, epoch and sample n
   const AugmentationDraws draws = draw_augmentation("flip-crop", samples, 2, 5);
   const at::Tensor whole = augment(images, all, draws, fill);
   for (const std::int64_t begin : {0, 7, 33}) {
-    const at::Tensor places = all.slice(0, begin, begin + 7);
-    CHECK(at::equal(augment(images.index_select(0, places), places, draws, fill),
-                    whole.index_select(0, places)));
+    const at::Tensor indices = all.slice(0, begin, begin + 7);
+    CHECK(at::equal(augment(images.index_select(0, indices), indices, draws, fill),
+                    whole.index_select(0, indices)));
   }
   CHECK(at::equal(draw_augmentation("flip-crop", 10, 2, 5).left, draws.left.slice(0, 0, 10)));
   CHECK(at::equal(draw_augmentation("crop", samples, 2, 5).top, draws.top));
@@ -95,10 +95,10 @@ TEST_CASE("the crop of a standardised image is padded with black, as if it were 
   for (const Target target : {Target::label, Target::input}) {
     const auto statistics = target == Target::label ? channel_statistics(images) : unit_scale(3);
     const ImageDataset split(images, statistics, target, at::kDouble, true);
-    const at::Tensor places = at::tensor({5, 6, 7, 8, 9}, at::kLong);
-    const Batch batch = split.augmented("flip-crop", 4, 2)->gather(places);
+    const at::Tensor indices = at::tensor({5, 6, 7, 8, 9}, at::kLong);
+    const Batch batch = split.augmented("flip-crop", 4, 2)->gather(indices);
     const at::Tensor cropped =
-        augment(random_pixels(at::MemoryFormat::Contiguous).index_select(0, places), places,
+        augment(random_pixels(at::MemoryFormat::Contiguous).index_select(0, indices), indices,
                 draw_augmentation("flip-crop", samples, 4, 2), at::zeros({3}, at::kByte))
             .to(at::kDouble);
     for (std::int64_t c = 0; c < 3; ++c) {
@@ -107,7 +107,8 @@ TEST_CASE("the crop of a standardised image is padded with black, as if it were 
                          (cropped.select(1, c) - channel.mean) / channel.deviation));
     }
     if (target == Target::input) CHECK(at::equal(batch.targets, batch.inputs[0]));
-    CHECK(at::equal(split.gather(places).inputs[0], split.augmented("none", 4, 2)->gather(places).inputs[0]));
+    CHECK(
+        at::equal(split.gather(indices).inputs[0], split.augmented("none", 4, 2)->gather(indices).inputs[0]));
   }
 }
 

@@ -95,8 +95,8 @@ TEST_CASE("less than a tenth of the batches of Multi30k is padding, instead of h
   const PairSplit data(std::get<models::TextPairs>(models::read(choice).train));
   const auto padded = [&](const at::Tensor& order) {
     double filled = 0, all = 0;
-    for (const at::Tensor& places : order.split(128)) {
-      for (const at::Tensor& tokens : data.inputs(places)) {
+    for (const at::Tensor& indices : order.split(128)) {
+      for (const at::Tensor& tokens : data.inputs(indices)) {
         filled += tokens.ne(0).sum().item<double>();
         all += static_cast<double>(tokens.numel());
       }

@@ -34,13 +34,13 @@ TEST_CASE("images that are their own target are scaled to [0, 1], and each value
   const models::Images images{.shape = {2, 1, 2}, .pixels = {0, 51, 255, 9, 4, 6, 9, 9}, .labels = {3, 1}};
   const DataParts parts =
       make_parts({images, images, images}, find_task("reconstruction"), at::kDouble, false);
-  const at::Tensor places = at::tensor({0, 0}, at::kLong);
-  const Batch batch = parts.train->gather(places);
+  const at::Tensor indices = at::tensor({0, 0}, at::kLong);
+  const Batch batch = parts.train->gather(indices);
   CHECK(at::allclose(batch.inputs[0][1].flatten(), at::tensor({0., 0.2, 1., 9 / 255.}, at::kDouble)));
   CHECK(at::equal(batch.targets, batch.inputs[0]));
   CHECK(batch.targets.is_same(batch.inputs[0]));  // gathered once
-  CHECK(parts.train->shape(places) == std::vector<std::int64_t>{2});
-  CHECK(parts.train->weight(places) == 8);
+  CHECK(parts.train->shape(indices) == std::vector<std::int64_t>{2});
+  CHECK(parts.train->weight(indices) == 8);
 }
 
 TEST_CASE("validation and test images are standardised with the statistics of the training part") {

@@ -106,9 +106,9 @@ TEST_CASE("the distributed sampler selects the same samples as PyTorch's Distrib
       const Sampler sampler(samples, 2 * replicas, replica, replicas, Sampling::distributed);
       std::vector<std::int64_t> taken;
       for (std::int64_t step = 0; step < sampler.steps(); ++step) {
-        const auto places = numbers(sampler.places(order, step));
-        CHECK(places.size() <= 2);
-        taken.insert(taken.end(), places.begin(), places.end());
+        const auto indices = numbers(sampler.indices(order, step));
+        CHECK(indices.size() <= 2);
+        taken.insert(taken.end(), indices.begin(), indices.end());
       }
       CHECK(taken == c.replicas[static_cast<std::size_t>(replica)]);
     }
@@ -124,7 +124,7 @@ TEST_CASE("the loss is divided by the weight of all replicas, or it is the mean 
   const at::Tensor order = at::arange(4, at::kLong);
   const auto local_batch = [&](std::int64_t replica, Sampling sampling) {
     const LocalBatch of_step = Sampler(4, 4, replica, 2, sampling).local_batch(data, order, 0);
-    return std::pair(numbers(of_step.places), of_step.divisor);
+    return std::pair(numbers(of_step.indices), of_step.divisor);
   };
   using Expected = std::pair<std::vector<std::int64_t>, std::int64_t>;
   CHECK(local_batch(0, Sampling::exact) == Expected({0, 1}, 12));

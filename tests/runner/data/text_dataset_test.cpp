@@ -5,12 +5,12 @@
 
 namespace trainyard::runner::text_dataset_test {
 
-at::Tensor places(std::initializer_list<std::int64_t> numbers) {
+at::Tensor indices(std::initializer_list<std::int64_t> numbers) {
   return at::tensor(at::ArrayRef<std::int64_t>(numbers), at::kLong);
 }
 
 at::Tensor table(std::initializer_list<std::int64_t> numbers, std::int64_t rows) {
-  return places(numbers).view({rows, -1});
+  return indices(numbers).view({rows, -1});
 }
 
 const models::Texts texts{.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}},
@@ -23,24 +23,24 @@ const models::TextPairs pairs{.source = {.tokens = {5, 6, 3, 8, 3}, .offsets = {
 TEST_CASE("a batch of texts is padded to its longest text, in any order and with repetitions") {
   const TextDataset split(texts);
   CHECK(split.size() == 3);
-  CHECK(at::equal(split.length_keys(), places({3, 1, 2})));
-  const Batch all = split.gather(places({1, 0, 2, 0}));
+  CHECK(at::equal(split.length_keys(), indices({3, 1, 2})));
+  const Batch all = split.gather(indices({1, 0, 2, 0}));
   CHECK(at::equal(all.inputs.at(0), table({8, 0, 0, 5, 6, 7, 9, 10, 0, 5, 6, 7}, 4)));
-  CHECK(at::equal(all.targets, places({0, 1, 1, 1})));
+  CHECK(at::equal(all.targets, indices({0, 1, 1, 1})));
   CHECK(all.size() == 4);
-  CHECK(at::equal(split.gather(places({1, 2})).inputs.at(0), table({8, 0, 9, 10}, 2)));
-  CHECK(split.weight(places({1, 0, 2, 0})) == 4);
+  CHECK(at::equal(split.gather(indices({1, 2})).inputs.at(0), table({8, 0, 9, 10}, 2)));
+  CHECK(split.weight(indices({1, 0, 2, 0})) == 4);
 }
 
 TEST_CASE("an empty part of a batch of texts has no rows and no weight") {
   const TextDataset split(texts);
-  CHECK(split.gather(places({})).inputs.at(0).size(0) == 0);
-  CHECK(split.weight(places({})) == 0);
+  CHECK(split.gather(indices({})).inputs.at(0).size(0) == 0);
+  CHECK(split.weight(indices({})) == 0);
 }
 
 TEST_CASE("the network gets all target tokens but the last, and its targets are all but the first") {
   const PairSplit split(pairs);
-  const Batch batch = split.gather(places({0, 1}));
+  const Batch batch = split.gather(indices({0, 1}));
   CHECK(at::equal(batch.inputs.at(0), table({5, 6, 3, 8, 3, 0}, 2)));
   CHECK(at::equal(batch.inputs.at(1), table({2, 7, 0, 0, 2, 9, 10, 11}, 2)));
   CHECK(at::equal(batch.targets, table({7, 3, 0, 0, 9, 10, 11, 3}, 2)));
@@ -48,19 +48,20 @@ TEST_CASE("the network gets all target tokens but the last, and its targets are 
 
 TEST_CASE("the shape of a batch of texts is the concatenated shape of its inputs") {
   const TextDataset split(texts);
-  CHECK(split.shape(places({1, 2})) == std::vector<std::int64_t>{2, 2});
-  CHECK(split.shape(places({1, 0, 2, 0})) == std::vector<std::int64_t>{4, 3});
-  CHECK(split.shape(places({})) == std::vector<std::int64_t>{0, 1});
-  CHECK(PairSplit(pairs).shape(places({1, 0})) == std::vector<std::int64_t>{2, 3, 2, 4});
-  CHECK(PairSplit(pairs).shape(places({0})) == std::vector<std::int64_t>{1, 3, 1, 2});
+  CHECK(split.shape(indices({1, 2})) == std::vector<std::int64_t>{2, 2});
+  CHECK(split.shape(indices({1, 0, 2, 0})) == std::vector<std::int64_t>{4, 3});
+  CHECK(split.shape(indices({})) == std::vector<std::int64_t>{0, 1});
+  CHECK(PairSplit(pairs).shape(indices({1, 0})) == std::vector<std::int64_t>{2, 3, 2, 4});
+  CHECK(PairSplit(pairs).shape(indices({0})) == std::vector<std::int64_t>{1, 3, 1, 2});
 }
 
 TEST_CASE("the weight of a batch of translations is its number of target tokens without <bos> and padding") {
   const PairSplit split(pairs);
-  CHECK(split.weight(places({0})) == 2);
-  CHECK(split.weight(places({1})) == 4);
-  CHECK(split.weight(places({1, 0, 1})) == 10);
-  CHECK(split.weight(places({1, 0, 1})) == split.targets(places({1, 0, 1})).ne(0).sum().item<std::int64_t>());
+  CHECK(split.weight(indices({0})) == 2);
+  CHECK(split.weight(indices({1})) == 4);
+  CHECK(split.weight(indices({1, 0, 1})) == 10);
+  CHECK(split.weight(indices({1, 0, 1})) ==
+        split.targets(indices({1, 0, 1})).ne(0).sum().item<std::int64_t>());
 }
 
 TEST_CASE("pairs are ordered by target length, then by source length, ascending and descending in turn") {
@@ -69,7 +70,7 @@ TEST_CASE("pairs are ordered by target length, then by source length, ascending 
       .source = {.tokens = {3, 5, 3, 5, 5, 3, 3, 5, 3}, .offsets = {0, 1, 3, 6, 7, 9}},
       .target = {.tokens = {2, 5, 5, 3, 2, 5, 5, 3, 2, 5, 3, 2, 5, 3, 2, 5, 3},
                  .offsets = {0, 4, 8, 11, 14, 17}}};
-  CHECK(at::equal(PairSplit(some).length_keys().argsort(), places({3, 4, 2, 1, 0})));
+  CHECK(at::equal(PairSplit(some).length_keys().argsort(), indices({3, 4, 2, 1, 0})));
 }
 
 TEST_CASE("repeated lengths are multiples of four, and never longer than the longest of all data") {
@@ -85,19 +86,19 @@ TEST_CASE("pairs padded like others, rounded up, have repeated shapes and the sa
       .source = {.tokens = std::vector<std::int32_t>(15, 6), .offsets = {0, 1, 6, 15}},
       .target = {.tokens = {2, 3, 2, 8, 3, 2, 9, 8, 7, 6, 5, 3}, .offsets = {0, 2, 5, 12}}};
   const PairSplit split(some);
-  const auto as_second = split.padded_like(places({1, 0}));
-  CHECK(as_second->shape(places({0})) == std::vector<std::int64_t>{1, 8, 1, 4});
-  CHECK(as_second->shape(places({0, 1})) == std::vector<std::int64_t>{2, 8, 2, 4});
-  CHECK(split.padded_like(places({2}))->shape(places({0})) == std::vector<std::int64_t>{1, 9, 1, 6});
-  CHECK(split.padded_like(places({2}))->padded_like(places({0}))->shape(places({0})) ==
+  const auto as_second = split.padded_like(indices({1, 0}));
+  CHECK(as_second->shape(indices({0})) == std::vector<std::int64_t>{1, 8, 1, 4});
+  CHECK(as_second->shape(indices({0, 1})) == std::vector<std::int64_t>{2, 8, 2, 4});
+  CHECK(split.padded_like(indices({2}))->shape(indices({0})) == std::vector<std::int64_t>{1, 9, 1, 6});
+  CHECK(split.padded_like(indices({2}))->padded_like(indices({0}))->shape(indices({0})) ==
         std::vector<std::int64_t>{1, 4, 1, 4});
-  const Batch batch = as_second->gather(places({0, 1}));
+  const Batch batch = as_second->gather(indices({0, 1}));
   CHECK(at::equal(batch.inputs.at(0), table({6, 0, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6, 6, 0, 0, 0}, 2)));
   CHECK(at::equal(batch.inputs.at(1), table({2, 0, 0, 0, 2, 8, 0, 0}, 2)));
   CHECK(at::equal(batch.targets, table({3, 0, 0, 0, 8, 3, 0, 0}, 2)));
-  CHECK(as_second->weight(places({0, 1})) == split.weight(places({0, 1})));
-  CHECK(split.shape(places({0})) == std::vector<std::int64_t>{1, 1, 1, 1});  // unchanged
-  CHECK(TextDataset(texts).padded_like(places({0})) == nullptr);
+  CHECK(as_second->weight(indices({0, 1})) == split.weight(indices({0, 1})));
+  CHECK(split.shape(indices({0})) == std::vector<std::int64_t>{1, 1, 1, 1});  // unchanged
+  CHECK(TextDataset(texts).padded_like(indices({0})) == nullptr);
 }
 
 TEST_CASE("texts cannot be augmented") {

@@ -50,7 +50,7 @@ void train_epoch(Trainer& trainer, const Dataset& data, std::int64_t epoch, cons
   const at::Tensor order = epoch_order(data, batch, /*seed=*/7, epoch);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const LocalBatch local = sampler.local_batch(data, order, k);
-    trainer.step(data, local.places, local.divisor);
+    trainer.step(data, local.indices, local.divisor);
   }
 }
 

@@ -29,8 +29,8 @@ std::vector<NamedParameter> odd_parameters(at::ScalarType dtype) {
 
 // Whole numbers that differ between ranks. Their sums are exact in any order.
 at::Tensor gradient_of(const at::Tensor& parameter, int rank, int step) {
-  const at::Tensor places = at::arange(parameter.numel(), at::kLong);
-  const at::Tensor numbers = (places * (7 + rank) + 3 * step + rank).remainder(101) - 50;
+  const at::Tensor indices = at::arange(parameter.numel(), at::kLong);
+  const at::Tensor numbers = (indices * (7 + rank) + 3 * step + rank).remainder(101) - 50;
   return at::empty_like(parameter.detach()).copy_(numbers.view(parameter.sizes()));
 }
 

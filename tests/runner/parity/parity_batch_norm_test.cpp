@@ -48,7 +48,7 @@ Outcome train(int replicas, const std::string& batch_norm) {
     for (std::size_t step = 0; step < outcome.losses.size(); ++step) {
       const auto k = static_cast<std::int64_t>(step) % sampler.steps();
       const LocalBatch local = sampler.local_batch(*data, at::arange(samples), k);
-      trainer.step(*data, local.places, local.divisor);
+      trainer.step(*data, local.indices, local.divisor);
       const std::lock_guard lock(mutex);
       outcome.losses[step] += trainer.take_metrics().loss();
     }
@@ -90,8 +90,8 @@ TEST_CASE("batch normalisation: all replicas evaluate with the running statistic
   const auto data = data_of(model, samples, at::kDouble, virtual_mesh.network().channels_last);
   const Sampler whole(samples, global_batch, 0, 1);
   for (std::int64_t step = 0; step < 6; ++step) {
-    const at::Tensor places = whole.places(at::arange(samples), step % whole.steps());
-    virtual_mesh.step(*data, places, data->weight(places));
+    const at::Tensor indices = whole.indices(at::arange(samples), step % whole.steps());
+    virtual_mesh.step(*data, indices, data->weight(indices));
   }
   const Batch all = data->gather(at::arange(samples));
   networks::ForwardContext context;

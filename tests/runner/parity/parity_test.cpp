@@ -36,7 +36,7 @@ class Steps {
  public:
   Steps(const Dataset& data, std::uint64_t seed)
       : data_(data), seed_(seed), whole_(data.size(), global_batch, 0, 1) {}
-  at::Tensor places(int step) const {
+  at::Tensor indices(int step) const {
     const at::Tensor order = epoch_order(data_, global_batch, seed_, 1 + step / whole_.steps());
     const Part part = whole_.global_batch(step % whole_.steps());
     return order.slice(0, part.begin, part.end);
@@ -65,8 +65,8 @@ Trained train_virtually(const ParityModel& model, const experiments::Run& run, c
   const Steps all(*data, run.seed);
   Trained trained;
   for (int step = 0; step < steps; ++step) {
-    const at::Tensor places = all.places(step);
-    trained.losses.push_back(virtual_mesh.step(*data, places, data->weight(places)));
+    const at::Tensor indices = all.indices(step);
+    trained.losses.push_back(virtual_mesh.step(*data, indices, data->weight(indices)));
   }
   put(trained.parameters, virtual_mesh.network(), virtual_mesh.gradients(), trained.gradients);
   return trained;
@@ -82,10 +82,10 @@ Trained train_on_ranks(const ParityModel& model, const experiments::Run& run, co
     const auto data = data_of(model, samples, dtype, trainer.network().channels_last);
     const Steps all(*data, run.seed);
     for (int step = 0; step < steps; ++step) {
-      const at::Tensor places = all.places(step);
-      const Part part = part_of({0, places.size(0)}, ranks.position.replica, mesh.replicas);
-      const std::int64_t weight = data->weight(places);
-      trainer.step(*data, places.slice(0, part.begin, part.end), weight);
+      const at::Tensor indices = all.indices(step);
+      const Part part = part_of({0, indices.size(0)}, ranks.position.replica, mesh.replicas);
+      const std::int64_t weight = data->weight(indices);
+      trainer.step(*data, indices.slice(0, part.begin, part.end), weight);
       const std::lock_guard lock(mutex);
       trained.losses[static_cast<std::size_t>(step)] +=
           trainer.take_metrics().loss() / static_cast<double>(weight);

@@ -152,8 +152,8 @@ TEST_CASE("if a capture fails, steps continue without replay, and the reason is 
         return std::make_unique<testing::BrokenGraph>();
       },
       at::kCPU, *alone);
-  const at::Tensor places = at::arange(4);
-  for (int step = 0; step < 10; ++step) CHECK(!steps.replay({{4}, places, 4, step}, nothing));
+  const at::Tensor indices = at::arange(4);
+  for (int step = 0; step < 10; ++step) CHECK(!steps.replay({{4}, indices, 4, step}, nothing));
   CHECK(asked == 1);
   CHECK(steps.failure() == "operation not permitted");
 }
@@ -165,8 +165,8 @@ TEST_CASE("a replayed step uses its own samples, step number and loss divisor") 
   std::vector<std::int64_t> seen;
   std::vector<double> factors;
   for (std::int64_t step = 0; step < 6; ++step) {
-    const at::Tensor places = at::full({2}, 10 * step, at::kLong);
-    steps.replay({{2}, places, std::int64_t{1} << step, step}, [&](const at::Tensor& own, const auto&) {
+    const at::Tensor indices = at::full({2}, 10 * step, at::kLong);
+    steps.replay({{2}, indices, std::int64_t{1} << step, step}, [&](const at::Tensor& own, const auto&) {
       seen.push_back(own[1].item<std::int64_t>() + steps.step_number().item<std::int64_t>());
       factors.push_back(steps.loss_factor().item<double>());
     });

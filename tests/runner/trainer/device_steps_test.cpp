@@ -58,15 +58,15 @@ TEST_CASE("augmentation by tensors equals the loop over pixels, in either memory
   const models::Images images = testing::random_images({.channels = 3, .height = 9, .width = 11}, 40);
   const at::Tensor all = at::tensor(images.pixels, at::kByte).view({40, 3, 9, 11}).to(at::kFloat);
   const at::Tensor fill = at::tensor({7, 8, 9}, at::kFloat);
-  const at::Tensor places = at::tensor({3, 0, 17, 39, 3}, at::kLong);
+  const at::Tensor indices = at::tensor({3, 0, 17, 39, 3}, at::kLong);
   for (const char* kind : {"flip", "crop", "flip-crop"}) {
     for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
       CAPTURE(kind);
       const AugmentationDraws draws = draw_augmentation(kind, 40, 2, 5);
-      const at::Tensor batch = all.index_select(0, places).contiguous(format);
-      const at::Tensor changed = augment_by_tensors(batch, places, draws, fill);
+      const at::Tensor batch = all.index_select(0, indices).contiguous(format);
+      const at::Tensor changed = augment_by_tensors(batch, indices, draws, fill);
       CHECK(changed.is_contiguous(format));
-      CHECK(at::equal(changed, augment(batch, places, draws, fill)));
+      CHECK(at::equal(changed, augment(batch, indices, draws, fill)));
     }
   }
 }
@@ -105,8 +105,8 @@ TEST_CASE("a training step reads no value of a tensor, so that a device can work
     Trainer trainer(run, {.image = shape, .classes = 10}, alone);
     const ImageDataset data(images, channel_statistics(images), trainer.task().target, at::kFloat,
                             trainer.network().channels_last);
-    const at::Tensor places = at::arange(16);
-    const auto called = testing::operations_of([&] { trainer.step(data, places, data.weight(places)); });
+    const at::Tensor indices = at::arange(16);
+    const auto called = testing::operations_of([&] { trainer.step(data, indices, data.weight(indices)); });
     CHECK(called.contains("aten::index_select"));
     for (const char* waits : {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero",
                               "aten::masked_select", "aten::equal"}) {
@@ -132,8 +132,8 @@ TEST_CASE("a network is built on the requested device, and its loss is computed 
 
 TEST_CASE("rows that are fetched for a device are the requested rows") {
   const at::Tensor rows = at::arange(60, at::kFloat).view({20, 3});
-  const at::Tensor places = at::tensor({7, 0, 7, 19}, at::kLong);
-  CHECK(at::equal(fetched(rows, places, at::kCPU), rows.index_select(0, places)));
+  const at::Tensor indices = at::tensor({7, 0, 7, 19}, at::kLong);
+  CHECK(at::equal(fetched(rows, indices, at::kCPU), rows.index_select(0, indices)));
 }
 
 TEST_CASE("off the CPU, every batch of texts has the length of the longest text of all") {
@@ -142,13 +142,13 @@ TEST_CASE("off the CPU, every batch of texts has the length of the longest text 
   texts.tokens.tokens = {4, 5, 1, 2, 3, 4, 5, 9};
   texts.labels = {0, 1, 1};
   TextDataset split(texts);
-  const at::Tensor places = at::tensor({2, 0}, at::kLong);
-  CHECK(split.inputs(places).front().size(1) == 2);
+  const at::Tensor indices = at::tensor({2, 0}, at::kLong);
+  CHECK(split.inputs(indices).front().size(1) == 2);
   split.serve(at::kCPU, true);
-  CHECK(at::equal(split.inputs(places).front(),
+  CHECK(at::equal(split.inputs(indices).front(),
                   at::tensor({9, 0, 0, 0, 0, 4, 5, 0, 0, 0}, at::kLong).view({2, 5})));
-  CHECK(split.shape(places) == std::vector<std::int64_t>{2, 5});
-  CHECK(at::equal(split.targets(places), at::tensor({1, 0}, at::kLong)));
+  CHECK(split.shape(indices) == std::vector<std::int64_t>{2, 5});
+  CHECK(at::equal(split.targets(indices), at::tensor({1, 0}, at::kLong)));
 }
 
 TEST_CASE("metric sums that were taken stay unchanged, and new sums begin at zero in the same memory") {

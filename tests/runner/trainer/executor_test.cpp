@@ -71,7 +71,7 @@ Result train_and_evaluate(const experiments::Run& run,
       const auto k = static_cast<std::int64_t>(step) % sampler.steps();
       const LocalBatch local =
           sampler.local_batch(data, epoch_order(samples, run.seed, static_cast<int>(step) / 5), k);
-      trainer.step(data, local.places, local.divisor);
+      trainer.step(data, local.indices, local.divisor);
       const std::lock_guard lock(mutex);
       result.losses[step] +=
           trainer.take_metrics().loss() / static_cast<double>(sampler.global_batch(k).size());

@@ -52,11 +52,11 @@ std::vector<double> train(const networks::Network& network, const Task& task, co
   std::vector<double> losses;
   for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
     MetricSums sums(task);
-    for (const at::Tensor& places : epoch_order(data, batch, 1, epoch).split(batch)) {
-      const Batch part = data.gather(places);
+    for (const at::Tensor& indices : epoch_order(data, batch, 1, epoch).split(batch)) {
+      const Batch part = data.gather(indices);
       const at::Tensor outputs = network.forward(part.inputs).front();
       const at::Tensor loss = task.loss_sum(outputs, part.targets);
-      const std::int64_t weight = data.weight(places);
+      const std::int64_t weight = data.weight(indices);
       sums.add(loss, outputs, part.targets, weight);
       loss.backward(at::full_like(loss, 1. / static_cast<double>(weight)));
       std::vector<at::Tensor> gradients;
