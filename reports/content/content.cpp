@@ -38,8 +38,8 @@ void add_effects(Content& content) {
   }
 }
 
-// Cells with a run that no cell before has: those of the first comparison, and of a joint report also those
-// of experiments that ask for other comparisons. Slugs are made unique.
+// Cells per comparison, without cells whose runs are all in an earlier comparison. A joint report may have
+// new cells in later comparisons. Slugs are made unique.
 std::vector<std::vector<Cell>> new_cells(const std::vector<Comparison>& comparisons) {
   std::vector<std::vector<Cell>> cells;
   std::set<std::string> seen;
@@ -62,7 +62,8 @@ std::vector<std::vector<Cell>> new_cells(const std::vector<Comparison>& comparis
   return cells;
 }
 
-// A statement that an earlier comparison made too is not repeated; another one names its comparison.
+// Adds the statements of a comparison that are not in the list yet. After the first comparison, they get its
+// name.
 void add_statements(const Comparison& comparison, std::vector<Statement> more, bool first,
                     std::vector<Statement>& statements) {
   for (Statement& statement : more) {
@@ -84,9 +85,10 @@ std::vector<Statement> statements_of(const ReportData& data, const std::vector<C
   for (const std::string& symptom : training_symptoms(data))
     statements.push_back({Severity::unfair, symptom});
   if (!data.selected.empty())
-    statements.push_back({Severity::unfair, "Only a part of the runs is in this report (" + data.selected +
-                                                "): its verdicts were not planned, so that their error rates "
-                                                "are not those stated."});
+    statements.push_back(
+        {Severity::unfair, "This report includes only a part of the runs (" + data.selected +
+                               "). Its verdicts were not planned, so the stated error rates do "
+                               "not apply."});
   for (const std::string& note : published_notes(data)) statements.push_back({Severity::note, note});
   return statements;
 }

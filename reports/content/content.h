@@ -1,5 +1,5 @@
-// All that a report says: verdicts, figures, tables and statements. It is composed once from the data. Page,
-// files and terminal only write it.
+// The content of a report: verdicts, figures, tables and statements. It is composed once from the data. The
+// writers of page, files and terminal add nothing.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ struct CellFigures {
   std::vector<Figure> panels;
 };
 
-// `data` must outlive it.
+// `data` must outlive the content.
 struct Content {
   const ReportData* data = nullptr;
   std::vector<Comparison> comparisons;  // one per `[[compare]]`
   Palette palette;
   std::vector<PaperTable> tables;
-  std::vector<CellFigures> figures;  // by the first comparison's cells, and others with runs of their own
+  std::vector<CellFigures> figures;  // of the first comparison's cells, then of other cells with new runs
   Figure breakdown;
   std::vector<Figure> data_figures;
   std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"
@@ -36,7 +36,7 @@ struct Content {
 
 Content compose(const ReportData& data);
 
-// In the order of the page.
+// All figures in the order of the page.
 std::vector<const Figure*> all_figures(const Content& content);
 
 }  // namespace trainyard::reports

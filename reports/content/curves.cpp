@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t average_of_replicas = -1;
 
-// Runs that are drawn: finished ones, or, while there is none, those that are under way.
+// Runs to draw: the finished ones, or running ones if none has finished.
 std::vector<const db::RunSummary*> drawn_runs(const Arm& arm) {
   std::vector<const db::RunSummary*> finished;
   std::vector<const db::RunSummary*> open;
@@ -106,7 +106,7 @@ double final_number(const Metric& metric, const Curve& curve) {
   return sum ? std::accumulate(values.begin(), values.end(), 0.0) : median(values);
 }
 
-// The rows of a run stand together: one search each.
+// The rows of a run are adjacent, so there is one search per run.
 CurveReader::Rows CurveReader::rows_of(const Cell& cell, const std::vector<db::EpochRow>& all) {
   Rows rows;
   for (const Observation& observation : cell.baseline.runs) rows[observation.run->run_key];
@@ -149,7 +149,7 @@ std::vector<Series> CurveReader::over_seconds(const Metric& metric) const {
   return result;
 }
 
-// A point an epoch, where it ends on the mean over seeds.
+// One point per epoch. x is the mean end time of the epoch over seeds.
 std::vector<Point> CurveReader::seconds_points(const Arm& arm, const Metric& metric) const {
   std::map<std::int64_t, std::vector<double>> values;
   std::map<std::int64_t, std::vector<double>> ends;

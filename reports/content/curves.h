@@ -1,4 +1,4 @@
-// Curves of a cell: epoch rows of an arm's runs gathered by replica, and their means over seeds.
+// Curves of a cell: epoch rows of an arm's runs by replica, and their means over seeds.
 #pragma once
 
 #include <map>
@@ -12,14 +12,12 @@
 
 namespace trainyard::reports {
 
-// Which colour role an arm has, everywhere in one report: colour is the arm, dash is the replica.
-
-// Role by value of the compared axis: the baseline is "single", known strategies have roles of their own,
-// others take the next free one in the order of the cells.
+// Colour role of each arm in a report, by value of the compared axis. (Colour is the arm, dash is the
+// replica.) The baseline is "single", known strategies have fixed roles, and others get the next free role.
 using Palette = std::map<std::string, std::string>;
 Palette make_palette(const std::vector<Cell>& cells);
 
-// Of lines and bars; other figures have none.
+// The series of lines and bars; empty for other figures.
 const std::vector<Series>& series_of(const Figure& figure);
 
 // The distinct series of a page, for its legend: baseline first, an arm's ranks before its average.
@@ -33,7 +31,7 @@ class CurveReader {
  public:
   CurveReader(const ReportData& data, const Cell& cell, const Palette& palette);
   std::vector<Series> series(const Metric& metric) const;
-  // The averages again, over seconds of training and validation so far in place of epochs.
+  // The averages over elapsed seconds of training and validation instead of epochs.
   std::vector<Series> over_seconds(const Metric& metric) const;
 
  private:
@@ -49,14 +47,16 @@ class CurveReader {
   const Palette& palette_;
 };
 
-// What the legend calls the arm as a whole: "single", "ddp average" where it has replicas.
+// Legend text for a whole arm: "single", or "ddp average" if it has replicas.
 std::string label_of_average(const Arm& arm);
 
-// Mean and 95 % t interval; NaN low and high for one value. Values that are no numbers are left out.
+// Mean and 95 % t interval of the finite values. For one value, low and high are NaN.
 Point mean_point(double x, const std::vector<double>& values);
 
-// The number of a run that its curve stands for: accuracy and loss the last epoch, train seconds the median
-// after the first epoch (of fewer than 3 none is dropped), validation seconds the sum.
+// The final value of a run's curve.
+// - Accuracy and loss: last epoch.
+// - Train seconds and energy: median without the first epoch. With fewer than 3 epochs, all count.
+// - Validation seconds: sum.
 double final_number(const Metric& metric, const Curve& curve);
 
 }  // namespace trainyard::reports

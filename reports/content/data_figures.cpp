@@ -9,7 +9,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// The journal's rows that the numbers come from; people may run it: trainyard sql "…".
+// Query for the journal's data profiles. It can be run with `trainyard sql`.
 std::string sql_of(const ReportData& data) {
   return "SELECT json_extract(j.extra, '$.data_profiles')\nFROM experiment e JOIN journal j ON j.id = "
          "e.journal_id\nWHERE e.name IN " +
@@ -42,7 +42,7 @@ Figure class_figure(const experiments::ProfiledData& data, const std::string& sl
     return std::to_string(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   };
   figure.caption =
-      sum(train) + " samples to train on, " + sum(validation) + " to validate, " + sum(test) + " to test.";
+      sum(train) + " training, " + sum(validation) + " validation and " + sum(test) + " test samples.";
   return figure;
 }
 
@@ -70,7 +70,7 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
     lines.series.push_back(std::move(series));
   }
   figure.picture = std::move(lines);
-  figure.caption = "Share of the training images' pixels per pixel value, in 64 steps.";
+  figure.caption = "Density of the pixel values in the training images (histogram with 64 bins).";
   return figure;
 }
 

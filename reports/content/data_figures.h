@@ -1,4 +1,4 @@
-// Pictures of the data: how many samples each class has, and the density of each colour channel.
+// Figures of the data sets: samples per class, and pixel value density per colour channel.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace trainyard::reports {
 
-// Of each data set in turn; a data set without classes or images has only the other picture.
+// Up to two figures per data set. Data without classes or without images lacks one of them.
 std::vector<Figure> make_data_figures(const ReportData& data);
 
 }  // namespace trainyard::reports

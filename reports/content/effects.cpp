@@ -63,7 +63,8 @@ std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
                 verdict->scale == scale};
 }
 
-// The scale of most verdicts on the metric: small losses are compared by differences, others by ratios.
+// The most frequent scale of the metric's verdicts. Small losses are compared by differences, others by
+// ratios.
 Scale usual_scale(const Comparison& comparison, const Metric& metric) {
   std::map<Scale, int> counts;
   for (const CellVerdicts& judged : comparison.cells) {
@@ -146,8 +147,9 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       figure.picture = Effects{rows, {}};
       figure.caption =
           "Change against " + baseline_text(comparison.compare) +
-          " with its 95 % interval; the shaded strip is the margin inside which a change counts as none. "
-          "An arrow: the interval goes on. Effects in another unit than their column's stand in words only.";
+          " with 95 % confidence interval. Shaded strip: the margin, inside which a change counts as no "
+          "change. Arrow: the interval continues outside the plot. Effects in other units are printed as "
+          "text.";
       figure.sql = "SELECT * FROM task_final_metrics WHERE run_key IN (" + keys_of(comparison) +
                    ")\nORDER BY model, strategy, seed";
       figures.push_back(std::move(figure));

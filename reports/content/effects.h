@@ -1,4 +1,4 @@
-// All effects of a comparison with their intervals and margins, as forest plots of a few metrics each.
+// Forest plots of all effects of a comparison with intervals and margins, a few metrics per plot.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace trainyard::reports {
 
-// The published metrics first, those of single tasks last, each task apart; metrics on which no verdict has
-// an estimate are left out, and in a figure the rows without any. Slugs are `slug`, and `slug`-2 …
+// Published metrics are first. Task-specific metrics are last, with separate figures per task. Metrics and
+// rows without an estimate are left out. Slugs are `slug`, `slug`-2, …
 std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
                                  const std::string& slug);
 

@@ -24,8 +24,7 @@ void add_keys(std::string& list, const Arm& arm) {
   }
 }
 
-// The rows that the figure averages, of the runs in this cell; people may run it as it stands: trainyard sql
-// "…".
+// Query for the rows that the figure averages. It can be run with `trainyard sql`.
 std::string query_of(const Cell& cell, const Metric& metric, const std::string& further = "") {
   std::string keys;
   add_keys(keys, cell.baseline);
@@ -52,7 +51,7 @@ Table bars_table(const std::vector<Series>& series) {
   return table;
 }
 
-// A row an epoch; of each series three columns, as the page's crosshair reads them.
+// One row per epoch and three columns per series, as page.js needs them for the crosshair.
 Table epochs_table(const std::vector<Series>& series) {
   Table table;
   table.columns = {"epoch"};
@@ -76,11 +75,11 @@ Table epochs_table(const std::vector<Series>& series) {
 std::string seeds_text(const std::vector<int>& counts) {
   const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
   const int most = counts.empty() ? 0 : *std::ranges::max_element(counts);
-  if (most <= 1) return "One seed: no interval can be given.";
+  if (most <= 1) return "One seed, so no interval is shown.";
   const std::string count =
       fewest == most ? std::to_string(most) : std::to_string(fewest) + " – " + std::to_string(most);
   return "Mean over " + count + " seeds" + (fewest == 1 ? " (one seed: no interval)" : "") +
-         " with 95 % t interval.";
+         " with 95 % confidence interval (Student's t).";
 }
 
 std::string seeds_text_of_finals(const std::vector<Series>& series) {
@@ -99,7 +98,7 @@ std::string seeds_text_of_points(const std::vector<Series>& series) {
   return seeds_text(counts);
 }
 
-// Few seeds give intervals that reach below zero or above 100 %.
+// Whether an interval of few seeds reaches below zero or above 100 %.
 bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
   const auto beyond = [&](const Point& point) {
     return (point.low < 0 && metric.kind != MetricKind::psnr) ||
@@ -112,13 +111,14 @@ bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
 
 std::string caption_of(const Metric& metric, const std::vector<Series>& series) {
   std::string caption = seeds_text_of_finals(series);
-  if (reaches_beyond(metric, series)) caption += " Intervals are cut where no value can be.";
+  if (reaches_beyond(metric, series)) caption += " Intervals are cut at the limits of the metric.";
   const bool averages = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
-  if (metric.kind == MetricKind::time && averages) caption += " «average» is the slowest rank of each epoch.";
-  if (metric.kind == MetricKind::energy) caption += " All devices together; training only.";
+  if (metric.kind == MetricKind::time && averages)
+    caption += " \"average\" is the slowest rank of each epoch.";
+  if (metric.kind == MetricKind::energy) caption += " Sum over all devices, training only.";
   if (metric.name == "train-seconds" || metric.kind == MetricKind::energy) {
     const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
-    caption += warm ? " Strip: median over epochs after the first." : " Strip: median over all epochs.";
+    caption += warm ? " Right: median over epochs after the first." : " Right: median over all epochs.";
   }
   return caption;
 }
@@ -181,7 +181,7 @@ Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric
   return figure;
 }
 
-// A point an epoch of each series: they end at different seconds, so that each has columns of its own.
+// One row per series and epoch, as epochs end at different seconds in each series.
 Table seconds_table(const std::vector<Series>& series) {
   Table table;
   table.columns = {"series", "epoch", "seconds", "mean", "low", "high", "seeds"};
@@ -194,7 +194,7 @@ Table seconds_table(const std::vector<Series>& series) {
   return table;
 }
 
-// What a loss costs in time: the curves that matter to who waits for them.
+// Validation loss over elapsed time: how long an arm takes to reach a loss.
 Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
   const Metric& metric = find_metric("validation-loss");
   Figure figure;
@@ -213,7 +213,7 @@ Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
   lines.y.log = all_positive(lines.series);
   figure.unit = unit_of(metric, lines.y.log);
   figure.caption = seeds_text_of_points(lines.series) +
-                   " Seconds of training and validation so far, of the slowest rank; without set-up.";
+                   " Seconds: elapsed training and validation time of the slowest rank, without set-up.";
   figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
   figure.data = seconds_table(lines.series);
   figure.picture = std::move(lines);
@@ -289,7 +289,7 @@ std::string published_caption(const ReportData& data, const std::vector<Guide>& 
   std::string names;
   for (const experiments::PublishedSource& source : sources_of(data))
     names += (names.empty() ? "" : ", ") + source.name;
-  return " Dash-dotted: published (" + names + "), on other hardware; in no verdict.";
+  return " Dash-dotted: published values (" + names + ") from other hardware, not used in verdicts.";
 }
 
 std::vector<std::string> published_notes(const ReportData& data) {
@@ -302,11 +302,11 @@ std::vector<std::string> published_notes(const ReportData& data) {
       kinds.insert(name);
     }
     std::string note =
-        "Published numbers (" + source.name + ") are shown for orientation and enter no verdict";
+        "Published values (" + source.name + ") are shown for orientation and not used in verdicts";
     if (!hardware.empty()) note += ": " + hardware;
     notes.push_back(note + (kinds.size() > 1
-                                ? ". Its arms differ in hardware, which its comparison cannot tell apart "
-                                  "from the strategy."
+                                ? ". Its arms ran on different hardware, so hardware and strategy cannot "
+                                  "be separated."
                                 : "."));
   }
   return notes;

@@ -1,4 +1,4 @@
-// The six panels of a cell: accuracies, losses and times by epoch, as figures.
+// Panels of a cell: metrics by epoch, validation loss over time, and scaling.
 #pragma once
 
 #include <string>
@@ -13,16 +13,15 @@ namespace trainyard::reports {
 
 std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette);
 
-// Published numbers as marked guides beside our curves and bars, and the sentences that say what they are.
-
-// Of one model and metric, for every arm that a source has; over the epochs of `series`.
+// Published values of one model and metric as guides beside our curves and bars. One guide per arm and
+// source, over the epochs of `series`.
 std::vector<Guide> published_guides(const ReportData& data, const std::string& model, const Metric& metric,
                                     const std::vector<Series>& series);
 
-// "Dash-dotted: published by …": empty where no guide is.
+// " Dash-dotted: published values …"; empty if there are no guides.
 std::string published_caption(const ReportData& data, const std::vector<Guide>& guides);
 
-// One sentence a source: whose numbers these are, and on what hardware its arms ran.
+// One sentence per source, with the hardware of its arms.
 std::vector<std::string> published_notes(const ReportData& data);
 
 }  // namespace trainyard::reports

@@ -34,7 +34,7 @@ std::string row_of(VerdictKind word) {
   return "";
 }
 
-// Training improves where validation deteriorates, or the reverse.
+// Whether training improves and validation deteriorates, or the reverse.
 bool contradicts(const CellVerdicts& cell, const Verdict& published) {
   const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
   const Verdict* other = cell.find(published.arm, training);
@@ -55,7 +55,7 @@ std::string listed(const PublishedTable::Row& row, MetricKind kind) {
   return text.empty() ? "–" : text;
 }
 
-// "verdicts", of a second comparison "verdicts-augmentation-none".
+// "verdicts"; for a second comparison "verdicts-augmentation-none".
 std::string slug_for(const char* what, const Comparison& comparison, bool first) {
   return first
              ? what
@@ -68,10 +68,11 @@ PaperTable published_shape(const Comparison& comparison, bool first) {
   paper.slug = slug_for("verdicts", comparison, first);
   paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
                          left_column("Time", 0.235)};
-  paper.table.caption = "What each " + comparison.compare.axis +
-                        " does to accuracy and loss of validation and to training time per epoch, against " +
-                        baseline_text(comparison.compare) + "." +
-                        (published.marked ? " † training says the opposite." : "");
+  paper.table.caption =
+      "Models by verdict on validation accuracy, validation loss and training time per "
+      "epoch: each " +
+      comparison.compare.axis + " against " + baseline_text(comparison.compare) + "." +
+      (published.marked ? " † The training metric has the opposite verdict." : "");
   for (const auto& [name, row] : published.rows) {
     paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
                                 listed(row, MetricKind::time)});
@@ -94,11 +95,11 @@ PaperTable effects(const Comparison& comparison, bool first) {
   paper.slug = slug_for("effects", comparison, first);
   paper.long_table = true;
   paper.table.columns = effect_columns();
-  paper.table.caption =
-      "All effects against " + baseline_text(comparison.compare) +
-      ", with 95 % and 90 % intervals; p after Holm's correction, with its hypothesis: the arm is "
-      "better or worse than the margin, or inside it; n: " +
-      (comparison.compare.pair.empty() ? "runs of the smaller arm." : "pairs.");
+  paper.table.caption = "All effects against " + baseline_text(comparison.compare) +
+                        ", with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
+                        "hypothesis (the arm is "
+                        "better or worse than the margin, or inside it). n: number of " +
+                        (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.");
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : judged.verdicts) {
@@ -206,7 +207,7 @@ Table run_numbers(const ReportData& data) {
   table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
   for (const Metric* metric : columns) table.columns.push_back(metric->name);
   std::vector<std::string> axes = varying_axes(data);
-  std::erase(axes, "epochs");  // has a column
+  std::erase(axes, "epochs");  // has its own column
   table.columns.insert(table.columns.end(), axes.begin(), axes.end());
   std::map<std::string, const db::RunSummary*> runs;
   for (const db::RunSummary& run : data.runs) runs[run.run_key] = &run;
@@ -223,7 +224,7 @@ Table run_numbers(const ReportData& data) {
 
 namespace {
 
-// In percent of the baseline: a ratio is one already, a difference is taken relative to the baseline's mean.
+// Percent of the baseline. A ratio needs no conversion; a difference is divided by the baseline's mean.
 double percent_of(const Verdict& verdict, double change) {
   if (verdict.scale == Scale::log_ratio) return 100 + change;
   const double unit = shown_scale(find_metric(verdict.metric).kind);  // a change in points of a fraction
@@ -290,7 +291,7 @@ Table benchmark_text(const Comparison& comparison) {
   Table table;
   if (!is_parameter_study(comparison)) return table;
   table.caption =
-      "Percent of the benchmark: " + baseline_text(comparison.compare) + " is 100; with 95 % intervals.";
+      "Values in percent of " + baseline_text(comparison.compare) + ", with 95 % confidence intervals.";
   table.columns = {left_column("Model", 0.2), left_column(comparison.compare.axis, 0.1),
                    right_column("Time per epoch", 0.18), right_column("Accuracy", 0.18),
                    right_column("Loss", 0.18)};

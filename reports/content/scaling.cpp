@@ -23,7 +23,8 @@ struct ScaledArm {
 };
 
 double seconds_of(const Observation& observation) {
-  // A run beside others says nothing of a strategy; one whose own ranks share a device does, and is named.
+  // Runs that shared the host do not show the speed of a strategy. Ranks that share a device do; the caption
+  // names them.
   const bool alone = observation.launched == nullptr || observation.launched->host_exclusive;
   return observation.final != nullptr && alone ? (*observation.final)["epoch_train_seconds"] : std::nan("");
 }
@@ -36,7 +37,7 @@ std::map<std::string, double> seconds_by_pair(const Arm& arm) {
   return seconds;
 }
 
-// ln of the baseline's time over the arm's, of each pair.
+// ln(baseline time / arm time) of each pair.
 std::vector<double> log_ratios(const Arm& baseline, const Arm& arm) {
   const std::map<std::string, double> before = seconds_by_pair(baseline);
   std::vector<double> logarithms;
@@ -69,7 +70,7 @@ std::vector<ScaledArm> scaled_arms(const Cell& cell) {
   return arms;
 }
 
-// Each arm from where the baseline stands: one device, speed-up 1.
+// The line of an arm starts at the baseline: its devices, speed-up 1.
 Series series_of(const ScaledArm& scaled, double baseline_devices, const Palette& palette, bool efficiency) {
   const std::string& name = scaled.arm->value;
   Series series{label_of_average(*scaled.arm), name, name, palette.at(name), 0, {}, std::nullopt};
@@ -101,21 +102,20 @@ std::vector<Guide> guides_of(const std::vector<MachineLimit>& limits, double fir
 
 std::string pairs_text(const std::vector<ScaledArm>& arms) {
   const bool several = std::ranges::any_of(arms, [](const ScaledArm& arm) { return arm.speed_up.n > 1; });
-  return several ? ", geometric mean over pairs with 95 % t interval."
-                 : ", of one pair: no interval can be given.";
+  return several ? ", geometric mean over pairs with 95 % confidence interval."
+                 : ", one pair, so no interval is shown.";
 }
 
 std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits) {
-  std::string text = "Median epoch of the baseline over that of the arm" + pairs_text(arms);
+  std::string text = "Median epoch time of the baseline divided by that of the arm" + pairs_text(arms);
   if (limits.empty())
-    text +=
-        " The machine's own limit was not measured; a strategy of kind independent in the matrix does that.";
+    text += " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
   for (const MachineLimit& limit : limits)
-    text += " " + std::to_string(limit.runs) + " independent runs at once reach " + fixed(limit.speed_up, 2) +
-            " together.";
+    text += " " + std::to_string(limit.runs) + " independent runs at once reach a total speed-up of " +
+            fixed(limit.speed_up, 2) + ".";
   for (const ScaledArm& arm : arms) {
     if (arm.shares_devices)
-      text += " Ranks of " + arm.arm->value + " shared devices: it has no time verdict.";
+      text += " Ranks of " + arm.arm->value + " shared devices, so it has no time verdict.";
   }
   return text;
 }
@@ -148,7 +148,7 @@ std::string sql_of(const Cell& cell) {
          ")\nORDER BY strategy, seed";
 }
 
-// Like the baseline's runs in all that decides how long a step takes, but `free`.
+// Whether two runs are equal in all values except those in `free`.
 bool is_like(const std::map<std::string, Value>& one, const std::map<std::string, Value>& other,
              const std::set<std::string>& free) {
   const auto same_in = [&](const auto& these, const auto& those) {
@@ -176,7 +176,7 @@ std::map<int, MachineLimit> packed_limits(const ReportData& data, const Cell& ce
   return limits;
 }
 
-// Without pairs where the runs are others than the baseline's, were elsewhere, or shared a device.
+// No pairs if the runs do other work than the baseline, ran in other circumstances or shared a device.
 MachineLimit independent_limit(const Arm& baseline, const Arm& arm) {
   MachineLimit limit;
   if (baseline.runs.empty()) return limit;
@@ -241,8 +241,8 @@ std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const
     for (const ScaledArm& arm : arms) lines.series.push_back(series_of(arm, first, palette, efficiency));
     lines.guides = guides_of(limits, first, last, efficiency);
     figure.picture = std::move(lines);
-    figure.caption =
-        efficiency ? "Speed-up in percent of the ideal" + pairs_text(arms) : caption_of(arms, limits);
+    figure.caption = efficiency ? "Speed-up in percent of the ideal speed-up" + pairs_text(arms)
+                                : caption_of(arms, limits);
     figure.sql = sql_of(cell);
     figure.data = table_of(arms, limits, first);
     figures.push_back(std::move(figure));

@@ -1,5 +1,4 @@
-// How an arm's epoch time scales: speed-up and efficiency over devices, beside what the machine itself can
-// give.
+// Scaling of an arm's epoch time: speed-up and efficiency over devices, with the limit of the machine.
 #pragma once
 
 #include <cmath>
@@ -11,24 +10,23 @@
 
 namespace trainyard::reports {
 
-// What N independent runs at once reach together against one alone: N · t₁ / t_N. It is the most that any
-// strategy can reach on this machine, as they share memory, caches and power but never wait for one another.
+// Total speed-up of N independent runs at once: N · t₁ / t_N. No strategy can be faster on this machine: the
+// runs share memory, caches and power, but never wait for each other.
 struct MachineLimit {
   int runs = 0;  // at once
   double speed_up = 0;
-  double low = NAN, high = NAN;  // 95 % t interval over pairs, where there are any
-  int pairs = 0;                 // 0: from runs of a packed sweep, medians against each other
+  double low = NAN, high = NAN;  // 95 % t interval over pairs, if there are any
+  int pairs = 0;                 // 0: ratio of medians, from runs of a packed sweep
 };
 
-// By number of runs, from runs that are like the cell's baseline in all but seed and epochs and had devices
-// of their own: those of a strategy of kind `independent`, by pair; else single ones that a sweep packed side
-// by side. Empty where the database has neither.
+// Limits by number of runs. The runs differ from the cell's baseline only in seed and epochs and do not share
+// devices. Source: runs of a strategy of kind `independent`, by pair, else single runs of a packed sweep.
 std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cell);
 
-// Distinct devices of a run; its ranks where that is unknown.
+// Number of distinct devices of a run, or of its ranks if that is unknown.
 int devices_of(const Observation& observation);
 
-// Two figures: speed-up and efficiency. Empty where no arm has times.
+// Two figures, speed-up and efficiency. Empty if no arm has times.
 std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const Palette& palette);
 
 }  // namespace trainyard::reports

@@ -17,12 +17,12 @@ struct KnownPart {
   const char* record;  // name in the records
   const char* title;
   const char* colour;
-  const char* why;  // it takes longer than a fair share of the baseline's
+  const char* why;  // text for time beyond the share of the baseline's time
 };
 constexpr std::array<KnownPart, 7> parts{
-    {{"forward", "Forward", "forward", "the forward pass (smaller parts of a batch use a device less well)"},
+    {{"forward", "Forward", "forward", "the forward pass (smaller batches use a device less efficiently)"},
      {"backward", "Backward", "backward",
-      "the backward pass (smaller parts of a batch use a device less well)"},
+      "the backward pass (smaller batches use a device less efficiently)"},
      {"optimizer", "Optimizer", "optimizer", "the optimizer"},
      {"exposed_communication", "Exposed communication", "communication",
       "waiting for other ranks' gradients and activations"},
@@ -32,7 +32,7 @@ constexpr std::array<KnownPart, 7> parts{
 
 using PartsByRun = std::map<std::string, const db::TimeParts*>;
 
-// Mean seconds of each part over an arm's runs; all zero where none is known.
+// Mean seconds of each part over an arm's runs; zero if nothing is known.
 std::vector<double> mean_parts(const Arm& arm, const PartsByRun& by_run) {
   std::vector<double> sums(parts.size(), 0);
   int count = 0;
@@ -60,7 +60,7 @@ struct Excess {
   const char* why = "";
 };
 
-// What an arm takes beyond the baseline's share for each of `devices`, the largest part first.
+// Time of an arm beyond the baseline's time divided by `devices`, by part, largest first.
 std::vector<Excess> excesses(const Stack& baseline, const Stack& arm, double devices, std::int64_t stages) {
   std::vector<Excess> found;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -73,7 +73,7 @@ std::vector<Excess> excesses(const Stack& baseline, const Stack& arm, double dev
   return found;
 }
 
-// "60 % is waiting for gradients and activations, 25 % the optimizer (…)": what makes up most of it.
+// The largest parts of the excess: "60 % waiting for other ranks' gradients, 25 % the optimizer".
 std::string reasons(const std::vector<Excess>& found) {
   double all = 0;
   for (const Excess& excess : found) all += excess.seconds;
@@ -81,22 +81,21 @@ std::string reasons(const std::vector<Excess>& found) {
   double said = 0;
   for (const Excess& excess : found) {
     if (said >= 0.8 * all || excess.seconds < 0.05 * all) break;
-    text += (text.empty() ? "" : ", ") + fixed(100 * excess.seconds / all, 0) + " % " +
-            (text.empty() ? "is " : "") + excess.why;
+    text += (text.empty() ? "" : ", ") + fixed(100 * excess.seconds / all, 0) + " % " + excess.why;
     said += excess.seconds;
   }
   return text;
 }
 
-// ", and 2 independent runs at once reach 1.83 ×": the limit of a machine whose devices share what they need.
+// Limit of the machine, whose devices share memory and power: ", 2 independent runs at once: 1.83".
 std::string limit_text(const std::vector<MachineLimit>& limits, int devices) {
   const auto found = std::ranges::find(limits, devices, &MachineLimit::runs);
-  return found == limits.end() ? ""
-                               : ", and " + std::to_string(devices) + " independent runs at once reach " +
-                                     fixed(found->speed_up, 2) + " ×";
+  return found == limits.end()
+             ? ""
+             : ", " + std::to_string(devices) + " independent runs at once: " + fixed(found->speed_up, 2);
 }
 
-// One sentence or two on why an arm is slower than its devices would let it be.
+// Why an arm is slower than the ideal for its devices, in a few sentences.
 std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, const Stack& stack,
                        const std::vector<MachineLimit>& limits) {
   const Observation& first = arm.runs.front();
@@ -104,16 +103,17 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
   const double more = static_cast<double>(devices) / devices_of(cell.baseline.runs.front());
   const double ideal = baseline.total / more;
   std::string text = cell.label + ", " + arm.value + ": an epoch takes " + for_table(stack.total, 3) +
-                     " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") + ", " +
-                     fixed(baseline.total / stack.total, 2) + " × as fast as " + cell.baseline.value +
-                     "; ideal is " + fixed(more, 2) + " ×" + limit_text(limits, devices) + ".";
+                     " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") +
+                     ". Speed-up over " + cell.baseline.value + ": " +
+                     fixed(baseline.total / stack.total, 2) + " (ideal: " + fixed(more, 2) +
+                     limit_text(limits, devices) + ").";
   if (first.launched != nullptr && first.launched->devices_shared)
-    text += " Its " + std::to_string(first.run->replicas * first.run->stages) + " ranks share them.";
-  if (stack.total <= 1.02 * ideal) return text + " Nothing is lost.";
-  return text + " Of the time lost, " + reasons(excesses(baseline, stack, more, first.run->stages)) + ".";
+    text += " Its " + std::to_string(first.run->replicas * first.run->stages) + " ranks share the devices.";
+  if (stack.total <= 1.02 * ideal) return text + " No time is lost.";
+  return text + " Lost time: " + reasons(excesses(baseline, stack, more, first.run->stages)) + ".";
 }
 
-// Parts that take no time anywhere (a bubble without a pipeline) are left out.
+// Leaves out parts that take no time in any stack, for example the bubble without a pipeline.
 void keep_parts_with_time(Stacks& figure) {
   std::vector<Stack> kept = figure.stacks;
   for (Stack& stack : kept) stack.parts.clear();
@@ -167,10 +167,10 @@ Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cell
     }
   }
   keep_parts_with_time(picture);
-  if (picture.stacks.empty()) figure.missing = "no run has its time taken apart";
+  if (picture.stacks.empty()) figure.missing = "no run recorded the parts of its time";
   figure.caption =
-      "Seconds of the main thread, mean over seeds, ranks and epochs after the first; communication counts "
-      "only where it is not hidden behind computation.";
+      "Seconds of the main thread, mean over seeds, ranks and epochs after the first. Communication that is "
+      "hidden behind computation is not counted.";
   figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(data);
   figure.data = breakdown_table(picture);
   figure.picture = std::move(picture);

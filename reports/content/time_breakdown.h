@@ -1,4 +1,4 @@
-// Where the time of an epoch goes: stacked bars of each cell's arms, as percent of its baseline's epoch.
+// Time breakdown of an epoch: stacked bars of each cell's arms, in percent of the baseline's epoch time.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace trainyard::reports {
 
-// `missing` is set where no run has its time taken apart.
+// `missing` is set if no run recorded the parts of its time.
 Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cells);
 
 }  // namespace trainyard::reports

@@ -31,7 +31,7 @@ std::string base64_of_hex(const std::string& hex) {
   static constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string result;
-  // 3 hexadecimal digits are 12 bits: 2 digits of base 64.
+  // 3 hexadecimal digits are 12 bits, or 2 digits of base 64.
   for (std::size_t at = 0; at < hex.size(); at += 3) {
     int bits = 0;
     for (std::size_t i = 0; i < 3; ++i) bits = bits * 16 + (at + i < hex.size() ? nibble(hex[at + i]) : 0);

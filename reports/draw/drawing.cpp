@@ -76,16 +76,16 @@ double highest(const Bars& bars) {
     means = std::max(means, series.final->mean);
     high = std::max({high, series.final->mean, has_interval(*series.final) ? series.final->high : 0});
   }
-  // Guides take part while the bars keep half of the height.
+  // Guides may stretch the axis until the bars have only half of the height.
   for (const Guide& guide : bars.guides) {
     const double value = guide.points.empty() ? 0 : guide.points.front().second;
     if (value <= 2 * means) high = std::max(high, value);
   }
-  // The interval of two seeds may reach ten times as far as the bars: it is then cut at twice their height.
+  // Cut intervals at twice the height of the bars: with two seeds they can be ten times as high.
   return high > 0 ? std::min(high, 2 * means) * 1.04 : 1;
 }
 
-// Names under bars that would touch are put in two rows.
+// Draws the names under the bars, in two rows if they would touch.
 void draw_names(Markup& out, const std::vector<const Series*>& bars, double left, double step) {
   bool touching = false;
   for (const Series* series : bars) {
@@ -117,7 +117,7 @@ void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center
   out.close();
 }
 
-// Lines across all bars, named in rows above them, where no bar can reach the names.
+// Draws guides as lines across all bars, with labels in rows above the bars.
 void draw_bar_guides(Markup& out, const Bars& bars, const std::string& unit, const Scale1D& y, double left,
                      double right) {
   double row = 8;
@@ -167,7 +167,7 @@ Drawing drawing_of(const Figure& figure, const Bars& bars) {
           .draw = [&](Markup& out) { draw_bars(out, bars, figure.unit); }};
 }
 
-// Stacked bars, as percent of each group's baseline, with the seconds at their ends.
+// Stacked bars, in percent of each group's baseline, with the seconds at their ends.
 
 namespace {
 
@@ -262,7 +262,7 @@ Drawing drawing_of(const Figure&, const Stacks& stacks) {
   return drawing;
 }
 
-// A forest plot: a row an arm of each cell, a column a metric with an axis of its own, the margin shaded.
+// Forest plots: one row per cell and arm, one column with its own axis per metric. The margin is shaded.
 
 namespace {
 
@@ -276,7 +276,7 @@ constexpr double column_gap = 26;
 struct Column {
   const EffectColumn* data = nullptr;
   Scale1D x;
-  double text_left = 0;  // where the effects stand in words
+  double text_left = 0;  // left edge of the printed effects
 };
 
 double text_room(const EffectColumn& column) {
@@ -287,8 +287,8 @@ double text_room(const EffectColumn& column) {
   return widest + 10;
 }
 
-// Intervals take part up to thrice the extent of effects and margins: one wide interval must not squeeze all
-// others.
+// An axis over effects, margins and intervals. Intervals extend it on each side by at most the extent of
+// effects and margins, so one wide interval does not squeeze all others.
 Scale1D axis_of(const EffectColumn& column, double left, double right) {
   double low = 0;
   double high = 0;

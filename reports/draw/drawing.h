@@ -1,5 +1,5 @@
-// How each kind of figure is drawn: lines with their strip of final values, bars, stacked bars, forest plots.
-// Classes stand for every colour.
+// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, forest plots.
+// Colours are CSS classes.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ inline constexpr double panel_width = 380;
 inline constexpr double panel_height = 198;
 inline constexpr double page_width = 1220;
 
-// Where the curves lie, for the crosshair.
+// Position of the epochs in a drawing, for the crosshair.
 struct LineGeometry {
   double first_x = 0;  // pixel of the first epoch
-  double step = 0;     // pixels an epoch
+  double step = 0;     // pixels per epoch
   double first_epoch = 1;
 };
 
@@ -30,13 +30,13 @@ struct LegendEntry {
   bool box = false;   // a box, else a stroke
 };
 
-// What `draw` adds lies in the rectangle (0, 0) – (width, height). It refers to the figure.
+// A drawing in the rectangle (0, 0) – (width, height). The figure must outlive it.
 struct Drawing {
   double width = panel_width;
   double height = panel_height;
   std::vector<LegendEntry> legend;
-  std::string spoken;                     // numbers, for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
-  std::optional<LineGeometry> crosshair;  // of curves over epochs
+  std::string spoken;                     // values for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
+  std::optional<LineGeometry> crosshair;  // only for curves over epochs
   std::function<void(Markup&)> draw;      // not for a figure that is `missing`
 };
 
@@ -50,8 +50,7 @@ Drawing drawing_of(const Figure& figure, const Effects& effects);
 std::vector<LegendEntry> legend_of(const std::vector<Series>& series);
 std::string spoken(const std::vector<Series>& series);
 
-// Shared strokes.
-// "M1 2H5": a straight stroke, for one path of many.
+// Shared strokes. `stroke`: the path of a straight line, "M1 2H5".
 std::string stroke(double x1, double y1, double x2, double y2);
 void draw_strokes(Markup& out, const char* style, const std::string& strokes);
 void draw_rule(Markup& out, const char* style, double x1, double y1, double x2, double y2);

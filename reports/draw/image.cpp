@@ -13,7 +13,7 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr double points_per_unit = 0.75;  // of CSS: 72 points and 96 units an inch
+constexpr double points_per_unit = 0.75;  // CSS: 72 points or 96 units per inch
 
 struct Release {
   void operator()(RsvgHandle* handle) const { g_object_unref(handle); }
@@ -85,8 +85,8 @@ std::string pdf_of(const std::string& svg, const std::string& created, const std
   std::string bytes;
   const Owned<cairo_surface_t> surface(cairo_pdf_surface_create_for_stream(
       append, &bytes, document.width() * points_per_unit, document.height() * points_per_unit));
-  // Without a date of its own a PDF would say when it was written, and never be the same twice. cairo takes
-  // no parts of a second.
+  // By default a PDF has the current date, so no two would be equal. cairo does not accept fractions of a
+  // second.
   const std::string date = created.substr(0, std::string("2026-11-20T09:30:12").size()) + "Z";
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, date.c_str());
   cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_MOD_DATE, date.c_str());

@@ -7,7 +7,7 @@ namespace trainyard::reports {
 namespace {
 
 [[noreturn]] void refuse(const char* format) {
-  throw UserError(std::string("this build of trainyard writes no ") + format,
+  throw UserError(std::string("this build of trainyard cannot write ") + format,
                   "use --format svg, or build with -DTRAINYARD_PICTURES=ON");
 }
 

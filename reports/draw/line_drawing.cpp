@@ -16,7 +16,7 @@ namespace {
 
 constexpr double bottom = 166;
 constexpr double axis_label_size = 10.5;
-// A guide may stretch an axis as long as the curves keep this share of it.
+// Guides may stretch an axis while the curves keep this share of it.
 constexpr double least_share_of_curves = 0.45;
 constexpr double dodge = 6;  // pixels between markers of arms at the same place
 
@@ -38,7 +38,7 @@ void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
   draw_text(out, "mid", (layout.left + layout.right) / 2, bottom + 28, figure.x.title);
 }
 
-// The line, a ring where it is known at a single place, its label.
+// Draws the line (a ring if there is a single point) and the label.
 void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout, double row) {
   out.open("g", {{"class", "gd gd-" + guide.guide->colour}});
   std::string path;
@@ -198,7 +198,7 @@ struct Range {
   double extent(bool log) const { return log ? std::log(high / low) : high - low; }
 };
 
-// A little air, and never a range without extent.
+// Adds space at both ends. The result always has an extent above zero.
 Range padded(Range range, bool log, double least_relative) {
   const double least = least_relative * std::max(std::abs(range.low), std::abs(range.high));
   if (!(range.high - range.low >= least) || range.high == range.low) {
@@ -214,7 +214,7 @@ Range padded(Range range, bool log, double least_relative) {
   return {range.low - air, range.high + air};
 }
 
-// Guides widen the range while the curves keep their share of it.
+// Widens the range for guides while the curves keep their share of it.
 void take_guides(Range& range, const Lines& figure) {
   for (const Guide& guide : figure.guides) {
     Range wider = range;
@@ -224,9 +224,8 @@ void take_guides(Range& range, const Lines& figure) {
   }
 }
 
-// A band must not squeeze the curves: intervals of few seeds can be far wider than everything else, so that a
-// band takes part in the range only up to the means' own extent on each side. What leaves the picture is
-// clipped.
+// Range of the y axis. Intervals of few seeds can be very wide and must not squeeze the curves. They extend
+// the range on each side by at most the extent of the means, and are clipped there.
 Range curve_range(const Lines& figure) {
   const bool log = figure.y.log;
   Range means;
@@ -257,7 +256,7 @@ Range curve_range(const Lines& figure) {
   return range;
 }
 
-// Within what the metric can be: an interval may reach beyond 100 % or below zero, the axis does not.
+// Range of the strip, within the limits of the metric. Intervals may reach beyond 100 % or below zero.
 Range strip_range(const Lines& figure) {
   Range range;
   for (const Series& series : figure.series) {
@@ -281,7 +280,7 @@ void lay_x(LineLayout& layout, const Lines& figure) {
     for (const Point& point : series.points) range.take(point.x, false);
   }
   if (figure.x.from_zero) range.take(0, false);
-  // One epoch stands in the middle.
+  // A single epoch is in the middle.
   if (range.low == range.high) {
     const double middle = (layout.left + layout.right) / 2;
     layout.x = {range.low, range.low + 1, middle, middle + 1, false};
@@ -294,7 +293,7 @@ void lay_x(LineLayout& layout, const Lines& figure) {
       figure.x.integers ? integer_ticks(range.low, range.high, 5) : ticks(range.low, range.high, 5, false);
 }
 
-// `from` … `to` cut at the scale's ends; by linear interpolation, on a logarithmic axis of the logarithms.
+// The part of a guide inside the axes. Interpolates linearly, on a logarithmic axis in the logarithms.
 Polyline inside(const Guide& guide, const LineLayout& layout) {
   Polyline line;
   const auto seen = [&](double x, double y) {
@@ -318,7 +317,7 @@ Polyline inside(const Guide& guide, const LineLayout& layout) {
   return line;
 }
 
-// What is not in the picture is said: how far off it lies, or of which epoch it is.
+// Text of a label. If the guide is not drawn, it has the value and its epoch or ", off the scale".
 std::string text_of(const Guide& guide, const std::string& title, const std::string& unit,
                     const LineLayout& layout, bool drawn) {
   if (drawn || guide.points.empty()) return guide.label;
@@ -337,7 +336,7 @@ void lay_guides(LineLayout& layout, const Lines& figure, const std::string& unit
   }
 }
 
-// Labels of guides beside their lines, where they touch neither a curve nor one another.
+// Placement of guide labels beside their lines, so that they touch neither curves nor other labels.
 
 constexpr double size = 9.5;
 constexpr double air = 2;
@@ -349,7 +348,7 @@ struct Box {
   }
 };
 
-// Liang and Barsky 1984: does any part of the segment lie in the box?
+// Whether any part of the segment is in the box (Liang and Barsky 1984).
 bool crosses(const Box& box, std::pair<double, double> from, std::pair<double, double> to) {
   double enter = 0;
   double leave = 1;
@@ -393,7 +392,7 @@ std::vector<Polyline> obstacles(const LineLayout& layout, const Lines& figure) {
     for (double Point::*value : {&Point::mean, &Point::low, &Point::high})
       lines.push_back(curve_of(layout, series, value));
   }
-  // Intervals of markers, which stand a little beside their place.
+  // Intervals of markers, which are drawn with a small horizontal shift.
   for (const Series& series : figure.series) {
     for (const Point& point : series.points) {
       if (!figure.markers || !std::isfinite(point.low)) continue;
@@ -406,7 +405,7 @@ std::vector<Polyline> obstacles(const LineLayout& layout, const Lines& figure) {
   return lines;
 }
 
-// Left ends of baselines beside the line: near its right end first, above before below.
+// Left ends of text baselines beside the line: near its right end first, above before below.
 Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double width) {
   Polyline places;
   const double first = layout.left + air;
@@ -427,7 +426,7 @@ Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double w
   return places;
 }
 
-// Those that find no place keep an empty `label`.
+// Places the labels. `label` stays empty if there is no free place.
 void place_guide_labels(LineLayout& layout, const Lines& figure) {
   const std::vector<Polyline> lines = obstacles(layout, figure);
   std::vector<Box> taken;
@@ -447,7 +446,7 @@ void place_guide_labels(LineLayout& layout, const Lines& figure) {
   }
 }
 
-// All but the labels of guides, with room for `rows` of them above the curves.
+// A layout with space for `rows` labels of guides above the curves.
 LineLayout layout_with(const Lines& figure, const std::string& unit, std::ptrdiff_t rows) {
   LineLayout layout;
   const Range y = curve_range(figure);
@@ -479,7 +478,8 @@ LineLayout line_layout(const Lines& figure, const std::string& unit) {
     return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
   };
   LineLayout layout = layout_with(figure, unit, 0);
-  // Rows above the curves make them lower, which may cost another label its place: at most all of them.
+  // More rows above the curves leave less height, so more labels may need a row. Repeat until there are
+  // enough.
   for (std::ptrdiff_t rows = unplaced(layout); rows > 0;) {
     layout = layout_with(figure, unit, rows);
     const std::ptrdiff_t now = unplaced(layout);

@@ -1,5 +1,5 @@
-// Layout of a figure of lines: scales and ticks of the curves and of the strip of final values at their
-// right, and the labels of guides. A label touches no curve.
+// Layout of a figure of lines: scales and ticks of the curves and of the strip of final values at the right,
+// and labels of guides. Labels do not touch curves.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,10 @@ using Polyline = std::vector<std::pair<double, double>>;  // pixels
 
 struct GuideLayout {
   const Guide* guide = nullptr;
-  Polyline line;                                   // the part inside the picture; empty: far off
-  std::string text;                                // of the label; says the value where the line is far off
-  std::optional<std::pair<double, double>> label;  // baseline's left end; none: in the rows above the curves
+  Polyline line;     // the part inside the axes; may be empty
+  std::string text;  // of the label, with the value if `line` is empty
+  std::optional<std::pair<double, double>>
+      label;  // left end of the text baseline; none: in a row above the curves
 };
 
 struct LineLayout {
@@ -36,7 +37,7 @@ struct LineLayout {
   std::vector<GuideLayout> guides;
 };
 
-// `unit`: of the figure, for the labels of guides that lie far off.
+// `unit`: unit of the figure, for labels with values.
 LineLayout line_layout(const Lines& lines, const std::string& unit);
 
 }  // namespace trainyard::reports

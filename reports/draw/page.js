@@ -1,5 +1,5 @@
 'use strict';
-// Only comforts: series on and off, crosshair, sorting and filtering, theme. Without it the page says the same.
+// Optional functions: series on and off, crosshair, sorting and filtering, theme. The page is complete without them.
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const one = (selector, root = document) => root.querySelector(selector);
@@ -22,7 +22,7 @@
   });
   one('#print').addEventListener('click', () => print());
 
-  // Series on and off, in all figures at once: their groups have the class that the legend's button names.
+  // Series on and off in all figures. `data-key` of a legend button is the class of the series' groups.
   const groups = all('main .chart g').map((group) => [group, group.getAttribute('class')]);
   all('.keys button').forEach((button) => button.addEventListener('click', () => {
     const on = button.getAttribute('aria-pressed') === 'true';
@@ -33,7 +33,7 @@
   }));
   const hidden = () => new Set(all('.keys button[aria-pressed="false"]').map((button) => button.dataset.label));
 
-  // Crosshair: pointer and keyboard. The numbers come from the figure's own table.
+  // Crosshair for pointer and keyboard. The values come from the figure's CSV.
   const tip = one('#tip');
   const live = one('#live');
   let cross = null;
@@ -42,7 +42,7 @@
     if (cross) cross.remove();
     cross = null;
   };
-  // Rows of a figure's CSV, the first its head (RFC 4180).
+  // Rows of a figure's CSV (RFC 4180), the head first.
   const parsed = new WeakMap();
   const rowsOf = (figure) => {
     const source = one('.csv', figure);
@@ -111,7 +111,7 @@
     });
   });
 
-  // Data: a table in place of the text once it is looked at, and the text as a file.
+  // Data: when opened, a table replaces the CSV text, and a button saves the CSV file.
   const asTable = (source) => {
     const [names, ...rows] = rowsOf(source.closest('figure'));
     const table = element('table');

@@ -84,7 +84,7 @@ std::vector<Tick> integer_ticks(double low, double high, int wanted) {
 namespace {
 
 constexpr double units_per_em = 2048;
-constexpr double usual_advance = 1300;  // of what the tables do not have
+constexpr double usual_advance = 1300;  // for characters that are not in the tables
 
 // DejaVu Sans Book 2.37, advance widths of U+0020 … U+007E.
 constexpr std::array<std::uint16_t, 95> ascii_advance{
@@ -100,7 +100,7 @@ struct Advance {
   std::uint32_t character;
   double width;
 };
-// minus, multiplication sign, en dash, ellipsis, micro, plus-minus, middle dot
+// Minus, multiplication sign, en dash, ellipsis, micro, plus-minus, middle dot.
 constexpr std::array<Advance, 7> other_advance{
     {{0x2212, 1716}, {0xd7, 1716}, {0x2013, 1024}, {0x2026, 2048}, {0xb5, 1303}, {0xb1, 1716}, {0xb7, 651}}};
 

@@ -1,4 +1,4 @@
-// An axis in numbers: from values to pixels, with ticks at round values.
+// Axes: conversion of values to pixels, ticks at round values, and widths of texts.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace trainyard::reports {
 struct Scale1D {
   double low = 0;
   double high = 1;
-  double pixel_low = 0;  // where `low` is drawn
+  double pixel_low = 0;  // pixel of `low`
   double pixel_high = 1;
   bool log = false;
-  double operator()(double value) const;  // clamped to the axis where it is no number on it
+  double operator()(double value) const;  // values beyond the ends are clamped
 };
 
 struct Tick {
@@ -21,16 +21,13 @@ struct Tick {
   std::string label;
 };
 
-// Round values within [low, high], about `wanted` of them; on a logarithmic axis 1, 2, 5 per decade or fewer,
-// and linear ones where the range is too short for that. Labels have as many decimals as tell them apart.
+// About `wanted` round values within [low, high]. On a logarithmic axis up to six per decade, or linear ticks
+// if the range is too short. Labels have just enough decimals to differ.
 std::vector<Tick> ticks(double low, double high, int wanted, bool log);
-std::vector<Tick> integer_ticks(double low, double high,
-                                int wanted);  // both ends' first and last epoch included
+std::vector<Tick> integer_ticks(double low, double high, int wanted);  // `low` and `high` are included
 
-// Width of a text in DejaVu Sans, from a small shipped table of its advance widths: figures come out the same
-// on a machine that has no fonts at all.
-
-// Of UTF-8 `text` at `size`, in the unit of `size`.
+// Width of UTF-8 `text` in DejaVu Sans at `size`, in the unit of `size`. The advance widths are built in, so
+// figures do not depend on installed fonts.
 double text_width(std::string_view text, double size);
 
 }  // namespace trainyard::reports

@@ -29,13 +29,13 @@ std::string view_box(double width, double height) {
   return "0 0 " + coordinate(width) + " " + coordinate(height);
 }
 
-// A screen reader says this instead of the picture.
+// Text for screen readers.
 std::string label_of(const Figure& figure, const Drawing& drawing) {
   return figure.title + drawing.spoken + ". Numbers below." +
          (drawing.crosshair ? " Arrow keys read epochs." : "");
 }
 
-// Entries in rows of the figure's width; returns the height used.
+// Draws the legend in rows of the figure's width. Returns its height.
 double draw_legend(Markup& out, const Drawing& drawing, double y) {
   double x = 0;
   double row = y + 12;
@@ -59,7 +59,7 @@ double draw_legend(Markup& out, const Drawing& drawing, double y) {
   return row - y + 8;
 }
 
-// Words in lines of the figure's width; returns the height used.
+// Draws the caption in lines of the figure's width. Returns its height.
 double draw_caption(Markup& out, const std::string& caption, double width, double y) {
   std::string line;
   double row = y;
@@ -83,13 +83,13 @@ double draw_caption(Markup& out, const std::string& caption, double width, doubl
   return row - y;
 }
 
-// Bold letters are about a tenth wider than the table says.
+// Width of a bold title: bold letters are about a tenth wider than in the table.
 double title_width(const std::string& title) {
   return text_width(title, 13.5) * 1.12;
 }
 
-// "subject · title unit" on one line where it fits, else the subject on a line of its own; returns the height
-// used.
+// Draws "subject · title unit" on one line if it fits, else the subject on a separate line. Returns the
+// height.
 double draw_title(Markup& out, const Figure& figure, double width) {
   const std::string whole = whole_title(figure, " · ");
   const double unit = figure.unit.empty() ? 0 : text_width(figure.unit, 12) + 8;

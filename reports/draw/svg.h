@@ -1,4 +1,4 @@
-// Draws a Figure as SVG, with a pen of its own and no browser: the same picture on the page and in a file.
+// Draws a Figure as SVG without a browser. The picture is the same on the page and in a file.
 #pragma once
 
 #include <string>
@@ -8,13 +8,11 @@
 
 namespace trainyard::reports {
 
-// The <svg> element for the page: classes only, colours come from the page's style sheet. Lines over epochs
-// carry what the crosshair needs (data-x0, data-dx, data-first). Nothing where `missing` is set: the page
-// says so in words.
+// The <svg> element for the page. Colours come from the page's style sheet. Lines over epochs have the
+// attributes data-x0, data-dx and data-first for the crosshair. Empty if `missing` is set.
 Markup page_svg(const Figure& figure);
 
-// A document that stands alone: title, legend, caption, background and its own colours (the light ones of the
-// page).
+// A complete SVG document with title, legend, caption, background and the light colours of the page.
 std::string svg_document(const Figure& figure);
 
 // Class of a series: colour role and dash.

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rounded to six significant digits; null for what is no number.
+// A value with six significant digits; null if it is not finite.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
   return rounded(value);
@@ -72,7 +72,7 @@ void add(Json& specification, const Figure& figure, const Lines& lines) {
   Json mean = value_axis(figure, "mean", lines.y.log, false);
   Json band{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
             {"encoding", {{"y", low}, {"y2", {{"field", "high"}}}}}};
-  // An interval of few seeds may reach below zero, where a logarithmic axis has no place.
+  // An interval of few seeds may reach below zero, which a logarithmic axis cannot show.
   if (lines.y.log) band["transform"] = Json::array({{{"filter", "datum.low > 0"}}});
   specification["layer"] =
       Json::array({band,

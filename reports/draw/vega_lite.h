@@ -1,4 +1,4 @@
-// A figure as a Vega-Lite 5 specification with its data inside, for people who restyle it: paste it into
+// A figure as a Vega-Lite 5 specification with its data. To restyle it, paste it into
 // https://vega.github.io/editor.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace trainyard::reports {
 
-// JSON, numbers with at most six significant digits; not for a figure that is `missing`.
+// JSON; numbers have at most six significant digits. InternalError if `missing` is set.
 std::string vega_lite(const Figure& figure);
 
 }  // namespace trainyard::reports

@@ -13,16 +13,16 @@ using TextRow = std::vector<std::string>;
 using Widths = std::vector<std::size_t>;
 
 constexpr std::size_t between = 2;
-constexpr std::size_t narrowest_text = 12;  // to which a column is shrunk
+constexpr std::size_t narrowest_text = 12;  // columns of text are not shrunk below it
 
-// The longest beginning of at most `width` columns; `text` is wider.
+// The longest beginning of at most `width` columns. `text` must be wider.
 std::string beginning_of(std::string_view text, std::size_t width) {
   static constexpr std::string_view ellipsis = "…";
   std::string cut = shortened(std::string(text) + "   ", width + 1);
   return cut.substr(0, cut.size() - ellipsis.size());
 }
 
-// The head first.
+// All cells as text, the head first.
 std::vector<TextRow> text_rows(const Table& table) {
   std::vector<TextRow> rows(1);
   for (const TableColumn& column : table.columns) rows.front().push_back(printable_line(column.title));
@@ -58,7 +58,7 @@ std::size_t longest_word(const std::vector<TextRow>& rows, std::size_t column) {
   return longest;
 }
 
-// The widest column of text gives way first, none below its longest word. Empty if that is not enough.
+// Shrinks the widest text columns, but none below its longest word. Empty if that is not enough.
 Widths shrunk(Widths widths, const std::vector<TextRow>& rows, const Table& table, std::size_t width) {
   Widths least = widths;
   for (std::size_t i = 0; i < widths.size(); ++i)
@@ -74,7 +74,7 @@ Widths shrunk(Widths widths, const std::vector<TextRow>& rows, const Table& tabl
   return widths;
 }
 
-// The first column of each line that a row takes.
+// The first column of each output line of a row.
 std::vector<std::size_t> line_starts(const Widths& widths, std::size_t width) {
   std::vector<std::size_t> starts{0};
   std::size_t used = 0;
@@ -91,7 +91,7 @@ std::vector<std::size_t> line_starts(const Widths& widths, std::size_t width) {
   return starts;
 }
 
-// The cells `first` … `last` − 1 of a row, wrapped to their columns.
+// The cells `first` … `last` − 1 of a row as text, wrapped to the widths of their columns.
 std::string cell_lines(const TextRow& row, std::size_t first, std::size_t last, const Widths& widths,
                        const Table& table) {
   std::vector<std::vector<std::string>> cells;
@@ -134,7 +134,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     if (!now.empty()) lines.push_back(std::move(now));
     while (trainyard::columns(word) > width) {
       const std::string begin = beginning_of(word, width);
-      if (begin.empty()) break;  // one wide character in a column of one
+      if (begin.empty()) break;  // a wide character does not fit into one column
       lines.push_back(begin);
       word.erase(0, begin.size());
     }

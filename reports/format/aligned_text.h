@@ -1,7 +1,6 @@
 // Plain text tables and paragraphs for a terminal, a file or a pipe.
 //
-// `width` is the number of columns of a terminal. 0 means no limit: a file or a pipe, in which nothing is
-// wrapped. No text is ever cut.
+// `width`: number of columns of a terminal. 0, for files and pipes: no line is wrapped. No text is ever cut.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +12,11 @@
 
 namespace trainyard::reports {
 
-// Lines of at most `width` columns, broken between words; a longer word is broken anywhere. Control
-// characters are made visible.
+// Lines of at most `width` columns, broken between words. Longer words are broken too. Control characters are
+// made visible.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
-// The same as one text; the lines after the first are indented by two columns.
+// The same lines as one text. Lines after the first are indented by two columns.
 std::string paragraph(std::string_view text, std::size_t width);
 
 // Two spaces between columns, no trailing blanks. If the table is wider than `width`, text is wrapped in its

@@ -1,7 +1,7 @@
-// A figure as neutral data: what is drawn, not how. `svg` draws it for page and paper, `vega_lite` writes it
-// for people who restyle.
+// A figure as neutral data, without style. `svg` draws it for page and paper, `vega_lite` writes a
+// specification for restyling.
 //
-// A new kind of figure is a struct in `Figure::picture`, its drawing (reports/draw/drawing.h) and its
+// A new kind of figure needs a struct in `Figure::picture`, a drawing (reports/draw/drawing.h) and a
 // specification (reports/draw/vega_lite.cpp).
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace trainyard::reports {
 
-// A mean over seeds with its 95 % t interval; low and high are NaN where n < 2.
+// A mean over n seeds with its 95 % t interval. low and high are NaN if n < 2.
 struct Point {
   double x = 0;
   double mean = 0;
@@ -24,19 +24,19 @@ struct Point {
   int n = 0;
 };
 
-// Colour is the arm, dash is the replica.
+// A series. Colour is the arm, dash is the replica.
 struct Series {
-  std::string key;             // equal in all figures of a page, different for all series
+  std::string key;             // unique per series, equal in all figures of a page
   std::string label;           // "ddp rank 0"
   std::string short_label;     // under a bar: "rank 0"
   std::string colour;          // role: "single", "ddp", "mpddp", "extra1" …
   int dash = 0;                // 0 solid: single or average; r + 1: rank r
   std::vector<Point> points;   // by x
-  std::optional<Point> final;  // what enters the verdict, in the strip at the right, or the bar
+  std::optional<Point> final;  // value of the verdict: in the strip at the right, or the bar
 };
 
-// What the curves are held against and nobody here measured: a polyline of (x, y); of bars only y counts. It
-// is never allowed to squeeze the curves: where it lies far off, its label says its value instead.
+// A reference line that is not measured here: a polyline of (x, y). Bars use only y. It must not squeeze the
+// curves: a guide far outside the axis is not drawn, and its label has the value.
 struct Guide {
   std::string label;   // "published, single"
   std::string colour;  // role: "published", "ideal", "limit"
@@ -47,8 +47,8 @@ struct Axis {
   std::string title;            // under the axis: "epoch"
   bool log = false;             // only y
   bool integers = false;        // only x: epochs, devices
-  bool from_zero = false;       // the axis begins at zero
-  std::optional<double> least;  // no value can be below, no value above: intervals are cut there
+  bool from_zero = false;       // the axis starts at zero
+  std::optional<double> least;  // limits of the metric: intervals are cut there
   std::optional<double> most;
 };
 
@@ -68,7 +68,7 @@ struct Bars {
   std::vector<Guide> guides;
 };
 
-// A part of stacked bars; its colour stays its own where other parts are left out.
+// A part of stacked bars. Its colour does not depend on the other parts.
 struct Part {
   std::string name;    // "Forward"
   std::string colour;  // role: "forward", "data" …
@@ -76,39 +76,39 @@ struct Part {
 
 // One bar of a stacked figure: seconds by part.
 struct Stack {
-  std::string group;     // "mlp": stacks of one group stand together
+  std::string group;     // "mlp": stacks of one group are adjacent
   std::string label;     // "ddp"
-  double reference = 0;  // seconds that count as 100 %: the group's baseline
+  double reference = 0;  // 100 %: seconds of the group's baseline
   std::vector<double> parts;
   double total = 0;
 };
 
-// Stacked bars, as percent of each group's baseline.
+// Stacked bars, in percent of each group's baseline.
 struct Stacks {
-  std::vector<Part> parts;  // in their order
+  std::vector<Part> parts;  // from left to right
   std::vector<Stack> stacks;
 };
 
-// A row of a forest plot: what an arm does in a cell.
+// A row of a forest plot: one arm of one cell.
 struct EffectRow {
-  std::string group;   // "MLP": rows of one group stand together
+  std::string group;   // "MLP": rows of one group are adjacent
   std::string label;   // "ddp"
   std::string colour;  // role
 };
 
-// One effect with its margin, as a change of the metric. Not drawn, but said, where `on_scale` is false: it
-// is in another unit than its column.
+// One effect with its margin, as a change of the metric. If `on_scale` is false, its unit is not that of the
+// column: it is printed, but not drawn.
 struct Effect {
   double value = 0;
   double low = 0, high = 0;                // 95 % interval
-  double margin_low = 0, margin_high = 0;  // inside, a change counts as none
+  double margin_low = 0, margin_high = 0;  // a change inside counts as no change
   std::string text;                        // "−43.2 %"
   std::string verdict;                     // "IMPROVES"
   std::string glyph;                       // "▲"
   bool on_scale = true;
 };
 
-// A column of a forest plot: one metric, an effect or nothing for each row.
+// A column of a forest plot: one metric, with an effect or nothing per row.
 struct EffectColumn {
   std::string title;  // "Validation loss"
   std::string unit;   // "%, lower is better"
@@ -123,19 +123,18 @@ struct Effects {
 
 struct Figure {
   std::string slug;     // file name and anchor: "mlp-train-accuracy"
-  std::string subject;  // "mlp": title of the file that stands alone
+  std::string subject;  // "mlp": added to the title in single files
   std::string title;    // "Training accuracy"
   std::string unit;     // "%", "s", "log scale"
   std::variant<Lines, Bars, Stacks, Effects> picture;
   std::string caption;
-  std::vector<std::string> remarks;  // sentences that the figure supports, one an arm: "ddp is slower than …"
-  std::string sql;                   // the query behind it
+  std::vector<std::string> remarks;  // one text per arm: "MLP, ddp: an epoch takes …"
+  std::string sql;                   // query for the data
   Table data;
   std::string missing;  // why there is nothing to draw: "not defined for this model"
 };
 
-// "mlp · Training accuracy", with " · " as what stands between; of a figure without a subject the title
-// alone.
+// "mlp · Training accuracy" for `between` " · ". Without a subject, only the title.
 inline std::string whole_title(const Figure& figure, const std::string& between) {
   return figure.subject.empty() ? figure.title : figure.subject + between + figure.title;
 }

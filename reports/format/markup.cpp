@@ -8,7 +8,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// Length of the whole UTF-8 sequence at `at`; 0 where it is broken.
+// Length of the UTF-8 sequence at `at`; 0 if it is invalid.
 std::size_t sequence_length(std::string_view text, std::size_t at) {
   const auto first = static_cast<unsigned char>(text[at]);
   const std::size_t length = first < 0x80   ? 1

@@ -1,5 +1,5 @@
-// Writes HTML and SVG: elements, attributes and text, everything escaped on the way, so that no name from an
-// experiment file can become markup. Tags and attribute names are ours; values and texts may be anybody's.
+// Writes HTML and SVG: elements, attributes and text. Values and texts are escaped, so no name from an
+// experiment file can become markup. Tags and attribute names are not escaped: they must be constants.
 #pragma once
 
 #include <initializer_list>
@@ -10,8 +10,7 @@
 
 namespace trainyard::reports {
 
-// & < > " ' as entities; control characters that no document may hold are dropped, broken UTF-8 becomes
-// U+FFFD.
+// Writes & < > " ' as entities. Forbidden control characters are dropped, invalid UTF-8 becomes U+FFFD.
 std::string escaped(std::string_view text);
 
 class Markup {
@@ -23,11 +22,11 @@ class Markup {
   Markup& text(std::string_view text);
   Markup& leaf(std::string_view tag, Attributes attributes, std::string_view text);  // <tag …>text</tag>
   Markup& empty(std::string_view tag, Attributes attributes = {});                   // <tag …/>
-  Markup& add(const Markup& part);                                                   // another finished part
-  Markup& line();                           // a line break between blocks, for people who read the source
-  Markup& verbatim(std::string_view ours);  // static text of our own: style sheets, scripts, the doctype
+  Markup& add(const Markup& part);                                                   // a finished part
+  Markup& line();                           // a line break, for readers of the source
+  Markup& verbatim(std::string_view ours);  // not escaped: our own style sheets, scripts, the doctype
 
-  // The document; InternalError where an element is still open.
+  // The document. InternalError if an element is still open.
   const std::string& str() const;
 
  private:

@@ -35,7 +35,7 @@ std::string csv_value(const TableValue& value, bool exact) {
   return shown(value, exact);
 }
 
-// Replaces each of `pairs` and drops control characters, line breaks among them.
+// Replaces the first text of each pair by the second. Drops control characters, also line breaks.
 template <std::size_t N>
 std::string replaced(std::string_view text,
                      const std::array<std::pair<std::string_view, std::string_view>, N>& pairs) {
@@ -223,7 +223,7 @@ std::string latex_table(const Table& table, const std::string& label, bool long_
   const std::string caption = "\\caption{" + latex_escaped(table.caption) + "}\\label{" + label + "}";
   const std::string head = "\\toprule\n" + latex_row(table, titles(table)) + "\\midrule\n";
   const std::string rows = latex_body(table);
-  if (long_table)  // only the head of its first page has the caption: a label may stand only once
+  if (long_table)  // the caption is only in the head of the first page, as a label must be unique
     return "% needs \\usepackage{array,booktabs,longtable}\n{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}"
            "\\setlength{\\LTcapwidth}{\\linewidth}\n\\begin{longtable}{@{}" +
            columns + "@{}}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" + head +

@@ -15,7 +15,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// Nothing but our own style sheet and script may act, whatever stands in the data.
+// Content security policy: only our own style sheet and script are active, whatever the data contains.
 std::string policy(const std::string& style) {
   return "default-src 'none'; script-src '" + policy_hash(page_js()) + "'; style-src '" + policy_hash(style) +
          "'; img-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
@@ -55,7 +55,7 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.add(page_runs(content)).line();
   out.close().line();
   out.leaf("footer", {},
-           "Made by trainyard from the results database alone; the same database gives the same page.")
+           "Made by trainyard from the results database only. The same database always gives the same page.")
       .line();
   out.open("div", {{"id", "tip"}, {"hidden", "hidden"}}).close();
   out.open("div", {{"id", "live"}, {"class", "sr"}, {"aria-live", "polite"}}).close().line();
@@ -80,8 +80,7 @@ Markup guide_sample(const std::string& colour) {
   return out;
 }
 
-// The top of the page: what was compared, where the numbers come from, what is fair about it; and the
-// navigation, which is the legend as well.
+// The top of the page (what was compared, provenance, fairness) and the navigation, which is also the legend.
 
 namespace {
 
@@ -104,9 +103,8 @@ std::string lede(const Content& content) {
     cells.push_back(judged.cell.label);
   }
   const std::string what = cells.size() <= 6 ? listed(cells) : std::to_string(cells.size()) + " cells";
-  return "What " + (arms.empty() ? "each " + comparison.compare.axis : listed(arms)) +
-         (arms.size() > 1 ? " do" : " does") + " to the training of " + what + ", against " +
-         baseline_text(comparison.compare);
+  return "Effects of " + (arms.empty() ? "each " + comparison.compare.axis : listed(arms)) +
+         " on the training of " + what + ", compared with " + baseline_text(comparison.compare);
 }
 
 const char* class_of(Severity bearing) {
@@ -131,7 +129,7 @@ Markup page_top(const Content& content) {
   out.open("div", {{"class", "meta"}}).open("div").leaf("h2", {}, "Provenance").open("dl");
   for (const auto& [name, value] : content.provenance) out.leaf("dt", {}, name).leaf("dd", {}, value);
   out.close().close();
-  out.open("div").leaf("h2", {}, "What makes this comparison fair, and what does not");
+  out.open("div").leaf("h2", {}, "Is this comparison fair?");
   out.open("ul", {{"class", "fair"}});
   for (const Statement& statement : content.fairness) {
     out.leaf("li", {{"class", class_of(statement.bearing)}}, statement.text);
@@ -174,11 +172,11 @@ Markup page_navigation(const Content& content) {
   return out;
 }
 
-// The panels of a cell and the time breakdown, each with its query and data.
+// Figures with their query and data: the panels of a cell, effects, data sets and the time breakdown.
 
 namespace {
 
-// Links to the files that stand beside the page.
+// Adds links to the figure's files in figures/.
 void add_files(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
   static constexpr std::array<std::pair<const char*, const char*>, 5> files{
       {{"svg", "svg"}, {"png", "png"}, {"pdf", "pdf"}, {"csv", "csv"}, {"vega-lite", "vl.json"}}};
@@ -279,7 +277,8 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
     return out;
   }
   out.leaf("p", {{"class", "sub"}},
-           "Percent of the baseline's epoch, seconds at the ends of the bars; the dashed line is parity. " +
+           "Length of a bar: percent of the baseline's epoch time. Label of a bar: seconds per epoch. Dashed "
+           "line: the baseline, 100 %. " +
                breakdown.caption);
   out.open("ul", {{"class", "plegend"}});
   for (const Part& part : std::get<Stacks>(breakdown.picture).parts) {
@@ -297,11 +296,11 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
   return out;
 }
 
-// What the experiment's file expects of its models, and whether the finished runs are so.
+// Expectations of the experiment file, and whether the finished runs meet them.
 
 namespace {
 
-// "0.912 – 0.934"; values that are no numbers are left out.
+// "0.912 – 0.934"; values that are not finite are left out.
 std::string range_of(const std::vector<double>& values) {
   std::vector<double> finite;
   std::ranges::copy_if(values, std::back_inserter(finite), [](double value) { return std::isfinite(value); });
@@ -331,9 +330,9 @@ void add_row(Markup& out, const CheckedExpectation& checked, const ReportData& d
 Markup page_expectations(const Content& content) {
   Markup out;
   if (content.expectations.empty()) return out;
-  out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "What the file expects");
+  out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "Expectations of the experiment file");
   Table head;
-  head.columns = {"Model", "Expected of each run", right_column("Runs"), right_column("Found"), ""};
+  head.columns = {"Model", "Expected of each run", right_column("Finished runs"), right_column("Values"), ""};
   open_html_table(out, head, "numbers");
   out.line();
   for (const CheckedExpectation& checked : content.expectations) add_row(out, checked, *content.data);
@@ -341,7 +340,7 @@ Markup page_expectations(const Content& content) {
   return out;
 }
 
-// The table of all runs; the script sorts and filters it, without it the order is that of the plan.
+// The table of all runs in the order of the plan. The script can sort and filter it.
 
 namespace {
 
@@ -349,7 +348,7 @@ struct Column {
   const char* title;
   bool number;
 };
-constexpr const char* task_column = "Task metric";  // left out where no run has one
+constexpr const char* task_column = "Task metric";  // left out if no run has a value
 constexpr const char* energy_column = "J/epoch";    // likewise
 constexpr const char* memory_column = "Peak GiB";   // likewise
 constexpr const char* seed_column = "Seed";         // the axes that vary follow it
@@ -377,7 +376,7 @@ std::string percent(double fraction) {
   return fixed(100 * fraction, 2);
 }
 
-// "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": of the test set, scores first.
+// "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": test set metrics, scores first.
 std::string of_the_task(const db::FinalMetrics& final) {
   std::string text;
   const auto all = metrics();
@@ -393,7 +392,7 @@ std::string of_the_task(const db::FinalMetrics& final) {
   return text;
 }
 
-// Columns that only some experiments have something in.
+// Which of the optional columns have values.
 struct Measured {
   bool task = false, energy = false, memory = false;
 
@@ -413,7 +412,8 @@ struct Measured {
 
 std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final) {
   std::string text;
-  if (final != nullptr && !final->times_count) text += std::string(text.empty() ? "" : ", ") + "times marked";
+  if (final != nullptr && !final->times_count)
+    text += std::string(text.empty() ? "" : ", ") + "times not compared";
   if (run.attempts > 1) text += (text.empty() ? "" : ", ") + std::to_string(run.attempts) + " attempts";
   if (!run.failure.empty() && run.status != "finished") text += (text.empty() ? "" : ", ") + run.failure;
   return text;
@@ -481,10 +481,10 @@ Markup page_runs(const Content& content) {
   out.empty("input", {{"id", "filter"}, {"type", "search"}, {"placeholder", "Filter by any text"}});
   out.text(" ").leaf("span", {{"id", "filtered"}, {"aria-live", "polite"}}, "").close();
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "runs"}, {"id", "runs"}});
-  out.leaf("caption", {{"class", "sr"}}, "All runs; the buttons of the columns sort");
+  out.leaf("caption", {{"class", "sr"}}, "All runs. The column headings are buttons that sort the table.");
   out.open("thead").open("tr");
   std::vector<std::string> axes = varying_axes(*content.data);
-  std::erase(axes, "epochs");  // has a column
+  std::erase(axes, "epochs");  // has its own column
   const auto add_head = [&](const std::string& title, bool number) {
     out.open("th", {{"scope", "col"}, {"class", number ? "n" : "t"}});
     out.leaf("button", {{"type", "button"}}, title).close();

@@ -17,7 +17,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// The metrics that all tasks have, and of those that are rarely measured the ones that were.
+// The metrics of all tasks; rarely measured ones only if a cell has a verdict on them.
 std::vector<const Metric*> columns_of(const Comparison& comparison) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {
@@ -97,8 +97,8 @@ Markup published(const Comparison& comparison) {
       out,
       {.columns = {"", "Accuracy", "Loss", "Time"},
        .rows = {},
-       .caption = "In the published shape: accuracy and loss of validation, training time per epoch." +
-                  std::string(table.marked ? " † training says the opposite." : ""),
+       .caption = "Models by verdict: validation accuracy, validation loss, training time per epoch." +
+                  std::string(table.marked ? " † The training metric has the opposite verdict." : ""),
        .notes = {}},
       "shape");
   for (const auto& [name, row] : table.rows) {
@@ -118,15 +118,15 @@ Markup published(const Comparison& comparison) {
   return out;
 }
 
-// Nothing where it is no parameter study.
+// Empty if the comparison is not a parameter study.
 Markup benchmark(const Comparison& comparison) {
   const Table table = benchmark_text(comparison);
   return table.rows.empty() ? Markup() : html_table(table, "shape");
 }
 
-constexpr std::size_t short_remark = 60;  // characters: may be repeated in each row
+constexpr std::size_t short_remark = 60;  // characters; short remarks are repeated in each row
 
-// Long parts that an earlier row of the same arm has said are left out.
+// Leaves out long parts that an earlier row of the same arm has. `said`: the parts of these rows.
 std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
   std::vector<std::string> parts;
   if (find_metric(verdict.metric).kind == MetricKind::time)
@@ -148,7 +148,7 @@ Markup numbers(const Comparison& comparison) {
   for (const char* title : {"Model", "Arm", "Metric", "Verdict"}) table.columns.emplace_back(title);
   for (const char* title : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"})
     table.columns.push_back(right_column(title));
-  for (const char* title : {"p is for: the arm is", "Remarks"}) table.columns.emplace_back(title);
+  for (const char* title : {"p tests that the arm is", "Remarks"}) table.columns.emplace_back(title);
   table.columns.back().style = "why";
   for (const CellVerdicts& judged : comparison.cells) {
     std::map<std::string, std::set<std::string>> said_of_arm;
@@ -178,10 +178,9 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
     return out;
   }
   out.leaf("p", {{"class", "sub"}},
-           "The shaded strip in a cell is the margin inside which a difference counts as no change; the bar "
-           "is the 95 % interval of the change. Inconclusive means that the interval fits neither verdict, "
-           "so that more seeds are needed. The numbers below the table say how many, and why a cell has no "
-           "verdict.");
+           "Shaded strip in a cell: the margin. A change inside it counts as no change. Bar: 95 % confidence "
+           "interval of the change against the baseline. Inconclusive: too few seeds for a verdict. The "
+           "numbers below the table give the number of seeds needed, and the reason if there is no verdict.");
   out.add(tally(comparison));
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
@@ -194,8 +193,8 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   return out;
 }
 
-// Verdicts on what only some tasks have (perplexity and BLEU of translations, PSNR of reconstructions): a row
-// a metric of each model that has it, a column an arm.
+// Verdicts on metrics that only some tasks have: perplexity and BLEU (translation), PSNR (reconstruction).
+// One row per model and metric, one column per arm.
 
 namespace {
 
@@ -260,9 +259,10 @@ Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
   }
   Markup out;
   if (rows.str().empty()) return out;
-  out.leaf("h3", {}, "Metrics of single tasks");
+  out.leaf("h3", {}, "Task-specific metrics");
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd tasks"}});
-  out.leaf("caption", {{"class", "sr"}}, "Verdict per model and metric that only its task has, by arm");
+  out.leaf("caption", {{"class", "sr"}},
+           "Verdicts on task-specific metrics: one row per model and metric, one column per arm");
   add_head(out, arms, palette);
   out.add(rows).close().close();
   return out;
@@ -273,13 +273,13 @@ namespace {
 constexpr double picture_width = 120;
 constexpr double middle = picture_width / 2;
 
-// Interval and margin on one scale, zero in the middle: of every verdict that has an estimate.
+// Interval and margin on one scale, zero in the middle. The verdict must have an estimate.
 Markup interval_picture(const Verdict& verdict) {
   const Change change = change_of(verdict, 0.95);
   const Interval margin = margin_as_change(verdict);
   const double reach = 1.25 * std::max(std::abs(margin.low), std::abs(margin.high));
   const double wanted = std::max({std::abs(change.interval.low), std::abs(change.interval.high), reach});
-  // Few seeds give intervals that would hide margin and effect: the picture ends at four times what matters.
+  // With few seeds, a wide interval would hide margin and effect: cut it at four times the larger of them.
   const double extent = std::min(wanted, 4 * std::max(std::abs(change.value), reach));
   const auto at = [&](double value) { return middle + (middle - 5) * std::clamp(value / extent, -1.0, 1.0); };
   Markup out;

@@ -1,5 +1,5 @@
-// One verdict as a table cell: glyph, word, effect, interval, and a small picture of the interval over the
-// margin. Colour is never the only sign. Used by the tables of `page_verdicts` and `page_task_metrics`.
+// One verdict as a table cell: glyph, word, effect, interval, and a small picture of interval and margin.
+// Colour is never the only sign. Used by the tables of `page_verdicts` and `page_task_metrics`.
 #pragma once
 
 #include "reports/format/markup.h"

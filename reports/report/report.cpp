@@ -22,13 +22,15 @@ namespace trainyard::reports {
 
 namespace {
 
-// What a link in its place points to stays as it is.
+// Replaces a symbolic link at `path`; the target of the link stays as it is.
 void write_file(const std::filesystem::path& path, const std::string& bytes) {
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(path))) std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << bytes;
   file.close();
-  if (!file) throw UserError("cannot write " + path.string(), "is the folder writable, is the disk full?");
+  if (!file)
+    throw UserError("cannot write " + path.string(),
+                    "check that the folder is writable and the disk is not full");
 }
 
 void make_folder(const std::filesystem::path& folder) {
@@ -42,7 +44,7 @@ void refuse_link(const std::filesystem::path& folder) {
     throw UserError(folder.string() + " is a link", "move it away, or write the report elsewhere with --out");
 }
 
-// What one figure is in one format.
+// A file format of figures.
 struct FigureFormat {
   const char* name;
   const char* extension;
@@ -60,7 +62,7 @@ constexpr std::array<FigureFormat, 5> figure_formats{{
     {"vega-lite", "vl.json", [](const Figure& figure, const Content&) { return vega_lite(figure); }},
 }};
 
-// Writes files below one folder and remembers them.
+// Writes files below one folder and keeps a list of them.
 class Writer {
  public:
   explicit Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -103,8 +105,8 @@ std::span<const Format> report_formats() {
       {"svg", "figures/*.svg"},
       {"png", "figures/*.png"},
       {"pdf", "figures/*.pdf"},
-      {"csv", "figures/*.csv, tables/verdicts.csv, tables/runs.csv: the numbers"},
-      {"vega-lite", "figures/*.vl.json: specifications with their data, to restyle"},
+      {"csv", "figures/*.csv, tables/verdicts.csv, tables/runs.csv: the data"},
+      {"vega-lite", "figures/*.vl.json: Vega-Lite specifications with data, for restyling"},
       {"latex", "tables/*.tex: booktabs tables of the verdicts"},
       {"markdown", "report.md"}};
   return formats;
@@ -130,7 +132,7 @@ std::vector<std::string> missed_expectations(const std::vector<CheckedExpectatio
   std::vector<std::string> lines;
   for (const CheckedExpectation& checked : expectations)
     for (const std::string& run : checked.missed)
-      lines.push_back(run + "; expected of " + experiments::to_text(checked.expectation));
+      lines.push_back(run + ", expected of " + experiments::to_text(checked.expectation));
   return lines;
 }
 
@@ -158,7 +160,7 @@ std::string opening(const Content& content) {
   std::string text = "# " + markdown_escaped(content.data->experiment) + "\n\n";
   for (const auto& [name, value] : content.provenance)
     text += "- **" + markdown_escaped(name) + "**: " + markdown_escaped(value) + "\n";
-  text += "\n## What makes this comparison fair, and what does not\n\n";
+  text += "\n## Is this comparison fair?\n\n";
   for (const Statement& statement : content.fairness)
     text += std::string("- ") + sign_of(statement.bearing) + markdown_escaped(statement.text) + "\n";
   return text;
@@ -166,7 +168,7 @@ std::string opening(const Content& content) {
 
 std::string expected_text(const Content& content) {
   if (content.expectations.empty()) return "";
-  std::string text = "\n## What the file expects\n\n";
+  std::string text = "\n## Expectations of the experiment file\n\n";
   for (const CheckedExpectation& checked : content.expectations) {
     text += "- " + markdown_escaped(experiments::to_text(checked.expectation) + ": " + outcome_of(checked)) +
             "\n";
@@ -218,19 +220,19 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   return aligned_table(table, width);
 }
 
-// Only of parameter studies; empty for others.
+// Empty if the comparison is not a parameter study.
 std::string benchmark_lines(const Comparison& comparison, std::size_t width) {
   Table table = benchmark_text(comparison);
   if (table.rows.empty()) return "";
-  table.columns = {"percent of benchmark", comparison.compare.axis, right_column("time per epoch"),
+  table.columns = {"percent of baseline", comparison.compare.axis, right_column("time per epoch"),
                    right_column("accuracy"), right_column("loss")};
   return aligned_table(table, width) + "\n";
 }
 
-constexpr std::size_t name_width = 14;  // of the rows of the published table
+constexpr std::size_t name_width = 14;  // of the first column of the table of models by verdict
 constexpr std::size_t usual_field = 26;
 
-// Of each of the three fields: on a terminal a third of it, in a file as wide as the longest name.
+// Width of each of the three fields: a third of a terminal; in a file that of the longest name.
 std::size_t field_width(const PublishedTable& table, std::size_t width) {
   if (width > 0) return std::max((width - std::min(width, name_width)) / 3, std::size_t{6}) - 2;
   std::size_t field = usual_field;
@@ -241,7 +243,7 @@ std::size_t field_width(const PublishedTable& table, std::size_t width) {
   return field;
 }
 
-// Names of one field, broken into lines of a column; a name that is wider is wrapped.
+// The names of one field as lines of at most `width` columns. A name that is wider is wrapped.
 std::vector<std::string> field_lines(const std::vector<std::string>& names, std::size_t width) {
   std::vector<std::string> lines;
   for (const std::string& name : names) {
@@ -261,7 +263,7 @@ std::string published_lines(const Comparison& comparison, std::size_t width) {
   const PublishedTable table = published_table(comparison);
   const std::size_t field = field_width(table, width);
   std::string text =
-      paragraph("Models by verdict: validation accuracy, validation loss, training time", width);
+      paragraph("Models by verdict: validation accuracy, validation loss, training time per epoch", width);
   text +=
       "\n" + padded("", name_width) + padded("accuracy", field + 2) + padded("loss", field + 2) + "time\n";
   for (const auto& [name, row] : table.rows) {
@@ -280,7 +282,7 @@ std::string published_lines(const Comparison& comparison, std::size_t width) {
       text += line + "\n";
     }
   }
-  if (table.marked) text.append(contradiction_mark).append(" training says the opposite\n");
+  if (table.marked) text.append(contradiction_mark).append(" the training metric has the opposite verdict\n");
   return text;
 }
 

@@ -1,5 +1,5 @@
-// A report from the database alone: one self-contained HTML page, its figures and tables in the formats of
-// papers and of people who go on with the numbers.
+// Writes a report from the database: one self-contained HTML page, and figures and tables for papers and for
+// further analysis.
 #pragma once
 
 #include <cstddef>
@@ -13,35 +13,33 @@
 
 namespace trainyard::reports {
 
-// What `--format` knows: name and the files that it makes.
+// A value of `--format`.
 struct Format {
   std::string name;   // "html"
-  std::string files;  // "index.html", "figures/*.svg"
+  std::string files;  // the files it writes: "index.html, the page"
 };
 std::span<const Format> report_formats();
-std::set<std::string> usual_formats();  // of those that this build writes
+std::set<std::string> usual_formats();  // without those that this build cannot write
 
-// Returns what was written, the page first. The same database gives the same bytes on any machine; PNG and
-// PDF with the same versions of librsvg, cairo and the font DejaVu Sans.
+// Returns the written files, the page first. The same database gives the same bytes on any machine. For PNG
+// and PDF the versions of librsvg, cairo and the font DejaVu Sans must be the same too.
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats = usual_formats());
 
-// One line for each finished run of the latest plan that is not as the experiment's file expects.
+// One line per finished run of the latest plan that misses an expectation of the experiment file.
 std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations);
 
-// "CNN ddp: the gradient of layer 0.weight …", one line for each arm that the parity check found BROKEN; also
-// if no run has finished an epoch.
+// "CNN ddp: the gradient of layer 0.weight …", one line per arm that the parity check found BROKEN. Works
+// before any run has finished an epoch.
 std::vector<std::string> broken_arms(const ReportData& data);
 
-// The report as one Markdown document: provenance, fairness, verdicts and the figures that lie beside it.
-
-// `formats`: which figure files stand in figures/; they are linked as SVG, else as PNG.
+// The report as one Markdown document: provenance, fairness, verdicts and links to the figures.
+// `formats`: the figure files in figures/. SVG is linked if it is there, else PNG.
 std::string markdown_report(const Content& content, const std::set<std::string>& formats);
 
-// The verdicts as plain text: one row per cell, arm and metric, then the models by verdict (the published
-// shape) and each warning.
-
-// `width`: columns of the terminal; 0, for files and pipes: nothing is wrapped. Nothing is ever cut.
+// The verdicts as plain text: one row per cell, arm and metric, then the models by verdict, then the
+// warnings. `width`: columns of the terminal. 0, for files and pipes: no line is wrapped. No text is ever
+// cut.
 std::string terminal_table(const Content& content, std::size_t width = 0);
 
 }  // namespace trainyard::reports

@@ -28,8 +28,8 @@ std::string label_of(const std::string& title, const Further& further) {
   return text;
 }
 
-// What two runs of an arm must share to be the same training with other seeds: every resolved value but those
-// that the pairs stand for.
+// Values that are equal for runs of the same training with different seeds: all resolved values except the
+// pairing values.
 using Work = std::map<std::string, Value>;
 
 Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
@@ -40,7 +40,7 @@ Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
   return work;
 }
 
-// The number of the last entry of the journal that plans each run, from 1; 0 where none does.
+// Number of the last journal entry that plans each run, from 1. Runs without an entry are missing.
 std::map<std::string, std::size_t> last_planned(const ReportData& data) {
   std::map<std::string, std::size_t> last;
   for (std::size_t i = 0; i < data.history.size(); ++i)
@@ -84,7 +84,7 @@ class CellBuilder {
   }
 
  private:
-  // The values that are not the same in all cells; all have the same names in the same order.
+  // The values that differ between cells. All cells have the same names in the same order.
   Further distinguishing(const Further& further) const {
     Further differing;
     for (std::size_t i = 0; i < further.size(); ++i)
@@ -99,7 +99,8 @@ class CellBuilder {
       Cell cell;
       cell.model = of_run.model;
       cell.further = of_run.further;
-      cell.label = cell.model.empty() ? title_of(cell.model) : title_of(run);  // what tells it apart follows
+      cell.label =
+          cell.model.empty() ? title_of(cell.model) : title_of(run);  // differing values are appended later
       cell.baseline.value = compare_.baseline;
       cells_.push_back(std::move(cell));
     }
@@ -133,7 +134,7 @@ class CellBuilder {
     return entry == 0 ? none : data_.history[entry - 1].toml;
   }
 
-  // An arm that the file has no longer goes; one that `--where` left out of the last plan stays.
+  // Removes arms that the file does not have any more. Arms that `--where` left out of the last plan stay.
   void keep_latest(Cell& cell) const {
     std::size_t latest = last_entry(cell.baseline);
     for (const Arm& arm : cell.arms) latest = std::max(latest, last_entry(arm));
@@ -144,7 +145,7 @@ class CellBuilder {
     }
   }
 
-  // Planned again with other epochs, say: what the arm was before is another training.
+  // Removes runs of an earlier training, for example if the arm was planned again with other epochs.
   void keep_latest_work(Arm& arm) const {
     const std::size_t latest = last_entry(arm);
     std::set<Work> works;

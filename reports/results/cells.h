@@ -1,10 +1,9 @@
-// Cells and arms: which runs are compared with which. A cell is one model and one combination of the values
-// that the matrix varies beside the compared axis and the pairing; its arms are the values of the compared
-// axis.
+// Cells and arms of a comparison. A cell is one model with one combination of all varied values except the
+// compared axis and the pairing. Its arms are the values of the compared axis.
 //
-// An arm has the training that was planned for it last, with the seeds of all plans: seeds that a later plan
-// leaves out (`run --where …`) stay, and so does an arm, until the file has it no longer. Pointers point into
-// the ReportData, which must outlive the cells.
+// - An arm has the training of its latest plan, with the seeds of all plans.
+// - Seeds and arms that a later plan leaves out (`run --where …`) stay until the file does not have them.
+// - Pointers refer to the ReportData, which must outlive the cells.
 #pragma once
 
 #include <string>
@@ -30,33 +29,32 @@ struct Arm {
 struct Cell {
   std::string model;
   std::vector<std::pair<std::string, std::string>> further;  // other varied values, by name
-  std::string label;  // "MLP", "MLP, batch 64": the model and what is not the same in all cells
+  std::string label;  // "MLP", "MLP, batch 64": the model and the values that differ between cells
   std::string slug;   // unique and safe as a file name and an anchor
   Arm baseline;
   std::vector<Arm> arms;
-  std::vector<Arm>
-      limits;  // where strategies are compared: independent runs at once, which no verdict judges
+  std::vector<Arm> limits;  // if strategies are compared: independent runs at once, without verdicts
 };
 
 std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare);
 
 bool is_open(const Observation& observation);  // planned, and neither finished nor failed
 
-// The axes beside model, strategy and seed that vary: those of the matrix, then what else differs between
-// runs of one model and strategy (`--set`, say), by name. Tables of runs have a column for each.
+// Varying axes other than model, strategy and seed, for the columns of run tables: those of the matrix, then
+// by name others that differ between runs of one model and strategy (for example by `--set`).
 std::vector<std::string> varying_axes(const ReportData& data);
 
-// "mlp ddp seed 3 batch=64": `model` (its name or title), strategy, seed and what else is `varied`.
+// "mlp ddp seed 3 batch=64": `model` (its name or title), strategy, seed and the other `varied` values.
 std::string name_of(const db::RunSummary& run, const std::string& model,
                     const std::vector<std::string>& varied);
 
-// "single"; of other axes than strategies, models and groups "batch 64", as a number says nothing alone.
+// "single", or with the axis "batch 64" if the axis is not strategy, model or group.
 std::string baseline_text(const experiments::Compare& compare);
 
-// A value of a run as text without quotes; empty where the run has no such value.
+// A value of a run as text without quotes; empty if the run does not have it.
 std::string value_of(const db::RunSummary& run, const std::string& name);
 
-// `text` in lower case, anything but a – z, 0 – 9 and dots replaced by single hyphens.
+// `text` in lower case. Characters other than a – z, 0 – 9 and dots become single hyphens.
 std::string slug_of(const std::string& text);
 
 }  // namespace trainyard::reports

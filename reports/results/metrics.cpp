@@ -11,7 +11,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// Null for a foreign arm's model, which the catalogue does not know.
+// Null if the model is not in the catalogue, as for a foreign arm.
 const models::Model* find_row(const std::string& model) {
   for (const models::Model& row : models::catalogue()) {
     if (row.name == model) return &row;
@@ -49,7 +49,7 @@ Metric row_of(const models::Cost& cost) {
           .rarely_measured = cost.rarely_measured};
 }
 
-// Fractions come first.
+// All rows, fractions first.
 std::vector<Metric> rows() {
   std::vector<Metric> table;
   for (const bool fractions : {true, false})

@@ -1,5 +1,5 @@
-// The metrics that a report judges and draws: one row per phase of each metric, in the order of the page.
-// They follow from models/metrics.h.
+// The metrics of a report, derived from models/metrics.h: one row per metric and phase, in the order of the
+// page.
 #pragma once
 
 #include <optional>
@@ -21,25 +21,25 @@ struct Metric {
   std::string title;  // "Training accuracy"
   MetricKind kind = MetricKind::accuracy;
   const models::Metric* of = nullptr;           // null: a cost, which every model has
-  db::MetricColumn final_value;                 // what enters a verdict
-  std::optional<db::MetricColumn> epoch_value;  // what is drawn by epoch; none: the test metrics
+  db::MetricColumn final_value;                 // for verdicts
+  std::optional<db::MetricColumn> epoch_value;  // for curves; test metrics have none
   std::string task;                             // the only task that has it; empty: any
-  bool published = false;                       // enters the published table
-  bool rarely_measured = false;                 // shown only if a run has a number
+  bool published = false;                       // part of the table of models by verdict
+  bool rarely_measured = false;                 // shown only if a run has a value
 };
 
 std::span<const Metric> metrics();
 const Metric& find_metric(const std::string& name);  // InternalError if there is none
 
-// A verdict of it has a column in the table of all models, where anything was measured.
+// Whether the metric always has a column in the table of all models.
 bool is_of_every_model(const Metric& metric);
 
-// The model's title in the catalogue ("MLP"), or as the file declares it, else its name.
+// The model's title in the catalogue ("MLP") or in the file, else its name.
 std::string title_of(const std::string& model);
 std::string title_of(const db::RunSummary& run);
 
-// Whether the run is to have the metric: by the catalogue or the task that the file declares. A model of the
-// user's own without a task has a loss; what else it has the numbers say.
+// Whether the run must have the metric, by the catalogue or the declared task. A user's own model without a
+// task has a loss; its other metrics are known only from records.
 bool known_to_have(const db::RunSummary& run, const Metric& metric);
 
 }  // namespace trainyard::reports

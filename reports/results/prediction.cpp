@@ -17,14 +17,14 @@ using db::RankTimes;
 using runner::RankWork;
 using runner::StepSeconds;
 
-// Enough for the ranks to fall into step with one another.
+// Enough to reach a steady state.
 constexpr int simulated_steps = 100;
 
 bool is_foreign(const experiments::Strategy& strategy) {
   return strategy.kind == experiments::foreign_kind().name;
 }
 
-// The values of the matrix beside the strategy, which is compared.
+// The varied values except the strategy, which is compared.
 std::string cell_of(const experiments::Run& run) {
   return experiments::further_text(experiments::cell_place(run, experiments::Compare{}));
 }
@@ -33,7 +33,7 @@ using Runs = std::vector<const MeasuredRun*>;
 
 struct Arms {
   std::map<std::string, Runs> by_name;  // of one model and cell
-  // `ranks` ranks at once that train independently.
+  // Runs of `ranks` independent ranks at once; null if there are none.
   const Runs* unconnected(std::int64_t ranks) const {
     for (const auto& [name, runs] : by_name) {
       const experiments::Strategy& strategy = runs.front()->run.strategy;
@@ -44,7 +44,7 @@ struct Arms {
   }
 };
 
-// Ranks on equal devices share them.
+// Number of each rank's core. Ranks with equal device names share a core.
 std::vector<int> cores_of(const experiments::Launch& launch) {
   std::vector<int> cores;
   std::map<std::string, int> numbers;
@@ -53,7 +53,7 @@ std::vector<int> cores_of(const experiments::Launch& launch) {
   return cores;
 }
 
-// The replica of a stage that comes last waits for none: what it spends is the reduction itself.
+// The last replica of a stage does not wait, so the least time of its replicas is the reduction itself.
 void take_least_reduction(std::vector<RankWork>& ranks, std::size_t stages) {
   for (std::size_t stage = 0; stage < stages; ++stage) {
     double least = ranks[stage].reduction;
@@ -78,7 +78,7 @@ runner::StepPlan plan_of(const MeasuredRun& run, std::vector<RankWork> ranks) {
       runner::training_schedule(strategy.schedule, static_cast<int>(strategy.stages), micro_batches),
       micro_batches, static_cast<int>(run.run.gradient_accumulation));
   plan.stages_meet = run.run.optimizer.clip_norm > 0;
-  // Seconds that passed for a receiver begin with the sender's copying; those on its core do not.
+  // A receiver's wall time includes the sender's copying. Its processor time does not.
   plan.messages_stream = !run.launch.devices_shared;
   plan.ranks = std::move(ranks);
   plan.cores = cores_of(run.launch);
@@ -101,7 +101,7 @@ StepCost of_replicas(const MeasuredRun& run, const Runs& base) {
   work.forward *= share;
   work.backward *= share;
   if (run.epoch.transport == "shared memory")
-    work.optimizer /= static_cast<double>(run.run.strategy.replicas);  // each updates its part
+    work.optimizer /= static_cast<double>(run.run.strategy.replicas);  // each replica updates its part
   work.reduction = mean_work({&run}).reduction;
   const std::vector<RankWork> ranks(run.epoch.ranks.size(), work);
   return cost_of(simulate_steps(plan_of(run, ranks), simulated_steps));
@@ -138,7 +138,7 @@ bool timed_alike(const MeasuredRun& a, const MeasuredRun& b) {
   return of(a) == of(b);
 }
 
-// Those of `base` that say what a step of `measured` costs on one device; or why there are none.
+// The runs of `base` from which `measured` can be predicted, or why there are none.
 Basis usable(const Runs& base, const MeasuredRun& measured) {
   Basis basis;
   for (const MeasuredRun* one : base) {
@@ -149,7 +149,7 @@ Basis usable(const Runs& base, const MeasuredRun& measured) {
   if (!basis.runs.empty()) basis.missing = "";
   if (basis.runs.empty() && basis.missing.empty())
     basis.missing = base.front()->run.strategy.name +
-                    " was trained on another host, by another release, with other threads or precision";
+                    " was trained with another host, release, thread count or precision";
   return basis;
 }
 
@@ -158,19 +158,19 @@ Basis basis_of(const MeasuredRun& measured, const Arms& arms) {
   const experiments::Strategy& strategy = run.strategy;
   if (strategy.stages > 1) {
     const std::string order = strategy.schedule.empty() ? "layer by layer" : strategy.schedule;
-    return {{}, order + " simulated, each rank's own work as measured", ""};
+    return {{}, "the " + order + " schedule, simulated from the measured work of each rank", ""};
   }
   const Runs* limit = strategy.independent() ? nullptr : arms.unconnected(strategy.replicas);
   const Runs* single = arms.unconnected(1);
   if (limit == nullptr && single == nullptr)
-    return {{}, "", "the sweep has no single run of it to start from"};
+    return {{}, "", "the sweep has no run on one device to predict from"};
   Basis basis = usable(limit != nullptr ? *limit : *single, measured);
   const bool from_limit = limit != nullptr && !basis.runs.empty();
   if (basis.runs.empty() && limit != nullptr && single != nullptr) basis = usable(*single, measured);
   if (basis.runs.empty()) return basis;
   basis.text = from_limit ? std::to_string(strategy.replicas) + " independent ranks at once" : "single";
   basis.text += part_of_batch(run, basis.runs.front()->run);
-  if (!strategy.independent()) basis.text += ", gradients as its replicas waited for them";
+  if (!strategy.independent()) basis.text += ", with the measured waits for gradients";
   return basis;
 }
 
@@ -255,9 +255,10 @@ std::string lack_of(const MeasuredRun& run) {
   const bool on_core = std::ranges::all_of(
       run.epoch.ranks, [](const RankTimes& rank) { return rank.on_core.contains("forward"); });
   if (!run.launch.devices_shared) return "";
-  if (!on_core) return "its ranks share cores, and their own seconds on them were not recorded";
+  if (!on_core) return "its ranks share cores, but the processor time of each rank was not recorded";
   if (run.launch.circumstances.threads_per_rank > 1)
-    return "its ranks share cores and have several threads each: their own seconds on them are not known";
+    return "its ranks share cores and have several threads each, so the processor time of each rank is not "
+           "known";
   return "";
 }
 
@@ -273,7 +274,7 @@ RankWork work_of(const MeasuredRun& run, const RankTimes& rank) {
   work.reduction = (part(own, "exposed_communication") - part(own, "transfer")) / steps;
   work.optimizer = part(own, "optimizer") / steps;
   work.other = part(rank.passed, "other") / steps;
-  // What a rank does on its core while it waits: it looks again, and is woken.
+  // Processor time of a waiting rank: polling and wake-ups.
   if (shares_core) work.transfer += part(own, "bubble") / steps;
   return work;
 }

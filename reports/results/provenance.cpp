@@ -41,7 +41,7 @@ std::string counts_text(const ReportData& data, bool in_latest_plan) {
   return text;
 }
 
-// Runs that were planned before and are not planned any more are said apart.
+// Runs of earlier plans that are not in the latest plan are counted separately.
 std::string runs_text(const ReportData& data) {
   const std::string before = counts_text(data, false);
   return counts_text(data, true) +
@@ -64,14 +64,14 @@ Texts meshes(const ReportData& data) {
   return texts;
 }
 
-// What all launches say of one of their circumstances.
+// All values of one of the circumstances, over all launches.
 std::string launched_with(const ReportData& data, std::string experiments::Circumstances::*circumstance) {
   Texts texts;
   for (const auto& [key, launched] : data.launched) texts.insert(launched.circumstances.*circumstance);
   return joined(texts);
 }
 
-// As the ranks recorded it: a foreign program may have another one or none.
+// From the records of the ranks: a foreign program may use another version or none.
 std::string libtorch_text(const ReportData& data) {
   Texts texts;
   for (const auto& [key, evidence] : data.evidence)

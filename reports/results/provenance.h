@@ -1,4 +1,4 @@
-// Where the numbers of a report come from: runs, data, machines and programs.
+// Provenance of a report: runs, data, machines and programs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace trainyard::reports {
 
-// Name and value, in the order of the page; without those of which nothing is known.
+// Names and values in the order of the page, without unknown values.
 std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data);
 
 }  // namespace trainyard::reports

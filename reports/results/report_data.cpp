@@ -154,7 +154,7 @@ void add_plan(db::Plan& plan, const db::Plan& more) {
   add_published(plan.published, more.published);
 }
 
-// Names of values in which two runs of one model and strategy differ; a seed is no difference.
+// Names of values that differ between runs of one model and strategy, except the seed.
 std::vector<std::string> differing_names(const std::vector<db::RunSummary>& runs) {
   std::map<std::string, const db::RunSummary*> first;
   std::vector<std::string> names;
@@ -170,7 +170,7 @@ std::vector<std::string> differing_names(const std::vector<db::RunSummary>& runs
   return names;
 }
 
-// A comparison and the runs of all experiments that ask for it.
+// A comparison with the runs of all experiments that have it.
 struct Asked {
   experiments::Compare compare;
   std::set<std::string> keys;
@@ -199,7 +199,7 @@ std::vector<Condition> conditions_of(const ReportData& data, const std::vector<s
   for (const std::string& text : where) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
-      throw UserError("--where \"" + text + "\" has no =", "as in --where model=mlp");
+      throw UserError("--where \"" + text + "\" has no =", "write NAME=VALUE, as in --where model=mlp");
     const std::string name = text.substr(0, equals);
     if (known.count(name) == 0)
       throw UserError("--where: no run has a value called \"" + name + "\"" + name_advice(name, names));
@@ -210,7 +210,7 @@ std::vector<Condition> conditions_of(const ReportData& data, const std::vector<s
   return conditions;
 }
 
-// "2026-11-20", perhaps with more of "T09:30:12.345Z" up to where a number ends.
+// Whether `text` has the form "2026-11-20" or a longer beginning of "2026-11-20T09:30:12.345Z".
 bool is_written_as_time(const std::string& text) {
   const std::string pattern = "dddd-dd-ddTdd:dd:dd.dddZ";
   if (text.size() < 10 || text.size() > pattern.size()) return false;
@@ -221,7 +221,7 @@ bool is_written_as_time(const std::string& text) {
   return text.size() == pattern.size() || (pattern[text.size()] != 'd' && text.back() != 'T');
 }
 
-// And a day of the calendar, an hour of the day.
+// Whether `text` also is a valid date and time of day.
 bool is_time(const std::string& text) {
   if (!is_written_as_time(text)) return false;
   const auto number = [&](std::size_t at, std::size_t digits) {
@@ -251,7 +251,8 @@ ReportData merged(std::vector<ReportData> parts) {
   std::vector<Asked> asked;
   if (parts.size() > 1)
     for (ReportData& part : parts) {
-      if (part.plan.compare.empty()) part.plan.compare.emplace_back();  // as in a report of its own
+      if (part.plan.compare.empty())
+        part.plan.compare.emplace_back();  // the default, as in a separate report
       add_asked(asked, part);
     }
   ReportData all = std::move(parts.front());
@@ -284,7 +285,7 @@ ReportData merged(std::vector<ReportData> parts) {
 void keep_selected(ReportData& data, const Selection& selection) {
   if (selection.where.empty() && selection.since.empty()) return;
   if (!selection.since.empty() && !is_time(selection.since))
-    throw UserError("--since \"" + selection.since + "\" is no time",
+    throw UserError("--since \"" + selection.since + "\" is not a time",
                     "write UTC as 2026-11-20 or 2026-11-20T09:30");
   const std::vector<Condition> conditions = conditions_of(data, selection.where);
   std::set<std::string> keys;
@@ -296,7 +297,7 @@ void keep_selected(ReportData& data, const Selection& selection) {
     if (wanted) keys.insert(run.run_key);
   }
   data.selected = description(selection);
-  if (keys.empty()) throw UserError("no run of " + data.experiment + " is left: " + data.selected);
+  if (keys.empty()) throw UserError("no run of " + data.experiment + " matches: " + data.selected);
   keep(data.runs, keys);
   keep(data.finals, keys);
   keep(data.averages, keys);

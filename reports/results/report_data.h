@@ -1,6 +1,5 @@
-// Everything that a report is made from, gathered in one place: the answers to named queries of `db`. From
-// here on nothing asks the database, so that a report is a pure function of this value (and tests invent
-// one).
+// All data of a report, read by named queries of `db`. A report is a pure function of this value and makes no
+// other queries, so tests can invent one.
 #pragma once
 
 #include <map>
@@ -17,24 +16,24 @@ namespace trainyard::reports {
 // The last attempt of a run, as it was launched.
 struct Launched {
   experiments::Circumstances circumstances;
-  std::vector<std::size_t> cores;  // of each rank; empty where ranks are not pinned
+  std::vector<std::size_t> cores;  // per rank; empty if ranks are not pinned
   bool host_exclusive = true;
   bool devices_shared = false;
   std::size_t devices = 0;  // distinct ones; 0: unknown
   std::size_t ranks = 0;    // 0: unknown
 };
 
-// "four ranks on two devices", "two ranks with two threads each on two cores": why the placement of a run
-// makes its times useless. More runs do not help. Empty if the placement is fine.
+// Why the placement of a run makes its times useless: "four ranks on two devices", "two ranks with two
+// threads each on two cores". More runs do not help. Empty if the placement is fine.
 std::string useless_placement(const Launched& launched);
 
 struct ReportData {
-  std::string experiment;                // its name; of several: "a, b"
-  std::vector<std::string> merged_from;  // the names of several; empty: one
-  std::string selected;  // what was left out by wish: "model=mlp, since 2026-11-20"; empty: nothing
+  std::string experiment;                // its name; for several: "a, b"
+  std::vector<std::string> merged_from;  // names of several experiments; empty for one
+  std::string selected;  // the selection of runs: "model=mlp, since 2026-11-20"; empty: all runs
   db::Plan plan;         // the latest
-  // If several experiments make one report: by position in `plan.compare`, the keys of the runs whose own
-  // experiment asks for the comparison. Empty: all runs.
+  // For a report of several experiments: the keys of the runs whose own experiment has the comparison, by
+  // position in `plan.compare`. Empty: all runs.
   std::vector<std::set<std::string>> compared_runs;
   std::vector<db::PlanEntry> history;  // all plans, the latest last
   std::vector<db::RunSummary> runs;
@@ -49,39 +48,37 @@ struct ReportData {
   int schema_version = db::schema_version;
 };
 
-// Whether an experiment of this run asks for the comparison.
+// Whether an experiment of this run has the comparison.
 bool asks_for(const ReportData& data, const experiments::Compare& compare, const std::string& run_key);
 
-// The time of the last record: what a report is dated by, so that the same database gives the same bytes.
+// The time of the last record. It is the date of a report, so the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);
 
-// "('a', 'b')": the names of its experiments, for queries that people may run.
+// "('a', 'b')": the names of the experiments, for queries in the report.
 std::string experiments_in_sql(const ReportData& data);
 
-// What verdicts are made of: everything but the epochs. UserError: no such experiment.
+// The data for verdicts, without epochs. UserError: no such experiment.
 ReportData gather_results(const db::Database& database, const std::string& experiment);
 
-// UserError: no such experiment, or none of its runs has finished an epoch.
+// All data. UserError: no such experiment, or none of its runs has finished an epoch.
 ReportData gather(const db::Database& database, const std::string& experiment);
 
-// Which runs a report is about: of one experiment or several, all of them or a part.
-
+// The runs of a report: from one or several experiments, all or a part.
 struct Selection {
   std::vector<std::string> experiments;  // at least one
   std::string since;                     // UTC, "2026-11-20" or "2026-11-20T09:30"; empty: all
-  std::vector<std::string> where;  // "model=mlp": names must all hold, values of one name are alternatives
+  std::vector<std::string> where;  // "model=mlp": all names must match, values of one name are alternatives
 };
 
-// What the database has of the selection. UserError: no such experiment, none of its runs has finished an
-// epoch, an unknown name or no run left.
+// The data of the selection. UserError: no such experiment, none of its runs has finished an epoch, an
+// unknown name or no matching run.
 ReportData gather(const db::Database& database, const Selection& selection);
 
-// Several experiments as one: a run that is in several is taken once. What tells runs of one model and
-// strategy apart that no experiment varies by itself becomes a varied value, so that they stay in cells of
-// their own.
+// Several experiments as one. A run that is in several is used once. A value that differs only between the
+// experiments becomes a varied value, so these runs stay in separate cells.
 ReportData merged(std::vector<ReportData> parts);
 
-// Leaves out the runs that are not wanted, with all that hangs on them. UserError as above.
+// Removes the runs that are not selected, with their data. UserError as above.
 void keep_selected(ReportData& data, const Selection& selection);
 
 }  // namespace trainyard::reports

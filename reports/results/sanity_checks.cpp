@@ -19,12 +19,12 @@ namespace {
 
 enum class Symptom { none, chance, constant, diverged, impossible };
 
-constexpr double near_chance = 0.02;      // of ln classes
+constexpr double near_chance = 0.02;      // relative to ln classes
 constexpr double chance_accuracy = 1.2;   // times 1/classes, at most
 constexpr double constant_loss = 1e-4;    // relative change over all epochs
-constexpr std::size_t fewest_epochs = 3;  // before a loss is called constant
+constexpr std::size_t fewest_epochs = 3;  // for a constant loss
 
-// 0 where the task has no classes to guess.
+// Number of classes; 0 if the task has none.
 double classes_of(const db::RunSummary& run) {
   const auto models = models::catalogue();
   const auto model = std::ranges::find(models, run.model, &models::Model::name);
@@ -47,7 +47,7 @@ bool is_constant_loss(const std::vector<const db::EpochRow*>& epochs) {
   return (**most)["train_loss"] - (**least)["train_loss"] <= constant_loss * std::abs((**most)["train_loss"]);
 }
 
-// What no training gives: a foreign arm's sums are its own.
+// Values that no training can have. Only a foreign arm may record them.
 bool is_impossible(const db::EpochRow& epoch) {
   return epoch["train_accuracy"] > 1 || epoch["validation_accuracy"] > 1 || epoch["train_seconds"] < 0 ||
          epoch["validation_seconds"] < 0;
@@ -68,13 +68,13 @@ std::string text_of(Symptom symptom, double classes) {
     case Symptom::chance:
       return "at chance: the training loss stays at ln " + plain_number(classes) + " = " +
              fixed(std::log(classes), 3) + " and the accuracy at 1/" + plain_number(classes) +
-             "; nothing was learnt that could be compared";
+             ", so nothing was learnt";
     case Symptom::constant:
       return "constant: the training loss is the same in every epoch";
     case Symptom::diverged:
-      return "diverged: the training loss is no number";
+      return "diverged: the training loss is not finite";
     case Symptom::impossible:
-      return "not to be believed: an accuracy above 100 %, or a time below zero";
+      return "implausible: an accuracy is above 100 % or a time is negative";
     case Symptom::none:
       break;
   }
@@ -108,7 +108,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
     ++group->second.having[symptom_of(run, found->second)];
     group->second.classes = classes_of(run);
   }
-  std::vector<std::pair<std::string, std::vector<std::string>>> names_by_text;  // equal texts once
+  std::vector<std::pair<std::string, std::vector<std::string>>> names_by_text;  // one entry per text
   for (const auto& [name, group] : groups)
     for (const auto& [symptom, count] : group.having) {
       if (symptom == Symptom::none) continue;

@@ -21,7 +21,7 @@ double equivalence_power(double mean, double margin, double standard_error, doub
   const double critical = boost::math::quantile(complement(students_t(freedom), alpha));
   const boost::math::normal normal;
   const boost::math::chi_squared squared_spread(freedom);
-  // At an estimated spread of u times the true one both tests reject where the mean is within ±(δ − t·u·SE).
+  // If the estimated spread is u times the true one, both tests reject if the mean is within ±(δ − t·u·SE).
   const auto found = [&](double u) {
     const double reach = margin - critical * u * standard_error;
     if (reach <= 0) return 0.0;
@@ -63,7 +63,7 @@ double standard_error_of(const PlannedTest& test, double spread) {
   return spread * std::sqrt((test.paired ? 1.0 : 2.0) / test.n);
 }
 
-// The place in [low, high] where `holds` changes from true to false.
+// Bisection: the place in [low, high] where `holds` changes from true to false.
 template <typename Predicate>
 double last_that_holds(double low, double high, const Predicate& holds) {
   for (int step = 0; step < 100; ++step) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double first_part = 0.8;  // of α; the looks after the first share the rest
 
-// One look of a family: members of `among`, each with its p or with 1.
+// Holm's correction at one look for the cells in `among`. Cells without p have p = 1.
 class FamilyLook {
  public:
   FamilyLook(std::span<const std::vector<LookTest>> cells, const std::vector<std::size_t>& among,
@@ -23,8 +23,8 @@ class FamilyLook {
   bool tested(std::size_t cell) const { return look_ < cells_[cell].size() && test(cell).p.has_value(); }
   double adjusted(std::size_t member) const { return adjusted_[member]; }
 
-  // Holm holds the smallest p against α over the size of the family, the next against α over one less, … and
-  // stops at the first that fails: what is left failed at that level.
+  // Threshold of a member. Holm compares the smallest p with α / n, the next with α / (n − 1), and so on. It
+  // stops at the first p that fails; all others fail at the same level.
   double holm_level(std::size_t cell, std::size_t member) const {
     const double level = test(cell).level;
     std::size_t before = 0;

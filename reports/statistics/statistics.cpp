@@ -15,7 +15,7 @@ using boost::math::students_t;
 
 namespace {
 
-// Relative spread below which differences are one number and rounding: there is no test to make.
+// Relative spread below which differences are equal except for rounding, so there is nothing to test.
 constexpr double constant_spread = 1e-12;
 
 double variance_of(std::span<const double> values, double mean) {
@@ -24,7 +24,7 @@ double variance_of(std::span<const double> values, double mean) {
   return sum / (static_cast<double>(values.size()) - 1);
 }
 
-// P(T ≥ t), P(T ≤ t) with the limits of t = ±∞.
+// P(T ≥ t) and P(T ≤ t), also for t = ±∞.
 double upper_tail(double t, double freedom) {
   if (std::isinf(t)) return t > 0 ? 0 : 1;
   return boost::math::cdf(complement(students_t(freedom), t));

@@ -13,8 +13,8 @@ struct Interval {
   double high = 0;
 };
 
-double mean_of(std::span<const double> values);  // NaN of none
-double median(std::vector<double> values);       // likewise
+double mean_of(std::span<const double> values);  // NaN if there are no values
+double median(std::vector<double> values);       // NaN if there are no values
 
 // Mean difference, its standard error and degrees of freedom.
 struct Estimate {
@@ -22,18 +22,18 @@ struct Estimate {
   double standard_error = 0;
   double freedom = 0;
   int n = 0;
-  double spread = 0;  // s_d
+  double spread = 0;  // s_d, the standard deviation of the differences
 };
 
 Estimate paired_estimate(std::span<const double> differences);                           // ν = n − 1
 Estimate welch_estimate(std::span<const double> baseline, std::span<const double> arm);  // arm − baseline
 
-// The spread is nothing but rounding (s_d < 1e-12 · max(|d̄|, δ)): d̄ is compared with ±δ instead of tested.
+// Whether the spread is only rounding (s_d < 1e-12 · max(|d̄|, δ)). Then d̄ is compared with ±δ, not tested.
 bool is_constant(const Estimate& estimate, double margin);
 
 Interval confidence_interval(const Estimate& estimate, double level);  // two-sided: level 0.95
 
-// The three-sided test against the margin δ; p-values as in docs/verdicts-and-statistics.md.
+// The p-values of the three-sided test against the margin δ, see docs/verdicts-and-statistics.md.
 struct ThreeSided {
   double better = 1;      // p₊
   double worse = 1;       // p₋

@@ -19,7 +19,7 @@ bool is_foreign(const db::RunEvidence& evidence) {
   return experiments::strategy_or_null(evidence.strategy_kind) == nullptr;
 }
 
-// The GPU's model where the rank says it, as on a cluster only the rank can; else what the launch was for.
+// The GPU model that the rank recorded (on a cluster only the rank has it), else the processor of the launch.
 std::string processor_of(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
   const auto gpu = rank.start.find("gpu");
   if (gpu == rank.start.end() || !gpu->is_object()) return evidence.processor;
@@ -27,7 +27,7 @@ std::string processor_of(const db::RunEvidence& evidence, const db::RunEvidence:
   return model != gpu->end() && model->is_string() ? model->get<std::string>() : evidence.processor;
 }
 
-// "cpu"; an accelerator by its model: a Tesla K80 is no Tesla P100.
+// "cpu", or the kind of accelerator with its model: a Tesla K80 is not a Tesla P100.
 std::string device_kind(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
   const std::string kind = rank.device.substr(0, rank.device.find(':'));
   return kind.empty() || kind == "cpu" ? kind : kind + " " + processor_of(evidence, rank);
@@ -67,8 +67,8 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
 
-// What the `start` of its ranks says. They agree, or the run has failed (db/database/record_faults.h), but
-// for what is a rank's own: the layers of its stage, and two members that have columns of their own.
+// Terms from the `start` records of a foreign run's ranks. Ranks agree, else the run has failed
+// (db/database/record_faults.h). Only the layers of their stage, threads and device differ between ranks.
 StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   StatedTerms terms;
   std::set<std::string> threads;
@@ -91,7 +91,7 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   return terms;
 }
 
-// A program that ended before it could state anything.
+// Whether the program ended before it stated anything.
 bool is_silent(const RunTerms& terms, const db::RunSummary& run) {
   return run.status == "failed" && terms.stated.empty();
 }
@@ -125,7 +125,8 @@ class Examiner {
   }
 
   Comparability result() {
-    // single pairs on another machine are left out of time verdicts; here it is all of them
+    // Time verdicts leave out single pairs on different machines. Times are refused only if all pairs are
+    // such.
     if (other_machines_ < pairs_) result_.times_refused.clear();
     return std::move(result_);
   }
@@ -135,7 +136,7 @@ class Examiner {
     if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
   }
 
-  // With the numbers of the first pair that shows it.
+  // Adds each difference once, with the values of the first pair that has it.
   void add_once(std::vector<std::string>& texts, const experiments::TermDifference& difference) {
     if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
   }
@@ -163,7 +164,7 @@ RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
                                const Arm& arm) {
   experiments::Compare rules = compare;
-  // runs that are not pairs have seeds, and so weights and an order of the data, of their own
+  // Runs that are not paired have different seeds, so they differ in initial weights and data order.
   if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});
   Examiner examiner(data, rules);
   for (std::size_t i = 0; i < arm.runs.size(); ++i) {
@@ -189,28 +190,27 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
   return result;
 }
 
-// What probes show: the parity gate keeps, after each of its steps, a rank's loss and, by layer path, the
-// norm of its reduced gradient, how far that is from the reference's (‖Δ‖), and a hash of the parameters.
+// Evaluation of `probe` records. After each step the parity check records a rank's loss and, per layer, the
+// norm of the reduced gradient, its distance from the reference (‖Δ‖) and a hash of the parameters.
 
 namespace {
 
 using nlohmann::json;
 
-// What counts as the same: relative to the loss; to a reduced gradient's norm, with a part of the whole
-// gradient's.
+// Largest accepted differences from the reference.
 struct Tolerance {
-  double loss;
-  double gradient;
-  double whole_gradient;
+  double loss;            // relative to the loss
+  double gradient;        // relative to the norm of the layer's gradient
+  double whole_gradient;  // added: relative to the norm of the whole gradient
 };
 constexpr Tolerance of_float32{1e-5, 1e-4, 1e-6};  // as in the parity table
-// Where float32 differs in its last bits some become another bfloat16, which is 2⁻⁸ away.
+// Values that differ in the last bits of float32 may be rounded to another bfloat16, 2⁻⁸ away.
 constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
-// As wide as that in their steps of 2⁻¹¹.
+// The same for float16 and TF32, with steps of 2⁻¹¹.
 constexpr Tolerance of_float16{5e-4, 2.5e-3, 1.25e-4};
 
-// Statistics of batch normalisation that are summed over replicas are rounded otherwise than those of one
-// process. That may put an activation on the other side of zero, and a gradient differs by a sample's part.
+// Gradient tolerance with synchronised batch normalisation. Statistics that are summed over replicas are
+// rounded differently. An activation may then change its sign, and a gradient differs by one sample's part.
 constexpr double synchronised_gradient = 0.1;
 
 Tolerance of_precision(const std::string& precision) {
@@ -229,7 +229,7 @@ struct LayerProbe {
   json values;
 };
 
-// In the order of the chain.
+// Layers in the order of the chain.
 std::vector<LayerProbe> layers_of(const json& body) {
   std::vector<LayerProbe> layers;
   const auto found = body.find("layers");
@@ -260,9 +260,9 @@ std::string other_gradient(const json& body, const Tolerance& tolerance) {
   for (const LayerProbe& layer : layers_of(body)) {
     const double norm = number_member(layer.values, "gradient_norm");
     const double distance = number_member(layer.values, "difference");
-    // a distance that is no number is found by the loss, or by a norm that is none
+    // A NaN distance passes here: the check of the loss finds it.
     if (distance > tolerance.gradient * norm + tolerance.whole_gradient * (std::isnan(whole) ? 0 : whole))
-      return "the gradient of layer " + layer.path + " is not the reference's" + after_step(body);
+      return "the gradient of layer " + layer.path + " differs from the reference" + after_step(body);
   }
   return "";
 }
@@ -271,10 +271,10 @@ std::string other_loss(const json& body, const Tolerance& tolerance) {
   const double loss = number_member(body, "loss");
   const double reference = number_member(body, "reference_loss");
   if (std::isnan(reference) || std::abs(loss - reference) <= tolerance.loss * std::abs(reference)) return "";
-  return "the loss is not the reference's" + after_step(body);
+  return "the loss differs from the reference" + after_step(body);
 }
 
-// Ranks of one run that have a layer must have the same parameters in it after the same step.
+// Checks that all ranks of a run with the same layer have the same parameters after the same step.
 class Replicas {
  public:
   std::string take(const db::Probe& probe) {
@@ -313,7 +313,7 @@ std::string broken_by_probes(const ReportData& data, const Arm& arm) {
 
 std::vector<std::string> not_probed(const ReportData& data, const std::vector<Cell>& cells) {
   std::vector<std::string> names;
-  // a foreign program's probes are its own word: trainyard compared nothing
+  // Probes of a foreign program do not count: trainyard did not compare anything.
   const auto probed = [&](const Observation& run) {
     return run.run->kind != "foreign" && data.probes.contains(run.run->run_key);
   };

@@ -1,6 +1,8 @@
-// The fair-comparison contract held against results: may the runs of an arm be compared with those of its
-// baseline? What differs and is not declared makes them NOT COMPARABLE, an arm that trains something else is
-// BROKEN, what a foreign arm leaves out makes its verdicts NOT VERIFIED. See experiments/design/contract.h.
+// Checks the fair-comparison contract (experiments/design/contract.h) for the runs of an arm and its
+// baseline.
+// - NOT COMPARABLE: a term differs and the difference is not declared.
+// - BROKEN: the parity check found that the arm trains something else.
+// - NOT VERIFIED: a foreign arm does not state all terms.
 #pragma once
 
 #include <string>
@@ -11,34 +13,33 @@
 
 namespace trainyard::reports {
 
-// What one run states of each term: our own arms by the resolved run and its records, a foreign arm by its
-// records alone.
+// The terms that one run states: our own arms by the resolved run and its records, a foreign arm only by its
+// records.
 struct RunTerms {
   experiments::StatedTerms stated;
   bool foreign = false;
-  bool recorded = false;  // there are records of it
+  bool recorded = false;  // the run has records
 };
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
 
 struct Comparability {
-  std::vector<std::string> refused;        // "global batch 256 against 128", each term once
-  std::vector<std::string> times_refused;  // what spoils times alone
-  std::vector<std::string> declared;    // meant differences: by `differs`, or what the mesh changes by itself
-  std::vector<std::string> not_stated;  // terms that a foreign arm or baseline leaves out
-  std::string broken;  // what the arm computes otherwise, with the first layer; empty: nothing
+  std::vector<std::string> refused;  // undeclared differences, each term once: "global batch 256 against 128"
+  std::vector<std::string> times_refused;  // undeclared differences that concern only times
+  std::vector<std::string> declared;       // differences declared by `differs` or implied by the mesh
+  std::vector<std::string> not_stated;     // terms that a foreign arm or baseline does not state
+  std::string broken;                      // failure of the parity check, with the first layer; else empty
   bool verified() const { return not_stated.empty(); }
 };
 
-// Pair by pair, unpaired: run by run.
+// Compares pair by pair; unpaired arms run by run.
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
                                const Arm& arm);
 
-// What the probes of an arm's runs show that should not be: replicas with different parameters, a loss or a
-// gradient beyond the tolerance of float32 beside the reference. Empty where all is well, or nothing is
-// known.
+// The first failure in the parity checks of an arm's runs: replicas with different parameters, or a loss or
+// gradient that differs from the reference by more than the tolerance. Empty if there is none.
 std::string broken_by_probes(const ReportData& data, const Arm& arm);
 
-// Names of the arms and baselines of which no run was probed: "MLP ddp".
+// Names of the arms and baselines without any parity check: "MLP ddp".
 std::vector<std::string> not_probed(const ReportData& data, const std::vector<Cell>& cells);
 
 }  // namespace trainyard::reports

@@ -17,7 +17,7 @@ bool has_verdicts(const Comparison& comparison) {
 }
 
 std::string no_verdicts_text(const Comparison& comparison) {
-  return "No verdicts: no arm of " + comparison.compare.axis + " stands beside " +
+  return "No verdicts: there is no arm of " + comparison.compare.axis + " to compare with " +
          baseline_text(comparison.compare) + ".";
 }
 
@@ -30,7 +30,7 @@ struct GroupValue {
   std::string value;
 };
 
-// One side: conditions, or a run.
+// One side of the comparison: conditions or a run.
 struct Group {
   std::string text;
   std::vector<GroupValue> conditions;
@@ -70,8 +70,8 @@ void check_condition(const ReportData& data, const GroupValue& condition) {
                     name_advice(condition.name, names));
   const std::vector<std::string> values = values_of(data, condition.name);
   if (std::ranges::find(values, condition.value) == values.end())
-    throw UserError("no run has " + condition.name + "=" + condition.value + "; its values are " +
-                    joined(values));
+    throw UserError("no run has " + condition.name + "=" + condition.value + "; values of " + condition.name +
+                    " are " + joined(values));
 }
 
 Group parsed(const ReportData& data, const std::string& text, const std::string& axis) {
@@ -98,9 +98,9 @@ Group parsed(const ReportData& data, const std::string& text, const std::string&
     group.run_key = keys.front();
     return group;
   }
-  throw UserError("\"" + text + "\" is no value of " + axis +
-                      (keys.empty() ? " and no run's key" : " and stands for several runs"),
-                  "values of " + axis + " are " + joined(values) + "; or write NAME=VALUE, or a run's key");
+  throw UserError("\"" + text + "\" is not a value of " + axis +
+                      (keys.empty() ? " or the key of a run" : " and matches the keys of several runs"),
+                  "give a value of " + axis + " (" + joined(values) + "), NAME=VALUE or a run key");
 }
 
 bool holds(const Group& group, const db::RunSummary& run) {
@@ -114,11 +114,11 @@ bool names(const Group& group, const std::string& name) {
   return std::ranges::find(group.conditions, name, &GroupValue::name) != group.conditions.end();
 }
 
-// The comparison of the file that A and B are a part of.
+// The comparison in the file that includes A and B; null if there is none.
 const experiments::Compare* planned_comparison(const ReportData& data, const Group& a, const Group& b) {
   if (a.conditions.size() != 1 || b.conditions.size() != 1 || a.conditions[0].name != b.conditions[0].name)
     return nullptr;
-  // independent runs are no arm of the file's comparison
+  // Independent runs are not an arm of a planned comparison.
   for (const db::RunSummary& run : data.runs)
     if (experiments::is_independent(run.kind) && holds(b, run)) return nullptr;
   for (const experiments::Compare& compare : data.plan.compare)
@@ -143,7 +143,7 @@ void refuse_shared_runs(const ReportData& data, const Group& a, const Group& b) 
       throw UserError("run " + run.run_key + " is in both groups, " + a.text + " and " + b.text);
 }
 
-// Puts each run into its group, and leaves out all others.
+// Assigns runs to the groups and removes all other runs.
 void keep_groups(ReportData& data, const Group& a, const Group& b) {
   std::set<std::string> kept;
   for (db::RunSummary& run : data.runs) {
@@ -155,7 +155,7 @@ void keep_groups(ReportData& data, const Group& a, const Group& b) {
   std::erase_if(data.runs, [&](const db::RunSummary& run) { return !kept.contains(run.run_key); });
   for (const Group* group : {&a, &b})
     if (std::ranges::none_of(data.runs, [&](const db::RunSummary& run) { return holds(*group, run); }))
-      throw UserError("no run is " + group->text, "`trainyard status --runs` lists them");
+      throw UserError("no run matches " + group->text, "`trainyard status --runs` lists all runs");
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ void check_differs(const ReportData& data, const std::vector<std::string>& diffe
     if (std::ranges::find(known, name) == known.end()) known.push_back(name);
   for (const std::string& name : differs)
     if (std::ranges::find(known, name) == known.end())
-      throw UserError("--differs: nothing is called \"" + name + "\"" + name_advice(name, known));
+      throw UserError("--differs: unknown name \"" + name + "\"" + name_advice(name, known));
 }
 
 Comparison compare_groups(ReportData& data, const GroupOptions& options) {
@@ -188,15 +188,16 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
   comparison.compare.axis = group_axis;
   comparison.compare.baseline = a.text;
   comparison.compare.final_look = false;
-  if (!a.run_key.empty() && !b.run_key.empty()) comparison.compare.pair.clear();  // whatever their seeds
+  if (!a.run_key.empty() && !b.run_key.empty())
+    comparison.compare.pair.clear();  // single runs may have different seeds
   std::vector<std::string>& differs = comparison.compare.differs;
   differs.insert(differs.end(), options.differs.begin(), options.differs.end());
   for (const Group* group : {&a, &b})
     for (const GroupValue& condition : group->conditions) {
       differs.push_back(condition.name);
-      std::erase(comparison.compare.pair, condition.name);  // seed=0 against seed=1 are no pairs
+      std::erase(comparison.compare.pair, condition.name);  // seed=0 and seed=1 cannot be paired by seed
     }
-  // what a group names tells no cells apart
+  // Values that the groups name do not separate cells.
   std::erase_if(data.plan.varied, [&](const std::string& name) {
     return names(a, name) || names(b, name) || !a.run_key.empty() || !b.run_key.empty();
   });
@@ -206,7 +207,7 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
                     " have no model and metric in common");
   for (CellVerdicts& judged : comparison.cells)
     for (Verdict& verdict : judged.verdicts)
-      verdict.notes.emplace_back("not planned in the experiment's file: read it as exploratory");
+      verdict.notes.emplace_back("not planned in the experiment file: exploratory");
   return comparison;
 }
 

@@ -16,27 +16,25 @@ struct Comparison {
   std::vector<Figure> effects = {};  // forest plots
 };
 
-bool has_verdicts(const Comparison& comparison);  // else no arm stands beside the baseline
-// What every renderer says instead: "No verdicts: no arm of strategy stands beside single."
+bool has_verdicts(const Comparison& comparison);  // false: there is no arm to compare with the baseline
+// The text to show instead: "No verdicts: there is no arm of strategy to compare with single."
 std::string no_verdicts_text(const Comparison& comparison);
 
-// A comparison of two groups of runs that a user names, for `trainyard compare A B`. What the experiment's
-// file compares anyway is judged by its rules; anything else is judged in the same way and marked as not
-// planned.
-
+// Two groups of runs, for `trainyard compare A B`. If the experiment file compares them, its rules hold.
+// Other groups use the same method and get a note that the comparison was not planned.
 struct GroupOptions {
-  std::string baseline;              // A: "single", "strategy=ddp,batch=64", or the beginning of a run's key
+  std::string baseline;              // A: "single", "strategy=ddp,batch=64", or the start of a run key
   std::string arm;                   // B
-  std::vector<std::string> differs;  // differences that are meant, beside those that A and B name
+  std::vector<std::string> differs;  // declared differences, in addition to the names in A and B
 };
 
-// UserError where a name is that of no value of a run and of no term of the contract: it would declare
-// nothing.
+// UserError if a name is neither a value of a run nor a term of the contract.
 void check_differs(const ReportData& data, const std::vector<std::string>& differs);
 
-// A and B are values of the axis that the file compares first, conditions NAME=VALUE (all hold, with commas),
-// or single runs. `data` is narrowed to the runs of both and must outlive the result. UserError where a name
-// or value is unknown, where no run or no pair is left, and where a run is in both.
+// Compares groups A and B. A group is a value of the axis of the first comparison in the file, conditions
+// "NAME=VALUE,…" that must all hold, or a single run.
+// - Removes all other runs from `data`, which must outlive the result.
+// - UserError: a name or value is unknown, no run or pair is left, or a run is in both groups.
 Comparison compare_groups(ReportData& data, const GroupOptions& options);
 
 }  // namespace trainyard::reports

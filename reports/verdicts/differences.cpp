@@ -16,8 +16,8 @@ bool no_loss_where_others_count(double loss, double accuracy) {
   return std::isinf(loss) || (std::isnan(loss) && !std::isnan(accuracy));
 }
 
-// The loss is no number any more where the same samples still count for accuracy, or, for models that are
-// known to have one, in training. A foreign arm may simply not report it.
+// Whether a loss is infinite, or NaN although the accuracy of the same samples is known. NaN as training loss
+// counts only for models that are known to have one: a foreign arm may not report a loss.
 bool has_diverged(const Observation& observation) {
   if (observation.final == nullptr) return false;
   const db::FinalMetrics& final = *observation.final;
@@ -27,7 +27,7 @@ bool has_diverged(const Observation& observation) {
          (std::isnan(final["train_loss"]) && known_to_have(*observation.run, find_metric("train-loss")));
 }
 
-// Same machine and same programs: what two times must share to be compared.
+// Whether two times can be compared: same machine and same programs.
 bool same_machine(const Observation& a, const Observation& b) {
   if (a.launched == nullptr || b.launched == nullptr) return true;
   const experiments::Circumstances& left = a.launched->circumstances;
@@ -45,8 +45,8 @@ std::string pair_name(const Observation& observation, const experiments::Compare
 // Runs of one arm without a value, by reason.
 struct Lacks {
   int failed = 0;
-  int placed = 0;     // their placement makes their times useless
-  int uncounted = 0;  // their times do not count for another reason
+  int placed = 0;     // times do not count: placement of the ranks
+  int uncounted = 0;  // times do not count: other reasons
   int unmeasured = 0;
   int all() const { return failed + placed + uncounted + unmeasured; }
 };
@@ -126,10 +126,10 @@ class Collector {
     });
     if (!placed) placement_.clear();
     result_.placement = placement_;
-    result_.missing = parts.empty() ? "no pair of runs has values of both arms" : joined(parts, {}, "; ");
+    result_.missing = parts.empty() ? "no pair of runs has a value in both arms" : joined(parts, {}, "; ");
   }
 
-  // True where the run has a number for the test; otherwise says why not.
+  // Whether the run has a value for the test. If not, records the reason.
   bool usable(const Observation& observation, const std::string& arm) {
     const db::RunSummary& run = *observation.run;
     Lacks& lacks = lacks_[arm];
@@ -150,7 +150,7 @@ class Collector {
     }
     if (!std::isfinite((*observation.final)[metric_.final_value])) {
       ++lacks.unmeasured;
-      drop(observation, arm + " has no such number");
+      drop(observation, arm + " recorded no " + words_of(metric_));
       return false;
     }
     return true;
@@ -167,7 +167,7 @@ class Collector {
     return (*observation.final)[metric_.final_value];
   }
 
-  // Accuracy and loss of a diverged run are an outcome, not a number to average; its times are times.
+  // Accuracy and loss of a diverged run are an outcome, not values to average. Its times are valid.
   bool took_divergence(bool a, bool b) {
     if (is_cost(metric_.kind) || (!a && !b)) return false;
     (a && b ? result_.both_diverged : a ? result_.baseline_diverged : result_.arm_diverged) = true;
@@ -177,10 +177,11 @@ class Collector {
   void add_pair(const Observation& a, const Observation& b) {
     if (a.final != nullptr && b.final != nullptr && took_divergence(has_diverged(a), has_diverged(b))) return;
     const bool first = usable(a, baseline_.value);
-    const bool second = usable(b, arm_.value);  // both are asked: each names its own reason
+    const bool second = usable(b, arm_.value);  // not short-circuited: each run records its own reason
     if (!first || !second) return;
     if (is_cost(metric_.kind) && !same_machine(a, b)) {
-      drop(a, "the two runs had different machines or releases: " + costs("their") + " not compare");
+      drop(a, std::string("different machines or releases: ") +
+                  (metric_.kind == MetricKind::time ? "times are" : "energy is") + " not compared");
       return;
     }
     result_.baseline.push_back(number_of(a));
@@ -287,7 +288,7 @@ Measure measure_for(const Differences& differences, const Metric& metric,
     case MetricKind::bleu:
       return {Scale::points, margins.accuracy_points, shown_scale(metric.kind)};
     case MetricKind::time:
-    case MetricKind::energy:  // the margin of time is that of all costs
+    case MetricKind::energy:  // all costs have the margin of time
       return {Scale::log_ratio, std::log(margins.time)};
     case MetricKind::loss:
       return loss_measure(differences.baseline, margins.loss);

@@ -26,7 +26,7 @@ void for_each_run(const Cell& cell, const std::function<void(const Arm&, const O
   }
 }
 
-// What runs have, over all cells, and whether those of one cell all have the same.
+// Values of all runs of all cells, and whether they are equal within each cell.
 struct Values {
   Texts all;
   bool same_in_cells = true;
@@ -44,10 +44,11 @@ Values values_in(const std::vector<Cell>& cells,
   return values;
 }
 
-// Values of one name over all runs, beside the one that needs no remark.
+// All values of one name over our own runs, except the usual one.
 Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, const std::string& usual) {
   Texts values = values_in(cells, [&](const Observation& observation, Texts& here) {
-                   if (observation.run->kind == "foreign") return;  // the file's value, not the program's
+                   if (observation.run->kind == "foreign")
+                     return;  // the program may use another value than the file
                    if (const std::string value = value_of(*observation.run, name); !value.empty())
                      here.insert(value);
                  }).all;
@@ -55,12 +56,13 @@ Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, co
   return values;
 }
 
-// What keeps a distributed run from being the same training as a single one, besides the batch.
+// Options, other than the batch, that make a distributed run another training than a single-device run.
 void changed_training(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
   if (!unusual_values(cells, "sampler", "exact").empty()) {
-    statements.push_back({Severity::unfair,
-                          "Some runs use the distributed sampler: parts are padded to equal size, so that "
-                          "some samples count twice."});
+    statements.push_back(
+        {Severity::unfair,
+         "Some runs use the distributed sampler. It pads the replicas' parts to equal size, so "
+         "some samples are used twice."});
   }
   if (const Texts scaled = unusual_values(cells, "learning_rate_scaling", "none"); !scaled.empty()) {
     statements.push_back({Severity::note, "Some runs scale the learning rate with the global batch (" +
@@ -70,7 +72,7 @@ void changed_training(const std::vector<Cell>& cells, std::vector<Statement>& st
 
 Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& compare) {
   if (compare.pair.empty()) {
-    return {Severity::note, "Arms are not paired: the file says so, and the Welch test is used."};
+    return {Severity::note, "Arms are not paired, as set in the experiment file. Welch's t test is used."};
   }
   std::string by;
   for (const std::string& name : compare.pair) by += (by.empty() ? "" : " and ") + name;
@@ -88,13 +90,13 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
   }
   if (!same)
     return {Severity::unfair,
-            "Not all arms have the same values of " + by + ": what has no partner is left out."};
+            "Not all arms have the same values of " + by + ". Runs without a partner are left out."};
   const std::string number = counts.size() > 1      ? "values"
                              : *counts.begin() == 1 ? "value"
                                                     : std::to_string(*counts.begin()) + " values";
   return {Severity::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") +
                               " have the same " + number + " of " + by +
-                              ": differences are taken pair by pair."};
+                              ". Differences are computed per pair."};
 }
 
 Statement warm_up(const std::vector<Cell>& cells) {
@@ -106,16 +108,17 @@ Statement warm_up(const std::vector<Cell>& cells) {
     });
   }
   if (fewest == 0) return {Severity::note, "No run has finished yet."};
-  if (fewest >= 3) return {Severity::fair, "Epoch 1 (warm-up) is drawn but left out of time verdicts."};
+  if (fewest >= 3)
+    return {Severity::fair, "Epoch 1 (warm-up) is shown in figures but left out of time verdicts."};
   return {Severity::unfair,
-          "Some runs have fewer than 3 epochs: their time verdicts include the warm-up epoch."};
+          "Some runs have fewer than 3 epochs. Their time verdicts include the warm-up epoch."};
 }
 
-// What is known of the finished runs' times.
+// Whether the times of the finished runs count.
 struct TimesKnown {
   std::int64_t finished = 0, marked = 0, not_recorded = 0;
   std::map<std::string, std::int64_t> problems;  // number of runs by reason
-  double most_taken = 0;                         // by other processes, of the cores of a run that counts
+  double most_taken = 0;  // largest share of cores taken by other processes, over runs that count
 };
 
 TimesKnown times_known(const std::vector<Cell>& cells) {
@@ -127,8 +130,8 @@ TimesKnown times_known(const std::vector<Cell>& cells) {
       ++known.finished;
       if (!final.times_count) {
         ++known.marked;
-        ++known
-              .problems[final.times_problem.empty() ? "it shared the host or a device" : final.times_problem];
+        ++known.problems[final.times_problem.empty() ? "the host or a device was shared"
+                                                     : final.times_problem];
       } else if (std::isnan(final.other_share)) {
         ++known.not_recorded;
       } else {
@@ -139,7 +142,7 @@ TimesKnown times_known(const std::vector<Cell>& cells) {
   return known;
 }
 
-// "3 runs: other runs shared the host; 1 run: …": the three most frequent reasons.
+// The three most frequent reasons: "3 runs: other runs shared the host; 1 run: …".
 std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
   std::vector<std::pair<std::string, std::int64_t>> sorted(problems.begin(), problems.end());
   std::ranges::stable_sort(sorted, std::ranges::greater{}, &std::pair<std::string, std::int64_t>::second);
@@ -156,28 +159,27 @@ Statement marked_times(const std::vector<Cell>& cells) {
   const TimesKnown known = times_known(cells);
   if (known.finished == 0) return {Severity::note, "No times are known yet."};
   if (known.marked > 0)
-    return {Severity::unfair, counted(known.marked, "run") + " of " + std::to_string(known.finished) +
-                                  " did not have the host and its devices to itself: " +
-                                  (known.marked == 1 ? "its times are" : "their times are") +
-                                  " marked and enter no verdict (" + reasons_text(known.problems) + ")."};
+    return {Severity::unfair, "The times of " + counted(known.marked, "run") + " of " +
+                                  std::to_string(known.finished) + " are flagged and not used in verdicts (" +
+                                  reasons_text(known.problems) + ")."};
   if (known.not_recorded > 0)
     return {Severity::note,
-            "Whether every finished run had its devices to itself is not known: what other "
-            "processes took was not recorded for " +
+            "It is not known whether every finished run had its devices to itself. The load of other "
+            "processes was not recorded for " +
                 counted(known.not_recorded, "run") + "."};
   return {Severity::fair,
-          "Every finished run was the only timed run on its host and had its devices to itself: other "
+          "Every finished run was the only timed run on its host and had its devices to itself. Other "
           "processes took at most " +
               plain_number(std::round(1000 * known.most_taken) / 10) + " % of the leased cores."};
 }
 
-// "2 cores for 2 threads": what one rank of a run has.
+// Cores and threads of one rank: "2 cores for 2 threads".
 std::string cores_and_threads(std::size_t cores, int threads) {
   return counted(static_cast<std::int64_t>(cores), "core") + " for " +
          counted(static_cast<std::int64_t>(threads), "thread");
 }
 
-// Ranks that have fewer cores than threads: an earlier release launched such for `threads = 2` on two cores.
+// Ranks with fewer cores than threads. An earlier release launched them for `threads = 2` on two cores.
 std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
   std::int64_t crowded = 0;
   Texts texts;
@@ -195,10 +197,10 @@ std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
   if (crowded == 0) return std::nullopt;
   return Statement{Severity::unfair, "Each rank of " + counted(crowded, "run") +
                                          " had fewer cores than threads (" + joined(texts) +
-                                         "): these times do not count."};
+                                         "). These times do not count."};
 }
 
-// The baseline's rank against one rank of an arm: the same number of cores each.
+// Whether all ranks of a cell, also those of the baseline, have the same number of cores.
 Statement cores(const std::vector<Cell>& cells, const experiments::Compare& compare) {
   bool unpinned = false;
   const auto [counts, same] = values_in(cells, [&](const Observation& observation, Texts& here) {
@@ -214,9 +216,10 @@ Statement cores(const std::vector<Cell>& cells, const experiments::Compare& comp
     return {compare.axis == "threads" ? Severity::note : Severity::unfair,
             "Ranks do not all have the same number of cores (" + joined(counts) + ")."};
   if (counts.empty() || unpinned || counts.contains("0 cores"))
-    return {Severity::note, "Ranks are not pinned to cores, or it is not known."};
-  return {Severity::fair, "Each rank is pinned to " + joined(counts, {}, " or ") +
-                              "; a single device gets exactly what one rank of a distributed run gets."};
+    return {Severity::note, "Ranks are not pinned to cores, or pinning was not recorded."};
+  return {Severity::fair,
+          "Each rank is pinned to " + joined(counts, {}, " or ") +
+              ". A run on one device has the same resources as one rank of a distributed run."};
 }
 
 void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
@@ -224,14 +227,14 @@ void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statement
   for (const Cell& cell : cells) {
     for_each_run(cell, [&](const Arm&, const Observation& observation) {
       const db::RunSummary& run = *observation.run;
-      if (run.kind == "foreign") return;  // it reads its own data
+      if (run.kind == "foreign") return;  // reads its own data
       if (!run.data_source.empty() && run.data_source != run.dataset)
         replaced.emplace(run.dataset, run.data_source);
     });
   }
   for (const auto& [asked, read] : replaced) {
-    statements.push_back({Severity::unfair, "Stand-in data: " + read + " was read in place of " + asked +
-                                                "; the numbers say nothing about " + asked + "."});
+    statements.push_back({Severity::unfair, "Stand-in data: " + read + " was used instead of " + asked +
+                                                ". The results do not apply to " + asked + "."});
   }
 }
 
@@ -243,26 +246,25 @@ Statement machines(const ReportData& data) {
     hosts.insert(circumstances.host + " " + circumstances.processor);
     programs.insert(circumstances.release);
   }
-  if (hosts.empty()) return {Severity::note, "On what machines the runs were is not known."};
+  if (hosts.empty()) return {Severity::note, "The machines of the runs are not known."};
   if (hosts.size() <= 1 && programs.size() <= 1) {
-    return {Severity::fair, "All runs had the same machine and the same release of trainyard."};
+    return {Severity::fair, "All runs used the same machine and the same release of trainyard."};
   }
   return {Severity::unfair,
-          "Runs had different machines or releases: times are compared only between equal ones."};
+          "Runs used different machines or releases. Times are compared only if both are the same."};
 }
 
-// The parity gate: that what was timed trains what one device would. What it finds wrong is said of each arm.
+// Whether all arms had a parity check. Its failures are in `contract_statements`.
 Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
   const std::vector<std::string> unknown = not_probed(data, cells);
   if (unknown.empty())
     return {Severity::fair,
-            "Before it was timed, the first steps of each arm were compared with one process that does its "
-            "work in turn."};
-  return {Severity::note, "Not probed: " + joined(Texts(unknown.begin(), unknown.end())) +
-                              ": whether each trains what one device would is not known."};
+            "The first steps of each arm were compared with a single process before the arm was timed."};
+  return {Severity::note, "No parity check: " + joined(Texts(unknown.begin(), unknown.end())) +
+                              ". It is not known whether they train like a single device."};
 }
 
-// What is compared, and the machine's limits beside it; equal reasons once, with an example.
+// Failed runs, also of the machine's limits: one statement per reason, with an example.
 void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
                   std::vector<Statement>& statements) {
   std::vector<std::pair<std::string, Texts>> names_by_reason;
@@ -309,10 +311,10 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   missing_runs(data, cells, statements);
   if (!compared) return statements;
   statements.push_back(
-      {Severity::note, "Verdicts are corrected for the number of cells of one metric and arm (Holm, α = " +
+      {Severity::note, "p-values are corrected for the number of cells of one metric and arm (Holm, α = " +
                            plain_number(compare.alpha) +
                            (compare.final_look ? ", one look" : ", 0.8 α for the first look") +
-                           "); the intervals shown are not."});
+                           "). The intervals shown are not corrected."});
   return statements;
 }
 
@@ -323,7 +325,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
     std::string reasons;
     std::vector<std::string> arms;
   };
-  std::vector<Found> all;  // equal words with equal reasons once
+  std::vector<Found> all;  // one entry per word and reasons
   for (const CellVerdicts& judged : cells) {
     for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
       const Comparability& found = judged.comparability[i];
@@ -354,7 +356,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
   std::vector<Statement> statements;
   for (const Found& one : all) {
     const std::string more = one.arms.size() == 1 ? "" : " and " + counted(one.arms.size() - 1, "other arm");
-    const std::string reasons = (one.word == "NOT VERIFIED" ? "not stated are " : "") + one.reasons;
+    const std::string reasons = (one.word == "NOT VERIFIED" ? "the records do not state " : "") + one.reasons;
     statements.push_back({one.bearing, one.word + ": " + one.arms.front() + more + ": " + reasons + "."});
   }
   return statements;

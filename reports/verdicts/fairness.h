@@ -1,4 +1,4 @@
-// «What makes this comparison fair, and what does not»: statements that are derived from the data.
+// The fairness list of a report ("Is this comparison fair?"): statements that are derived from the data.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Statement {
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<Cell>& cells);
 
-// What the contract says of each arm: refused, broken, not verified, declared.
+// Result of the fair-comparison contract per arm: broken, not comparable, not timed, not verified, declared.
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells);
 
 }  // namespace trainyard::reports

@@ -13,23 +13,23 @@ namespace {
 
 using Texts = std::set<std::string>;
 
-// What the pairs of all cells show of one term.
+// One term over the pairs of all cells.
 struct Shared {
   Texts values;      // that were stated
   Texts not_stated;  // arms that do not state it
-  Texts in_part;     // arms that state it only for a part of the layers or epochs
-  Texts other;       // arms that state something else than their partner
+  Texts in_part;     // arms that state it only for some of the layers or epochs
+  Texts other;       // arms that contradict their partner
   int pairs = 0;
 };
 
-// A failed run enters no verdict, and a planned one has nothing to state.
+// Failed runs are in no verdict, and planned runs state nothing yet.
 bool is_finished(const Observation& observation) {
   return observation.final != nullptr;
 }
 
 using PairVisitor = std::function<void(const Arm&, const Observation&, const Arm&, const Observation&)>;
 
-// Paired arms by pair; others run by run.
+// Visits the finished runs of paired arms pair by pair, of other arms run by run.
 void for_each_pair(const std::vector<Cell>& cells, bool paired, const PairVisitor& visit) {
   for (const Cell& cell : cells)
     for (const Arm& arm : cell.arms)
@@ -58,7 +58,7 @@ Texts lines_of(const std::string& text) {
   return lines;
 }
 
-// The layers or epochs that lines speak of: "0.weight" of "0.weight 3fa9…".
+// The layers or epochs of the lines: "0.weight" of "0.weight 3fa9…".
 Texts parts_of(const Texts& lines) {
   Texts parts;
   for (const std::string& line : lines) parts.insert(line.substr(0, line.rfind(' ')));
@@ -70,7 +70,7 @@ void compare_values(const std::string& baseline, const std::string& value, const
   const Texts first = lines_of(baseline);
   const Texts second = lines_of(value);
   if (first == second) return;
-  // more lines than one: hashes of layers or epochs: an arm may state only some
+  // Several lines are hashes of layers or epochs. An arm may state only some of them.
   const bool partial = parts_of(first) != parts_of(second) && (first.size() > 1 || second.size() > 1);
   Texts all = first;
   all.insert(second.begin(), second.end());
@@ -105,7 +105,7 @@ Statement statement_of(const Shared& shared, bool meant, const std::string& titl
   if (!shared.other.empty())
     return {meant ? Severity::note : Severity::unfair,
             title + ": " + joined(shared.other) + (shared.other.size() == 1 ? " differs" : " differ") +
-                " from the baseline" + (meant ? ", as the comparison means it." : ".")};
+                " from the baseline" + (meant ? ", as declared." : ".")};
   if (!shared.not_stated.empty())
     return {Severity::note, title + ": not stated by " + joined(shared.not_stated) + "."};
   if (!shared.in_part.empty())
@@ -128,7 +128,8 @@ Statement global_batch(const ReportData& data, const experiments::Compare& compa
                       "The global batch is the same for all arms of a cell (" + joined(shared.values) + ").");
 }
 
-// Replicas that took a whole batch each would together have seen more samples than the baseline.
+// Whether each replica used its part of a global batch. Replicas with a whole batch each would together have
+// seen more samples than the baseline.
 void replica_parts(const ReportData& data, const experiments::Compare& compare,
                    const std::vector<Cell>& cells, std::vector<Statement>& statements) {
   Texts shown;
@@ -145,10 +146,10 @@ void replica_parts(const ReportData& data, const experiments::Compare& compare,
                 });
   for (const std::string& arm : unknown) shown.erase(arm);
   if (!shown.empty())
-    statements.push_back({Severity::fair, "Each of N replicas gets its N-th part of a global batch in " +
-                                              joined(shown) +
-                                              ": all replicas together saw as many samples "
-                                              "per epoch as the baseline."});
+    statements.push_back({Severity::fair, "In " + joined(shown) +
+                                              ", each of N replicas gets 1/N of the global batch. All "
+                                              "replicas together saw as many samples per epoch as the "
+                                              "baseline."});
   if (!unknown.empty())
     statements.push_back({Severity::note, "The records do not show whether the replicas of " +
                                               joined(unknown) +
@@ -169,18 +170,17 @@ std::vector<Statement> term_statements(const ReportData& data, const experiments
   if (pairs == 0) return statements;
   statements.push_back(global_batch(data, compare, cells));
   replica_parts(data, compare, cells, statements);
-  // runs of other seeds, or of other models, begin with other weights
+  // Initial weights depend on seed and model, so they are compared only if these are equal.
   const bool by_seed = std::ranges::find(compare.pair, "seed") != compare.pair.end();
   if (!by_seed) return statements;
   if (compare.axis != "model")
-    statements.push_back(
-        statement_of(shared_term(data, compare, cells, "initial_weights"),
-                     may_differ(compare, {"initial_weights"}), "Initial weights",
-                     "The runs of each pair begin with the same weights, by the SHA-256 of each layer."));
+    statements.push_back(statement_of(
+        shared_term(data, compare, cells, "initial_weights"), may_differ(compare, {"initial_weights"}),
+        "Initial weights", "The runs of each pair start from the same weights (SHA-256 per layer)."));
   statements.push_back(statement_of(
       shared_term(data, compare, cells, "batches"),
       may_differ(compare, {"batches", "sampler", "batch", "global_batch", "train_samples"}), "Data order",
-      "The runs of each pair take the same samples in the same order, by the SHA-256 of each epoch."));
+      "The runs of each pair use the same samples in the same order (SHA-256 per epoch)."));
   return statements;
 }
 
@@ -198,10 +198,10 @@ Statement libtorch_statement(const ReportData& data) {
     if (!stated) silent.insert(run.strategy);
   }
   if (versions.size() > 1)
-    return {Severity::unfair, "Runs had different versions of LibTorch (" + joined(versions) + ")."};
+    return {Severity::unfair, "Runs used different versions of LibTorch (" + joined(versions) + ")."};
   if (!silent.empty()) return {Severity::note, "LibTorch: not stated by " + joined(silent) + "."};
   if (versions.empty()) return {Severity::note, "The version of LibTorch is not known."};
-  return {Severity::fair, "All runs had the same LibTorch (" + joined(versions) + ")."};
+  return {Severity::fair, "All runs used the same LibTorch version (" + joined(versions) + ")."};
 }
 
 }  // namespace trainyard::reports

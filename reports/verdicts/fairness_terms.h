@@ -1,6 +1,6 @@
-// Lines of the fairness list that say what both arms of each pair share: global batch, first weights, order
-// of the data, version of LibTorch. A line is ticked only if the records of all compared runs show it. If an
-// arm does not state the term, the line says "not stated by ARM". Used by `fairness`.
+// Lines of the fairness list on terms that both arms of a pair must share: global batch, initial weights,
+// data order, version of LibTorch. A line is ticked only if the records of all compared runs prove it. If an
+// arm does not state the term, the line reads "not stated by ARM". Used by `fairness`.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace trainyard::reports {
 std::vector<Statement> term_statements(const ReportData& data, const experiments::Compare& compare,
                                        const std::vector<Cell>& cells);
 
-// Of all runs that have records, compared or not.
+// Covers all finished runs that have records, compared or not.
 Statement libtorch_statement(const ReportData& data);
 
 }  // namespace trainyard::reports

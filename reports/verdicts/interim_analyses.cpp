@@ -27,7 +27,7 @@ void add_planned(const std::vector<std::string>& keys, const std::map<std::strin
     if (const auto found = pairs.find(key); found != pairs.end()) planned.insert(found->second);
 }
 
-// What two arms can be compared by: pairs that both have; unpaired: all runs, where both have enough.
+// Pairs that both arms have; unpaired: all runs. Empty if there are too few for a test.
 Pairs compared_pairs(const Pairs& baseline, const Pairs& arm, bool paired) {
   Pairs both;
   if (paired) {
@@ -50,7 +50,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 void add_change(std::vector<std::string>& changes, const std::string& what, const std::string& before,
                 const std::string& now) {
-  if (before != now) changes.push_back(what + " was " + before + " when first planned, now " + now);
+  if (before != now) changes.push_back(what + " was " + before + " in the first plan, now " + now);
 }
 
 std::vector<std::string> changes_since(const experiments::Compare& first, const experiments::Compare& now) {
@@ -99,7 +99,7 @@ class Planner {
     InterimPlan plan;
     plan.rules = first_.value_or(compare_);
     plan.changes = changes_since(plan.rules, compare_);
-    plan.rules.pair = compare_.pair;  // it made the cells: a change of it is only told
+    plan.rules.pair = compare_.pair;  // the cells are built with the new pairing: a change is only noted
     add_without_abandoned();
     if (looks_.empty()) looks_.push_back(everything());
     if (plan.rules.final_look) looks_.resize(1);
@@ -118,8 +118,8 @@ class Planner {
     return pairs;
   }
 
-  // Runs that were planned, never finished and are planned no longer: their looks can never be made. What is
-  // left is another set of seeds, and so a look after them.
+  // Abandoned runs were planned, never finished and are not in the latest plan. Looks with them can never be
+  // complete. The other seeds are one more look.
   void add_without_abandoned() {
     Pairs left = looks_.empty() ? Pairs{} : looks_.back();
     for (const Arm* arm : {&cell_.baseline, &arm_})
@@ -163,13 +163,13 @@ void decide_diverged(Verdict& verdict, const Differences& differences, const Arm
   if (differences.arm_diverged && !differences.baseline_diverged) {
     verdict.word = VerdictKind::deteriorates;
     verdict.reason =
-        "diverged: the loss of " + verdict.arm + " is no number where that of " + baseline.value + " is one";
+        "diverged: the loss of " + verdict.arm + " is not finite, that of " + baseline.value + " is";
   } else if (differences.baseline_diverged && !differences.arm_diverged) {
     verdict.word = VerdictKind::improves;
     verdict.reason =
-        "diverged: the loss of " + baseline.value + " is no number where that of " + verdict.arm + " is one";
+        "diverged: the loss of " + baseline.value + " is not finite, that of " + verdict.arm + " is";
   } else {
-    verdict.reason = "diverged: the loss of both arms is no number";
+    verdict.reason = "diverged: the loss is not finite in both arms";
   }
 }
 
@@ -178,7 +178,7 @@ std::string too_few(const Verdict& verdict, bool paired) {
          ", at least 3 are needed";
 }
 
-// Effect and spread, where there are numbers enough; a reason where there are not.
+// Adds effect and spread, or a reason if there are too few values.
 void estimate(Verdict& verdict, const Differences& differences, const Measure& measure, bool paired) {
   const std::size_t a = differences.baseline.size();
   const std::size_t b = differences.arm.size();
@@ -191,7 +191,7 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
                                             std::ranges::any_of(differences.arm, not_positive))) {
     verdict.word = VerdictKind::no_data;
-    verdict.reason = "a value of 0 has no ratio";
+    verdict.reason = "a value is 0 or negative, so there is no ratio";
     verdict.n = 0;
     return;
   }
@@ -202,7 +202,7 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
   }
 }
 
-// More seeds of the same kind would not help: no p-value, no planning value.
+// No p-value and no planning value: more seeds of the same kind would not help.
 void say_missing(Verdict& verdict, const Differences& differences) {
   const bool placed = !differences.placement.empty();
   verdict.word = placed ? VerdictKind::not_timed : VerdictKind::no_data;
@@ -232,7 +232,7 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
     verdict.p = three_sided_test(*verdict.estimate, verdict.margin);
   }
   if (differences.warm_up_counts)
-    verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch counts");
+    verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch is included");
   return verdict;
 }
 

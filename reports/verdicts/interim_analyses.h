@@ -15,24 +15,21 @@ namespace trainyard::reports {
 
 struct InterimPlan {
   experiments::Compare rules;  // margins, α and `final` of the first entry that planned the cell
-  // Pairs (unpaired: run keys) of each look; a look has those of the one before it and at least one more.
-  // Sets that are too small for any test are no look: the choice does not depend on what came out.
+  // Pairs (unpaired: run keys) of each look. A set of seeds that is too small for any test is not a look. The
+  // choice does not depend on the results.
   std::vector<std::set<std::string>> looks;
-  std::vector<std::string> changes;  // "margin of time 1.05, now 1.1": what a later entry changed
+  std::vector<std::string> changes;  // by later entries: "margin of time was 1.05 in the first plan, now 1.1"
 };
 
-// Of one arm of `cell` against its baseline. `compare` is the comparison as the latest entry has it.
+// The looks of one arm of `cell` against its baseline. `compare`: the comparison in the latest entry.
 InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
                                   const Cell& cell, const Arm& arm);
 
 // The runs of `arm` whose pair is in the look.
 Arm runs_in(const Arm& arm, const std::set<std::string>& look);
 
-// One verdict at each of its looks, before its family decides: differences, estimate, test. Used by
-// `verdict`.
-
-// Words so far: INTERIM, what a divergence decides, else INCONCLUSIVE, with the reason where it is not
-// tested.
+// One preliminary verdict per look, before the correction of its family: differences, estimate, test. Its
+// word is INTERIM, NOT TIMED, NO DATA or decided by divergence, else INCONCLUSIVE. Used by `verdict`.
 std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric,
                               const InterimPlan& plan);
 

@@ -20,17 +20,17 @@ void plan_seeds(Verdict& verdict, double holm_level) {
       seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
   const std::string plan =
-      verdict.seeds_needed ? "about " + std::to_string(*verdict.seeds_needed) + " seeds (a planning value)"
-                           : "> 100 seeds: cannot be resolved at this margin";
-  verdict.reason = "the interval fits neither verdict; it would take " + plan;
+      verdict.seeds_needed ? "about " + std::to_string(*verdict.seeds_needed) + " are needed (planning value)"
+                           : "more than 100 are needed at this margin";
+  verdict.reason = "too few seeds for a verdict: " + plan;
 }
 
-// One cell, arm and metric: what it is at each of its looks.
+// One cell, arm and metric, with its result at each look.
 struct Case {
   std::size_t cell = 0;
   const Comparability* comparability = nullptr;
   std::vector<Verdict> looks;
-  std::vector<std::string> changes;  // of the rules since they were first planned
+  std::vector<std::string> changes;  // of the rules since the first plan
 };
 
 bool decided_outside(const Verdict& verdict) {
@@ -45,7 +45,7 @@ std::vector<LookTest> tests_of(const Case& one) {
   return tests;
 }
 
-// The look whose word stands: the first that decided, by its test or by a divergence; else the last one.
+// The look that gives the verdict: the first that decided, by its test or by divergence; else the last look.
 std::size_t standing_look(const Case& one, const Decision& decision) {
   for (std::size_t look = 0; look < one.looks.size(); ++look) {
     const bool by_test = decision.word != VerdictKind::inconclusive && decision.look == look;
@@ -85,17 +85,17 @@ void note_other_looks(Verdict& standing, const Case& one, const Decision& decisi
     const VerdictKind word =
         decided_outside(look) ? look.word : decision.by_look[index].value_or(VerdictKind::interim);
     if (look.look < standing.look && look.word != VerdictKind::interim)
-      standing.notes.push_back(look_name(look) + " decided nothing");
+      standing.notes.push_back(look_name(look) + " gave no decision");
     if (look.look <= standing.look) continue;
     if (look.word == VerdictKind::interim) {
       standing.notes.push_back(look_name(look) + ": " + look.reason);
     } else if (word != standing.word && word != VerdictKind::interim && word != VerdictKind::inconclusive) {
-      standing.notes.push_back(look_name(look) + " says " + text_of(word));
+      standing.notes.push_back(look_name(look) + ": " + text_of(word));
     }
   }
 }
 
-// What stands against the verdict, whatever the numbers say; empty where nothing does.
+// Why the arms must not be compared, whatever their values are; empty if they may be.
 std::string refusal(const Case& one) {
   const Comparability& found = *one.comparability;
   std::string text = joined(found.refused, {}, "; ");
@@ -109,7 +109,7 @@ bool in_family(const Case& one) {
       one.looks, [](const Verdict& look) { return look.tested || look.word == VerdictKind::interim; });
 }
 
-// No verdict: the word names why, effect and intervals stay for those who look for the reason.
+// Replaces the verdict by `word`. Effect and intervals stay, as they may help to find the reason.
 void refuse(Verdict& verdict, VerdictKind word, const std::string& why) {
   verdict.word = word;
   verdict.reason = why;
@@ -138,7 +138,7 @@ Verdict verdict_of(const Case& one, const Decision& decision) {
   return verdict;
 }
 
-// One metric and one arm over all cells; a cell that will never be tested is not of the family.
+// Family: one metric and one arm over all cells, without the cells that can never be tested.
 void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cells) {
   std::vector<std::vector<LookTest>> tests;
   for (const Case& one : cases) {
@@ -153,7 +153,7 @@ void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cel
   }
 }
 
-// By arm, then metric, whatever order the families came in.
+// Sorts by arm, then metric.
 void in_order(CellVerdicts& judged) {
   const auto place = [&](const Verdict& verdict) {
     const auto arm = std::ranges::find(judged.cell.arms, verdict.arm, &Arm::value);
@@ -181,7 +181,7 @@ std::string Verdict::hypothesis() const {
 std::string CellVerdicts::not_verified(const std::string& arm) const {
   for (std::size_t i = 0; i < cell.arms.size(); ++i)
     if (cell.arms[i].value == arm && !comparability[i].verified())
-      return "NOT VERIFIED: not stated are " + joined(comparability[i].not_stated, {}, "; ");
+      return "NOT VERIFIED: the records do not state " + joined(comparability[i].not_stated, {}, "; ");
   return "";
 }
 

@@ -15,8 +15,9 @@
 
 namespace trainyard::reports {
 
-// How differences are taken, and in what a change is shown: change = arm against baseline in the metric's own
-// direction (a faster arm has a negative change), difference d = positive where the arm is better.
+// Scale of differences and changes.
+// - Difference d: positive if the arm is better. Tests use d.
+// - Change: arm against baseline in the direction of the metric; negative if a time or loss is smaller.
 enum class Scale {
   log_ratio,  // times and losses: d = ln(A/B); change in percent
   absolute,   // small losses: d = A − B; change in units of loss
@@ -28,58 +29,58 @@ struct Verdict {
   std::string metric;  // name in `metrics()`
   std::string arm;
   VerdictKind word = VerdictKind::inconclusive;
-  std::string reason;                // why it is inconclusive or interim, or what is special; may be empty
-  std::vector<std::string> notes;    // what is to be read with it: later looks, changed margins, warm-up
+  std::string reason;                // for example why it is inconclusive or interim; may be empty
+  std::vector<std::string> notes;    // on other looks, changed margins, warm-up
   std::vector<std::string> dropped;  // pairs left out, each with its reason
   Scale scale = Scale::log_ratio;
   double margin = 0;                 // δ, on the scale of the differences
-  bool verified = true;              // false: a foreign arm leaves out terms of the contract
-  bool diverged = false;             // decided by divergence, outside the test
-  bool constant = false;             // all differences are the same number: compared, not tested
+  bool verified = true;              // false: a foreign arm does not state all terms of the contract
+  bool diverged = false;             // decided by divergence, not by the test
+  bool constant = false;             // all differences are equal: compared with the margin, not tested
   int n = 0;                         // pairs (unpaired: runs of the smaller arm)
-  std::optional<Estimate> estimate;  // of the differences; empty where n < 2
-  std::optional<double> difference;  // of the only pair, where n = 1
-  double baseline_mean = 0;          // of the metric itself over the n pairs; NaN where there are none
+  std::optional<Estimate> estimate;  // of the differences; empty if n < 2
+  std::optional<double> difference;  // of the only pair, if n = 1
+  double baseline_mean = 0;          // of the metric over the n pairs; NaN if n = 0
   double arm_mean = 0;
-  int look = 1;      // from 1: the look that all numbers here are of …
-  int looks = 1;     // … of so many
-  double level = 0;  // the part of α that this look spends: adjusted_p is held against it
+  int look = 1;      // from 1: the look of all values here
+  int looks = 1;     // number of looks
+  double level = 0;  // the part of α that this look spends: the threshold of adjusted_p
   double alpha = 0;  // of the cell's first plan
-  std::vector<std::string> baseline_runs;  // keys of the runs of this look, those left out among them
+  std::vector<std::string> baseline_runs;  // keys of all runs of this look, also of those left out
   std::vector<std::string> arm_runs;
   ThreeSided p;                     // before Holm
   double adjusted_p = 1;            // after Holm
-  bool tested = false;              // took part in its family's test
+  bool tested = false;              // part of its family's test
   std::optional<int> seeds_needed;  // planning value, for inconclusive cells
-  bool cannot_be_resolved = false;  // more than `most_seeds_planned` seeds
-  // As shown, after Holm; none where nothing was tested. Constant differences are counted in their family all
-  // the same.
+  bool cannot_be_resolved = false;  // more than `most_seeds_planned` seeds are needed
+  // The p-value to show, after Holm; empty if nothing was tested. Constant differences have none, but count
+  // as members of their family.
   std::optional<double> p_value() const {
     return tested && !constant ? std::optional(adjusted_p) : std::nullopt;
   }
-  // What the p-value is for, of the three-sided test: "better than the margin", "worse than the margin" or
-  // "inside the margin"; empty if there is no p-value.
+  // The hypothesis of the p-value in the three-sided test: "better than the margin", "worse than the margin"
+  // or "inside the margin". Empty if there is no p-value.
   std::string hypothesis() const;
 };
 
-// Begins the note that says which of several looks decided: "decided at the first look, n = 3".
+// Begin of the note that names the look of the decision: "decided at the first look, n = 3".
 inline constexpr const char* decided_at_look = "decided at ";
 
 struct CellVerdicts {
   Cell cell;
-  std::vector<Verdict> verdicts;  // by arm, then metric; a metric that is not defined for an arm is missing
+  std::vector<Verdict> verdicts;  // by arm, then metric, without metrics that are not defined for the arm
   std::vector<Comparability> comparability;  // of each arm, in the order of the cell
-  // "NOT VERIFIED: not stated are …", to be said once per arm; empty if the arm is verified.
+  // "NOT VERIFIED: the records do not state …", one text per arm; empty if the arm is verified.
   std::string not_verified(const std::string& arm) const;
   const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
 };
 
-// Margins, α and `final` of `compare` hold for cells that the journal knows nothing of; for all others those
-// of the day when they were first planned.
+// Cells that are in the journal use margins, α and `final` of their first plan, others those of `compare`.
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare);
 
-// The change of an estimate as shown: percent, points or units of loss, with the interval of this level.
+// A difference as a change: percent, points, dB or units of loss.
 double as_change(Scale scale, double difference);
+// The change of a verdict's estimate with its confidence interval.
 struct Change {
   double value = 0;
   Interval interval;

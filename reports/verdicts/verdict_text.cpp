@@ -24,13 +24,13 @@ constexpr std::array<VerdictBadge, 9> all_looks{
      {VerdictKind::not_comparable, "not-comparable", "≠", "Not comparable"},
      {VerdictKind::broken, "broken", "✗", "Broken"}}};
 
-// Decimals that show `width` to two significant digits, within limits.
+// Number of decimals that shows `width` to two significant digits, within limits.
 int decimals_for(double width, int least, int most) {
   if (!(width > 0) || !std::isfinite(width)) return least;
   return std::clamp(1 - static_cast<int>(std::floor(std::log10(width))), least, most);
 }
 
-// Decimals of a change: the interval's half width decides where there is one, the unit limits.
+// Number of decimals of a change: from half the interval's width, with limits that depend on the unit.
 int decimals_of(const Verdict& verdict) {
   const Interval interval = verdict.estimate ? change_of(verdict, 0.95).interval : Interval{};
   const double half = (interval.high - interval.low) / 2;
@@ -46,7 +46,7 @@ int decimals_of(const Verdict& verdict) {
   return 2;
 }
 
-// Accuracies are percentages, BLEU is points of a scale to 100.
+// Accuracies are in percentage points, BLEU is in points on a scale to 100.
 std::string points_of(const Verdict& verdict) {
   return find_metric(verdict.metric).kind == MetricKind::bleu ? " points" : " pp";
 }
@@ -156,8 +156,7 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
   record.cannot_be_resolved = verdict.cannot_be_resolved;
 }
 
-// What was dropped, equal reasons once: "seed 0, seed 2: ddp failed: …". A reason of NOT TIMED is said
-// already.
+// Dropped pairs, grouped by reason: "seed 0, seed 2: ddp failed: …". The reason of NOT TIMED is not repeated.
 std::vector<std::string> left_out(const Verdict& verdict) {
   std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
   for (const std::string& dropped : verdict.dropped) {
@@ -192,7 +191,7 @@ std::string arm_of(const VerdictRecord& record) {
   return record.label + " " + record.arm;
 }
 
-// One text, with the arms that have it and the metrics of each.
+// One text, with its arms and the metrics of each.
 struct Remark {
   std::string text;
   std::vector<std::pair<std::string, std::vector<std::string>>> metrics_by_arm;

@@ -146,7 +146,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK_MESSAGE(part.code == 0, part.err);
   std::ifstream page(scratch.path() / "part/index.html");
   CHECK(contains({std::istreambuf_iterator<char>(page), {}},
-                 "Only a part of the runs is in this report (seed=1)"));
+                 "This report includes only a part of the runs (seed=1)"));
   const auto wrong = at({"report", "--where", "sed=1"});
   CHECK(wrong.code == 2);
   CHECK(contains(wrong.err, "did you mean \"seed\""));

@@ -57,10 +57,11 @@ TEST_CASE("a parameter study is printed in percent of its benchmark") {
   REQUIRE(rows[2].percent.at("train-seconds").interval.has_value());
   CHECK(rows[2].percent.at("train-seconds").interval->low <= 200);
   const std::string text = terminal_table(compose(data));
-  CHECK(text.find("percent of benchmark") != std::string::npos);
+  CHECK(text.find("percent of baseline") != std::string::npos);
   CHECK(text.find("200.0") != std::string::npos);
   const Content content = compose(data);
-  CHECK(page_html(content).find("Percent of the benchmark: batch 128 is 100") != std::string::npos);
+  CHECK(page_html(content).find("Values in percent of batch 128, with 95 % confidence intervals.") !=
+        std::string::npos);
   CHECK(markdown_report(content, {}).find("| MLP | 32 | 200.0 \\[") != std::string::npos);
   CHECK(content.tables.back().slug == "benchmark");
 }

@@ -99,7 +99,7 @@ TEST_CASE("one seed has no band, and the caption explains this") {
   const ReportData data = invented({.seeds = 1});
   const Content content = compose(data);
   const Figure& figure = content.figures.front().panels.front();
-  CHECK(figure.caption == "One seed: no interval can be given.");
+  CHECK(figure.caption == "One seed, so no interval is shown.");
   CHECK_FALSE(contains(svg_document(figure), "class=\"b\""));
 }
 
@@ -208,8 +208,9 @@ TEST_CASE("the terminal table fits the terminal, and in a file no name is cut") 
   }
   CHECK(contains(text, "\n" + long_name + " "));
   CHECK_FALSE(contains(text, "…"));
-  CHECK(contains(text, "\nModels by verdict: validation accuracy, validation loss, training time\n\n"));
-  CHECK(contains(text, "warning: Stand-in data: synthetic-digits was read in place of mnist"));
+  CHECK(contains(text,
+                 "\nModels by verdict: validation accuracy, validation loss, training time per epoch\n\n"));
+  CHECK(contains(text, "warning: Stand-in data: synthetic-digits was used instead of mnist"));
 }
 
 }  // namespace

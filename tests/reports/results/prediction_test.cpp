@@ -58,7 +58,7 @@ TEST_CASE("replicas with hidden gradients take their share of the input and comp
   REQUIRE(found.size() == 1);  // no prediction for single
   CHECK(found[0].arm == "ddp");
   CHECK(found[0].missing == "");
-  CHECK(found[0].basis == "single on 64 of 128 samples, gradients as its replicas waited for them");
+  CHECK(found[0].basis == "single on 64 of 128 samples, with the measured waits for gradients");
   CHECK(found[0].predicted.seconds == Approx((0.2 + 2 + 4) / 2 + 0.5 + 0.1));
   CHECK(found[0].predicted.parts.compute == Approx(3));
   CHECK(found[0].measured.seconds == Approx(4.1));
@@ -151,14 +151,15 @@ TEST_CASE("missing measurements are reported, not guessed") {
   CHECK(why({single(), foreign}) == "a program of your own does not record the parts of its steps");
   CHECK(why({single(), old}) == "trained by a release that did not record the parts of a step");
   CHECK(why({single(), old_shared}) ==
-        "its ranks share cores, and their own seconds on them were not recorded");
+        "its ranks share cores, but the processor time of each rank was not recorded");
   for (db::RankTimes& rank : old_shared.epoch.ranks) rank.on_core = rank.passed;
   old_shared.launch.circumstances.threads_per_rank = 2;
-  CHECK(why({single(), old_shared}) ==
-        "its ranks share cores and have several threads each: their own seconds on them are not known");
-  CHECK(why({two_replicas(0)}) == "the sweep has no single run of it to start from");
+  CHECK(
+      why({single(), old_shared}) ==
+      "its ranks share cores and have several threads each, so the processor time of each rank is not known");
+  CHECK(why({two_replicas(0)}) == "the sweep has no run on one device to predict from");
   CHECK(why({elsewhere, two_replicas(0)}) ==
-        "single was trained on another host, by another release, with other threads or precision");
+        "single was trained with another host, release, thread count or precision");
 }
 
 TEST_CASE("a prediction uses only runs that were timed like the arm") {
@@ -184,7 +185,7 @@ TEST_CASE("if independent ranks were trained on another host, the prediction sta
   REQUIRE(found.size() == 2);
   CHECK(found[0].basis.starts_with("single on 64 of 128 samples"));
   CHECK(found[0].predicted.seconds == Approx(3.7));
-  CHECK(found[1].missing.starts_with("single was trained on another host"));
+  CHECK(found[1].missing.starts_with("single was trained with another host"));
 }
 
 TEST_CASE("arms are distinguished by all varied values, and sorted by model, cell and arm") {

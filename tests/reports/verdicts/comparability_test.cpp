@@ -221,7 +221,7 @@ TEST_CASE("an arm with other gradients than the reference is BROKEN, with the fi
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.3, "bb")};
   const Verdict verdict = verdict_on(data, "train-seconds");
   CHECK(verdict.word == VerdictKind::broken);
-  CHECK(verdict.reason == "the gradient of layer 2.weight is not the reference's after step 1");
+  CHECK(verdict.reason == "the gradient of layer 2.weight differs from the reference after step 1");
 }
 
 TEST_CASE("with bfloat16 the tolerance for gradients is its rounding") {
@@ -265,10 +265,11 @@ TEST_CASE("the report names the arms that were probed and those that were not") 
       return statement.bearing == bearing && statement.text.starts_with(beginning);
     });
   };
-  const std::string all = "Before it was timed, the first steps of each arm were compared";
-  CHECK(said(Severity::note, "Not probed: MLP ddp, MLP single:"));
+  const std::string all =
+      "The first steps of each arm were compared with a single process before the arm was timed.";
+  CHECK(said(Severity::note, "No parity check: MLP ddp, MLP single."));
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb")};
-  CHECK(said(Severity::note, "Not probed: MLP single:"));
+  CHECK(said(Severity::note, "No parity check: MLP single."));
   CHECK_FALSE(said(Severity::fair, all));
   data.probes[run_of(data, "mlp", "single", 0).run_key] = {probe(data, 0, 0, "bb")};
   CHECK(said(Severity::fair, all));
@@ -313,7 +314,7 @@ TEST_CASE("a constant loss and a NaN loss are reported") {
   CHECK(contains(training_symptoms(data)[0], "5 runs have diverged"));
   for (db::EpochRow& row : data.averages) row["train_loss"] = 1.0 / static_cast<double>(row.epoch);
   for (db::EpochRow& row : data.averages) row["validation_accuracy"] = 5;
-  CHECK(contains(training_symptoms(data).at(0), "not to be believed: an accuracy above 100 %"));
+  CHECK(contains(training_symptoms(data).at(0), "implausible: an accuracy is above 100 %"));
 }
 
 }  // namespace

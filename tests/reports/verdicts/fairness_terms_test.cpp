@@ -79,10 +79,10 @@ std::size_t occurrences(const std::string& part, const std::string& text) {
 TEST_CASE("lines for built-in arms are ticked from their records") {
   const ReportData data = two_arms();
   CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
-  CHECK(prints(data, Severity::fair, "Each of N replicas gets its N-th part of a global batch in ddp"));
-  CHECK(prints(data, Severity::fair, "The runs of each pair begin with the same weights"));
-  CHECK(prints(data, Severity::fair, "The runs of each pair take the same samples in the same order"));
-  CHECK(prints(data, Severity::fair, "All runs had the same LibTorch (2.13.0)."));
+  CHECK(prints(data, Severity::fair, "In ddp, each of N replicas gets 1/N of the global batch"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair start from the same weights"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair use the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "All runs used the same LibTorch version (2.13.0)."));
 }
 
 TEST_CASE("no line is ticked for a foreign arm that states nothing") {
@@ -92,8 +92,8 @@ TEST_CASE("no line is ticked for a foreign arm that states nothing") {
         "Initial weights: not stated by ddp.", "Data order: not stated by ddp.",
         "LibTorch: not stated by ddp."})
     CHECK_MESSAGE(prints(data, Severity::note, line), line);
-  for (const char* claim : {"The global batch is the same", "gets its N-th part",
-                            "begin with the same weights", "take the same samples", "the same LibTorch"})
+  for (const char* claim : {"The global batch is the same", "gets 1/N", "start from the same weights",
+                            "use the same samples", "the same LibTorch"})
     for (const Severity bearing : {Severity::fair, Severity::unfair, Severity::note})
       CHECK_FALSE_MESSAGE(prints(data, bearing, claim), claim);
 }
@@ -111,14 +111,14 @@ TEST_CASE("the line of a term that a foreign arm states is ticked, and a false s
     }
   };
   state("");
-  CHECK(prints(data, Severity::fair, "The runs of each pair begin with the same weights"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair start from the same weights"));
   state("left out");
   CHECK(prints(data, Severity::note, "Initial weights: stated only in part by ddp."));
   state("another");
   CHECK(prints(data, Severity::unfair, "Initial weights: ddp differs from the baseline."));
   for (const db::RunSummary& run : data.runs)
     data.evidence.at(run.run_key).batches = full_evidence(run).batches;
-  CHECK(prints(data, Severity::fair, "The runs of each pair take the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "The runs of each pair use the same samples in the same order"));
   data.evidence.at(data.runs.back().run_key).batches.erase(2);
   CHECK(prints(data, Severity::note, "Data order: stated only in part by ddp."));
   data.evidence.at(data.runs.back().run_key).batches[1] = "another";
@@ -129,20 +129,20 @@ TEST_CASE("replicas that saw more samples than the baseline did not share a batc
   ReportData data = two_arms();
   for (const db::RunSummary& run : data.runs)
     if (run.strategy == "ddp") data.evidence.at(run.run_key).samples_an_epoch = 3200;
-  CHECK_FALSE(prints(data, Severity::fair, "N-th part"));
+  CHECK_FALSE(prints(data, Severity::fair, "gets 1/N"));
   CHECK(prints(data, Severity::note, "The records do not show whether the replicas of ddp"));
 }
 
 TEST_CASE("different versions of LibTorch are named") {
   ReportData data = two_arms();
   data.evidence.at(data.runs.back().run_key).ranks.back().libtorch_version = "2.11.0";
-  CHECK(prints(data, Severity::unfair, "Runs had different versions of LibTorch (2.11.0, 2.13.0)."));
+  CHECK(prints(data, Severity::unfair, "Runs used different versions of LibTorch (2.11.0, 2.13.0)."));
 }
 
 TEST_CASE("probes by a foreign program do not count as trainyard's parity check") {
   ReportData data = foreign_arm(nlohmann::json::object());
   for (const db::RunSummary& run : data.runs) data.probes[run.run_key] = {{run.run_key, 0, {{"step", 1}}}};
-  CHECK(prints(data, Severity::note, "Not probed: MLP ddp:"));
+  CHECK(prints(data, Severity::note, "No parity check: MLP ddp."));
 }
 
 TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page, Markdown and LaTeX") {
@@ -174,7 +174,7 @@ TEST_CASE("arms that leave out the same terms share one line") {
     data.evidence[run.run_key].strategy_kind = run.kind = "foreign";
     for (db::RunEvidence::Rank& rank : data.evidence[run.run_key].ranks) rank.start = nullptr;
   }
-  CHECK(prints(data, Severity::unfair, "NOT VERIFIED: MLP ddp and 1 other arm: not stated are "));
+  CHECK(prints(data, Severity::unfair, "NOT VERIFIED: MLP ddp and 1 other arm: the records do not state "));
   CHECK(occurrences("NOT VERIFIED", terminal_table(compose(data))) == 1);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("the page and its tables label each p-value with its hypothesis") {
   const ReportData data = two_arms();
   const Content content = compose(data);
   const std::string page = page_html(content, {});
-  CHECK(contains(page, "p is for: the arm is"));
+  CHECK(contains(page, "p tests that the arm is"));
   CHECK(contains(page, "<td>better than the margin</td>"));
   CHECK(contains(page, "(Holm, better than the margin)"));
   for (const PaperTable& paper : content.tables)

@@ -1,4 +1,4 @@
-// "What makes this comparison fair, and what does not", and other sentences of a report.
+// The fairness list of a report ("Is this comparison fair?") and other sentences of a report.
 #include "reports/verdicts/fairness.h"
 
 #include <algorithm>
@@ -34,12 +34,11 @@ bool says(const ReportData& data, Severity bearing, const std::string& part) {
 TEST_CASE("the fairness list follows from the data") {
   ReportData data = invented();
   CHECK(says(data, Severity::fair, "global batch is the same"));
-  CHECK(says(data, Severity::fair, "same 5 values of seed: differences are taken pair by pair."));
+  CHECK(says(data, Severity::fair, "same 5 values of seed. Differences are computed per pair."));
   CHECK(says(data, Severity::fair, "was the only timed run on its host and had its devices to itself"));
-  CHECK(says(data, Severity::fair, "pinned to 1 core for 1 thread;"));
+  CHECK(says(data, Severity::fair, "pinned to 1 core for 1 thread."));
   final_of(data, "mlp", "ddp", 0).times_count = false;
-  CHECK(says(data, Severity::unfair,
-             "1 run of 20 did not have the host and its devices to itself: its times are marked"));
+  CHECK(says(data, Severity::unfair, "The times of 1 run of 20 are flagged and not used in verdicts"));
   run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
   CHECK(says(data, Severity::unfair, "global batch differs"));
   data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
@@ -53,35 +52,34 @@ TEST_CASE("the line on cores counts cores per thread, and fewer cores than threa
   CHECK(says(data, Severity::unfair,
              "Each rank of 20 runs had fewer cores than threads (1 core for 2 threads)"));
   for (auto& [key, launched] : data.launched) launched.cores.assign(launched.cores.size(), 2);
-  CHECK(says(data, Severity::fair, "Each rank is pinned to 2 cores for 2 threads;"));
+  CHECK(says(data, Severity::fair, "Each rank is pinned to 2 cores for 2 threads."));
   CHECK_FALSE(says(data, "fewer cores than threads"));
 }
 
 TEST_CASE("the line on the host has the share of other processes, and is not ticked without it") {
   ReportData data = invented();
   final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
-  CHECK(says(data, Severity::fair, "to itself: other processes took at most 1.2 % of the leased cores."));
+  CHECK(says(data, Severity::fair, "to itself. Other processes took at most 1.2 % of the leased cores."));
   final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
   CHECK_FALSE(says(data, Severity::fair, "was the only timed run on its host"));
-  CHECK(says(data, Severity::note, "what other processes took was not recorded for 1 run."));
+  CHECK(says(data, Severity::note, "The load of other processes was not recorded for 1 run."));
   for (const int seed : {2, 3}) {
     final_of(data, "mlp", "ddp", seed).times_count = false;
     final_of(data, "mlp", "ddp", seed).times_problem = "a rank had 1 core for 2 threads";
   }
   final_of(data, "cnn", "ddp", 0).times_count = false;
   final_of(data, "cnn", "ddp", 0).times_problem = "other processes took 31 % of its cores (limit 2 %)";
-  CHECK(says(
-      data, Severity::unfair,
-      "3 runs of 20 did not have the host and its devices to itself: their times are marked and enter no "
-      "verdict (2 runs: a rank had 1 core for 2 threads; 1 run: other processes took 31 % of its cores "
-      "(limit 2 %))."));
+  CHECK(
+      says(data, Severity::unfair,
+           "The times of 3 runs of 20 are flagged and not used in verdicts (2 runs: a rank had 1 core for 2 "
+           "threads; 1 run: other processes took 31 % of its cores (limit 2 %))."));
 }
 
 TEST_CASE("differences between cells are not differences between arms") {
   ReportData data = invented();
   for (const db::RunSummary& run : data.runs)
     if (run.model == "cnn") data.launched[run.run_key].cores = std::vector<std::size_t>(run.replicas, 2);
-  CHECK(says(data, Severity::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread;"));
+  CHECK(says(data, Severity::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread."));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.model == "cnn" && run.seed > 2; });
   CHECK(says(data, Severity::fair, "All arms of a cell have the same values of seed"));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.strategy == "ddp" && run.seed == 1; });
@@ -94,15 +92,15 @@ TEST_CASE("without a finished run the report has no sentence on times") {
   CHECK(says(data, Severity::note, "No times are known yet."));
   CHECK_FALSE(says(data, "was the only timed run on its host"));
   data.launched.clear();
-  CHECK(says(data, Severity::note, "On what machines the runs were is not known."));
-  CHECK_FALSE(says(data, "had the same machine"));
+  CHECK(says(data, Severity::note, "The machines of the runs are not known."));
+  CHECK_FALSE(says(data, "used the same machine"));
 }
 
 TEST_CASE("without a second arm the report has no sentence on arms, pairs and corrections") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}});
-  for (const char* part : {"All arms", "all arms", "pair by pair", "Verdicts are corrected"})
+  for (const char* part : {"All arms", "all arms", "per pair", "p-values are corrected"})
     CHECK_FALSE(says(data, part));
-  CHECK(says(invented(), "Verdicts are corrected"));
+  CHECK(says(invented(), "p-values are corrected"));
 }
 
 TEST_CASE("a failed run is named with all varied values, unless it is not planned any more") {
@@ -136,9 +134,9 @@ TEST_CASE("equal failures are one warning, with the reason first, a count and an
 TEST_CASE("every format of a report on a part of the runs has a warning") {
   ReportData data = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   keep_selected(data, {{}, "", {"model=mlp"}});
-  CHECK(says(data, Severity::unfair, "Only a part of the runs is in this report (model=mlp)"));
-  CHECK(contains(markdown_report(compose(data), {}), "Only a part of the runs is in this report"));
-  CHECK(contains(terminal_table(compose(data)), "warning: Only a part of the runs is in this report"));
+  CHECK(says(data, Severity::unfair, "This report includes only a part of the runs (model=mlp)"));
+  CHECK(contains(markdown_report(compose(data), {}), "This report includes only a part of the runs"));
+  CHECK(contains(terminal_table(compose(data)), "warning: This report includes only a part of the runs"));
 }
 
 TEST_CASE("the number of diverged runs decides between \"has\" and \"have\"") {
@@ -169,18 +167,19 @@ TEST_CASE("the speed-up of one pair has no interval, and the caption explains th
     const std::vector<const Figure*> figures = all_figures(content);
     return (*std::ranges::find(figures, "mlp-speed-up", &Figure::slug))->caption;
   };
-  CHECK(contains(caption(1), "of one pair: no interval can be given."));
-  CHECK(contains(caption(3), "geometric mean over pairs with 95 % t interval."));
+  CHECK(contains(caption(1), "one pair, so no interval is shown."));
+  CHECK(contains(caption(3), "geometric mean over pairs with 95 % confidence interval."));
 }
 
 TEST_CASE("a numeric baseline is named with its axis") {
   experiments::Compare compare;
   compare.axis = "batch";
   compare.baseline = "64";
-  CHECK(no_verdicts_text({compare, {}}) == "No verdicts: no arm of batch stands beside batch 64.");
+  CHECK(no_verdicts_text({compare, {}}) == "No verdicts: there is no arm of batch to compare with batch 64.");
   compare.axis = "strategy";
   compare.baseline = "single";
-  CHECK(no_verdicts_text({compare, {}}) == "No verdicts: no arm of strategy stands beside single.");
+  CHECK(no_verdicts_text({compare, {}}) ==
+        "No verdicts: there is no arm of strategy to compare with single.");
 }
 
 TEST_CASE("on a terminal, blocks are separated by one blank line, and there is none at the end") {
@@ -190,7 +189,7 @@ TEST_CASE("on a terminal, blocks are separated by one blank line, and there is n
   CHECK_FALSE(verdicts.ends_with("\n\n"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
   const std::string warned = terminal_table(compose(data));
-  CHECK(contains(warned, "\n\nwarning: 1 run of 10 did not have the host"));
+  CHECK(contains(warned, "\n\nwarning: The times of 1 run of 10 are flagged"));
   CHECK_FALSE(contains(warned, "\n\n\n"));
   CHECK_FALSE(warned.ends_with("\n\n"));
 }
@@ -198,9 +197,9 @@ TEST_CASE("on a terminal, blocks are separated by one blank line, and there is n
 TEST_CASE("tables explain what n counts") {
   ReportData data = invented({.models = {"mlp"}});
   const auto caption = [&] { return compose(data).tables.at(1).table.caption; };
-  CHECK(contains(caption(), "n: pairs."));
+  CHECK(contains(caption(), "n: number of pairs."));
   data.plan.compare.front().pair.clear();
-  CHECK(contains(caption(), "n: runs of the smaller arm."));
+  CHECK(contains(caption(), "n: number of runs in the smaller arm."));
 }
 
 TEST_CASE("the effect of a single pair is exported without an interval, and BLEU is in points") {
@@ -226,7 +225,7 @@ TEST_CASE("each comparison without an arm has one sentence in Markdown, and no e
   data.plan.compare.back().baseline = "float32";
   for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("float32");
   const std::string text = markdown_report(compose(data), {});
-  CHECK(contains(text, "No verdicts: no arm of precision stands beside precision float32."));
+  CHECK(contains(text, "No verdicts: there is no arm of precision to compare with precision float32."));
   CHECK(contains(text, "against single"));
   CHECK_FALSE(contains(text, "All effects against precision float32"));
 }

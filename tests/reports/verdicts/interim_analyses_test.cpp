@@ -111,7 +111,7 @@ TEST_CASE("a later look with another decision is printed beside the verdict") {
   const Content content = compose(data);  // each row has the note
   CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
   CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3 |"));
-  // All ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy).
+  // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
   CHECK(has_note(verdict, "look 2 (n = 10) says NO CHANGE"));
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("a second look tests at a tenth of α") {
   CHECK(verdict.n == 10);
   CHECK(std::abs(verdict.p.equivalent - 0.007478181955207111) < 1e-9);  // SciPy
   CHECK(verdict.word == VerdictKind::inconclusive);
-  CHECK(has_note(verdict, "look 1 (n = 4) decided nothing"));
+  CHECK(has_note(verdict, "look 1 (n = 4) gave no decision"));
   CHECK_FALSE(has_note(verdict, "decided at"));
 }
 
@@ -178,8 +178,8 @@ TEST_CASE("margins and α come from the first plan, and a later change is printe
   const Verdict verdict = accuracy_verdict(data);
   CHECK(verdict.margin == 0.5);
   CHECK(verdict.level == doctest::Approx(0.04));
-  CHECK(has_note(verdict, "margin of accuracy was 0.5 when first planned, now 5"));
-  CHECK(has_note(verdict, "alpha was 0.05 when first planned, now 0.2"));
+  CHECK(has_note(verdict, "margin of accuracy was 0.5 in the first plan, now 5"));
+  CHECK(has_note(verdict, "alpha was 0.05 in the first plan, now 0.2"));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_CASE("arms that failed in different pairs have NO DATA, because no pair is 
   set_status(data, "mlp", "single", 1, "failed");
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
   CHECK(verdict.word == VerdictKind::no_data);
-  CHECK(verdict.reason == "no pair of runs has values of both arms");
+  CHECK(verdict.reason == "no pair of runs has a value in both arms");
   CHECK(verdict.dropped.size() == 2);
 }
 

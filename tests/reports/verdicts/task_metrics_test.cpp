@@ -75,7 +75,7 @@ TEST_CASE("a page of six models has each under its title, with the metrics of it
   CHECK(contains(page, "<h2>MLP<small>"));
   CHECK(contains(page, "<h2>CNN<small>"));
   CHECK(contains(page, "mp-ddp: 2 replicas × 2 stages, 1f1b, 4 micro-batches"));
-  CHECK(contains(page, "Metrics of single tasks"));
+  CHECK(contains(page, "Task-specific metrics"));
   std::map<std::string, std::vector<std::string>> panels;
   for (const CellFigures& figures : content.figures) {
     for (const Figure& figure : figures.panels) panels[figures.cell.model].push_back(figure.title);
@@ -95,7 +95,7 @@ TEST_CASE("a page of six models has each under its title, with the metrics of it
 TEST_CASE("without translations and reconstructions the page has no task metrics") {
   const ReportData data = invented();
   const std::string page = page_html(compose(data));
-  for (const char* word : {"erplexity", "PSNR", "BLEU", "Task metric", "Metrics of single tasks"})
+  for (const char* word : {"erplexity", "PSNR", "BLEU", "Task metric", "Task-specific metrics"})
     CHECK_FALSE(contains(page, word));
 }
 
