@@ -69,8 +69,7 @@ PaperTable published_shape(const Comparison& comparison, bool first) {
   paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
                          left_column("Time", 0.235)};
   paper.table.caption =
-      "Models by verdict on validation accuracy, validation loss and training time per "
-      "epoch: each " +
+      "Models by verdict on validation accuracy, validation loss and training time per epoch: each " +
       comparison.compare.axis + " against " + baseline_text(comparison.compare) + "." +
       (published.marked ? " † The training metric has the opposite verdict." : "");
   for (const auto& [name, row] : published.rows) {
@@ -95,11 +94,11 @@ PaperTable effects(const Comparison& comparison, bool first) {
   paper.slug = slug_for("effects", comparison, first);
   paper.long_table = true;
   paper.table.columns = effect_columns();
-  paper.table.caption = "All effects against " + baseline_text(comparison.compare) +
-                        ", with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
-                        "hypothesis (the arm is "
-                        "better or worse than the margin, or inside it). n: number of " +
-                        (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.");
+  paper.table.caption =
+      "All effects against " + baseline_text(comparison.compare) +
+      ", with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
+      "hypothesis (the arm is better or worse than the margin, or inside it). n: number of " +
+      (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.");
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : judged.verdicts) {
@@ -224,7 +223,7 @@ Table run_numbers(const ReportData& data) {
 
 namespace {
 
-// Percent of the baseline. A ratio needs no conversion; a difference is divided by the baseline's mean.
+// A change in percent of the baseline. Differences are divided by the baseline's mean.
 double percent_of(const Verdict& verdict, double change) {
   if (verdict.scale == Scale::log_ratio) return 100 + change;
   const double unit = shown_scale(find_metric(verdict.metric).kind);  // a change in points of a fraction

@@ -23,8 +23,8 @@ struct ScaledArm {
 };
 
 double seconds_of(const Observation& observation) {
-  // Runs that shared the host do not show the speed of a strategy. Ranks that share a device do; the caption
-  // names them.
+  // Times of runs that shared the host do not count. Times of ranks that share a device do, with a note in
+  // the caption.
   const bool alone = observation.launched == nullptr || observation.launched->host_exclusive;
   return observation.final != nullptr && alone ? (*observation.final)["epoch_train_seconds"] : std::nan("");
 }

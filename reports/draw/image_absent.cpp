@@ -1,4 +1,4 @@
-// In place of image.cpp where the build leaves librsvg and cairo out (TRAINYARD_PICTURES).
+// Replaces image.cpp in builds without librsvg and cairo (TRAINYARD_PICTURES).
 #include "base/error.h"
 #include "reports/draw/image.h"
 

@@ -351,7 +351,7 @@ struct Column {
 constexpr const char* task_column = "Task metric";  // left out if no run has a value
 constexpr const char* energy_column = "J/epoch";    // likewise
 constexpr const char* memory_column = "Peak GiB";   // likewise
-constexpr const char* seed_column = "Seed";         // the axes that vary follow it
+constexpr const char* seed_column = "Seed";         // followed by the varying axes
 constexpr std::array<Column, 15> run_columns{{{"Run", false},
                                               {"Model", false},
                                               {"Strategy", false},

@@ -17,7 +17,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// The metrics of all tasks; rarely measured ones only if a cell has a verdict on them.
+// The metrics of all tasks, but rarely measured ones only if a cell has a verdict on them.
 std::vector<const Metric*> columns_of(const Comparison& comparison) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {

@@ -22,7 +22,7 @@ namespace trainyard::reports {
 
 namespace {
 
-// Replaces a symbolic link at `path`; the target of the link stays as it is.
+// Replaces a symbolic link at `path`, not its target.
 void write_file(const std::filesystem::path& path, const std::string& bytes) {
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(path))) std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);

@@ -39,7 +39,7 @@ std::string title_of(const std::string& model);
 std::string title_of(const db::RunSummary& run);
 
 // Whether the run must have the metric, by the catalogue or the declared task. A user's own model without a
-// task has a loss; its other metrics are known only from records.
+// task has a loss. Its other metrics are known only from records.
 bool known_to_have(const db::RunSummary& run, const Metric& metric);
 
 }  // namespace trainyard::reports

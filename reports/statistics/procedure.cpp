@@ -24,7 +24,7 @@ class FamilyLook {
   double adjusted(std::size_t member) const { return adjusted_[member]; }
 
   // Threshold of a member. Holm compares the smallest p with α / n, the next with α / (n − 1), and so on. It
-  // stops at the first p that fails; all others fail at the same level.
+  // stops at the first p that fails. All others fail at the same level.
   double holm_level(std::size_t cell, std::size_t member) const {
     const double level = test(cell).level;
     std::size_t before = 0;

@@ -150,7 +150,7 @@ class Collector {
     }
     if (!std::isfinite((*observation.final)[metric_.final_value])) {
       ++lacks.unmeasured;
-      drop(observation, arm + " recorded no " + words_of(metric_));
+      drop(observation, arm + " has no value");
       return false;
     }
     return true;

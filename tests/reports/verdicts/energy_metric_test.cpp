@@ -56,7 +56,7 @@ TEST_CASE("a run without the number is named, and the others count") {
   const Verdict verdict = energy_verdict(data);
   CHECK(verdict.n == 4);
   REQUIRE(verdict.dropped.size() == 1);
-  CHECK(contains(verdict.dropped.front(), "seed 2: ddp recorded no train energy"));
+  CHECK(contains(verdict.dropped.front(), "seed 2: ddp has no value"));
 }
 
 TEST_CASE("page, Markdown, LaTeX tables and numbers have energy only if it was measured") {
