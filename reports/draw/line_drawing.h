@@ -17,8 +17,8 @@ struct GuideLayout {
   const Guide* guide = nullptr;
   Polyline line;     // the part inside the axes; may be empty
   std::string text;  // of the label, with the value if `line` is empty
-  std::optional<std::pair<double, double>>
-      label;  // left end of the text baseline; none: in a row above the curves
+  // Left end of the label's text baseline. Empty: the label is in a row above the curves.
+  std::optional<std::pair<double, double>> label;
 };
 
 struct LineLayout {

@@ -33,7 +33,7 @@ void check_differs(const ReportData& data, const std::vector<std::string>& diffe
 
 // Compares groups A and B. A group is a value of the axis of the first comparison in the file, conditions
 // "NAME=VALUE,…" that must all hold, or a single run.
-// - Removes all other runs from `data`, which must outlive the result.
+// - May remove all other runs from `data`, which must outlive the result.
 // - UserError: a name or value is unknown, no run or pair is left, or a run is in both groups.
 Comparison compare_groups(ReportData& data, const GroupOptions& options);
 

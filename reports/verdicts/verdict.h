@@ -63,7 +63,7 @@ struct Verdict {
   std::string hypothesis() const;
 };
 
-// Begin of the note that names the look of the decision: "decided at the first look, n = 3".
+// Start of the note that names the look of the decision: "decided at the first look, n = 3".
 inline constexpr const char* decided_at_look = "decided at ";
 
 struct CellVerdicts {
