@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
 #include "experiments/design/cell_place.h"
@@ -37,8 +39,8 @@ std::optional<double> Plan::expected_seconds() const {
 
 std::string kind_of(const experiments::Run& run) {
   const auto& cap = run.data.train_samples;
-  return run.model + " " + run.strategy.name + " " + std::to_string(run.epochs) + " " + run.data.dataset +
-         " " + (cap ? std::to_string(*cap) : "all");
+  return fmt::format("{} {} {} {} {}", run.model, run.strategy.name, run.epochs, run.data.dataset,
+                     cap ? std::to_string(*cap) : "all");
 }
 
 std::size_t distinct_devices(const std::vector<Device>& devices) {

@@ -9,6 +9,7 @@
 #include <list>
 #include <string>
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -77,7 +78,7 @@ class TerminalStatus : public Status {
   void run_started(const PlannedRun& run, int attempt) override {
     times_.started(run);
     std::string label = experiments::label(run.run);
-    if (attempt > 1) label += " (attempt " + std::to_string(attempt) + ")";
+    if (attempt > 1) label += fmt::format(" (attempt {})", attempt);
     ActiveRun& active = active_.emplace_back();
     active.planned = &run;
     active.label = std::move(label);
@@ -258,7 +259,7 @@ std::vector<std::string> parts(const RunBar& run) {
 
 std::vector<std::string> parts(const SweepBar& sweep) {
   std::vector<std::string> result;
-  if (sweep.failed > 0) result.push_back(std::to_string(sweep.failed) + " failed");
+  if (sweep.failed > 0) result.push_back(fmt::format("{} failed", sweep.failed));
   result.push_back("elapsed " + clock_text(sweep.elapsed_seconds));
   if (sweep.seconds_left) result.push_back("left " + clock_text(*sweep.seconds_left));
   return result;
@@ -296,8 +297,7 @@ std::string bar(double fraction, std::size_t width, bool colour) {
 }
 
 std::vector<std::string> draw(const TerminalView& view, std::size_t width, bool colour) {
-  const std::string total =
-      std::to_string(view.sweep.done) + "/" + std::to_string(view.sweep.total) + " runs";
+  const std::string total = fmt::format("{}/{} runs", view.sweep.done, view.sweep.total);
   std::size_t label_width = trainyard::columns(total);
   for (const RunBar& run : view.runs) label_width = std::max(label_width, trainyard::columns(run.label));
   std::vector<std::string> lines;

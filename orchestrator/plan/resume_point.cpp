@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "db/queries/evidence.h"
 #include "experiments/protocol/checkpoint.h"
@@ -32,8 +34,10 @@ std::string problem_with(const fs::path& folder, const experiments::Checkpoint& 
   if (checkpoint.run != planned.key) return "is of run " + checkpoint.run;
   const auto attempt = attempts.find(checkpoint.attempt);
   if (attempt == attempts.end())
-    return "is of attempt " + std::to_string(checkpoint.attempt) +
-           ", which is not there, has finished, has impossible records, or was of another release";
+    return fmt::format(
+        "is of attempt {}, which is not there, has finished, has impossible records, or was of another "
+        "release",
+        checkpoint.attempt);
   if (attempt->second.whole_epochs < checkpoint.epoch) return "has no records of all ranks up to its epoch";
   if (!checkpoint.weights) return "";
   const fs::path weights = experiments::kept_weights_file(folder, checkpoint.epoch);
@@ -54,7 +58,7 @@ CheckpointCheck look_at(const fs::path& folder, std::int64_t epoch, const Planne
   CheckpointCheck looked;
   for (int stage = 0; stage < planned.run.strategy.stages; ++stage) {
     if (!fs::exists(experiments::checkpoint_file(folder, epoch, stage)))
-      return {0, "stage " + std::to_string(stage) + " is missing"};
+      return {0, fmt::format("stage {} is missing", stage)};
     try {
       const auto checkpoint = experiments::check_checkpoint(folder, epoch, stage);
       looked.problem = checkpoint.epoch == epoch && checkpoint.stage == stage
@@ -89,7 +93,7 @@ ResumePoint own_resume_point(const fs::path& folder, const PlannedRun& planned, 
       point.at = Resumes{looked.attempt, epoch};
       return point;
     }
-    point.problems.push_back("the checkpoint of epoch " + std::to_string(epoch) + " " + looked.problem);
+    point.problems.push_back(fmt::format("the checkpoint of epoch {} {}", epoch, looked.problem));
   }
   return point;
 }

@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "experiments/run/run.h"
 
@@ -94,9 +96,9 @@ std::string plan_text(const Plan& plan) {
   const auto left_out = static_cast<std::size_t>(std::count_if(
       plan.runs.begin(), plan.runs.end(), [](const auto& run) { return run.state == PlanState::left_out; }));
   std::string text = counted(all, "run") + ": ";
-  if (all > to_run + left_out) text += std::to_string(all - to_run - left_out) + " finished before, ";
-  if (left_out > 0) text += std::to_string(left_out) + " left for another time, ";
-  text += std::to_string(to_run) + " to run";
+  if (all > to_run + left_out) text += fmt::format("{} finished before, ", all - to_run - left_out);
+  if (left_out > 0) text += fmt::format("{} left for another time, ", left_out);
+  text += fmt::format("{} to run", to_run);
   const auto expected = plan.expected_seconds();
   if (to_run > 0 && expected) text += ", about " + duration_text(*expected);
   return text;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -229,10 +230,10 @@ std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
 }
 
 std::string to_text(const ExitStatus& status) {
-  if (status.signal == 0) return "exit code " + std::to_string(status.code);
+  if (status.signal == 0) return fmt::format("exit code {}", status.code);
   const char* name = ::sigabbrev_np(status.signal);
-  return "killed by signal " + std::to_string(status.signal) +
-         (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
+  return fmt::format("killed by signal {}{}", status.signal,
+                     name != nullptr ? fmt::format(" (SIG{})", name) : "");
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -170,8 +171,8 @@ int run_rank_task(const fs::path& attempt_folder) {
   }
   try {
     if (static_cast<std::size_t>(place.world_size) != gang->command.ranks.size())
-      throw UserError("the job has " + std::to_string(place.world_size) + " tasks for " +
-                      std::to_string(gang->command.ranks.size()) + " ranks");
+      throw UserError(
+          fmt::format("the job has {} tasks for {} ranks", place.world_size, gang->command.ranks.size()));
     return Task(*gang, place).run();
   } catch (const std::exception& error) {
     // where the orchestrator looks for a rank's words
@@ -224,15 +225,14 @@ std::string text_of(const char* name) {
 int number_of(const char* name) {
   const std::string text = text_of(name);
   if (const auto value = number(text)) return *value;
-  throw UserError(std::string(name) + "=" + text + " is not a number");
+  throw UserError(fmt::format("{}={} is not a number", name, text));
 }
 
 int local_world_size(const Family& family) {
   const std::string text = text_of(family.local_world_size);
   const int node = family.node == nullptr ? 0 : number_of(family.node);
   if (const auto tasks = tasks_per_node(text, node)) return *tasks;
-  throw UserError(std::string(family.local_world_size) + "=" + text +
-                  " does not say how many tasks a host has");
+  throw UserError(fmt::format("{}={} does not say how many tasks a host has", family.local_world_size, text));
 }
 
 }  // namespace
@@ -264,8 +264,7 @@ TaskPlace task_place(const std::string& launcher) {
   const TaskPlace place{number_of(family->rank), number_of(family->world_size), number_of(family->local_rank),
                         local_world_size(*family)};
   if (place.rank >= place.world_size)
-    throw UserError(std::string(family->rank) + "=" + std::to_string(place.rank) + " in a world of " +
-                    std::to_string(place.world_size));
+    throw UserError(fmt::format("{}={} in a world of {}", family->rank, place.rank, place.world_size));
   return place;
 }
 

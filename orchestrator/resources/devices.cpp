@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include "base/error.h"
@@ -109,10 +110,10 @@ void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>
   for (const Device& device : devices) cores += device.cores.size();
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
   if (strategy.replicas <= most / strategy.stages) return;
-  throw UserError("strategy \"" + strategy.name + "\" has " + std::to_string(strategy.replicas) +
-                      " replicas of " + counted(static_cast<std::size_t>(strategy.stages), "stage") +
-                      ", more ranks than " + counted(cores, "core") + " can carry",
-                  "use at most " + std::to_string(most) + " ranks here");
+  throw UserError(
+      fmt::format("strategy \"{}\" has {} replicas of {}, more ranks than {} can carry", strategy.name,
+                  strategy.replicas, counted(strategy.stages, "stage"), counted(cores, "core")),
+      fmt::format("use at most {} ranks here", most));
 }
 
 }  // namespace
@@ -135,9 +136,9 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
       wanted ? static_cast<std::size_t>(std::max(*wanted, 0)) : std::min<std::size_t>(2, cores.size());
   if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
   if (count > cores.size())
-    throw UserError("`[machine] devices` is " + std::to_string(count) + ", but this process may use only " +
-                        counted(cores.size(), "core"),
-                    "set devices to at most " + std::to_string(cores.size()) + ", or \"auto\"");
+    throw UserError(fmt::format("`[machine] devices` is {}, but this process may use only {}", count,
+                                counted(cores.size(), "core")),
+                    fmt::format("set devices to at most {}, or \"auto\"", cores.size()));
   std::vector<Device> devices = group_cores(cores, cores.size() / count);
   devices.resize(count);
   return devices;
@@ -338,9 +339,9 @@ std::vector<Device> choose_gpus(const std::vector<Gpu>& gpus, const std::vector<
   const std::size_t count = wanted ? static_cast<std::size_t>(std::max(*wanted, 0)) : gpus.size();
   if (count == 0) throw UserError("`[machine] devices` is 0", "a run needs at least one device");
   if (count > gpus.size())
-    throw UserError("`[machine] devices` is " + std::to_string(count) + ", but there " +
-                        (gpus.size() == 1 ? "is " : "are ") + counted(gpus.size(), "GPU"),
-                    "set devices to at most " + std::to_string(gpus.size()) + ", or accelerator to \"cpu\"");
+    throw UserError(fmt::format("`[machine] devices` is {}, but there {} {}", count,
+                                gpus.size() == 1 ? "is" : "are", counted(gpus.size(), "GPU")),
+                    fmt::format("set devices to at most {}, or accelerator to \"cpu\"", gpus.size()));
   std::vector<Device> devices;
   for (std::size_t d = 0; d < count; ++d)
     devices.push_back(

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -88,9 +89,9 @@ std::string user_name() {
 
 // One line each; see `host_holder`.
 void write_holder(int fd, const HostUser& user) {
-  const std::string text = std::to_string(::getpid()) + "\n" + user_name() + "\n" +
-                           printable_line(user.command) + "\n" + printable_line(user.yard.string()) + "\n" +
-                           experiments::utc_now() + "\n";
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n", ::getpid(), user_name(), printable_line(user.command),
+                  printable_line(user.yard.string()), experiments::utc_now());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
     throw std::system_error(errno, std::generic_category(), "cannot write the lock of this host");
 }
@@ -147,7 +148,7 @@ std::string host_holder(const fs::path& folder) {
   }
   const auto& [pid, user, command, yard, since] = parts;
   if (since.empty()) return "another process";  // it is about to write its name
-  return "process " + pid + " of " + user + " (" + command + ", yard " + yard + "), since " + since;
+  return fmt::format("process {} of {} ({}, yard {}), since {}", pid, user, command, yard, since);
 }
 
 }  // namespace trainyard::orchestrator

@@ -101,10 +101,6 @@ RunnerFacts runner_facts(const Programs& programs) {
           .gpus = gpus_of(versions)};
 }
 
-experiments::Circumstances machine_circumstances(const Programs& programs) {
-  return runner_facts(programs).circumstances;
-}
-
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {
   here.host = machine.launcher;
   for (const std::string& part : {machine.partition, machine.hosts})

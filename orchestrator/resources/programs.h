@@ -31,7 +31,6 @@ struct RunnerFacts {
   std::vector<Gpu> gpus;                     // that it sees
 };
 RunnerFacts runner_facts(const Programs& programs);
-experiments::Circumstances machine_circumstances(const Programs& programs);  // of those
 
 // The same where ranks run on hosts that the launcher chooses: those have the launcher's name.
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine);

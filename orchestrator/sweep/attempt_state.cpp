@@ -4,6 +4,8 @@
 #include <csignal>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace trainyard::orchestrator {
 
 namespace {
@@ -17,7 +19,7 @@ struct Machine {
   const GracePeriods& grace;
 
   int on(const RankLost& lost) {
-    begin_to_end("rank " + std::to_string(lost.rank) + " has ended before the run did", now + grace.peers);
+    begin_to_end(fmt::format("rank {} has ended before the run did", lost.rank), now + grace.peers);
     return 0;
   }
 

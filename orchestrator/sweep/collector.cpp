@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -71,8 +72,8 @@ std::vector<experiments::Record> Collector::new_records() {
 
 std::string Collector::problem_with(const experiments::Record& record, const Spool& spool) const {
   if (record.run == place_.key && record.attempt == place_.attempt && record.rank == spool.rank) return "";
-  return "it is of run " + record.run + ", attempt " + std::to_string(record.attempt) +
-         (record.rank ? ", rank " + std::to_string(*record.rank) : "");
+  return fmt::format("it is of run {}, attempt {}{}", record.run, record.attempt,
+                     record.rank ? fmt::format(", rank {}", *record.rank) : "");
 }
 
 void Collector::leave_out(std::optional<int> rank, const std::string& what) {
@@ -91,8 +92,9 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
     if (record.type == "end" && record.rank && text_member(record.body, "status") == "finished")
       unheard_ends_.insert(*record.rank);
     if (incomplete_.insert(record.rank).second)
-      leave_out(record.rank, "records from number " + std::to_string(record.seq) +
-                                 " on were left out: one before them is missing");
+      leave_out(
+          record.rank,
+          fmt::format("records from number {} on were left out: one before them is missing", record.seq));
     return;
   }
   if (record.type == "cause" && !record.rank) has_cause_ = true;
@@ -123,7 +125,7 @@ void Collector::note_message(const experiments::Record& record) {
   if (!record.rank) return;  // the orchestrator's own, which it tells itself
   const std::string level = text_member(record.body, "level");
   if (level == "warning" || level == "error")
-    messages_.push_back("rank " + std::to_string(*record.rank) + ": " + text_member(record.body, "text"));
+    messages_.push_back(fmt::format("rank {}: {}", *record.rank, text_member(record.body, "text")));
 }
 
 bool Collector::finished(int rank) const {

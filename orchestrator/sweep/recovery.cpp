@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/evidence.h"
@@ -132,9 +134,9 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
       {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
       experiments::to_json(launch), ingest);
   again.collect();
-  tell(experiments::label(launch.run) + ": attempt " + std::to_string(launch.attempt) +
-       " was interrupted: the orchestrator ended before it" +
-       (ended > 0 ? "; ended " + std::to_string(ended) + " of its processes that were still alive" : ""));
+  tell(fmt::format("{}: attempt {} was interrupted: the orchestrator ended before it{}",
+                   experiments::label(launch.run), launch.attempt,
+                   ended > 0 ? fmt::format("; ended {} of its processes that were still alive", ended) : ""));
 }
 
 // A finished run needs no checkpoints; its orchestrator was killed before it removed them. One that was

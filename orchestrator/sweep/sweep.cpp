@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include "base/log.h"
@@ -214,7 +215,7 @@ class Sweep {
   RunOutcome started_again(Waiting taken, RunOutcome outcome) {
     if (outcome.reason != EndReason::out_of_time && ++taken.times_taken_away >= most_times_taken_away) {
       outcome.reason = EndReason::failed;
-      outcome.first_error += "; this has happened " + std::to_string(most_times_taken_away) + " times";
+      outcome.first_error += fmt::format("; this has happened {} times", most_times_taken_away);
       return outcome;
     }
     taken.adopts.reset();

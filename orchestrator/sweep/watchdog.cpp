@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "experiments/protocol/record.h"
 
 namespace trainyard::orchestrator {
@@ -37,11 +39,11 @@ const char* name_of(experiments::Phase phase) {
 
 std::string place_of(const std::optional<experiments::Progress>& progress) {
   if (!progress) return "before any progress";
-  const std::string phase = name_of(progress->phase);
-  const std::string step = " step " + std::to_string(progress->step);
-  if (progress->phase == experiments::Phase::probe) return "in the " + phase + "," + step;
-  if (progress->epoch == 0) return "in " + phase;
-  return "in epoch " + std::to_string(progress->epoch) + ", " + phase + step;
+  const char* phase = name_of(progress->phase);
+  if (progress->phase == experiments::Phase::probe)
+    return fmt::format("in the {}, step {}", phase, progress->step);
+  if (progress->epoch == 0) return fmt::format("in {}", phase);
+  return fmt::format("in epoch {}, {} step {}", progress->epoch, phase, progress->step);
 }
 
 }  // namespace
@@ -80,8 +82,8 @@ int Watchdog::first_stalled_rank() const {
 
 std::string Watchdog::text() const {
   const int first = first_stalled_rank();
-  return "rank " + std::to_string(first) + " stood still first, " +
-         place_of(ranks_[static_cast<std::size_t>(first)].progress);
+  return fmt::format("rank {} stood still first, {}", first,
+                     place_of(ranks_[static_cast<std::size_t>(first)].progress));
 }
 
 }  // namespace trainyard::orchestrator

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -131,7 +132,7 @@ std::string holder_text(const std::string& content) {
 }
 
 void write_holder(int fd, const std::string& command) {
-  const std::string text = std::to_string(::getpid()) + "\n" + command + "\n" + experiments::utc_now() + "\n";
+  const std::string text = fmt::format("{}\n{}\n{}\n", ::getpid(), command, experiments::utc_now());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
     throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
 }

@@ -93,6 +93,10 @@ void SweepFixture::tell(const std::string& rank, const std::string& what) {
   ::setenv(variables_.back().c_str(), what.c_str(), 1);
 }
 
+experiments::Circumstances machine_circumstances(const Programs& programs) {
+  return runner_facts(programs).circumstances;
+}
+
 Plan SweepFixture::plan() const {
   return make_plan(experiment, devices, machine_circumstances(programs), &database);
 }

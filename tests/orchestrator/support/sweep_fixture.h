@@ -70,6 +70,7 @@ class SweepFixture {
   std::vector<std::string> variables_;
 };
 
+experiments::Circumstances machine_circumstances(const Programs& programs);
 std::string text_of(const std::filesystem::path& file);
 bool alive(int pid);  // false for a zombie
 int pid_in(const std::filesystem::path& file);
