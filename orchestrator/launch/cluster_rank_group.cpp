@@ -94,7 +94,7 @@ std::optional<RankGroupEnd> ClusterRankGroup::end() {
     return RankGroupEnd{EndReason::out_of_time, at_its_limit};
   if (job->reason) return job;
   if (told_by_others_ != 0)
-    return RankGroupEnd{EndReason::preempted, "somebody ended its ranks: " + job->why};
+    return RankGroupEnd{EndReason::preempted, "its ranks were ended from outside: " + job->why};
   if (any_lost_ && !told_by_us_) return RankGroupEnd{EndReason::preempted, job->why};
   return RankGroupEnd{};
 }
@@ -143,11 +143,11 @@ bool SharedDirCheck::answered(const Programs& programs) const {
   if (!said.is_object()) return false;
   const std::string host = said.value("host", "a node");
   if (!said.value("sees", false))
-    throw UserError("a job on " + host + " does not see a file that was written here, in " + runs_.string(),
+    throw UserError("a job on " + host + " cannot see a file that this host wrote to " + runs_.string(),
                     share_the_spool);
   if (!said.value("runs", false))
     throw UserError("a job on " + host + " cannot run " + programs.runner.string(),
-                    "install trainyard where all nodes see it");
+                    "install trainyard in a folder that all nodes share");
   return true;
 }
 

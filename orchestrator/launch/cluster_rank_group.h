@@ -83,7 +83,7 @@ void note_spool_seen(const Yard& yard);
 
 // What to do where no answer comes, or a wrong one.
 inline constexpr const char* share_the_spool =
-    "let `spool` in [machine] name a folder that this host and all nodes share";
+    "set `spool` in [machine] to a folder that this host and all nodes share";
 
 // The side that answers: writes `probe-NAME` into `folder`: whether this host sees what was asked, and can
 // run `runner`. An exit code.

@@ -26,7 +26,7 @@ std::span<const LauncherKind> launchers() {
 }
 
 std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_folder) {
-  throw InternalError("a launcher without jobs was to adopt " + attempt_folder.string());
+  throw InternalError("this launcher cannot reattach to " + attempt_folder.string());
 }
 
 void settle(experiments::Machine& machine) {
@@ -153,7 +153,7 @@ const std::map<std::string, std::string> open_mpi_settings{{"OMPI_MCA_orte_abort
 std::string mpirun_complaint(const fs::path& log) {
   for (const std::string& line : lines_of(whole_file(log)))
     if (line.find_first_not_of("- ") != std::string::npos) return line;
-  return "it said nothing";
+  return "it printed nothing";
 }
 
 class MpiRankGroup : public ClusterRankGroup {
@@ -201,7 +201,7 @@ class MpiLauncher : public Launcher {
       : machine_(setting.machine), programs_(setting.programs) {
     if (!machine_.hosts.empty()) hosts_ = setting.folder / machine_.hosts;
     if (!hosts_.empty() && !fs::is_regular_file(hosts_))
-      throw UserError("`hosts` of [machine] is " + hosts_.string() + ", and there is no such file");
+      throw UserError("`[machine] hosts` is " + hosts_.string() + ", but there is no such file");
   }
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {

@@ -148,7 +148,7 @@ void SlurmJob::ask_accounts() {
   sacct_.reset();
   if (kept) return note_end(*kept);
   stage_ = Stage::over;
-  why_ = requeued_ ? requeued : "Slurm does not know the job any more";
+  why_ = requeued_ ? requeued : "Slurm no longer lists the job";
   if (requeued_) reason_ = EndReason::preempted;
 }
 
@@ -335,7 +335,7 @@ void SlurmQueue::ask_now(std::chrono::seconds at_most) {
   } while (Clock::now() < deadline);
   asking_.reset();
   throw UserError("Slurm does not answer: " + (trouble_.empty() ? "squeue takes too long" : trouble_),
-                  "see whether `squeue` works here, and run the same command again");
+                  "check that `squeue` works here, then run the same command again");
 }
 
 std::optional<SlurmState> SlurmQueue::find(const std::string& name) const {

@@ -176,12 +176,12 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const SharedDirCheck& probe) {
     job.step();
     if (probe.answered(programs_)) return job.let_go();
     if (job.reason() == experiments::EndReason::not_started)
-      throw UserError(job.why(), "mend [machine] of the experiment file");
+      throw UserError(job.why(), "correct [machine] in the experiment file");
     if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
       over_since = SlurmQueue::Clock::now();
     if (over_since != SlurmQueue::Clock::time_point::max() &&
         SlurmQueue::Clock::now() - over_since > (job.completed() ? files_patience : failed_patience))
-      throw UserError("a job of Slurm was to write into " + runs_.string() + ", and nothing came here (" +
+      throw UserError("a Slurm job should have written to " + runs_.string() + ", but no file appeared here (" +
                           job.why() + last_words(runs_ / slurm_log_name) + ")",
                       share_the_spool);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -322,10 +322,10 @@ class StepLauncher : public Launcher {
             .wait(step_probe_patience);
     if (!said) throw UserError("a step in allocation " + allocation_ + " did not run within a minute");
     if (!said->status.clean())
-      throw UserError("srun: " + complaint(*said), "mend [machine] of the experiment file");
+      throw UserError("srun: " + complaint(*said), "correct [machine] in the experiment file");
     if (!probe.answered(programs_))
-      throw UserError("a step in allocation " + allocation_ + " was to write into " + runs_.string() +
-                          ", and nothing came here",
+      throw UserError("a step in allocation " + allocation_ + " should have written to " + runs_.string() +
+                          ", but no file appeared here",
                       share_the_spool);
     note_spool_seen(yard_);
   }
@@ -368,7 +368,7 @@ std::unique_ptr<Launcher> step_launcher(const LauncherSetting& setting) {
   const std::string allocation = own_allocation();
   if (allocation.empty())
     throw UserError(
-        "allocation = \"shared\" in [machine], and trainyard does not run inside an allocation of Slurm",
+        "`[machine] allocation` is \"shared\", but trainyard does not run inside a Slurm allocation",
         "start it with `salloc … trainyard run …` or in a batch script, or leave `allocation` out");
   return std::make_unique<StepLauncher>(setting, allocation);
 }

@@ -11,9 +11,8 @@
 int main(int argc, char** argv) {
   using namespace trainyard::orchestrator;
   CLI::App program(
-      "Runs one rank of an attempt, as a task that srun or mpirun starts. Their variables say which rank it "
-      "is\n"
-      "(SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK). trainyard starts it; by hand it is of no use.",
+      "Run one rank of an attempt as a task of srun or mpirun. Their variables define the rank\n"
+      "(SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK). trainyard starts this program. Do not start it by hand.",
       "trainyard-rank");
   std::string attempt;
   std::vector<std::string> probe;

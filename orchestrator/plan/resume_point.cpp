@@ -31,19 +31,19 @@ Resumable resumable(const db::Database& database, const PlannedRun& planned) {
 // What is wrong with going on from this checkpoint; empty where nothing is.
 std::string problem_with(const fs::path& folder, const experiments::Checkpoint& checkpoint,
                          const PlannedRun& planned, const Resumable& attempts) {
-  if (checkpoint.run != planned.key) return "is of run " + checkpoint.run;
+  if (checkpoint.run != planned.key) return "it belongs to run " + checkpoint.run;
   const auto attempt = attempts.find(checkpoint.attempt);
   if (attempt == attempts.end())
     return fmt::format(
-        "is of attempt {}, which is not there, has finished, has impossible records, or was of another "
+        "it belongs to attempt {}, which is missing, has finished, has impossible records, or is of another "
         "release",
         checkpoint.attempt);
-  if (attempt->second.whole_epochs < checkpoint.epoch) return "has no records of all ranks up to its epoch";
+  if (attempt->second.whole_epochs < checkpoint.epoch) return "not all ranks have recorded its epoch";
   if (!checkpoint.weights) return "";
   const fs::path weights = experiments::kept_weights_file(folder, checkpoint.epoch);
   std::error_code missing;
   if (!fs::exists(weights, missing) || experiments::sum_of_file(weights) != *checkpoint.weights)
-    return "lacks the weights that were kept by then";
+    return "the weights kept up to its epoch are missing or have changed";
   return "";
 }
 
@@ -63,9 +63,9 @@ CheckpointCheck look_at(const fs::path& folder, std::int64_t epoch, const Planne
       const auto checkpoint = experiments::check_checkpoint(folder, epoch, stage);
       looked.problem = checkpoint.epoch == epoch && checkpoint.stage == stage
                            ? problem_with(folder, checkpoint, planned, attempts)
-                           : "is of another epoch or stage than its name says";
+                           : "its epoch or stage differs from its file name";
       if (looked.problem.empty() && stage > 0 && checkpoint.attempt != looked.attempt)
-        looked.problem = "is of several attempts";
+        looked.problem = "its stages are from different attempts";
       looked.attempt = checkpoint.attempt;
     } catch (const UserError& error) {
       looked.problem = error.what();
@@ -93,7 +93,7 @@ ResumePoint own_resume_point(const fs::path& folder, const PlannedRun& planned, 
       point.at = Resumes{looked.attempt, epoch};
       return point;
     }
-    point.problems.push_back(fmt::format("the checkpoint of epoch {} {}", epoch, looked.problem));
+    point.problems.push_back(fmt::format("skipped the checkpoint of epoch {}: {}", epoch, looked.problem));
   }
   return point;
 }

@@ -97,7 +97,7 @@ std::string plan_text(const Plan& plan) {
       plan.runs.begin(), plan.runs.end(), [](const auto& run) { return run.state == PlanState::left_out; }));
   std::string text = counted(all, "run") + ": ";
   if (all > to_run + left_out) text += fmt::format("{} finished before, ", all - to_run - left_out);
-  if (left_out > 0) text += fmt::format("{} left for another time, ", left_out);
+  if (left_out > 0) text += fmt::format("{} not selected, ", left_out);
   text += fmt::format("{} to run", to_run);
   const auto expected = plan.expected_seconds();
   if (to_run > 0 && expected) text += ", about " + duration_text(*expected);
@@ -105,7 +105,7 @@ std::string plan_text(const Plan& plan) {
 }
 
 static std::string again_text(const RunOutcome& outcome) {
-  return outcome.retry_seconds ? "; again in " + duration_text(*outcome.retry_seconds) : "";
+  return outcome.retry_seconds ? "; retrying in " + duration_text(*outcome.retry_seconds) : "";
 }
 
 std::string outcome_text(const RunOutcome& outcome) {

@@ -90,8 +90,8 @@ class Task {
       if (told != 0 || ::getppid() != parent_) return std::nullopt;
       std::this_thread::sleep_for(long_nap);
     }
-    throw UserError("the store of rank 0 was not reached within 5 minutes",
-                    "hosts of a run must reach each other, and share " + folder_.string());
+    throw UserError("could not reach the store of rank 0 within 5 minutes",
+                    "the hosts of a run must reach each other and share " + folder_.string());
   }
 
   // A task whose launcher has gone ends its rank at once: nobody would ever ask for it.
@@ -152,7 +152,7 @@ std::string reason_to_refuse(const fs::path& folder, int rank) {
   const char* restarts = std::getenv("SLURM_RESTART_COUNT");
   if (restarts != nullptr && std::string(restarts) != "0") return "the job was requeued";
   if (read_rank_exit(folder, rank)) return "this rank has run before";
-  return abandoned(folder) ? "nobody waits for this attempt any more" : "";
+  return abandoned(folder) ? "this attempt was abandoned" : "";
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ int run_rank_task(const fs::path& attempt_folder) {
   ::unsetenv(token_variable);  // of the ranks alone: the store must outlive what is ended with them
   const Subreaper subreaper;
   auto gang = read_rank_group_file(attempt_folder);
-  if (!gang) throw UserError("there is no gang.json to read in " + attempt_folder.string());
+  if (!gang) throw UserError("cannot read gang.json in " + attempt_folder.string());
   open_log(gang->command);
   const TaskPlace place = task_place(gang->launcher);
   if (const std::string why = reason_to_refuse(attempt_folder, place.rank); !why.empty()) {
@@ -218,7 +218,7 @@ std::optional<int> number(const std::string& text) {
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr)
-    throw UserError(std::string(name) + " is not set", "trainyard-rank is started by a launcher");
+    throw UserError(std::string(name) + " is not set", "trainyard-rank must be started by a launcher");
   return value;
 }
 
@@ -232,7 +232,7 @@ int local_world_size(const Family& family) {
   const std::string text = text_of(family.local_world_size);
   const int node = family.node == nullptr ? 0 : number_of(family.node);
   if (const auto tasks = tasks_per_node(text, node)) return *tasks;
-  throw UserError(fmt::format("{}={} does not say how many tasks a host has", family.local_world_size, text));
+  throw UserError(fmt::format("{}={} is not a list of tasks per host", family.local_world_size, text));
 }
 
 }  // namespace
@@ -260,11 +260,11 @@ TaskPlace task_place(const std::string& launcher) {
   for (const Family& each : families)
     if (launcher == each.launcher && (family == nullptr || std::getenv(family->rank) == nullptr))
       family = &each;
-  if (family == nullptr) throw UserError("launcher \"" + launcher + "\" has no tasks");
+  if (family == nullptr) throw UserError("launcher \"" + launcher + "\" starts no tasks");
   const TaskPlace place{number_of(family->rank), number_of(family->world_size), number_of(family->local_rank),
                         local_world_size(*family)};
   if (place.rank >= place.world_size)
-    throw UserError(fmt::format("{}={} in a world of {}", family->rank, place.rank, place.world_size));
+    throw UserError(fmt::format("{}={} is out of range for {} ranks", family->rank, place.rank, place.world_size));
   return place;
 }
 

@@ -130,13 +130,13 @@ void StoreProcess::start() {
     }
     if (const auto status = process_->poll()) {
       process_.reset();
-      throw UserError("trainyard-store ended before it gave an address (" + to_text(*status) + ")",
+      throw UserError("trainyard-store ended before it printed an address (" + to_text(*status) + ")",
                       "see " + log_.string());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   process_.reset();
-  throw UserError("trainyard-store gave no address within 20 s", "see " + log_.string());
+  throw UserError("trainyard-store printed no address within 20 s", "see " + log_.string());
 }
 
 }  // namespace trainyard::orchestrator

@@ -13,7 +13,7 @@ DevicePool::DevicePool(std::size_t devices) : all_(devices) {
 std::optional<DevicePool::Grant> DevicePool::grant(const std::vector<Request>& waiting) {
   if (waiting.empty()) return std::nullopt;
   for (const Request& request : waiting)
-    if (request.devices > all_) throw InternalError("a run that needs more devices than there are");
+    if (request.devices > all_) throw InternalError("a run needs more devices than there are");
   if (waiting.front().devices <= free_.size()) {
     reservation_.reset();
     return take(waiting.front(), false);
@@ -55,7 +55,7 @@ DevicePool::Grant DevicePool::take(const Request& request, bool beside_reserved)
 void DevicePool::release(std::size_t run) {
   const auto lease =
       std::find_if(leases_.begin(), leases_.end(), [&](const Lease& each) { return each.run == run; });
-  if (lease == leases_.end()) throw InternalError("a run that has no devices gives some back");
+  if (lease == leases_.end()) throw InternalError("a run without devices releases some");
   free_.insert(lease->devices.begin(), lease->devices.end());
   leases_.erase(lease);
 }

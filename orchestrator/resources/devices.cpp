@@ -150,7 +150,7 @@ std::vector<Device> devices_for(const experiments::Run& run, const std::vector<D
   const std::vector<int> cores = cores_of(host);
   if (!run.threads) return divide_cores(cores, wanted);
   if (std::cmp_greater(*run.threads, cores.size()))
-    throw InternalError("a rank with more threads than there are cores was not refused");
+    throw InternalError("check_threads accepted a rank with more threads than cores");
   std::vector<Device> devices = group_cores(cores, static_cast<std::size_t>(*run.threads));
   std::int64_t most = run.strategy.world_size();
   if (wanted) most = std::min<std::int64_t>(most, *wanted);
@@ -256,7 +256,7 @@ std::vector<Problem> device_problems(const experiments::Experiment& experiment,
     if (run.threads && own.front().gpu.empty() && !own.front().cores.empty())
       on += " of " + counted(own.front().cores.size(), "core");
     return "strategy \"" + strategy.name + "\" has " + counted(strategy.world_size(), "rank") + " on " + on +
-           ": ranks share devices, and its times are marked and enter no verdict";
+           ": ranks share devices, so its times do not count";
   });
 }
 
@@ -272,10 +272,10 @@ void check_threads(const experiments::Experiment& experiment, std::size_t cores)
   if (!first) return;
   const bool here = experiment.machine.on_this_host();
   const std::string there = counted(cores, "core");
-  throw UserError("a rank needs a core for each of its threads, and threads = " +
+  throw UserError("each thread of a rank needs its own core: threads = " +
                       joined(too_many, [](std::int64_t count) { return std::to_string(count); }) +
                       (here ? ", but this process may use only " + there
-                            : ", but `[machine] cpus_per_task` gives a rank " + there),
+                            : ", but `[machine] cpus_per_task` gives each rank " + there),
                   "lower threads to at most " + std::to_string(cores) + ", or " +
                       (here ? "train with more cores: another machine, or a wider CPU affinity or quota"
                             : "raise cpus_per_task to " + std::to_string(*too_many.rbegin())),
@@ -305,7 +305,7 @@ void check_precision(const experiments::Experiment& experiment, const std::vecto
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const experiments::Run& run = experiment.runs[i];
     if (run.precision != "tf32" || run.strategy.foreign() || !on_cores) continue;
-    throw UserError("precision \"tf32\" is one of GPUs, and runs train on CPU cores here",
+    throw UserError("precision \"tf32\" needs a GPU, but runs train on the CPU here",
                     "use \"float32\", \"bfloat16\" or \"float16\"", place_of(experiment, i));
   }
 }
@@ -329,7 +329,7 @@ std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner sees no GPU" +
                       (visible == nullptr ? "" : " with CUDA_VISIBLE_DEVICES=" + std::string(visible)),
-                  "does nvidia-smi list one, with a driver for CUDA " + cuda + "?");
+                  "check that nvidia-smi lists a GPU and that its driver supports CUDA " + cuda);
 }
 
 }  // namespace

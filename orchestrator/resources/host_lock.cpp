@@ -105,7 +105,7 @@ fs::path host_lock_folder() {
   fs::create_directories(named, failed);
   if (fs::is_directory(named)) return fs::absolute(named);
   throw UserError(std::string(host_lock_variable) + " is " + printable_line(named) +
-                      ", and there is no such folder" + (failed ? " (" + failed.message() + ")" : ""),
+                      ", but there is no such folder" + (failed ? " (" + failed.message() + ")" : ""),
                   "name a folder that you may write to");
 }
 

@@ -64,7 +64,7 @@ double others_limit_here() {
   const double limit = std::strtod(given, &end);
   if (*end == '\0' && std::isfinite(limit) && limit >= 0) return limit;
   throw UserError(std::string(others_limit_variable) + " is " + printable_line(given),
-                  "give a share of the leased cores, as 0.02");
+                  "set it to a share of the leased cores, for example 0.02");
 }
 
 // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.

@@ -39,7 +39,7 @@ nlohmann::json versions_of(const fs::path& runner) {
   const Output output = output_of(shell_quoted(runner.string()) + " --version --json");
   auto versions = nlohmann::json::parse(output.text, nullptr, false);
   if (output.clean && versions.is_object()) return versions;
-  throw UserError(runner.string() + " does not say its version: `" + runner.string() + " --version --json` " +
+  throw UserError("cannot read the version of " + runner.string() + ": `" + runner.string() + " --version --json` " +
                       (output.clean ? "printed no JSON object" : "failed"),
                   "run that command to see why");
 }
@@ -70,7 +70,7 @@ Programs find_programs() {
     Programs programs{folder / "trainyard-runner", folder / "trainyard-store", folder / "trainyard-rank"};
     if (is_executable(programs.runner) && is_executable(programs.store)) return programs;
   }
-  throw UserError("trainyard-runner and trainyard-store are neither in " + folders[0].string() + " nor in " +
+  throw UserError("cannot find trainyard-runner and trainyard-store in " + folders[0].string() + " or " +
                       folders[1].string(),
                   "build or install all three programs together");
 }
@@ -81,8 +81,8 @@ void check_commands(const experiments::Experiment& experiment) {
     const auto& strategy = experiment.runs[i].strategy;
     if (!strategy.foreign() || program_path(strategy.command.front(), folder)) continue;
     throw UserError(
-        "strategy \"" + strategy.name + "\": there is no program " + strategy.command.front() + " to start",
-        "name one in PATH, or its place from the folder of the experiment's file",
+        "strategy \"" + strategy.name + "\": cannot find the program " + strategy.command.front(),
+        "name a program in PATH, or a path relative to the folder of the experiment file",
         experiment.strategy_locations.at(i));
   }
 }

@@ -114,7 +114,7 @@ void Attempt::launch() {
 // What the earlier orchestrator wrote is ingested again with the rest: replaying changes nothing.
 void Attempt::adopt() {
   workplace_.status.run_started(planned(), place_.attempt);
-  log_.tell(fmt::format("attempt {} is still under way and is gone on with", place_.attempt));
+  log_.tell(fmt::format("attempt {} is still running; resuming it", place_.attempt));
   auto ranks = workplace_.launcher.adopt(place_.directory);
   const auto marks = ranks->marks();
   ranks_.watch(std::move(ranks), true);
@@ -127,14 +127,14 @@ void Attempt::tell_where_it_begins() {
   for (const std::string& problem : begins_.problems) {
     log_.record("message", {{"level", "warning"}, {"text", problem}});
     log_.tell(problem);
-    log_.write(log::Level::warning, "checkpoint passed over", {{"why", problem}});
+    log_.write(log::Level::warning, "checkpoint skipped", {{"why", problem}});
   }
   if (begins_.at) {
     const auto& [attempt, epoch] = *begins_.at;
-    log_.write(log::Level::info, "goes on", {{"after_epoch", epoch}, {"of_attempt", attempt}});
-    log_.tell(fmt::format("goes on after epoch {} of attempt {}", epoch, attempt));
+    log_.write(log::Level::info, "resumes", {{"after_epoch", epoch}, {"of_attempt", attempt}});
+    log_.tell(fmt::format("resumes after epoch {} of attempt {}", epoch, attempt));
   } else if (!begins_.problems.empty()) {
-    log_.tell("begins anew");
+    log_.tell("starts from the beginning");
   }
 }
 
@@ -204,8 +204,8 @@ void Attempt::end_leftovers() {
   const int left = end_children_with(token_);
   if (left == 0) return;
   log_.tell(
-      fmt::format("ended {} {} that its ranks had left behind", left, left == 1 ? "process" : "processes"));
-  log_.write(log::Level::warning, "processes left behind were ended", {{"processes", left}});
+      fmt::format("killed {} {} that its ranks left behind", left, left == 1 ? "process" : "processes"));
+  log_.write(log::Level::warning, "orphaned processes killed", {{"processes", left}});
 }
 
 // Once all processes of the attempt are gone and waited for: only then is known what they took themselves.
@@ -252,7 +252,7 @@ std::optional<RankError> Attempt::fault_of_records() const {
   const std::string line = place_of_record(folder / experiments::rank_records_name(fault->rank), *fault);
   const auto left_out = fault->type == "end" ? collector_.left_out(fault->rank) : std::nullopt;
   return RankError{fault->rank, fmt::format("{}{} ({})", fault->error,
-                                            left_out ? "; of its records " + *left_out : "", line)};
+                                            left_out ? "; in its records " + *left_out : "", line)};
 }
 
 void Attempt::conclude(const AttemptEnd& end, const std::vector<RankFailure>& failures) {

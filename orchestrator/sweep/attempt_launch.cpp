@@ -25,7 +25,7 @@ AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int atte
 AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
   if (yard.leads_out(planned.key))
     throw UserError(yard.run(planned.key).string() + " is a link",
-                    "move it away; runs lie in the yard itself");
+                    "move it away; the folder of a run must be in the yard itself");
   fs::create_directories(yard.run(planned.key));
   const int last =
       std::max(last_attempt(yard.run(planned.key)), db::last_known_attempt(database, planned.key));

@@ -32,7 +32,7 @@ struct Machine {
     if (stop.level <= 0 || state.phase == Phase::over) return 0;
     if (!std::exchange(state.stopped, true)) {
       if (state.phase == Phase::running) state.phase = Phase::ending;
-      state.why = "the sweep was told to stop";
+      state.why = "the sweep was stopped";
       state.terminate_at = std::min(state.terminate_at, now);
       state.kill_at = std::min(state.kill_at, now + grace.kill);
     }

@@ -72,7 +72,7 @@ std::vector<experiments::Record> Collector::new_records() {
 
 std::string Collector::problem_with(const experiments::Record& record, const Spool& spool) const {
   if (record.run == place_.key && record.attempt == place_.attempt && record.rank == spool.rank) return "";
-  return fmt::format("it is of run {}, attempt {}{}", record.run, record.attempt,
+  return fmt::format("it belongs to run {}, attempt {}{}", record.run, record.attempt,
                      record.rank ? fmt::format(", rank {}", *record.rank) : "");
 }
 
@@ -94,7 +94,7 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
     if (incomplete_.insert(record.rank).second)
       leave_out(
           record.rank,
-          fmt::format("records from number {} on were left out: one before them is missing", record.seq));
+          fmt::format("records from number {} on were left out: an earlier record is missing", record.seq));
     return;
   }
   if (record.type == "cause" && !record.rank) has_cause_ = true;

@@ -100,7 +100,7 @@ void RankSupervisor::note_loss(const RankExitSeen& exit) {
 void RankSupervisor::end_ranks(const AttemptEvent& why, double after_seconds) {
   if (state_.phase != AttemptState::Phase::running) return;
   happens(why);
-  log_.write(log::Level::warning, "ranks are told to end",
+  log_.write(log::Level::warning, "ranks are being ended",
              {{"why", state_.why}, {"after_seconds", after_seconds}});
 }
 
@@ -181,9 +181,9 @@ std::string RankSupervisor::error_of(const RankExitSeen& failed) const {
     const auto left_out = collector_.left_out(rank);
     return fmt::format("rank {} {}{}", rank,
                        collector_.said_finished(rank)
-                           ? "said that it has finished, but that record does not count"
-                           : "ended without saying that it has finished",
-                       left_out ? "; of its records " + *left_out : "");
+                           ? "reported that it finished, but that record does not count"
+                           : "ended without reporting that it finished",
+                       left_out ? "; in its records " + *left_out : "");
   }
   const auto line = status.signal == 0 ? last_line(log) : std::nullopt;
   return line ? fmt::format("{} ({})", *line, to_text(status))

@@ -122,7 +122,7 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
-    throw UserError("its run file is of another run or attempt", "move the folder away",
+    throw UserError("its run file belongs to another run or attempt", "move the folder away",
                     {.file = unfinished.directory.string()});
   Collector collector(
       {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
@@ -134,9 +134,9 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
       {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
       experiments::to_json(launch), ingest);
   again.collect();
-  tell(fmt::format("{}: attempt {} was interrupted: the orchestrator ended before it{}",
+  tell(fmt::format("{}: attempt {} was interrupted: the orchestrator ended first{}",
                    experiments::label(launch.run), launch.attempt,
-                   ended > 0 ? fmt::format("; ended {} of its processes that were still alive", ended) : ""));
+                   ended > 0 ? fmt::format("; killed {} of its processes that were still running", ended) : ""));
 }
 
 // A finished run needs no checkpoints; its orchestrator was killed before it removed them. One that was
@@ -168,9 +168,9 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
     } catch (const db::StorageError&) {
       throw;
     } catch (const InternalError& error) {
-      tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
+      tell(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
     } catch (const UserError& error) {
-      tell(unfinished.directory.string() + ": an attempt was left as it is: " + error.what());
+      tell(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
     }
   }
   remove_outlived_checkpoints(yard, database, live);
@@ -213,8 +213,8 @@ bool Reattachment::job_alive(const RankGroupFile& gang) {
     return false;
   }
   if (launcher_ != "slurm")
-    throw UserError("Slurm still has job " + job->id + " of an earlier sweep: " + gang.job,
-                    "go on with launcher = \"slurm\", or end it with `scancel " + job->id + "` first");
+    throw UserError("Slurm job " + job->id + " of an earlier sweep is not over: " + gang.job,
+                    "continue with launcher = \"slurm\", or cancel it with `scancel " + job->id + "` first");
   return true;
 }
 

@@ -97,7 +97,7 @@ class Sweep {
 
   // Ranks are ended at once: on a disk that takes nothing they can record nothing.
   void stopped_by(const std::string& what) {
-    log::error("the disk ends the sweep", {{"cause", what}});
+    log::error("sweep stopped by a disk error", {{"cause", what}});
     active_.clear();
     result_.stopped_by = what;
   }
@@ -105,11 +105,11 @@ class Sweep {
   void tell_stopping(int level) {
     if (active_.empty() || level <= told_level_) return;
     told_level_ = level;
-    log::warning("the sweep is told to stop",
+    log::warning("sweep stops",
                  {{"why", failed_fast_ ? "a run has failed" : "a signal"}, {"level", level}});
-    workplace_.status.message(failed_fast_ ? "a run has failed: what runs is being ended"
-                              : level == 1 ? "stopping: what runs is being ended; once more ends it at once"
-                                           : "stopping at once");
+    workplace_.status.message(failed_fast_ ? "a run has failed: ending the other runs"
+                              : level == 1 ? "stopping: ending all runs (a second signal kills them)"
+                                           : "stopping: killing all runs");
   }
 
   void start_what_fits() {
@@ -201,7 +201,7 @@ class Sweep {
     log::Fields fields{{"run", planned.key},
                        {"label", experiments::label(planned.run)},
                        {"after_seconds", *outcome.retry_seconds},
-                       {"why", taken_away ? "it was taken away: " + outcome.first_error
+                       {"why", taken_away ? "it was preempted: " + outcome.first_error
                                           : "it failed, and --max-retries allows another try"}};
     if (!taken_away) {
       fields.emplace_back("retry", ended.failed_tries + 1);
@@ -273,9 +273,9 @@ const char* why_skipped(PlanState state) {
     case PlanState::finished:
       return "it has finished before";
     case PlanState::done_elsewhere:
-      return "it has finished under other circumstances, and --reuse takes that";
+      return "it has finished under other circumstances, and --reuse keeps its metrics";
     case PlanState::left_out:
-      return "it was not asked for";
+      return "it was not selected";
     case PlanState::to_run:
       break;
   }

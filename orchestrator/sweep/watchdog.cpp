@@ -32,7 +32,7 @@ const char* name_of(experiments::Phase phase) {
     case experiments::Phase::test:
       return "test";
     case experiments::Phase::done:
-      return "its end";
+      return "shutdown";
   }
   return "";
 }
@@ -82,7 +82,7 @@ int Watchdog::first_stalled_rank() const {
 
 std::string Watchdog::text() const {
   const int first = first_stalled_rank();
-  return fmt::format("rank {} stood still first, {}", first,
+  return fmt::format("rank {} stalled first, {}", first,
                      place_of(ranks_[static_cast<std::size_t>(first)].progress));
 }
 

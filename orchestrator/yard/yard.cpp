@@ -37,8 +37,8 @@ namespace {
 // Below `folder`, and nowhere else.
 fs::path below(const fs::path& folder, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-    throw UserError("\"" + printable_line(name) + "\" is no name of a folder in " + folder.string(),
-                    "somebody has changed the database or the journal");
+    throw UserError("\"" + printable_line(name) + "\" is not a valid folder name in " + folder.string(),
+                    "the database or the journal has been edited; restore it");
   return folder / name;
 }
 
@@ -52,7 +52,7 @@ fs::path Yard::report(const std::string& experiment) const {
   fs::path folder = below(root_ / "reports", experiment);
   for (const auto& place : {folder.parent_path(), folder})
     if (fs::is_symlink(fs::symlink_status(place)))
-      throw UserError(place.string() + " is a link", "`trainyard report --out` writes elsewhere");
+      throw UserError(place.string() + " is a link", "remove the link, or write the report elsewhere with --out");
   return folder;
 }
 
@@ -63,8 +63,8 @@ bool Yard::leads_out(const std::string& key) const {
 void require_plain(const fs::path& file) {
   const auto status = fs::symlink_status(file);
   if (fs::exists(status) && !fs::is_regular_file(status))
-    throw UserError(file.string() + " is " + (fs::is_symlink(status) ? "a link" : "no plain file"),
-                    "put the file itself there, or move it away");
+    throw UserError(file.string() + " is " + (fs::is_symlink(status) ? "a link" : "not a plain file"),
+                    "replace it with the file itself, or move it away");
 }
 
 void refuse_links(const Yard& yard) {
@@ -78,19 +78,19 @@ Yard with_spool(const Yard& yard, const fs::path& spool) {
   if (yard.runs() == runs) return yard;
   if (yard.runs() != link || (fs::exists(link) && !fs::is_empty(link)))
     throw UserError("yard " + yard.root().string() + " has its runs in " + yard.runs().string() +
-                        ", and [machine] wants them in " + runs.string(),
-                    "choose another yard with --yard, or leave `spool` as it was");
+                        ", but `spool` in [machine] puts them in " + runs.string(),
+                    "choose another yard with --yard, or restore the old value of `spool`");
   try {
     fs::create_directories(runs);
   } catch (const fs::filesystem_error& error) {
     throw UserError("cannot create " + runs.string() + ": " + error.code().message(),
-                    "see `spool` in [machine]");
+                    "check `spool` in [machine]");
   }
   const fs::path owner = spool / "yard";
   const std::string known = whole_file(owner), own = yard.root().string() + "\n";
   if (!known.empty() && known != own)
     throw UserError("the spool " + spool.string() + " belongs to yard " + known.substr(0, known.find('\n')),
-                    "give each yard a `spool` of its own");
+                    "give each yard its own `spool`");
   write_whole_file(owner, own);
   fs::remove(link);
   fs::create_directory_symlink(runs, link);

@@ -174,8 +174,8 @@ TEST_CASE(
     MESSAGE("skipped: no file system may be mounted here: " << hidden.err);
   } else {
     CHECK(hidden.code == 2);
-    CHECK_MESSAGE(contains(hidden.err, "nothing came here"), (hidden.out + hidden.err));
-    CHECK(contains(hidden.err, "let `spool` in [machine] name a folder"));
+    CHECK_MESSAGE(contains(hidden.err, "no file appeared here"), (hidden.out + hidden.err));
+    CHECK(contains(hidden.err, "set `spool` in [machine] to a folder"));
     CHECK(starts(scratch.path()).empty());
     std::filesystem::remove_all(scratch.path() / "yard");
   }

@@ -54,7 +54,7 @@ TEST_CASE("an orchestrator that was killed and restarted resumes its jobs and su
   e2e::Trainyard again(scratch.path(), {"run", "sweep.toml", "--no-report"});
   CHECK(e2e::comes_true([&] {
     return contains(tests::read_text(scratch.path() / "stdout.txt"),
-                    "attempt 1 is still under way and is gone on with");
+                    "attempt 1 is still running; resuming it");
   }));
   scratch.write("go", "");
   const auto output = again.wait();
@@ -111,5 +111,5 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
   const auto outside =
       run_trainyard(scratch.path(), {"run", "outside.toml", "--no-report", "--yard", "outside"});
   CHECK(outside.code == 2);
-  CHECK(contains(outside.err, "trainyard does not run inside an allocation of Slurm"));
+  CHECK(contains(outside.err, "trainyard does not run inside a Slurm allocation"));
 }

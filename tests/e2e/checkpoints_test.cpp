@@ -110,7 +110,7 @@ TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run st
   CHECK_FALSE(has_checkpoint(yard));
   const auto again = run_trainyard(scratch.path(), sweep);
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
-  CHECK_FALSE(contains(again.out + again.err, "goes on after epoch"));
+  CHECK_FALSE(contains(again.out + again.err, "resumes after epoch"));
 }
 
 TEST_CASE("list shows the key for checkpoints, and the error for a wrong value names the allowed ones") {

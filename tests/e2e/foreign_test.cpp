@@ -217,7 +217,7 @@ TEST_CASE("a missing program is an error before anything starts, with the place 
     const auto output = run_trainyard(scratch.path(), {verb, "foreign.toml"});
     CHECK(output.code == 2);
     CHECK_MESSAGE(contains(output.err, "foreign.toml:4:13"), output.err);
-    CHECK_MESSAGE(contains(output.err, "there is no program no-such-program to start"), output.err);
+    CHECK_MESSAGE(contains(output.err, "cannot find the program no-such-program"), output.err);
   }
   CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml", "--file-only"}).code == 0);
   scratch.write("foreign.toml", foreign_file(R"(["./program.sh"])", 1));
@@ -256,10 +256,10 @@ TEST_CASE("if a rank's last record is rejected, the failure gives the reason and
   const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
   CHECK(output.code == 1);
   CHECK_MESSAGE(contains(output.err,
-                         "rank 0 said that it has finished, but that record does not count; "
-                         "of its records a line was left out: not JSON"),
+                         "rank 0 reported that it finished, but that record does not count; "
+                         "in its records a line was left out: not JSON"),
                 output.err);
-  CHECK_FALSE(contains(output.err, "without saying"));
+  CHECK_FALSE(contains(output.err, "without reporting"));
 }
 
 TEST_CASE("Python's NaN in JSON is a NaN loss, and the run continues") {

@@ -56,7 +56,7 @@ TEST_CASE("one file trains on GPUs if there are any, and the database names them
   // On one GPU two ranks share it: other circumstances, and flagged times.
   const Output one = host.at({"run", "small.toml", "--no-report"}, {{"FAKE_RANK_GPUS", "1"}});
   REQUIRE_MESSAGE(one.code == 0, one.err);
-  CHECK(contains(one.err, "has 2 ranks on 1 device: ranks share devices, and its times are marked"));
+  CHECK(contains(one.err, "has 2 ranks on 1 device: ranks share devices, so its times do not count"));
   CHECK(contains(host.at({"sql", sql, "--format", "csv"}, {}).out, "ddp,NVIDIA H200,1,2.29.7\n"));
 }
 
@@ -107,6 +107,6 @@ TEST_CASE("check reports the same machine problems as run") {
   CHECK(contains(nccl.err, "ranks 0 and 1 share a GPU"));
   const Output on_cores = check("accelerator = \"cpu\"\n", "1", {"--set", "precision=tf32"});
   CHECK(on_cores.code == 2);
-  CHECK(contains(on_cores.err, "precision \"tf32\" is one of GPUs"));
+  CHECK(contains(on_cores.err, "precision \"tf32\" needs a GPU"));
   CHECK(check("accelerator = \"cuda\"\n", "0", {"--file-only"}).out == "small.toml: ok, 2 runs\n");
 }

@@ -85,5 +85,5 @@ TEST_CASE("check, plan and run refuse a missing host file of mpirun") {
   const Scratch scratch;
   scratch.write("same.toml", mnist_file("[data]\nmnist = \"synthetic\"\n[machine]\nlauncher = \"mpi\"\n"
                                         "hosts = \"no-hosts\"\n"));
-  all_refuse(scratch, "no-hosts, and there is no such file");
+  all_refuse(scratch, "no-hosts, but there is no such file");
 }

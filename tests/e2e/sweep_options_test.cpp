@@ -111,7 +111,7 @@ TEST_CASE("--max-failures stops the sweep, --failed retries failed runs only, re
   CHECK(arms.states() == Texts{"0 finished", "1 failed", "2 planned", "3 planned"});
   const auto in_vain = arms.resume({"--failed"});
   CHECK(in_vain.code == 1);
-  CHECK(contains(in_vain.out, "4 runs: 1 finished before, 2 left for another time, 1 to run"));
+  CHECK(contains(in_vain.out, "4 runs: 1 finished before, 2 not selected, 1 to run"));
   CHECK(contains(in_vain.out, "0 runs finished, 1 was finished before, 1 failed"));
   arms.scratch().write("mended", "");
   CHECK(contains(arms.resume({"--failed"}).out, "1 run finished, 1 was finished before, 0 failed"));
@@ -139,7 +139,7 @@ TEST_CASE("--fail-fast ends the other runs after the first failure, and starts n
   Output output;
   CHECK(seconds_of([&] { output = arms.run({"--fail-fast"}); }) < 5 * tests::patience);
   CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.out, "a run has failed: what runs is being ended"), output.out);
+  CHECK_MESSAGE(contains(output.out, "a run has failed: ending the other runs"), output.out);
   CHECK(arms.states() == Texts{"0 failed", "1 interrupted", "2 planned"});
   CHECK(ranks_below(arms.scratch().path()).empty());
 }

@@ -90,7 +90,7 @@ TEST_CASE("an interrupted run resumes after its last epoch, reports it, and has 
   CHECK(second.resumes == experiments::Resumes{1, 3});
   CHECK(second.checkpoints == run.folder());
   CHECK(run.bench.status.messages ==
-        std::vector<std::string>{"mlp single seed 0: goes on after epoch 3 of attempt 1"});
+        std::vector<std::string>{"mlp single seed 0: resumes after epoch 3 of attempt 1"});
   const auto records = record_types(run.bench.attempt(0, 2) / experiments::rank_records_name(0));
   CHECK(records == std::vector<std::string>{"start", "probe", "epoch", "checkpoint", "epoch", "checkpoint",
                                             "test", "end"});
@@ -160,7 +160,7 @@ TEST_CASE("if all checkpoints are damaged, the run starts from the beginning and
   check_finishes_as_if_never_interrupted(run);
   CHECK_FALSE(run.launched(2).resumes.has_value());
   REQUIRE(run.bench.status.messages.size() == 3);
-  CHECK(run.bench.status.messages[2] == "mlp single seed 0: begins anew");
+  CHECK(run.bench.status.messages[2] == "mlp single seed 0: starts from the beginning");
 }
 
 TEST_CASE("a checkpoint is used only if all ranks have recorded its epoch") {
@@ -172,7 +172,7 @@ TEST_CASE("a checkpoint is used only if all ranks have recorded its epoch") {
   const auto point = find_resume_point(bench.yard, bench.database, bench.plan().runs[0]);
   CHECK(point.at == experiments::Resumes{1, 1});
   REQUIRE(point.problems.size() == 1);
-  CHECK(point.problems[0] == "the checkpoint of epoch 2 has no records of all ranks up to its epoch");
+  CHECK(point.problems[0] == "skipped the checkpoint of epoch 2: not all ranks have recorded its epoch");
 }
 
 TEST_CASE("training resumes after the last epoch that all stages have written in the same attempt") {
@@ -186,7 +186,7 @@ TEST_CASE("training resumes after the last epoch that all stages have written in
   CHECK_FALSE(point().at.has_value());
   write(2, 1);
   CHECK(point().at == experiments::Resumes{1, 2});
-  CHECK(point().problems == std::vector<std::string>{"the checkpoint of epoch 3 stage 1 is missing"});
+  CHECK(point().problems == std::vector<std::string>{"skipped the checkpoint of epoch 3: stage 1 is missing"});
   write(3, 1);
   CHECK(point().at == experiments::Resumes{1, 3});
   write(3, 4);

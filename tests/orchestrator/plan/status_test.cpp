@@ -65,7 +65,7 @@ TEST_CASE("the text of a plan has the number of runs that finished before and th
 TEST_CASE("a run that is left out this time is not counted as finished before") {
   Plan plan = plan_of_two();
   plan.runs[0].state = PlanState::left_out;
-  CHECK(plan_text(plan) == "2 runs: 1 left for another time, 1 to run");
+  CHECK(plan_text(plan) == "2 runs: 1 not selected, 1 to run");
 }
 
 TEST_CASE("times are written for people") {

@@ -53,8 +53,8 @@ TEST_CASE("a preempted job is not the fault of a rank, unless the sweep was stop
   seen.stopped = true;
   check_end(seen, EndReason::failed, 1, "error of rank 1");
   seen.failures.clear();
-  seen.why_ended = "the sweep was told to stop";
-  check_end(seen, EndReason::stopped, {}, "the sweep was told to stop");
+  seen.why_ended = "the sweep was stopped";
+  check_end(seen, EndReason::stopped, {}, "the sweep was stopped");
 }
 
 TEST_CASE("a job at its time limit is retried only if it kept at least one more epoch") {

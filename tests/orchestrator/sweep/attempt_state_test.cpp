@@ -62,7 +62,7 @@ TEST_CASE("ranks without progress get SIGTERM at once, and the hang is kept even
   CHECK(story.signals == Signals{SIGTERM});
   CHECK(story.state.why == "no progress for 3 s");
   story.at(6s, StopRequest{1});
-  CHECK(story.state.why == "the sweep was told to stop");
+  CHECK(story.state.why == "the sweep was stopped");
   CHECK(story.state.hang == "no progress for 3 s");
   CHECK(story.state.stopped);
 }

@@ -16,7 +16,7 @@ TEST_CASE("a run without progress fails, and the error names the rank that stopp
   SweepResult result;
   CHECK(seconds_of([&] { result = bench.sweep(); }) < tests::patience);
   REQUIRE(result.failures.size() == 1);
-  CHECK(contains(result.failures[0].first_error, "no progress for 3 s: rank 1 stood still first"));
+  CHECK(contains(result.failures[0].first_error, "no progress for 3 s: rank 1 stalled first"));
   CHECK(bench.status_of(0) == "failed");
   for (int rank = 0; rank < 2; ++rank)
     CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));
@@ -38,6 +38,6 @@ TEST_CASE("a rank that hangs in the parity check fails its run there, and the sw
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].label == "mlp single seed 0");
   CHECK(result.failures[0].first_error ==
-        "no progress for 3 s: rank 0 stood still first, in the parity probe, step 1");
+        "no progress for 3 s: rank 0 stalled first, in the parity probe, step 1");
   CHECK(bench.status_of(0) == "failed");
 }

@@ -60,7 +60,7 @@ TEST_CASE("a mesh has not finished if one rank exits without an `end` record") {
   bench.tell("3", "leave");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
-  CHECK(result.failures[0].first_error == "rank 3 ended without saying that it has finished");
+  CHECK(result.failures[0].first_error == "rank 3 ended without reporting that it finished");
   CHECK(bench.status_of(0) == "failed");
 }
 

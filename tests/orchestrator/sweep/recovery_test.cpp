@@ -158,7 +158,7 @@ TEST_CASE("a run file of another run, and a link in the yard, are not touched") 
   std::filesystem::create_directory_symlink(outside, bench.yard.run("bbbbbbbbbbbb"));
   CHECK(bench.sweep().finished == 2);
   REQUIRE(bench.status.messages.size() == 1);
-  CHECK(bench.status.messages[0].find("its run file is of another run or attempt") != std::string::npos);
+  CHECK(bench.status.messages[0].find("its run file belongs to another run or attempt") != std::string::npos);
   CHECK(bench.status_of(0) == "finished");
   CHECK(record_types(bench.yard.attempt("aaaaaaaaaaaa", 1) / "orchestrator.records.jsonl").size() == 2);
 }

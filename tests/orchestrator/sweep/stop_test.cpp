@@ -27,7 +27,7 @@ TEST_CASE("a stop ends the ranks, no other run is started, and the same command 
   CHECK(result.failures.empty());
   CHECK(bench.status.events.size() == 2);  // one start, one end
   REQUIRE(bench.status.messages.size() == 1);
-  CHECK(bench.status.messages[0] == "stopping: what runs is being ended; once more ends it at once");
+  CHECK(bench.status.messages[0] == "stopping: ending all runs (a second signal kills them)");
   CHECK(bench.status_of(0) == "interrupted");
   for (int rank = 0; rank < 2; ++rank)
     CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));

@@ -119,7 +119,7 @@ TEST_CASE("if the store does not start, the runs that need it fail with its log"
   CHECK(result.finished == 1);
   REQUIRE(result.failures.size() == 1);
   CHECK(contains(result.failures[0].first_error,
-                 "trainyard-store ended before it gave an address (exit code 1)"));
+                 "trainyard-store ended before it printed an address (exit code 1)"));
   CHECK(contains(result.failures[0].first_error, "store.log"));
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("without an error in the log the error is the exit status of the rank"
   bench.tell("", "kill");
   CHECK(bench.sweep().failures.at(0).first_error == "rank 0: killed by signal 9 (SIGKILL)");
   bench.tell("", "leave");
-  CHECK(bench.sweep().failures.at(0).first_error == "rank 0 ended without saying that it has finished");
+  CHECK(bench.sweep().failures.at(0).first_error == "rank 0 ended without reporting that it finished");
   CHECK(bench.status_of(0, 2) == "failed");  // a second attempt
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("an interrupted attempt is not touched if its run file or records are 
       bench.tell("", "finish");
       CHECK(bench.sweep().finished == 1);  // as another attempt
       REQUIRE_FALSE(bench.status.messages.empty());
-      CHECK(contains(bench.status.messages.front(), pipe ? "is no plain file" : "is a link"));
+      CHECK(contains(bench.status.messages.front(), pipe ? "is not a plain file" : "is a link"));
       CHECK(outside.untouched());
     }
 }
