@@ -1,5 +1,5 @@
-// Ranks that tasks on other hosts watch (`rank_agent.h`): how each ended is read from the file that its task
-// leaves. What the launcher knows of the job as a whole is asked of `Job`. Files may show up late.
+// Ranks on other hosts, supervised by tasks there (`rank_agent.h`). The end of each rank is read from the
+// file that its task writes. Subclasses report the state of the job as a whole. Files may appear late.
 #pragma once
 
 #include <chrono>
@@ -28,12 +28,12 @@ class ClusterRankGroup : public RankGroup {
   static std::optional<EndReason> preempted_if(bool preempted) {
     return preempted ? std::optional(EndReason::preempted) : std::nullopt;
   }
-  // The job has ended and nothing of it is left.
+  // How the job ended. Empty while anything of it is left.
   virtual std::optional<RankGroupEnd> over() = 0;
-  virtual void step() = 0;  // asks how the job is; never blocks
+  virtual void step() = 0;  // polls the state of the job; never blocks
   virtual void signal_job(int number) = 0;
-  virtual void wants_to_know() {}        // the job will soon be over
-  virtual void let_go() {}               // all ranks have ended well: the job ends by itself
+  virtual void wants_to_know() {}        // the job is about to end: poll it more often
+  virtual void let_go() {}               // all ranks exited cleanly, so the job ends by itself
   bool begun() const { return begun_; }  // a rank has written something
   bool none_ended() const { return exits_.empty(); }
   bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
@@ -46,19 +46,19 @@ class ClusterRankGroup : public RankGroup {
 
   std::filesystem::path folder_;
   int world_size_;
-  std::chrono::steady_clock::duration patience_;  // with files of an ended job that have not come
+  std::chrono::steady_clock::duration patience_;  // wait for late files of an ended job
   std::map<int, RankExit> exits_;
-  int told_by_others_ = 0;  // signal that a task got and we did not send
+  int told_by_others_ = 0;  // signal that a task received but we did not send
   bool told_by_us_ = false;
   bool begun_ = false;
-  bool any_lost_ = false;  // a rank whose end nobody wrote down
+  bool any_lost_ = false;  // a rank has no exit file
   Clock::time_point next_look_, over_since_ = Clock::time_point::max();
 };
 
-// Whether the nodes of a cluster share the folder of the runs with this host. Asked once, before the first
-// run, by a task that looks for a file which was written here and writes one itself.
+// Check that the nodes of a cluster share the folder of the runs with this host. It is made once, before the
+// first run: a task looks for a file that was written here, and writes one itself.
 
-// The side that asks. Its files, and what its job printed, are gone with it.
+// The asking side. The destructor removes its files and the output of its job.
 class SharedDirCheck {
  public:
   explicit SharedDirCheck(std::filesystem::path runs);
@@ -69,7 +69,7 @@ class SharedDirCheck {
   std::string job_name() const;
   std::vector<std::string> task(const Programs& programs) const;  // the command that answers
 
-  // Whether it has come and says that all is well. UserError where it says that something is not.
+  // Whether the answer has arrived and is positive. UserError if it is negative.
   bool answered(const Programs& programs) const;
 
  private:
@@ -77,16 +77,16 @@ class SharedDirCheck {
   std::string name_;
 };
 
-// Whether an earlier sweep of this yard has had the answer, and that this one has.
+// Whether the check has passed for this yard before, and the note that it has passed.
 bool spool_was_seen(const Yard& yard);
 void note_spool_seen(const Yard& yard);
 
-// What to do where no answer comes, or a wrong one.
+// Advice if there is no answer, or a negative one.
 inline constexpr const char* share_the_spool =
     "set `spool` in [machine] to a folder that this host and all nodes share";
 
-// The side that answers: writes `probe-NAME` into `folder`: whether this host sees what was asked, and can
-// run `runner`. An exit code.
+// The answering side: writes `probe-NAME` into `folder`. It says whether this host sees the other file, and
+// whether it can run `runner`. Returns an exit code.
 int answer_spool_probe(const std::filesystem::path& folder, const std::string& name,
                        const std::filesystem::path& runner);
 

@@ -1,5 +1,5 @@
-// Starts the ranks of an attempt and says when they end: the seam between supervision and the operating
-// system or a cluster. `launchers` is the table of those there are.
+// Launchers: they start the ranks of an attempt and report how they end. This is the interface between
+// supervision and the operating system or a cluster. `launchers` is the table of all launchers.
 #pragma once
 
 #include <filesystem>
@@ -19,39 +19,39 @@
 
 namespace trainyard::orchestrator {
 
-// How it went, seen from outside.
+// How a group of ranks ended, as the launcher sees it.
 struct RankGroupEnd {
-  // preempted, over_limits, out_of_time or not_started; empty: its ranks ended by themselves or by us
+  // preempted, over_limits, out_of_time or not_started. Empty: ranks ended by themselves, or we ended them.
   std::optional<experiments::EndReason> reason = {};
-  std::string why = {};  // what the cluster says
+  std::string why = {};  // message of the cluster
 };
 
-// The ranks that were launched together. Destroying it ends what is alive of it.
+// Ranks that were launched together. The destructor ends those that are alive.
 class RankGroup {
  public:
   virtual ~RankGroup() = default;
-  virtual std::optional<ExitStatus> poll(int rank) = 0;  // nothing while it runs; never blocks
-  virtual void signal(int number) = 0;                   // to all that run: SIGTERM or SIGKILL
-  // Nothing before every rank has ended and nothing is left of it.
+  virtual std::optional<ExitStatus> poll(int rank) = 0;  // empty while it runs; never blocks
+  virtual void signal(int number) = 0;                   // SIGTERM or SIGKILL to all live ranks
+  // Empty until every rank has ended and nothing of the group is left.
   virtual std::optional<RankGroupEnd> end() = 0;
   virtual bool waiting() { return false; }  // in a queue: no rank runs yet
-  virtual std::string job() const {
-    return "";
-  }  // its number in the cluster's queue; empty: none, or not yet
+  // Its number in the cluster's queue. Empty: none, or not known yet.
+  virtual std::string job() const { return ""; }
   virtual void add_end_fds(std::vector<int>&) const {}
-  virtual nlohmann::ordered_json marks() const = 0;  // how a successor finds it: members of `launched`
+  virtual nlohmann::ordered_json marks()
+      const = 0;  // members of `launched`, to find it again after a restart
 };
 
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  virtual void prepare() {}  // before the first run: UserError if none could be launched
+  virtual void prepare() {}  // before the first run; UserError if no run could be launched
   virtual std::unique_ptr<RankGroup> launch(const LaunchSpec& command) = 0;  // UserError if it cannot start
-  // The ranks of an attempt that an earlier orchestrator launched, and that were alive just now.
+  // Reattaches to the live ranks of an attempt that an earlier orchestrator launched.
   virtual std::unique_ptr<RankGroup> adopt(const std::filesystem::path& attempt_folder);
 };
 
-// What a launcher is made from.
+// Arguments for making a launcher.
 struct LauncherSetting {
   const experiments::Machine& machine;
   const Programs& programs;
@@ -62,15 +62,15 @@ struct LauncherSetting {
 std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard);
 std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
 
-// What starts a run's ranks, by the name in `launcher_rules`.
+// Row of the table of launchers. `name` is the one in `launcher_rules`.
 struct LauncherKind {
   std::string name;
   std::unique_ptr<Launcher> (*make)(const LauncherSetting& setting);
 };
 std::span<const LauncherKind> launchers();
 
-// Fills in what [machine] left open and the surroundings decide: an allocation that this process runs in is
-// shared by all runs.
+// Fills in what [machine] leaves open and the environment decides: inside a Slurm allocation all runs share
+// it.
 void settle(experiments::Machine& machine);
 
 std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting);  // the one that [machine] names

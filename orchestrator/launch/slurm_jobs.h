@@ -1,7 +1,4 @@
-// Jobs of Slurm: one job from submission to end, and the queue as the controller reports it.
-//
-// One job of Slurm's, from its submission to its end: a state machine that `step` drives. Its name is ours
-// and says whether it was submitted: a submission whose answer was lost is looked up before it is repeated.
+// Slurm jobs: one job from submission to end, and the queue as the controller reports it.
 #pragma once
 
 #include <chrono>
@@ -16,47 +13,46 @@
 
 namespace trainyard::orchestrator {
 
-// What Slurm's controller says of our jobs: `squeue` asked from time to time, once for all of them. Jobs are
-// known by name, which is ours alone and the same after a restart. A controller that is away for a while is
-// waited for: then answers grow old, and nothing is concluded from them.
-
+// One line of the queue.
 struct SlurmState {
-  std::string id;      // "4711", or "4711.3" of a step
-  std::string state;   // "RUNNING"; of a step always that
+  std::string id;      // "4711", or "4711.3" for a step
+  std::string state;   // "RUNNING"; always this for a step
   std::string reason;  // why it waits or ended: "Resources", "NodeDown"; may be "None"
 };
 
 bool waits(const SlurmState& job);     // in the queue: PENDING, CONFIGURING, REQUEUED …
 bool ended(const SlurmState& job);     // nothing of it runs: COMPLETED, CANCELLED, NODE_FAIL …
-bool lost_job(const SlurmState& job);  // ended by nobody's wish: its node failed, it was preempted
+bool lost_job(const SlurmState& job);  // ended by the cluster: node failure or preemption
 
-// Of squeue --format=%i|%T|%r|%j; by name. What is no such line is left out. Of two jobs of a name the live
-// one counts.
+// Jobs by name, from the output of squeue --format=%i|%T|%r|%j. Other lines are ignored. If two jobs have the
+// same name, the live one counts.
 std::map<std::string, SlurmState> parse_squeue(const std::string& text);
 
-// How a job ended, of `sacct` with these arguments: state, and exit code or signal as the reason. Nothing
-// where it is not among the lines, or has not ended.
+// How a job ended, from the output of `sacct` with these arguments: state, and exit code or signal as the
+// reason. Empty if the job is not listed or has not ended.
 std::vector<std::string> sacct_arguments(const std::string& job_id);
 std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id);
 
+// Our jobs as Slurm's controller reports them. `squeue` is called from time to time, once for all jobs.
+// - Jobs are found by name. A name is unique and the same after a restart.
+// - If the controller does not answer, the last answer stays, and nothing is concluded from its age.
 class SlurmQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `steps_of`: asks for the steps of that job instead of jobs.
+  // `steps_of`: lists the steps of this job instead of jobs.
   explicit SlurmQueue(std::string steps_of = "");
 
-  void step();  // asks where it is time, takes the answer; never blocks
-  void soon();  // somebody waits for a change: ask more often for a while
-  // Asks and waits; UserError where the controller does not answer in time.
+  void step();  // queries if it is due, reads the answer; never blocks
+  void soon();  // a change is expected: query more often for a while
+  // Queries and waits. UserError if the controller does not answer in time.
   void ask_now(std::chrono::seconds at_most);
 
   std::optional<SlurmState> find(const std::string& name) const;  // as of the last answer
-  Clock::time_point asked() const {
-    return asked_;
-  }  // when what was answered last had been asked; min() = never
+  // Time of the last query that was answered. min() = never.
+  Clock::time_point asked() const { return asked_; }
 
-  // Submissions under way are few at a time: the controller serves others too.
+  // Limits simultaneous submissions, because the controller serves others too.
   bool may_submit() const { return submitting_ < 4; }
   void submission(int change) { submitting_ += change; }
 
@@ -68,19 +64,20 @@ class SlurmQueue {
   std::map<std::string, SlurmState> jobs_;
   std::unique_ptr<ClientCommand> asking_;
   Clock::time_point asked_ = Clock::time_point::min(), asking_since_, next_, soon_until_;
-  std::string trouble_;  // why the last question had no answer; empty: it had
+  std::string trouble_;  // why the last query failed; empty: it did not
   int submitting_ = 0;
 };
 
-// A client of Slurm's without the variables of an allocation that this process may run in, or of the user's
-// habits: they would change what it does.
+// Command line of a Slurm client without SLURM_* and SQUEUE_* variables, which would change its behaviour.
 std::vector<std::string> slurm_client(const std::string& program, const std::vector<std::string>& arguments);
 
+// One Slurm job, from submission to end: a state machine that `step` drives. If the answer to a submission is
+// lost, the job is looked up by its name before it is submitted again.
 class SlurmJob {
  public:
   enum class Stage { submitting, queued, running, over };
 
-  // `submit`: the arguments of sbatch. Empty: it is in the queue already, and `queue` has just been asked.
+  // `submit`: arguments of sbatch. Empty: the job is in the queue already, and `queue` has just been asked.
   SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string> submit);
   ~SlurmJob();
   SlurmJob(const SlurmJob&) = delete;
@@ -89,16 +86,16 @@ class SlurmJob {
   void step();
   Stage stage() const { return stage_; }
   const std::string& id() const { return id_; }
-  // Once it is over: what Slurm says of it. "cancelled", "NODE_FAIL (NodeDown)".
+  // Once it is over: its state in Slurm, as "NODE_FAIL (NodeDown)".
   const std::string& why() const { return why_; }
   bool completed() const { return why_.starts_with("COMPLETED"); }
-  // Once it is over. not_started: refused; stopped: cancelled, perhaps by us; empty: it ended by itself
+  // Once it is over. not_started: refused. stopped: cancelled, perhaps by us. Empty: it ended by itself.
   std::optional<experiments::EndReason> reason() const { return reason_; }
 
-  void signal(int number);  // to what runs of it; ends it where it still waits. SIGKILL ends all of it
-  void cancel();            // all of it, waiting or not
-  // Its ranks have begun, which the queue was perhaps not asked in time to say: where a later answer has it
-  // waiting, it was requeued.
+  void signal(int number);  // to its tasks; a waiting job is cancelled. SIGKILL ends all of it
+  void cancel();            // all of it, waiting or running
+  // Its ranks have begun, which `squeue` may have missed. If a later answer lists the job as waiting, it was
+  // requeued.
   void note_begun();
   void let_go() { stage_ = Stage::over; }  // it is about to end by itself
 
@@ -118,7 +115,7 @@ class SlurmJob {
   std::string id_, why_;
   std::optional<experiments::EndReason> reason_;
   bool requeued_ = false;
-  bool cancel_later_ = false;  // told to end before it was submitted
+  bool cancel_later_ = false;  // cancelled before it was submitted
   std::unique_ptr<ClientCommand> sbatch_, sacct_;
   std::vector<std::unique_ptr<ClientCommand>> telling_;
   Clock::time_point begun_by_ = Clock::time_point::max();

@@ -1,6 +1,7 @@
-// Ranks as tasks of Slurm: a job for each run, or a step for each in one allocation. A job is known by its
-// name, which follows from run, attempt and yard, so that an orchestrator that was started again finds its
-// jobs in the queue and goes on with them.
+// Slurm launcher: one job per run, or one step per run in a shared allocation.
+//
+// The name of a job depends on run, attempt and yard. So an orchestrator that was started again finds its
+// jobs in the queue and continues with them.
 #pragma once
 
 #include <string>
@@ -10,13 +11,12 @@
 
 namespace trainyard::orchestrator {
 
-inline constexpr const char* slurm_log_name = "slurm.log";  // what Slurm itself says of a job, in its folder
+inline constexpr const char* slurm_log_name = "slurm.log";  // output of Slurm itself, in the attempt's folder
 
 // "trainyard-<key>-<attempt>-<digits of the attempt's folder>".
 std::string slurm_job_name(const std::filesystem::path& attempt_folder, const std::string& run_id);
 
-// Arguments of sbatch for a run of so many ranks: options, the script, and what it gives to srun. No shell
-// reads any of them.
+// Arguments of sbatch for a run: options, the script, and the arguments of srun. No shell reads any of them.
 std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, const std::string& job_name,
                                           const std::filesystem::path& folder, int ranks,
                                           const std::filesystem::path& script,
@@ -32,7 +32,7 @@ std::string own_allocation();  // number of the job that this process runs in; e
 // Ranks as steps of the allocation that this process runs in.
 std::unique_ptr<Launcher> step_launcher(const LauncherSetting& setting);
 
-// One of the two, as `allocation` in [machine] says.
+// Launcher for jobs or for steps, depending on `allocation` in [machine].
 std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting);
 
 }  // namespace trainyard::orchestrator

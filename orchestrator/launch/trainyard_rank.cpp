@@ -1,4 +1,4 @@
-// trainyard-rank: one task of a cluster's job, see orchestrator/rank/rank_agent.h.
+// trainyard-rank: one task of a cluster job. See orchestrator/rank/rank_agent.h.
 #include <iostream>
 #include <string>
 #include <vector>
@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
   using namespace trainyard::orchestrator;
   CLI::App program(
       "Run one rank of an attempt as a task of srun or mpirun. Their variables define the rank\n"
-      "(SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK). trainyard starts this program. Do not start it by hand.",
+      "(SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK). trainyard starts this program. Do not start it by "
+      "hand.",
       "trainyard-rank");
   std::string attempt;
   std::vector<std::string> probe;

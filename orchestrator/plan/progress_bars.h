@@ -1,7 +1,7 @@
-// Progress on a terminal: bars as values, their drawing as text, and the time left.
+// Progress on a terminal: the bars as values, their drawing as text, and the time left.
 //
-// What the terminal shows, as values, and its drawing as text: pure functions, so that tests see every
-// character. Escape sequences are colours only; the status that draws on a terminal moves the cursor.
+// All functions are pure, so tests can check every character. Escape sequences only set colours.
+// `terminal_status` moves the cursor.
 #pragma once
 
 #include <map>
@@ -27,42 +27,42 @@ struct SweepBar {
   std::size_t done = 0;  // finished, failed or interrupted
   std::size_t failed = 0;
   std::size_t total = 0;  // to run in this sweep
-  double fraction = 0;    // of all, runs under way counted in part
+  double fraction = 0;    // of all runs; active runs count in part
   double elapsed_seconds = 0;
   std::optional<double> seconds_left;
 };
 
 struct TerminalView {
-  std::vector<RunBar> runs;  // under way
+  std::vector<RunBar> runs;  // active runs
   SweepBar sweep;
 };
 
 // `width` columns of "━━━━━╸────".
 std::string bar(double fraction, std::size_t width, bool colour);
 
-// The lines of a frame, none wider than `width` columns: parts that do not fit are left out from the right.
+// Lines of one frame, at most `width` columns wide. Parts that do not fit are dropped from the right.
 std::vector<std::string> draw(const TerminalView& view, std::size_t width, bool colour);
 
-// How long the rest takes: from finished runs of the same kind, and from how far a run has come.
+// Estimates of the time left.
 
-// Share of the run's epochs that is done, in [0, 1].
+// Completed share of the run's epochs, in [0, 1].
 double fraction_done(const experiments::Progress& progress);
 
-// Seconds left of a run that has done `fraction` in `elapsed`; `expected` is the time of its kind, which
-// counts until the run itself has come far enough. Nothing while there is nothing to go by.
+// Seconds left for a run that has done `fraction` in `elapsed` seconds. Empty if they cannot be estimated.
+// `expected`: usual seconds of its kind, used until the run itself has done a tenth.
 std::optional<double> seconds_left(double fraction, double elapsed, std::optional<double> expected);
 
-// Seconds that whole runs take, learned from a plan and from the runs that end.
+// Seconds per whole run, learned from a plan and from finished runs.
 class RunTimes {
  public:
   RunTimes() = default;
   explicit RunTimes(const Plan& plan);
-  void started(const PlannedRun& run);                // it no longer waits
-  void waits_again(const PlannedRun& run);            // it failed and is tried once more
-  void ended(const PlannedRun& run, double seconds);  // a finished one
+  void started(const PlannedRun& run);                // it is no longer waiting
+  void waits_again(const PlannedRun& run);            // it failed and will be retried
+  void ended(const PlannedRun& run, double seconds);  // only for finished runs
   std::optional<double> expected(const PlannedRun& run) const;
-  std::optional<double> waiting_seconds()
-      const;  // of all that have not started; nothing where one is unknown
+  // For all runs that have not started. Empty if one is unknown.
+  std::optional<double> waiting_seconds() const;
 
  private:
   struct Kind {

@@ -1,6 +1,7 @@
-// Where an attempt goes on: the last epoch that is whole in the checkpoint of every stage and in the records
-// of every rank. A checkpoint that is damaged, or of which a stage is missing, is passed over for the one
-// before; without any the run begins anew.
+// Resume point of an attempt: the last epoch that every stage has checkpointed and every rank has recorded.
+//
+// If a checkpoint is damaged or lacks a stage, the previous one is used. Without any the run starts from the
+// beginning.
 #pragma once
 
 #include <optional>
@@ -19,17 +20,17 @@ struct ResumePoint {
   std::vector<std::string> problems;       // why not from a later epoch
 };
 
-// Of a run that keeps checkpoints; the records of its attempts must have been ingested. Only attempts of the
-// same release and LibTorch are gone on from: another one may round otherwise, and what it trains would be of
-// neither. Under another host, processor or number of threads the run goes on; its times then do not count
-// (`times_count` in db/README.md). A foreign program keeps its checkpoints itself and says so by `checkpoint`
-// records of rank 0.
+// Finds the resume point of a run that keeps checkpoints. The records of its attempts must be ingested.
+// - Only attempts of the same release and LibTorch are resumed, because other versions may round differently.
+// - Host, processor and threads may differ. Then the times of the run do not count (`times_count` in
+//   db/README.md).
+// - A foreign program keeps its own checkpoints and reports them in `checkpoint` records of rank 0.
 ResumePoint find_resume_point(const Yard& yard, const db::Database& database, const PlannedRun& planned);
 
-// The run's folder of checkpoints: an empty one, or what is there.
+// Creates the run's checkpoint folder if it does not exist. Returns its path.
 std::filesystem::path make_checkpoints_folder(const Yard& yard, const std::string& key);
 
-// Once the run has finished or is removed; what cannot be removed now is by the next `recover`.
+// Removes the checkpoints of a finished or removed run. The next `recover` removes what is still in use now.
 void remove_checkpoints(const Yard& yard, const std::string& key);
 
 }  // namespace trainyard::orchestrator

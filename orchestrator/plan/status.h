@@ -1,5 +1,5 @@
-// Who watches a sweep: the seam between supervision and what a person sees. The sweep calls it from its one
-// thread; `terminal_status` draws a bar per run, `plain_status` prints a line per event.
+// Display of a sweep: the interface between supervision and the user. The sweep calls it from its only
+// thread. `terminal_status` draws one bar per run, `plain_status` prints one line per event.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace trainyard::orchestrator {
 struct RunOutcome {
   experiments::EndReason reason = experiments::EndReason::finished;
   double seconds = 0;
-  std::optional<double> test_accuracy;  // of the test set, where the run has one
+  std::optional<double> test_accuracy;  // on the test set; empty if not measured
   std::optional<double> test_loss;
   std::string first_error;              // of the failing rank
   std::string log;                      // its log file
-  std::optional<double> retry_seconds;  // it is started again after so long
+  std::optional<double> retry_seconds;  // until the retry; empty: no retry
 };
 
 class Status {
@@ -30,7 +30,7 @@ class Status {
   virtual void sweep_started(const Plan& plan) = 0;
   virtual void run_started(const PlannedRun& run, int attempt) = 0;
   virtual void run_progress(const PlannedRun& run,
-                            const experiments::Progress& progress) = 0;  // ≤ 5 a second
+                            const experiments::Progress& progress) = 0;  // at most 5 per second
   virtual void run_ended(const PlannedRun& run, const RunOutcome& outcome) = 0;
   virtual void message(const std::string& text) = 0;
   virtual void sweep_ended() = 0;
@@ -39,16 +39,16 @@ class Status {
 std::unique_ptr<Status> plain_status(std::ostream& out);
 std::unique_ptr<Status> terminal_status(int fd);  // colours and bars with escape sequences
 
-// Words and numbers that both kinds of status print.
+// Texts that both kinds of status print.
 
 std::string clock_text(double seconds);     // "0:03", "12:34", "1:02:03"
 std::string duration_text(double seconds);  // "4.2 s", "3 min 20 s", "2 h 5 min"
 std::string percent_text(double fraction);  // "87.1 %"
 
-// "20 runs: 3 finished before, 2 left for another time, 15 to run, about 2 min".
+// "20 runs: 3 finished before, 2 not selected, 15 to run, about 2 min".
 std::string plan_text(const Plan& plan);
 
-// What follows a run's label: "finished in 4.2 s, test accuracy 93.1 %", "failed after 2.1 s: …".
+// Text after a run's label: "finished in 4.2 s, test accuracy 93.1 %", "failed after 2.1 s: …".
 std::string outcome_text(const RunOutcome& outcome);
 
 }  // namespace trainyard::orchestrator

@@ -1,8 +1,9 @@
-// Processes that outlive what started them: a rank's grandchild in a session of its own, or what a killed
-// orchestrator left behind. A process is known by what only ours can have, never by its name or its pid
-// alone: the token of its attempt in its environment (children inherit it), or pid, start time and boot
-// together, which no second process ever shares. So nobody else's process is ever ended.
-// docs/process-supervision.md: how a supervisor shall catch those that have neither.
+// Orphans: processes that outlive their parent, such as a rank's grandchild in its own session, or the ranks
+// of a killed orchestrator.
+//
+// A process is ours by the token of its attempt in its environment, which children inherit, or by pid, start
+// time and boot ID together. A name or a pid alone never counts, so no other process is ever ended.
+// docs/process-supervision.md: how a supervisor can catch processes that have neither.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace trainyard::orchestrator {
 
-// While it lives, orphaned descendants of this process become its children instead of init's.
+// Makes orphaned descendants children of this process instead of init, while the object lives.
 class Subreaper {
  public:
   Subreaper();
@@ -32,23 +33,22 @@ struct ProcessMark {
   std::uint64_t start_ticks = 0;  // since boot
 };
 
-// What is known of an attempt's processes.
+// Known marks of an attempt's processes.
 struct LaunchedProcesses {
   std::string token;    // in their environment; empty: none was recorded
   std::string boot_id;  // of the host, when they were launched
   std::vector<ProcessMark> marks;
 };
 
-std::string new_token();                      // 32 hexadecimal digits of the kernel's randomness
+std::string new_token();                      // 32 random hexadecimal digits from the kernel
 std::string boot_id();                        // /proc/sys/kernel/random/boot_id
-std::optional<ProcessMark> mark_of(int pid);  // nothing where it is gone
+std::optional<ProcessMark> mark_of(int pid);  // empty if the process is gone
 
-// Kills and reaps all children of this process, adopted ones too, that have this token. Returns how many
-// there were.
+// Kills and reaps all children of this process with this token, adopted ones too. Returns their number.
 int end_children_with(const std::string& token);
 
-// Kills all processes of this host that are known to be of `launched`; waits until they are gone, two seconds
-// at most. Returns how many there were.
+// Kills all processes of this host that match `launched`. Waits until they are gone, at most two seconds.
+// Returns their number.
 int end_leftovers(const LaunchedProcesses& launched);
 
 }  // namespace trainyard::orchestrator

@@ -1,5 +1,6 @@
-// A process of this host, by Boost.Process: a rank, a store, or the client of a cluster. In its own session
-// and process group, its output in a file, and dead as soon as this process is.
+// Process on this host, started by Boost.Process: a rank, a store, or a cluster client.
+//
+// It has its own session and process group, writes its output to a file, and dies with this process.
 #pragma once
 
 #include <chrono>
@@ -19,48 +20,46 @@ struct RankCommand {
   std::map<std::string, std::string> environment;  // added to this process's own
   std::vector<int> cores;                          // CPU affinity; empty = inherited
   std::filesystem::path log;                       // stdout and stderr, appended
-  std::filesystem::path folder = {};               // it starts there; empty = inherited
+  std::filesystem::path folder = {};               // working directory; empty = inherited
 };
 
 struct ExitStatus {
   int code = 0;       // exit code, or −1
   int signal = 0;     // the signal that ended it, or 0
-  bool lost = false;  // taken away with its host or job: neither is known
+  bool lost = false;  // ended with its host or job: code and signal are unknown
   bool clean() const { return code == 0 && signal == 0 && !lost; }
 };
 std::string to_text(const ExitStatus& status);  // "exit code 3", "killed by signal 9 (SIGKILL)"
 
-// One process, in its own session and process group; it dies with this process. Destroying a live one kills
-// its whole group.
+// One process. The destructor kills its whole group.
 class RankProcess {
  public:
   virtual ~RankProcess() = default;
   virtual int pid() const = 0;
-  virtual std::optional<ExitStatus> poll() = 0;  // nothing while it runs; never blocks
+  virtual std::optional<ExitStatus> poll() = 0;  // empty while it runs; never blocks
   virtual void signal(int number) = 0;           // to the whole group
-  // Readable once it has ended, for poll(2): what waits need not ask again and again. −1 where there is none.
+  // File descriptor for poll(2), readable once the process has ended. −1 if there is none.
   virtual int end_fd() const { return -1; }
 };
 
-// From the main thread only: the kernel ends the process with the *thread* that started it. UserError where
-// it cannot start.
+// Starts a process, from the main thread only: the kernel kills it when the *thread* that started it ends.
+// UserError if it cannot start.
 std::unique_ptr<RankProcess> start_process(const RankCommand& command);
-
-// A program of the cluster's (sbatch, squeue, scancel) that runs beside the sweep: started, asked whether it
-// has ended, and then for what it said. Its controller may be slow or away; the sweep must not wait for it.
 
 struct ClientAnswer {
   ExitStatus status;
-  std::string text;  // stdout and stderr, as they came
+  std::string text;  // stdout and stderr, in order
 };
 
+// Client of a cluster (sbatch, squeue, scancel) that runs in the background. Its controller may be slow or
+// down, and the sweep must not wait for it.
 class ClientCommand {
  public:
-  // UserError where the program is not there.
+  // UserError if the program does not exist.
   explicit ClientCommand(std::vector<std::string> argv);
 
-  std::optional<ClientAnswer> poll();  // nothing while it runs; never blocks
-  // Waits; nothing where it takes longer.
+  std::optional<ClientAnswer> poll();  // empty while it runs; never blocks
+  // Waits. Empty if it takes longer.
   std::optional<ClientAnswer> wait(std::chrono::milliseconds at_most);
 
  private:
@@ -69,10 +68,11 @@ class ClientCommand {
   std::unique_ptr<RankProcess> process_;  // ends before its output is closed
 };
 
-// The lines of a text, without empty ones.
+// Lines of a text, without empty ones.
 std::vector<std::string> lines_of(const std::string& text);
 
-// The first line that says what is wrong: "sbatch: error: Batch job submission failed: …" without its head.
+// First error message of an answer. "sbatch: error: Batch job submission failed: …" is returned without
+// "sbatch: error: ". Else the last line, or the exit status.
 std::string complaint(const ClientAnswer& answer);
 
 }  // namespace trainyard::orchestrator

@@ -1,10 +1,11 @@
-// One task of a cluster's job: what `trainyard-rank` does. The cluster starts it once a rank; it finds out
-// which rank it is, has the ranks meet, starts the rank's program with torchrun's environment, hands signals
-// on to it, leaves nothing of it behind, and writes down how it ended. So ranks behave on a cluster as they
-// do on one host, and the orchestrator needs no more of the cluster than the states of its jobs.
+// Rank agent: one task of a cluster job, as `trainyard-rank` runs it once per rank.
 //
-// The store runs beside rank 0: a job needs nothing of the host that submitted it, which may end and come
-// back.
+// - It detects its rank and joins the rendezvous.
+// - It starts the rank's program with torchrun's environment, and forwards signals to it.
+// - It leaves no process behind, and records how the program ended.
+//
+// So ranks on a cluster behave as on one host, and the orchestrator needs only the states of its jobs. The
+// store runs next to rank 0. A job does not need the host that submitted it, which may restart.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +18,7 @@
 
 namespace trainyard::orchestrator {
 
-// A task's place, as the launcher's own variables say.
+// Position of a task, from the launcher's environment variables.
 struct TaskPlace {
   int rank = 0;
   int world_size = 1;
@@ -25,19 +26,19 @@ struct TaskPlace {
   int local_world_size = 1;
 };
 
-// Of this process, started by `launcher` ("slurm", "mpi"). UserError names the variable that is missing or
+// Position of this process, started by `launcher` ("slurm", "mpi"). UserError if a variable is missing or
 // wrong.
 TaskPlace task_place(const std::string& launcher);
 
-// "2(x3),1": tasks of each host, of the one at `index`; nothing where it is not of that form or has fewer.
+// Tasks of host `index` in a list of tasks per host, as "2(x3),1". Empty if the list is malformed or too
+// short.
 std::optional<int> tasks_per_node(const std::string& text, int index);
 
-// To its end. Returns the exit code of the task: that of the rank's program, or 128 + signal.
+// Runs the task to its end. Returns its exit code: that of the rank's program, or 128 + signal.
 int run_rank_task(const std::filesystem::path& attempt_folder);
 
-// The variables by which a rank's program finds its place and its peers: those of torchrun.
-
-// A foreign rank that is alone makes its own store where it wants one; all others are clients of `store`.
+// Variables of torchrun, by which a rank's program finds its position and its peers. All ranks are clients of
+// `store`, except a single foreign rank, which creates its own store if it needs one.
 std::map<std::string, std::string> torchrun_environment(const LaunchSpec& gang, const TaskPlace& place,
                                                         const StoreAddress& store);
 

@@ -1,5 +1,5 @@
-// Where the ranks of a job meet: rank 0's host serves the store and says by which names and numbers it might
-// be reached; each rank takes the first that it reaches.
+// Rendezvous of the ranks of a job. The host of rank 0 runs the store and publishes its addresses. Each rank
+// uses the first one that it can reach.
 #pragma once
 
 #include <filesystem>
@@ -13,22 +13,21 @@
 
 namespace trainyard::orchestrator {
 
-// The rendezvous of all runs of a sweep: one `trainyard-store`, a TCPStore on a port of the kernel's choice.
-// Started when the first run of more than one rank asks for its address; replaced where it has died.
-
 struct StoreAddress {
   std::string host;
   std::string port;
 };
 
-// The address in the store's output, "127.0.0.1 29500\n"; nothing while the line is not whole.
+// Address in the store's output, "127.0.0.1 29500\n". Empty while the line is incomplete.
 std::optional<StoreAddress> parse_store_address(const std::string& output);
 
+// `trainyard-store`: a TCPStore on a port that the kernel chooses. It is started when its address is first
+// needed, and again if it has died.
 class StoreProcess {
  public:
-  // `log` takes the store's output, which is where its address is read.
+  // `log`: file for the store's output, from which the address is read.
   StoreProcess(std::filesystem::path program, std::filesystem::path log);
-  StoreAddress address();  // UserError where the store does not start
+  StoreAddress address();  // UserError if the store does not start
 
  private:
   void start();
@@ -39,10 +38,10 @@ class StoreProcess {
   StoreAddress address_;
 };
 
-// This host's name, then the numbers of its networks; last 127.0.0.1, for tasks beside the store.
+// Addresses of this host: its name, the IPs of its networks, and 127.0.0.1 for tasks on the same host.
 std::vector<std::string> own_addresses();
 
-// The first of the addresses that takes a connection; nothing where none does.
+// The first address that accepts a connection. Empty if none does.
 std::optional<StoreAddress> reachable(const RendezvousEndpoint& meeting);
 
 }  // namespace trainyard::orchestrator

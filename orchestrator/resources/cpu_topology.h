@@ -1,5 +1,5 @@
-// What the kernel says about processors, as pure functions on the text of its files: CPU lists, hyper-thread
-// siblings, cgroup quotas. `devices.cpp` reads the files and asks these.
+// Parsers of the kernel's processor files: CPU lists, hyper-thread siblings and cgroup quotas. All are pure
+// functions of the text. `devices.cpp` reads the files.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,22 @@
 
 namespace trainyard::orchestrator {
 
-// "0-2,5" → {0, 1, 2, 5}; what is no list gives what was read so far.
+// "0-2,5" → {0, 1, 2, 5}. Stops at the first part that is not a number or range.
 std::vector<int> parse_cpu_list(std::string_view text);
 
 // {0, 1, 2, 5} → "0-2,5".
 std::string cpu_list_text(const std::vector<int>& cpus);
 
-// One CPU of `allowed` per physical core, the lowest; `siblings` are the sets of CPUs that share a core.
+// The lowest allowed CPU of each physical core. `siblings`: sets of CPUs that share a core.
 std::vector<int> one_per_core(const std::vector<int>& allowed, const std::vector<std::vector<int>>& siblings);
 
-// CPUs' worth of time that a cgroup grants, from "200000 100000" (v2 `cpu.max`); nothing for "max 100000".
+// CPU quota of a cgroup in CPUs, from "200000 100000" (v2 `cpu.max`). Empty for "max 100000".
 std::optional<double> quota_of_cpu_max(std::string_view text);
 
-// The same from v1's `cpu.cfs_quota_us` and `cpu.cfs_period_us`; nothing for −1.
+// The same from v1's `cpu.cfs_quota_us` and `cpu.cfs_period_us`. Empty for −1.
 std::optional<double> quota_of_cfs(std::string_view quota, std::string_view period);
 
-// The paths of /proc/self/cgroup: the unified one, and the one whose controllers include `cpu`.
+// Paths in /proc/self/cgroup: the unified one, and the one of the controller `cpu`.
 struct CgroupPaths {
   std::optional<std::string> unified;  // line "0::/path"
   std::optional<std::string> cpu;      // line "4:cpu,cpuacct:/path"

@@ -1,7 +1,9 @@
-// Which of the waiting runs starts next, and on which devices. A run is a gang: it gets all of its devices or
-// none. Runs start in order; where the first one has to wait, it reserves the devices it will start on (those
-// of the runs that began first, then free ones), and a later run may start on what is neither taken nor
-// reserved. So nothing stands idle without need, and a wide run never waits for one that came after it.
+// Device pool: decides which waiting run starts next, and on which devices.
+//
+// - A run gets all of its devices or none.
+// - Runs start in order. If the first one has to wait, it reserves devices: those of the oldest active runs,
+//   then free ones. A later run may start on devices that are neither leased nor reserved.
+// - So devices are used as soon as possible, and a large run never waits for one that came after it.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +15,21 @@ namespace trainyard::orchestrator {
 
 class DevicePool {
  public:
-  using Devices = std::vector<std::size_t>;  // places of devices, ascending
+  using Devices = std::vector<std::size_t>;  // indices of devices, ascending
 
   explicit DevicePool(std::size_t devices);
 
   struct Request {
-    std::size_t run = 0;      // its name to the caller; two requests at a time have different ones
-    std::size_t devices = 1;  // how many it needs
+    std::size_t run = 0;      // ID from the caller, unique among the requests
+    std::size_t devices = 1;  // number of devices that it needs
   };
   struct Grant {
     std::size_t run = 0;
     Devices devices;
   };
 
-  // The first of the waiting runs that can start now; its devices are taken. InternalError where one needs
-  // more than there are.
+  // Leases devices to the first of the waiting runs that can start now. InternalError if a run needs more
+  // devices than there are.
   std::optional<Grant> grant(const std::vector<Request>& waiting);
   void release(std::size_t run);
   std::size_t free() const { return free_.size(); }
@@ -47,7 +49,7 @@ class DevicePool {
 
   std::size_t all_;
   std::set<std::size_t> free_;
-  std::vector<Lease> leases_;  // in the order in which they began
+  std::vector<Lease> leases_;  // oldest first
   std::optional<Reservation> reservation_;
 };
 

@@ -2,9 +2,9 @@
 //
 // A file that is locked with flock(2) in a folder that all users share: TRAINYARD_HOST_LOCK, else /run/lock
 // or /tmp, the first that everybody may write to. It is never removed. The kernel frees the lock when the
-// holder dies, however it dies. The file says who holds it: process, user, command, yard and since when.
-// Containers with a /run/lock of their own do not see each other's locks; the times that other processes take
-// are measured besides (`processor_use.h`).
+// holder dies. The file says who holds it: process, user, command, yard and since when.
+// Containers with their own /run/lock do not see each other's locks, but the processor time of other
+// processes is measured too (`processor_use.h`).
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ inline constexpr const char* host_lock_variable = "TRAINYARD_HOST_LOCK";
 // Folder of the lock. UserError if the variable names a folder that is not there and cannot be created.
 std::filesystem::path host_lock_folder();
 
-// Who holds it, or wants it.
+// Process that holds the lock or waits for it.
 struct HostUser {
   std::string command;         // "trainyard run first.toml"
   std::filesystem::path yard;  // absolute
@@ -32,9 +32,10 @@ struct HostUser {
 // Held for as long as it lives.
 class HostLock {
  public:
-  // Nothing if somebody has it. UserError if the file is not a plain one, or this user may not open it.
+  // Empty if another process has it. UserError if the file is not a plain file, or if this user may not open
+  // it.
   static std::optional<HostLock> try_take(const std::filesystem::path& folder, const HostUser& user);
-  // Waits until it is free, and tells who holds it: once for each holder. Nothing if `stop` became positive.
+  // Waits until it is free. Calls `tell` once for each holder. Empty if `stop` was set.
   static std::optional<HostLock> wait(const std::filesystem::path& folder, const HostUser& user,
                                       const std::atomic<int>& stop,
                                       const std::function<void(const std::string& holder)>& tell);

@@ -11,27 +11,28 @@
 
 namespace trainyard::orchestrator {
 
-// A run's times count up to this share of its leased cores. docs/other-processes.md says why.
+// Times count if other processes took at most this share of the leased cores. Reason:
+// docs/other-processes.md.
 inline constexpr double others_limit = 0.02;
-// Replaces `others_limit`: a share; for tests that train side by side.
+// Environment variable that replaces `others_limit`, for tests that train side by side.
 inline constexpr const char* others_limit_variable = "TRAINYARD_OTHERS_LIMIT";
 double others_limit_here();  // UserError if the variable does not hold a number >= 0
 
 // Seconds since the host was started, of one CPU.
 struct CpuSeconds {
   double busy = 0;    // user, nice, system, interrupts
-  double stolen = 0;  // of a virtual machine: the CPU was wanted, and another machine had it
+  double stolen = 0;  // steal time of a virtual machine: another machine had the CPU
 };
 using HostSeconds = std::map<int, CpuSeconds>;  // by CPU number
 
 // The lines "cpu0 …" of /proc/stat; empty if there are none.
 HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second);
 
-// What is known at one moment.
+// Processor times at one moment.
 struct ProcessorTimes {
   double at = 0;  // seconds of a steady clock
   HostSeconds host;
-  double own = 0;  // of this process and of its children that have ended, with theirs
+  double own = 0;  // of this process and its descendants that have ended
 };
 ProcessorTimes processor_times();
 
@@ -44,13 +45,13 @@ struct OtherUse {
   double host_share = 0;      // of all CPUs of the host
 };
 
-// `leased`: CPU numbers; `watched`: these and the other hyper-threads of their cores. Nothing if the kernel
-// does not say what these CPUs did, or says less than we took ourselves.
+// Use between two moments. Empty if the kernel does not count these CPUs, or counts less than our own time.
+// `leased`: CPU numbers. `watched`: these and the other hyper-threads of their cores.
 std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorTimes& after,
                                   const std::vector<int>& leased, const std::vector<int>& watched);
 
 // Why times do not count: "other processes took 31 % of its cores (limit 2 %)". Empty if they count. Less
-// than a tenth of a second is within what the kernel's ticks of 10 ms can tell.
+// than 0.1 s always counts, because the kernel's ticks of 10 ms cannot measure it.
 std::string use_problem(const OtherUse& use, double limit);
 
 // The CPUs and the other hyper-threads of their cores, each once.

@@ -1,5 +1,5 @@
-// The programs that the orchestrator starts, found beside the running binary (build tree and installation),
-// and what they say of themselves.
+// Programs that the orchestrator starts, and what they report about themselves. They are next to the running
+// binary in a build tree, or in ../libexec/trainyard in an installation.
 #pragma once
 
 #include <filesystem>
@@ -18,21 +18,22 @@ struct Programs {
   std::filesystem::path task = {};  // trainyard-rank
 };
 
-// Beside this executable, else in ../libexec/trainyard; UserError names the places looked in.
+// Searches next to this executable, then in ../libexec/trainyard. UserError names both folders.
 Programs find_programs();
 
-// UserError, with the strategy's place in the file, where the program of a foreign arm is not on this host.
+// Throws UserError if the program of a foreign arm is not on this host. The error is at the strategy's place
+// in the file.
 void check_commands(const experiments::Experiment& experiment);
 
-// What `trainyard-runner --version --json` says, as it stands on this host.
+// Output of `trainyard-runner --version --json` on this host.
 struct RunnerFacts {
   experiments::Circumstances circumstances;  // host, CPU model and versions, with one thread per rank
-  std::string cuda;                          // that it was built for; empty: CPU only
-  std::vector<Gpu> gpus;                     // that it sees
+  std::string cuda;                          // CUDA version of the build; empty: CPU only
+  std::vector<Gpu> gpus;                     // that the runner sees
 };
 RunnerFacts runner_facts(const Programs& programs);
 
-// The same where ranks run on hosts that the launcher chooses: those have the launcher's name.
+// Circumstances if the launcher chooses the hosts: the host is then the name of the launcher.
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine);
 
 }  // namespace trainyard::orchestrator

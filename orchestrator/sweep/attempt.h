@@ -1,8 +1,8 @@
-// One attempt at a run: writes its run file, launches its ranks, has them watched, collects their records,
-// and says how it went.
+// One attempt of a run: writes its run file, launches its ranks, supervises them, and collects their records.
 //
-// The sweep drives it by `step()` from its one thread. What happens is appended to the attempt's
-// orchestrator.records.jsonl first and ingested from there. Destroying it kills what is left of it.
+// - The sweep calls `step()` from its only thread.
+// - Events are first appended to orchestrator.records.jsonl of the attempt, then ingested from there.
+// - The destructor kills the processes that are left.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@
 
 namespace trainyard::orchestrator {
 
-// What an attempt works with; the sweep owns all of it.
+// Services that an attempt uses. The sweep owns them.
 struct Workplace {
   const Yard& yard;
   const std::string& experiment;  // its name
@@ -37,15 +37,15 @@ struct Workplace {
 
 class Attempt {
  public:
-  // Writes run.json and launches; a rank that cannot be started makes it fail.
+  // Writes run.json and launches the ranks. If a rank cannot be started, the attempt has failed.
   Attempt(Assignment assignment, Workplace workplace);
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  bool step();                                            // false once everything is over
+  bool step();                                            // false once the attempt is over
   void stop(int level) { ranks_.stop(level); }            // 1: SIGTERM, grace, SIGKILL; 2: SIGKILL at once
-  const RunOutcome& outcome() const { return outcome_; }  // once over
+  const RunOutcome& outcome() const { return outcome_; }  // once the attempt is over
   const PlannedRun& planned() const { return assignment_.planned; }
   void add_end_fds(std::vector<int>& fds) const { ranks_.add_end_fds(fds); }
 
@@ -77,7 +77,7 @@ class Attempt {
   Collector collector_;
   AttemptLog log_;
   RankSupervisor ranks_;
-  std::optional<ProcessorTimes> before_launch_;  // of a run whose times may count, on this host
+  std::optional<ProcessorTimes> before_launch_;  // if its times may count and it runs on this host
   Clock::time_point next_follow_, next_progress_;
   RunOutcome outcome_;
 };

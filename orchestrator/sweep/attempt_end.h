@@ -1,5 +1,5 @@
-// How an attempt went: finished, failed and by whose fault, or interrupted. Pure: from what supervision has
-// seen, and nothing else.
+// Outcome of an attempt: finished, failed because of a rank, or interrupted. It is a pure function of what
+// supervision has seen.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace trainyard::orchestrator {
 
-// A rank that ended badly before anyone told it to end.
+// Rank that failed before it was told to end.
 struct RankFailure {
   int rank = 0;
   ExitStatus status;
   std::string error;  // one line
-  experiments::EndReason reason =
-      experiments::EndReason::failed;  // as the rank states it, or its error reads
+  // From its `end` record, else derived from its error.
+  experiments::EndReason reason = experiments::EndReason::failed;
 };
 
 struct RankError {
@@ -26,28 +26,28 @@ struct RankError {
   std::string error;
 };
 
-// What is known once nothing of the attempt is left.
+// What is known once all processes of the attempt have ended.
 struct AttemptEvidence {
-  bool finished = false;                   // every rank says so
-  std::optional<RankError> fault = {};     // and yet its records cannot be true
+  bool finished = false;                   // every rank reported it
+  std::optional<RankError> fault = {};     // impossible records, although every rank finished
   RankGroupEnd group = {};                 // as the launcher saw it
-  bool stopped = false;                    // the sweep was told to stop
-  std::vector<RankFailure> failures = {};  // in the order in which they were seen
-  std::optional<RankError> hang = {};      // no rank got on: the one that stood still first
-  std::string why_ended = {};              // why its ranks were told to end
-  std::int64_t resumed_after = 0;          // the epoch after which it began
-  std::int64_t resumable_after = 0;        // the epoch after which a next attempt would
+  bool stopped = false;                    // the sweep was stopped
+  std::vector<RankFailure> failures = {};  // in the order of detection
+  std::optional<RankError> hang = {};      // no progress: the rank that stalled first
+  std::string why_ended = {};              // why its ranks were ended
+  std::int64_t resumed_after = 0;          // epoch after which this attempt started
+  std::int64_t resumable_after = 0;        // epoch after which the next attempt would start
 };
 
 struct AttemptEnd {
   experiments::EndReason reason = experiments::EndReason::finished;
-  std::optional<int> rank = {};  // whose log says more
+  std::optional<int> rank = {};  // the rank with details in its log
   std::string error = {};        // empty if it has finished
 };
 
 AttemptEnd end_of(const AttemptEvidence& seen);
 
-// The failure that is not the consequence of another one. Null if there is none.
+// The failure that caused the others. Null if there is none.
 const RankFailure* cause_of(const std::vector<RankFailure>& failures);
 
 }  // namespace trainyard::orchestrator

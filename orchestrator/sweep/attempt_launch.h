@@ -15,14 +15,14 @@
 
 namespace trainyard::orchestrator {
 
-// What the sweep gives an attempt to do.
+// Task of an attempt, assigned by the sweep.
 struct Assignment {
   const PlannedRun& planned;
-  std::vector<Device> devices;  // of each rank, as leased
-  bool host_exclusive = false;  // no run starts beside it
+  std::vector<Device> devices;  // one per rank, as leased
+  bool host_exclusive = false;  // no other run starts meanwhile
   bool host_locked = false;     // no other sweep of this host measures times meanwhile
-  int retries_left = 0;         // how many attempts may follow it
-  std::optional<int> adopts;    // continues that attempt, which an earlier orchestrator launched and left
+  int retries_left = 0;         // number of attempts that may follow
+  std::optional<int> adopts;    // attempt to continue, launched by an earlier orchestrator
 };
 
 // Makes the folder of a new attempt. UserError if the run's folder is a link.
@@ -32,17 +32,17 @@ AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int atte
 std::filesystem::path run_file_of(const AttemptPlace& place);
 std::filesystem::path rank_log_of(const AttemptPlace& place, int rank);
 
-// The content of the run file. `resumes`: where the attempt goes on. Makes the folder of checkpoints if the
-// run keeps any.
+// Content of the run file. `resumes`: where the attempt continues. Creates the checkpoint folder if the run
+// keeps checkpoints.
 experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& place, const Yard& yard,
                               const std::string& experiment,
                               const std::optional<experiments::Resumes>& resumes);
 
-// The commands of its ranks. `token`: in the environment of each of their processes (`orphans.h`).
+// Commands of the ranks. `token` is in the environment of each of their processes (`orphans.h`).
 LaunchSpec launch_spec_of(const Assignment& assignment, const AttemptPlace& place, const Programs& programs,
                           const std::string& token);
 
-// Each CPU once that a rank is pinned to; none if ranks run elsewhere.
+// CPUs that ranks are pinned to, each once. Empty if ranks run on other hosts.
 std::vector<int> leased_cores(const std::vector<Device>& devices);
 
 }  // namespace trainyard::orchestrator

@@ -1,5 +1,5 @@
-// What happens to an attempt, written down: appended to its orchestrator.records.jsonl, logged, and told to
-// who watches. The collector ingests the records.
+// Events of an attempt: appended to its orchestrator.records.jsonl, logged, and shown to the user. The
+// collector ingests the records.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace trainyard::orchestrator {
 
 class AttemptLog {
  public:
-  // `label`: of the run. Opens the file of records.
+  // Opens the file of records. `label`: of the run.
   AttemptLog(const AttemptPlace& place, std::string label, Status& status);
 
   void record(const std::string& type, const nlohmann::ordered_json& body) { records_.append(type, body); }

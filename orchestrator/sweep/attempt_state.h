@@ -1,9 +1,9 @@
-// State of the ranks of an attempt, from launch to end, as a pure function of what happens to them.
+// State machine for the ranks of an attempt, from launch to end. It is a pure function of events.
 //
-//              a rank is lost, none gets on, stop           SIGTERM             SIGKILL
+//                rank lost, no progress, stop               SIGTERM             SIGKILL
 //   running ──────────────────────────────────────▶ ending ────────▶ terminated ───────▶ killed
 //
-// Ranks may end in each phase, and then the attempt is over. SIGKILL may come without SIGTERM. Used by
+// Ranks may end in any phase. Then the attempt is over. SIGKILL may come without SIGTERM. Used by
 // `RankSupervisor`.
 #pragma once
 
@@ -18,24 +18,23 @@ struct AttemptState {
   enum class Phase { running, ending, terminated, killed, over };
 
   Phase phase = Phase::running;
-  bool stopped = false;  // the sweep was told to stop
-  std::string why;       // why its ranks have to end; empty while they do not
-  std::string hang;      // why none got on; empty if they did
+  bool stopped = false;  // the sweep was stopped
+  std::string why;       // why its ranks have to end; empty: they do not
+  std::string hang;      // description of a hang; empty: none
   Clock::time_point terminate_at = Clock::time_point::max();
   Clock::time_point kill_at = Clock::time_point::max();
 
-  // A rank that ends now ends by itself.
+  // No signal was sent: a rank that ends now ends by itself.
   bool untold() const { return phase == Phase::running || phase == Phase::ending; }
 };
 
 struct GracePeriods {
-  AttemptState::Clock::duration
-      peers{};  // between the loss of a rank and SIGTERM: its peers may notice themselves
-  AttemptState::Clock::duration kill{};  // between SIGTERM and SIGKILL
+  AttemptState::Clock::duration peers{};  // from the loss of a rank to SIGTERM: peers may notice themselves
+  AttemptState::Clock::duration kill{};   // from SIGTERM to SIGKILL
 };
 
-// What may happen.
-struct RankLost {  // it has ended before the run did, and others have not
+// Events.
+struct RankLost {  // it ended before the run did, and other ranks live
   int rank = 0;
 };
 struct NoProgress {
@@ -45,7 +44,7 @@ struct StopRequest {
   int level = 0;  // 0: none; 1: SIGTERM now; 2: SIGKILL now
 };
 struct TimePassed {};  // while any rank lives
-struct AllOver {};     // nothing is left of it
+struct AllOver {};     // all ranks have ended
 using AttemptEvent = std::variant<RankLost, NoProgress, StopRequest, TimePassed, AllOver>;
 
 struct Transition {

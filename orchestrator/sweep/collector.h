@@ -1,8 +1,9 @@
-// Follows the spools of one attempt: hands whole records to the database, in one transaction a poll, and
-// keeps what supervision must know of them: who has finished, who has failed and why, what the test gave.
+// Collector of the records of one attempt.
 //
-// Damaged lines, and records of another run, are counted, told and left out. Used by `Attempt` while its
-// ranks run and by `recovery` for attempts whose orchestrator has died.
+// - Passes whole records to the database, in one transaction per poll.
+// - Keeps what supervision needs: which ranks have finished or failed, why, and the results of the test.
+// - Reports damaged lines and records of other runs, and leaves them out.
+// - Used by `Attempt` while its ranks run, and by `recovery` if the orchestrator has died.
 #pragma once
 
 #include <filesystem>
@@ -20,13 +21,13 @@
 
 namespace trainyard::orchestrator {
 
-// Where an attempt lies and who it is.
+// Folder and identity of an attempt.
 struct AttemptPlace {
   std::filesystem::path directory;
   std::string key;
   int attempt = 1;
   int world_size = 1;
-  bool shared = false;  // on a file system of several hosts: files show up late
+  bool shared = false;  // on a network file system, where files appear late
 };
 
 class Collector {
@@ -34,25 +35,24 @@ class Collector {
   // `run_file`: the attempt's run.json, ingested with the first records.
   Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest);
 
-  // Reads what is new in all spools, in one transaction; none where nothing is.
+  // Ingests all new records in one transaction. Does nothing if there are none.
   void collect();
 
   bool refused() const { return refused_; }  // the run was removed by `rm` after this attempt
 
   bool finished(int rank) const;  // its `end` record says so
-  bool finished() const;          // every rank's does
+  bool finished() const;          // every rank has finished
   bool has_cause() const { return has_cause_; }
   std::optional<std::string> error(int rank) const;              // of its `end` record
   std::optional<experiments::EndReason> reason(int rank) const;  // of its `end` record
-  std::optional<std::string> left_out(
-      int rank) const;  // the first of its records that did not count, and why
-  bool said_finished(int rank) const {
-    return unheard_ends_.contains(rank);
-  }  // by an `end` that did not count
+  // The first of its records that was left out, and why.
+  std::optional<std::string> left_out(int rank) const;
+  // Whether its `end` record says so, but was left out.
+  bool said_finished(int rank) const { return unheard_ends_.contains(rank); }
   std::optional<double> test_accuracy() const;
   std::optional<double> test_loss() const;
 
-  // Warnings and errors that ranks wrote, and lines that were left out, since the last call.
+  // New messages since the last call: warnings and errors of ranks, and lines that were left out.
   std::vector<std::string> take_messages();
 
  private:
@@ -87,21 +87,20 @@ class Collector {
   std::map<int, End> ends_;
   std::map<std::string, WeightedSum> test_;
   bool has_cause_ = false;
-  std::set<std::optional<int>> incomplete_;  // spools of which records were left out
+  std::set<std::optional<int>> incomplete_;  // writers with records that were left out
   std::map<std::optional<int>, std::string> left_out_;
-  std::set<int> unheard_ends_;  // ranks that wrote an `end` behind a record that is missing
+  std::set<int> unheard_ends_;  // ranks with an `end` after a missing record
   std::vector<std::string> messages_;
 };
 
-// A member of a record's body as text; empty where it is missing or no text: foreign programs write records
-// too.
+// A text member of a record's body. Empty if it is missing or not text, because foreign programs write
+// records too.
 std::string text_member(const nlohmann::json& object, const char* member);
 
-// The last line of a log that looks like an error, trimmed; nothing where none does. Reads the last 64 KiB.
+// Last line of a log that looks like an error, trimmed. Empty if there is none. Reads the last 64 KiB.
 std::optional<std::string> last_error_line(const std::filesystem::path& log);
 
-// The last line of a log with anything to read in it, trimmed; of a progress bar what it was overwritten
-// with.
+// Last readable line of a log, trimmed. Of a progress bar its last state.
 std::optional<std::string> last_line(const std::filesystem::path& log);
 
 }  // namespace trainyard::orchestrator

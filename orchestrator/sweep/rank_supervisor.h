@@ -1,6 +1,7 @@
-// Watches the ranks of one attempt: sees how each ends, tells the others to end once one is lost or none gets
-// on, and says what went wrong. Writes down what it sees and does. Used by `Attempt`, from the sweep's one
-// thread.
+// Supervisor of the ranks of one attempt. Used by `Attempt`, from the only thread of the sweep.
+//
+// It detects how each rank ends. It ends the others if a rank is lost or none makes progress. It finds the
+// cause, and records what it sees and does.
 #pragma once
 
 #include <memory>
@@ -25,15 +26,15 @@ class RankSupervisor {
   void watch(std::unique_ptr<RankGroup> ranks, bool adopted);
   void not_launched(const std::string& why);
 
-  void note_ends();  // of ranks, and what follows from them
+  void note_ends();  // detects ended ranks and reacts
   void look_for_progress();
-  void tell_ranks();  // SIGTERM and SIGKILL, when it is time
-  void note_job();    // its number, once it is known
+  void tell_ranks();  // sends SIGTERM and SIGKILL when they are due
+  void note_job();    // records the job number once it is known
   void stop(int level) { happens(StopRequest{level}); }
 
-  // Nothing while a rank runs or anything is left of the group.
+  // Empty while a rank runs or anything of the group is left.
   std::optional<RankGroupEnd> end();
-  void release();  // kills what is alive
+  void release();  // kills live ranks
 
   const AttemptState& state() const { return state_; }
   bool has_ranks() const { return ranks_ != nullptr; }
@@ -48,7 +49,7 @@ class RankSupervisor {
     int rank = 0;
     ExitStatus status;
   };
-  // It ended well, and its last records have not come yet.
+  // Rank that exited cleanly, but whose last records have not arrived.
   struct Unheard {
     RankExitSeen exit;
     Clock::time_point until;
@@ -73,7 +74,7 @@ class RankSupervisor {
   bool adopted_ = false;
   AttemptState state_;
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
-  std::vector<RankExitSeen> failed_;              // in order of being seen
+  std::vector<RankExitSeen> failed_;              // in the order of detection
   std::vector<Unheard> unheard_;
   Watchdog watchdog_;
   std::string job_;

@@ -1,7 +1,5 @@
-// After a killed orchestrator: attempts to close, processes to end, and jobs to reattach to.
-//
-// What a killed orchestrator left behind: attempts that are neither finished nor failed, records that were
-// written but not ingested, processes that outlived it.
+// Recovery after a killed orchestrator: attempts to close, records to ingest, processes to end, and jobs to
+// reattach to.
 #pragma once
 
 #include <filesystem>
@@ -18,29 +16,30 @@
 
 namespace trainyard::orchestrator {
 
-// For each attempt of the yard that the database does not know or holds to be running: ingests its files,
-// ends what is alive of it (see `orphans.h`), and, where its ranks did not all finish, marks it
-// interrupted. Removes checkpoints of runs that have finished. The yard must be locked. `tell` hears one line
-// for each. StorageError where the database cannot take it.
-//
-// An attempt that is `alive` all the same (see `Reattachment`) is left alone, and returned.
+// Closes the attempts of the yard that the database does not have or lists as running.
+// - The yard must be locked.
+// - Ingests the files of an attempt, kills its processes (`orphans.h`), and marks it interrupted unless all
+//   ranks finished.
+// - Leaves an attempt alone if it is `alive` (see `Reattachment`), and returns it.
+// - Removes the checkpoints of finished runs.
+// - Calls `tell` with one line per interrupted attempt.
+// - StorageError if the database cannot be written.
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
                                  const std::function<void(const std::string&)>& tell,
                                  const std::function<bool(const std::filesystem::path&)>& alive = {});
 
-// Attempts of an orchestrator that has ended, whose ranks go on without it: jobs of a cluster. A successor
-// adopts them; it must neither end them nor start their runs again.
-
+// Finds attempts whose ranks outlive their orchestrator, as jobs on a cluster. The next orchestrator adopts
+// them. It must neither end them nor start their runs again.
 class Reattachment {
  public:
-  // `launcher`: that of the sweep that begins.
+  // `launcher`: of the new sweep.
   explicit Reattachment(std::string launcher);
   ~Reattachment();
   Reattachment(const Reattachment&) = delete;
   Reattachment& operator=(const Reattachment&) = delete;
 
-  // Whether the attempt in this folder is queued or runs. Where not, none of its tasks can start any more.
-  // UserError where the cluster does not answer, or the attempt lives and `launcher` cannot adopt it.
+  // Whether the attempt in this folder is queued or running. If not, its tasks can no longer start. UserError
+  // if the cluster does not answer, or if `launcher` cannot adopt the live attempt.
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
@@ -50,7 +49,7 @@ class Reattachment {
   const SlurmQueue& queue(const std::string& allocation);
 
   std::string launcher_;
-  std::map<std::string, SlurmQueue> queues_;  // by allocation; "": jobs. Each is asked once
+  std::map<std::string, SlurmQueue> queues_;  // by allocation, "" for jobs; each is queried once
 };
 
 }  // namespace trainyard::orchestrator

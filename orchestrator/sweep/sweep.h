@@ -1,5 +1,5 @@
-// Runs a plan: leases devices, launches a process a rank, watches, collects spools into the database, and
-// ends everything in order when it is told to stop.
+// Sweep: runs a plan. It leases devices, launches one process per rank, supervises them, ingests their
+// records, and stops in order on request.
 #pragma once
 
 #include <atomic>
@@ -26,28 +26,32 @@ struct Failure {
 
 struct SweepResult {
   int finished = 0;
-  int skipped = 0;  // were finished before
+  int skipped = 0;  // finished before this sweep
   std::vector<Failure> failures;
-  int not_started = 0;       // given up after so many failures
-  std::string stopped_by;    // what the disk did not take: it ended the sweep; empty where it did
+  int not_started = 0;       // after too many failures
+  std::string stopped_by;    // disk error that ended the sweep; empty: none
   bool interrupted = false;  // by a signal
 };
 
 struct SweepOptions {
   double grace_seconds = 2.5;  // between SIGTERM and SIGKILL
-  double peer_seconds = 1;     // a dead rank's peers, which may notice themselves, get SIGTERM after this
-  double progress_timeout_seconds = 1800;  // a run without any progress for so long has failed; 0 = never
-  int max_retries = 0;                     // of each run that fails
-  double backoff_seconds = 1;  // before the first retry, doubled before each further one; at most a minute
-  int max_failures = 0;        // runs that failed, after which no further one is started; 0 = no limit
-  bool fail_fast = false;      // the first failed run ends all others
-  bool host_locked = false;    // the caller holds the lock of this host (`host_lock.h`)
-  double others_limit = orchestrator::others_limit;  // share of its cores that others may take of a timed run
+  double peer_seconds =
+      1;  // between the loss of a rank and SIGTERM to its peers, which may notice themselves
+  double progress_timeout_seconds = 1800;  // a run fails after this long without progress; 0 = never
+  int max_retries = 0;                     // per failed run
+  double backoff_seconds = 1;              // before the first retry; doubles with each retry, up to a minute
+  int max_failures = 0;                    // no run is started after so many failures; 0 = no limit
+  bool fail_fast = false;                  // the first failed run ends all others
+  bool host_locked = false;                // the caller holds the lock of this host (`host_lock.h`)
+  double others_limit =
+      orchestrator::others_limit;  // share of a timed run's cores that other processes may take
 };
 
-// Carries out a plan that was made after `recover` (`recovery.h`). `stop` is set by a signal handler (1: in
-// order; 2: at once). The yard must be locked by the caller. Where the disk is full or fails, all runs are
-// ended and the result says so; what was recorded stays, and the same sweep goes on later.
+// Runs a plan that was made after `recover` (`recovery.h`).
+// - The caller must hold the lock of the yard.
+// - `stop` is set by a signal handler: 1 stops in order, 2 at once.
+// - If the disk is full or fails, all runs are ended and the result says so. Recorded data stays, and the
+//   same sweep can continue later.
 SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options = {});

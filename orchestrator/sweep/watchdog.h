@@ -1,6 +1,9 @@
-// Whether a run still gets anywhere: a process that lives may hang for ever. Signs of life are a progress
-// file that changes, a spool or a log that grows (a foreign program may write no progress). A run hangs when
-// none of its ranks has given one for a while: ranks wait for each other, so one that hangs stops all.
+// Hang detector for the ranks of a run.
+//
+// - A sign of life is a progress file that changes, or records or a log that grow. A foreign program may
+//   write no progress file.
+// - A run hangs if no rank has given a sign for a while. Ranks wait for each other, so one that hangs stops
+//   all.
 #pragma once
 
 #include <chrono>
@@ -22,17 +25,16 @@ class Watchdog {
 
   // Reads the files of all ranks.
   void look(Clock::time_point now);
-  double silent_seconds(Clock::time_point now) const;  // since the last sign of any rank, as far as looked
+  double silent_seconds(Clock::time_point now) const;  // since the last sign of any rank that `look` saw
 
-  // The rank that fell silent first, and how far it had come: "rank 1 stood still first, in epoch 2, step
-  // 17".
+  // The rank that stalled first, and its progress: "rank 1 stalled first, in epoch 2, training step 17".
   int first_stalled_rank() const;
   std::string text() const;
 
  private:
   struct Rank {
     std::uint64_t stamp = 0;
-    std::uintmax_t bytes = 0;  // of spool and log
+    std::uintmax_t bytes = 0;  // of records and log
     std::optional<experiments::Progress> progress;
     Clock::time_point last_sign;
   };

@@ -1,10 +1,12 @@
-// `journal.jsonl`: what was asked of this yard, one JSON object a line, append-only. A `run` entry has
-// `v, type, time, experiment, file, toml, compare, varied, final, keys, strategies` (label by key), `runs`
-// (the resolved run by key), `published` (the file that the experiment names, whole and as read),
-// `data_profiles` (what its data sets look like) and `asked` (what the command line added: `folder` of the
-// file, `data`, `set`, `where`, `exclude_where`), so that `resume` can ask the same again. An `rm` entry has
-// `v, type, time, keys` and `attempts`: how many of each key it removes. `db::Ingest::journal_entry` turns
-// entries into rows.
+// `journal.jsonl`: what was asked of this yard, one JSON object per line, append-only.
+//
+// - A `run` entry has `v, type, time, experiment, file, toml, compare, expect, varied, final, data_seed,
+//   keys`, `strategies` (label by key) and `runs` (the resolved run by key). It may have `published` (the
+//   published results as read) and `data_profiles`.
+// - `asked` in it is what the command line added: `folder` of the file, `data`, `set`, `where` and
+//   `exclude_where`. With it `resume` can ask the same again.
+// - An `rm` entry has `v, type, time, keys` and `attempts`: the number of removed attempts per key.
+// - `db::Ingest::journal_entry` turns entries into rows.
 #pragma once
 
 #include <filesystem>
@@ -18,19 +20,17 @@
 
 namespace trainyard::orchestrator {
 
-// `asked` holds beside the file; null where nothing does.
+// `asked`: options in addition to the file. Null if there are none.
 nlohmann::json run_entry(const experiments::Experiment& experiment,
                          const std::vector<experiments::ProfiledData>& data = {},
                          const nlohmann::json& asked = nullptr);
 nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key);
 
-// Appends one line with one write and fsyncs it.
+// Appends one line with one write, then calls fsync.
 void append_to_journal(const std::filesystem::path& journal, const nlohmann::json& entry);
 
-// What the data sets of an experiment look like, for the journal.
-
-// One for each data set of the runs, in their order; those of `known` are not read again. The runs' data is
-// resolved.
+// Profiles of the data sets of all runs, in order, one per data set. Those in `known` are not read again. The
+// data of the runs must be resolved.
 std::vector<experiments::ProfiledData> data_profiles(const experiments::Experiment& experiment,
                                                      const std::vector<experiments::ProfiledData>& known);
 

@@ -1,9 +1,8 @@
-// Follows one append-only file of lines: what is new since the last read, whole lines only. A line without
-// its newline is not there yet.
+// Reader of the new lines of one append-only file. A line counts once its newline is written.
 //
-// On a network file system (`shared`) the file is opened anew each time, which is when its client asks how
-// long it has become; and a hole, which reads as zeros where bytes of another host have not arrived, is
-// waited for.
+// On a network file system (`shared`):
+// - The file is opened again for each read, because only then the client updates its size.
+// - Bytes of another host that have not arrived read as zeros. The reader waits for them.
 #pragma once
 
 #include <chrono>
@@ -29,7 +28,7 @@ class RecordLogTail {
   std::filesystem::path file_;
   bool shared_;
   FileDescriptor fd_;
-  std::int64_t offset_ = 0;  // of what was taken, where shared
+  std::int64_t offset_ = 0;  // of the consumed bytes, if `shared_`
   std::chrono::steady_clock::time_point hole_since_;
   std::string partial_;  // the beginning of a line whose end is not written yet
 };
