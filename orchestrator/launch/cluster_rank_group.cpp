@@ -21,12 +21,12 @@ namespace trainyard::orchestrator {
 namespace {
 
 constexpr auto between_looks = std::chrono::milliseconds(100);
-constexpr auto late_files = std::chrono::seconds(5);  // a network file system may show them so much later
+constexpr auto late_files = std::chrono::seconds(5);  // maximum delay on a network file system
 constexpr auto late_local_files = std::chrono::milliseconds(500);
 constexpr const char* at_its_limit = "its time limit was reached";
 
-// By the magic numbers of linux/magic.h and of XFS, ZFS and bcachefs. What is none of these may be of several
-// hosts.
+// Whether the file system is local, by the magic numbers of linux/magic.h and of XFS, ZFS and bcachefs. All
+// others may be shared.
 bool on_a_local_disk(const std::filesystem::path& folder) {
   constexpr std::array<unsigned long, 8> local{0xEF53,     0x58465342, 0x9123683E, 0x01021994,
                                                0x794C7630, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E};

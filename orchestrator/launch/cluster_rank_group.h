@@ -67,7 +67,7 @@ class SharedDirCheck {
   SharedDirCheck& operator=(const SharedDirCheck&) = delete;
 
   std::string job_name() const;
-  std::vector<std::string> task(const Programs& programs) const;  // the command that answers
+  std::vector<std::string> task(const Programs& programs) const;  // command that answers
 
   // Whether the answer has arrived and is positive. UserError if it is negative.
   bool answered(const Programs& programs) const;

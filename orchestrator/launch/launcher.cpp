@@ -40,17 +40,17 @@ std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
   throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
-// Ranks as processes of this host. One store serves all runs; a foreign program does not keep its keys apart
-// from those of other runs, so it has a store of its own.
+// Local launcher: ranks are processes on this host. One store serves all runs. A foreign program has its own
+// store, because its keys may collide with those of other runs.
 
 namespace {
 
-// With the start times, a successor can tell these processes from later ones of the same pids.
+// Pids with start times, which distinguish these processes from later ones with the same pid.
 nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
   nlohmann::ordered_json start_ticks = nlohmann::ordered_json::array();
   for (const int pid : pids) {
     const auto mark = mark_of(pid);
-    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it is gone already
+    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it has ended already
   }
   return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
 }
@@ -110,7 +110,7 @@ class LocalLauncher : public Launcher {
   LocalLauncher(const Programs& programs, const Yard& yard)
       : program_(programs.store), store_(programs.store, yard.root() / "store.log") {}
 
-  // A single rank needs no store; a foreign one that wants one all the same makes it itself, on a free port.
+  // A single rank needs no store. A single foreign rank may make its own, on a free port.
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
     const bool alone = command.ranks.size() == 1;
     std::optional<StoreProcess> own;
@@ -134,8 +134,8 @@ std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& y
   return std::make_unique<LocalLauncher>(programs, yard);
 }
 
-// Ranks as tasks of `mpirun`, which starts them on the hosts of its host file and ends with them. It is a
-// process of this host and dies with the orchestrator; its tasks, wherever they are, die with it.
+// MPI launcher: ranks are tasks of `mpirun`, which starts them on the hosts of its host file. mpirun is a
+// process on this host. It dies with the orchestrator, and its tasks on all hosts die with it.
 
 namespace {
 
@@ -143,13 +143,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* mpirun_log = "mpirun.log";
 
-// A rank that fails is the orchestrator's to judge; binding is not: ranks of one host would share its first
-// core. As variables, which other kinds of mpirun than Open MPI's do not mind.
+// Settings of Open MPI. The orchestrator handles failed ranks itself. Ranks are not bound, because all ranks
+// of a host would share its first core. Other kinds of mpirun ignore these variables.
 const std::map<std::string, std::string> open_mpi_settings{{"OMPI_MCA_orte_abort_on_non_zero_status", "0"},
                                                            {"OMPI_MCA_hwloc_base_binding_policy", "none"},
                                                            {"OMPI_MCA_odls_base_sigkill_timeout", "3"}};
 
-// What it complains about: the first sentence between its lines of dashes.
+// First sentence between the lines of dashes in the output of mpirun.
 std::string mpirun_complaint(const fs::path& log) {
   for (const std::string& line : lines_of(whole_file(log)))
     if (line.find_first_not_of("- ") != std::string::npos) return line;
@@ -185,7 +185,7 @@ class MpiRankGroup : public ClusterRankGroup {
   }
   void signal_job(int number) override {
     if (!ended_)
-      process_->signal(number == SIGTERM ? SIGUSR2 : number);  // which mpirun hands on to its tasks
+      process_->signal(number == SIGTERM ? SIGUSR2 : number);  // mpirun forwards SIGUSR2 to its tasks
   }
 
  private:

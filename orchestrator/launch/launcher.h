@@ -38,8 +38,8 @@ class RankGroup {
   // Its number in the cluster's queue. Empty: none, or not known yet.
   virtual std::string job() const { return ""; }
   virtual void add_end_fds(std::vector<int>&) const {}
-  virtual nlohmann::ordered_json marks()
-      const = 0;  // members of `launched`, to find it again after a restart
+  // Members of `launched`, by which a restarted orchestrator finds the group again.
+  virtual nlohmann::ordered_json marks() const = 0;
 };
 
 class Launcher {

@@ -17,11 +17,11 @@ using experiments::EndReason;
 namespace {
 
 constexpr const char* requeued = "it was requeued";
-constexpr auto controller_patience = std::chrono::minutes(10);  // for one that does not answer
+constexpr auto controller_patience = std::chrono::minutes(10);  // for a controller that does not answer
 constexpr auto accounts_patience = std::chrono::seconds(10);
 constexpr auto between_tries = std::chrono::seconds(2);
 
-// "4711" or "4711;cluster" among what else sbatch may say.
+// Job number from the output of sbatch: "4711" or "4711;cluster" on a line of its own.
 std::string job_id(const std::string& text) {
   std::string id;
   for (const std::string& line : lines_of(text)) {
@@ -31,7 +31,7 @@ std::string job_id(const std::string& text) {
   return id;
 }
 
-// The controller is away, busy, or takes no more jobs for now; all else will not change by waiting.
+// Whether an error is temporary: the controller is down or busy, or accepts no more jobs for now.
 bool passes(const std::string& text) {
   for (const char* sign :
        {"nable to contact", "imed out", "onnection refused", "not responding", "ransport endpoint",
@@ -55,7 +55,7 @@ SlurmJob::SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string>
   look();
 }
 
-// Whoever drops a job that is not over wants it gone.
+// Cancels the job if it is not over.
 SlurmJob::~SlurmJob() {
   if (sbatch_) queue_.submission(-1);
   if (stage_ == Stage::over || (stage_ == Stage::submitting && !sbatch_)) return;
@@ -87,7 +87,7 @@ void SlurmJob::submit() {
     return;
   }
   if (Clock::now() < try_again_ || !queue_.may_submit()) return;
-  if (try_again_ != Clock::time_point()) {  // it may have arrived all the same
+  if (try_again_ != Clock::time_point()) {  // the last submission may have succeeded all the same
     queue_.soon();
     if (queue_.asked() < try_again_ - between_tries) return;
     if (const auto job = queue_.find(name_)) {
@@ -136,7 +136,7 @@ void SlurmJob::note_begun() {
   begun_by_ = std::min(begun_by_, Clock::now());
 }
 
-// It has left the queue. Where the cluster keeps accounts, they say how it ended.
+// Asks `sacct` how a job ended that has left the queue. Not all clusters keep accounts.
 void SlurmJob::ask_accounts() {
   if (!sacct_ && !id_.empty()) {
     accounts_since_ = Clock::now();
@@ -191,7 +191,7 @@ using std::chrono::milliseconds;
 constexpr auto seldom = std::chrono::seconds(5);
 constexpr auto often = milliseconds(500);
 constexpr auto impatience = std::chrono::seconds(10);  // how long `soon` lasts
-constexpr auto too_long = std::chrono::seconds(60);    // for an answer
+constexpr auto too_long = std::chrono::seconds(60);    // maximum time for an answer
 
 template <std::size_t count>
 bool among(const std::array<std::string_view, count>& states, const std::string& state) {
@@ -243,7 +243,7 @@ std::vector<std::string> sacct_arguments(const std::string& job_id) {
           "--format=JobIDRaw,ExitCode,State"};
 }
 
-// "4711|0:9|CANCELLED by 1000": the code before the colon, the signal after it.
+// "4711|0:9|CANCELLED by 1000": exit code before the colon, signal after it.
 std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id) {
   for (const std::string& line : lines_of(text)) {
     if (!line.starts_with(job_id + "|")) continue;
@@ -302,7 +302,7 @@ void SlurmQueue::step() {
   }
 }
 
-// At most a twentieth of the time is spent on questions, however slow the controller is.
+// Queries take at most a twentieth of the time, however slow the controller is.
 void SlurmQueue::take(const ClientAnswer& answer) {
   const auto now = Clock::now();
   asking_.reset();

@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The only shell text there is: everything that varies comes as arguments.
+// The only shell script. Everything that varies is passed as arguments.
 constexpr const char* script_text = "#!/bin/sh\nexec srun \"$@\"\n";
-constexpr auto files_patience = std::chrono::seconds(30);  // until a job's file shows up here
-constexpr auto failed_patience = std::chrono::seconds(5);  // where the job has failed anyway
+constexpr auto files_patience = std::chrono::seconds(30);  // until a job's file appears here
+constexpr auto failed_patience = std::chrono::seconds(5);  // the same if the job has failed anyway
 
 class SlurmRankGroup : public ClusterRankGroup {
  public:
@@ -113,7 +113,7 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
                                           const fs::path& folder, int ranks, const fs::path& script,
                                           const std::vector<std::string>& task) {
   const std::string cores = "--cpus-per-task=" + std::to_string(machine.cpus_per_task);
-  std::string log = (folder / slurm_log_name).string();  // in its name sbatch replaces what follows a %
+  std::string log = (folder / slurm_log_name).string();  // sbatch replaces patterns such as %j in it
   for (auto at = log.find('%'); at != std::string::npos; at = log.find('%', at + 2)) log.insert(at, 1, '%');
   std::vector<std::string> arguments{"--parsable",
                                      "--no-requeue",
@@ -134,7 +134,7 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
     add(arguments, "--signal", "USR1@" + std::to_string(machine.signal_before_seconds));
   arguments.insert(arguments.end(), machine.options.begin(), machine.options.end());
   arguments.push_back(script.string());
-  // srun does not take the cores from the job, and would end all tasks some time after the first one
+  // srun does not inherit the cores of the job. By default it ends all tasks some time after the first one.
   arguments.insert(arguments.end(), {cores, "--kill-on-bad-exit=0", "--wait=0", "--input=none"});
   if (machine.gpus_per_task) add(arguments, "--gpus-per-task", std::to_string(*machine.gpus_per_task));
   arguments.insert(arguments.end(), task.begin(), task.end());
@@ -143,7 +143,7 @@ std::vector<std::string> sbatch_arguments(const experiments::Machine& machine, c
 
 namespace {
 
-// The last words of a job's own output: what srun or the node had to say.
+// Last line of a job's own output, from srun or the node.
 std::string last_words(const fs::path& log) {
   const auto lines = lines_of(whole_file(log));
   return lines.empty() ? "" : ": " + lines.back();
@@ -158,7 +158,7 @@ void SlurmLauncher::prepare() {
   note_spool_seen(yard_);
 }
 
-// A job that writes a file where the runs will lie.
+// Submits a job that writes a file into the folder of the runs.
 void SlurmLauncher::probe() {
   const SharedDirCheck probe(runs_);
   experiments::Machine machine = machine_;
@@ -181,8 +181,9 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const SharedDirCheck& probe) {
       over_since = SlurmQueue::Clock::now();
     if (over_since != SlurmQueue::Clock::time_point::max() &&
         SlurmQueue::Clock::now() - over_since > (job.completed() ? files_patience : failed_patience))
-      throw UserError("a Slurm job should have written to " + runs_.string() + ", but no file appeared here (" +
-                          job.why() + last_words(runs_ / slurm_log_name) + ")",
+      throw UserError("a Slurm job should have written to " + runs_.string() +
+                          ", but no file appeared here (" + job.why() + last_words(runs_ / slurm_log_name) +
+                          ")",
                       share_the_spool);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -195,9 +196,9 @@ std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting) {
   return std::make_unique<SlurmLauncher>(setting);
 }
 
-// Ranks as steps of one allocation that all runs share: trainyard itself runs inside it (salloc, or a batch
-// script), and each run is an `srun`. Where trainyard is killed and the allocation stays,
-// srun's own guard ends the step; one that is there all the same is adopted by a successor in the allocation.
+// Step launcher: trainyard itself runs inside an allocation (salloc, or a batch script), and each run is an
+// `srun` there. If trainyard is killed while the allocation stays, srun normally ends the step. A step that
+// is left is adopted by the next orchestrator in the allocation.
 
 namespace {
 
@@ -218,7 +219,7 @@ class StepRankGroup : public ClusterRankGroup {
         since_(SlurmQueue::Clock::now()) {
     queue_.soon();
   }
-  // A killed srun would leave its step behind.
+  // Cancels the step, because a killed srun would leave it behind.
   ~StepRankGroup() override {
     if (ended_ || ending_well_) return;
     try {
@@ -252,7 +253,7 @@ class StepRankGroup : public ClusterRankGroup {
     std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
     if (ended_) return;
     if (srun_) ended_ = srun_->poll();
-    // without its srun, Slurm may list a step for a while whose tasks have all ended
+    // without its srun, Slurm may still list a step after all of its tasks have ended
     const bool unknown = queue_.asked() > since_ && !queue_.find(name_);
     if (adopted_ && (all_ended() || unknown)) ended_ = ExitStatus{};
   }
@@ -262,7 +263,7 @@ class StepRankGroup : public ClusterRankGroup {
     if (known)
       telling_.push_back(std::make_unique<ClientCommand>(
           slurm_client("scancel", {"--signal=" + std::to_string(number), known->id})));
-    else if (srun_ && !ended_)  // it waits for its place, and no task of it runs
+    else if (srun_ && !ended_)  // srun waits for resources, and no task runs
       srun_->signal(number);
   }
   void wants_to_know() override { queue_.soon(); }
@@ -311,10 +312,10 @@ class StepLauncher : public Launcher {
     return std::make_unique<StepRankGroup>(queue_, *gang, nullptr);
   }
 
-  // A step that writes a file where the runs will lie.
+  // Runs a step that writes a file into the folder of the runs.
   void prepare() override {
     std::filesystem::create_directories(runs_);
-    if (spool_was_seen(yard_)) return;  // and steps that are adopted may hold all cores
+    if (spool_was_seen(yard_)) return;  // also because adopted steps may use all cores
     const SharedDirCheck probe(runs_);
     const auto said =
         ClientCommand(slurm_client("srun", srun_arguments(machine_, allocation_, probe.job_name(), 1,

@@ -76,7 +76,7 @@ PlannedRun placed(const experiments::Run& run, std::string key, const std::vecto
   return planned;
 }
 
-// `[machine] devices` limits what all runs lease together: so many devices of the widest rank.
+// Applies `[machine] devices`: all runs together lease at most `wanted` devices as wide as the widest rank.
 void keep_to(std::size_t wanted, Plan& plan) {
   std::size_t widest = 0;
   for (const PlannedRun& run : plan.runs)
@@ -92,7 +92,7 @@ void mark_here(PlannedRun& run, const db::Finished& finished, bool could_count, 
   if (retrain_times) run.state = PlanState::to_run;
 }
 
-// `could_count`: [machine] lets times count.
+// `could_count`: times may count under this [machine].
 void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database, bool could_count,
                    bool retrain_times) {
   std::map<std::string, std::string> hash_by_key;
@@ -116,8 +116,8 @@ void expect_seconds(std::vector<PlannedRun>& runs, const db::Database& database)
       run.expected_seconds = found->second;
 }
 
-// Arms of the same pair, of each seed also if the arms are not paired by it. Strategies may have meshes of
-// their own.
+// Pair of a run. If strategies are compared, their own keys are left out, because each strategy may have its
+// own mesh.
 experiments::CellPlace::Pair pair_of(const experiments::Run& run, const experiments::Compare& compare) {
   experiments::CellPlace place = experiments::cell_place(run, compare);
   if (compare.axis == "strategy")
@@ -128,7 +128,7 @@ experiments::CellPlace::Pair pair_of(const experiments::Run& run, const experime
   return place.cell_and_pair();
 }
 
-// A number that looks drawn, the same for the same seed and run: SplitMix64 (Steele, Lea, Flood 2014).
+// Pseudo-random number from seed and run key: SplitMix64 (Steele, Lea, Flood 2014).
 std::uint64_t drawn(std::uint64_t seed, const std::string& key) {
   std::uint64_t state = seed * 0x9e3779b97f4a7c15U + std::stoull(key, nullptr, 16);
   state = (state ^ (state >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -140,9 +140,9 @@ std::vector<std::size_t> paired_order(const experiments::Experiment& experiment,
                                       const std::vector<PlannedRun>& runs) {
   experiments::Compare compare =
       experiment.compare.empty() ? experiments::Compare{} : experiment.compare.front();
+  // pairs are per seed, even if the experiment does not pair by seed
   if (std::ranges::find(compare.pair, "seed") == compare.pair.end()) compare.pair.emplace_back("seed");
-  std::map<experiments::CellPlace::Pair, std::size_t>
-      first_of_pair;  // index of the first run of the pair in the file
+  std::map<experiments::CellPlace::Pair, std::size_t> first_of_pair;  // index of its first run
   std::vector<std::tuple<std::size_t, std::uint64_t, std::size_t>> order;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::size_t pair = first_of_pair.emplace(pair_of(runs[i].run, compare), i).first->second;
@@ -216,13 +216,13 @@ std::vector<std::size_t> execution_order(const Plan& plan) {
 
 namespace {
 
-// Equal for two runs that differ in nothing but the seed.
+// Equal for two runs that differ only in the seed.
 std::string arm_of(experiments::Run run) {
   run.seed = 0;
   return experiments::run_key(run);
 }
 
-// No program of the user's, and nothing that only does what another arm does.
+// False for a user's own program, and for an arm that only repeats another one.
 bool can_be_probed(const experiments::Strategy& strategy) {
   return !strategy.foreign() && !strategy.independent();
 }
@@ -231,10 +231,10 @@ bool can_be_probed(const experiments::Strategy& strategy) {
 
 void choose_probes(Plan& plan, const db::Database& database) {
   const auto probed = db::probed_runs(database);
-  std::set<std::string> arms;  // that have a probe
+  std::set<std::string> arms;  // checked before or in this plan
   for (const PlannedRun& run : plan.runs) {
-    if (run.state == PlanState::left_out) continue;        // the report may never see what it found
-    const auto found = probed.lower_bound({run.key, ""});  // of most runs there is none: hash few
+    if (run.state == PlanState::left_out) continue;        // its check may never reach the report
+    const auto found = probed.lower_bound({run.key, ""});  // most runs have none: avoid hashing
     if (found == probed.end() || found->first != run.key) continue;
     if (probed.contains({run.key, experiments::circumstances_hash(run.circumstances)}))
       arms.insert(arm_of(run.run));

@@ -29,7 +29,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Steps a second of one run, smoothed over its readings of the progress file.
+// Steps per second of one run, smoothed over the readings of its progress file.
 class Rate {
  public:
   void read(const experiments::Progress& now) {
@@ -152,14 +152,14 @@ class TerminalStatus : public Status {
     return view;
   }
 
-  // Asked at each drawing: a window may have been resized.
+  // Read for each frame, because the window may have been resized.
   std::size_t width() const {
     winsize size{};
     if (::ioctl(fd_, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
     return size.ws_col;
   }
 
-  // Back to the first line of the last frame, and everything from there on wiped.
+  // Moves to the first line of the last frame and clears everything below.
   std::string erase() const {
     if (drawn_lines_ == 0) return "";
     return "\r" + (drawn_lines_ > 1 ? "\033[" + std::to_string(drawn_lines_ - 1) + "A" : "") + "\033[J";
@@ -174,7 +174,7 @@ class TerminalStatus : public Status {
     drawn_at_ = Clock::now();
   }
 
-  // What the terminal does not take is lost: this is no evidence.
+  // Ignores failed writes: the terminal is not evidence.
   void put(const std::string& text) const {
     [[maybe_unused]] const auto written = ::write(fd_, text.data(), text.size());
   }
@@ -219,7 +219,7 @@ std::string number(const char* format, double value) {
 std::string count_of(const char* what, std::uint64_t done, std::uint64_t all) {
   const std::string total = std::to_string(all);
   std::string now = std::to_string(done);
-  if (now.size() < total.size()) now.insert(0, total.size() - now.size(), ' ');  // the line must not jump
+  if (now.size() < total.size()) now.insert(0, total.size() - now.size(), ' ');  // constant width
   return std::string(what) + " " + now + "/" + total;
 }
 
@@ -241,7 +241,7 @@ std::string phase_text(const experiments::Progress& progress) {
   return "";
 }
 
-// What stands right of a run's bar, the most important first.
+// Parts to the right of a run's bar, the most important first.
 std::vector<std::string> parts(const RunBar& run) {
   const auto& progress = run.progress;
   std::vector<std::string> result;
@@ -265,7 +265,7 @@ std::vector<std::string> parts(const SweepBar& sweep) {
   return result;
 }
 
-// "label  ━━━━━╸────  part  part": a bar as wide as the parts leave room for.
+// "label  ━━━━━╸────  part  part". The bar uses the space that the parts leave.
 std::string line(const std::string& label, double fraction, const std::vector<std::string>& right,
                  std::size_t width, bool colour) {
   std::size_t wanted = trainyard::columns(label);
@@ -309,7 +309,7 @@ std::vector<std::string> draw(const TerminalView& view, std::size_t width, bool 
 }
 
 namespace {
-constexpr double far_enough = 0.1;  // of a run: its own pace says more than that of others
+constexpr double far_enough = 0.1;  // of a run: from here its own pace is the better estimate
 }
 
 double fraction_done(const experiments::Progress& progress) {

@@ -18,7 +18,7 @@ namespace {
 
 using Resumable = std::map<int, db::ResumableAttempt>;  // by attempt
 
-// Those that this attempt may go on from.
+// Attempts that the run may resume from.
 Resumable resumable(const db::Database& database, const PlannedRun& planned) {
   Resumable found;
   for (auto& attempt : db::resumable_attempts(database, planned.key))
@@ -28,7 +28,7 @@ Resumable resumable(const db::Database& database, const PlannedRun& planned) {
   return found;
 }
 
-// What is wrong with going on from this checkpoint; empty where nothing is.
+// Why the run cannot resume from this checkpoint. Empty if it can.
 std::string problem_with(const fs::path& folder, const experiments::Checkpoint& checkpoint,
                          const PlannedRun& planned, const Resumable& attempts) {
   if (checkpoint.run != planned.key) return "it belongs to run " + checkpoint.run;
@@ -47,7 +47,7 @@ std::string problem_with(const fs::path& folder, const experiments::Checkpoint& 
   return "";
 }
 
-// The attempt that wrote the checkpoint of `epoch`, whole in all stages; else what is wrong with it.
+// The attempt that wrote all stages of a checkpoint, or why it cannot be used.
 struct CheckpointCheck {
   int attempt = 0;
   std::string problem;
@@ -98,7 +98,7 @@ ResumePoint own_resume_point(const fs::path& folder, const PlannedRun& planned, 
   return point;
 }
 
-// The latest that it says it has written, with records of all ranks up to there.
+// The latest recorded checkpoint whose epoch all ranks have recorded.
 ResumePoint foreign_resume_point(const Resumable& attempts) {
   ResumePoint point;
   for (const auto& [number, attempt] : attempts)
@@ -132,7 +132,7 @@ fs::path make_checkpoints_folder(const Yard& yard, const std::string& key) {
 
 void remove_checkpoints(const Yard& yard, const std::string& key) {
   if (yard.leads_out(key)) return;
-  std::error_code kept;  // a network file system keeps what is still open somewhere
+  std::error_code kept;  // a network file system keeps files that are still open
   fs::remove_all(folder_of(yard, key), kept);
 }
 

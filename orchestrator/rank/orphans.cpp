@@ -44,7 +44,7 @@ struct Process {
   std::uint64_t start_ticks = 0;
 };
 
-// /proc/PID/stat: "pid (name, which may hold anything) state parent …", its start time in the 22nd place.
+// /proc/PID/stat: "pid (name, which may hold anything) state parent …". The start time is field 22.
 std::optional<Process> read_process(int pid) {
   const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(')');
@@ -60,7 +60,7 @@ std::optional<Process> read_process(int pid) {
   return process;
 }
 
-// In the environment it was started with.
+// Whether the process was started with this token in its environment.
 bool has_token(int pid, const std::string& token) {
   if (token.empty()) return false;
   const std::string wanted = std::string(token_variable) + "=" + token;
@@ -84,7 +84,7 @@ std::vector<int> find(const std::function<bool(const Process&)>& wanted) {
   return pids;
 }
 
-// Killing one may orphan its children to us, which the next round finds.
+// Killed processes may leave their children to us. The next round finds these.
 int end_all(const std::function<bool(const Process&)>& wanted) {
   std::set<int> ended;
   for (int round = 0; round < 400; ++round) {

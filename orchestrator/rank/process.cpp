@@ -23,8 +23,8 @@
 #include "base/files.h"
 #include "base/host.h"
 
-// Version 1 of Boost.Process, which is headers only: version 2 needs an Asio executor for each process. Boost
-// 1.86 moved version 1 into a folder and a namespace of its own.
+// Version 1 of Boost.Process is header-only. Version 2 needs an Asio executor for each process. Boost 1.86
+// moved version 1 into its own folder and namespace.
 #define BOOST_PROCESS_USE_STD_FS  // else it needs the library Boost.Filesystem
 #if __has_include(<boost/process/v1/child.hpp>)
 #include <boost/process/v1/child.hpp>
@@ -55,7 +55,8 @@ namespace {
                   std::generic_category().message(error));
 }
 
-// A name without a slash is looked for in PATH, any other is a place from the folder it starts in.
+// Path of the program. A name without a slash is searched in PATH. Any other name is relative to the working
+// directory of the process.
 std::string program_of(const RankCommand& command) {
   const std::string& name = command.argv.front();
   if (name.find('/') != std::string::npos) return name;
@@ -72,12 +73,12 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-// Everything the child touches, made before the fork: between fork and exec nothing may allocate.
+// Everything that the child uses, made before the fork: between fork and exec nothing may allocate.
 struct Prepared {
   std::string program;
-  bp::environment environment{bp::native_environment()};  // a copy of this process's own
+  bp::environment environment{bp::native_environment()};  // copy of this process's environment
   std::vector<char*> argv;
-  std::vector<std::string> script;  // what runs the program where it is a script that names no interpreter
+  std::vector<std::string> script;  // runs the program if it is a script without "#!"
   std::vector<char*> script_argv;
   cpu_set_t cores;
   bool pinned = false;
@@ -103,7 +104,7 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   if (!prepared.log) cannot_start(command, "log " + command.log.string(), errno);
 }
 
-// Boost brings one number from the child to its parent: the step that failed, times this, and errno.
+// Boost passes one number from the child to its parent: the failed step times this factor, plus errno.
 constexpr int errors_of_a_step = 1 << 16;
 enum class Step : int { execute, parent_gone, affinity, redirect, folder };
 constexpr std::array<const char*, 5> step_names{"executing it", "its parent is gone",
@@ -117,11 +118,11 @@ void default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// In the child, before the program takes its place. Returns the step that failed, with errno.
+// Sets up the child before exec. Returns the step that failed, with errno.
 std::optional<Step> become_rank(const Prepared& prepared) {
-  ::setsid();  // a group of its own: the terminal's Ctrl-C reaches the orchestrator only
+  ::setsid();  // its own group: Ctrl-C in the terminal reaches only the orchestrator
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != prepared.parent) return Step::parent_gone;  // it died before the line above
+  if (::getppid() != prepared.parent) return Step::parent_gone;  // it died before prctl
   if (prepared.pinned && ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores) != 0)
     return Step::affinity;
   default_signals();
@@ -133,12 +134,12 @@ std::optional<Step> become_rank(const Prepared& prepared) {
   return std::nullopt;
 }
 
-// What Boost calls on the way. It does what Boost's own settings cannot: `start_dir` ignores a folder that is
-// not there, and a redirection neither appends nor closes its descriptor on exec.
+// Hooks for Boost. They do what its own settings cannot: `start_dir` ignores a missing folder, and a
+// redirection neither appends nor closes its descriptor on exec.
 struct RankSetup : bp::extend::handler {
   explicit RankSetup(const Prepared& made) : prepared(made) {}
 
-  // Boost's own argv would begin with the path, and it reads the first letter of an empty argument.
+  // Boost's own argv would begin with the path, and Boost reads the first character of empty arguments.
   template <typename Executor>
   void on_setup(Executor& executor) const {
     executor.exe = prepared.program.c_str();
@@ -150,17 +151,17 @@ struct RankSetup : bp::extend::handler {
     const auto failed = become_rank(prepared);
     if (!failed) return;
     executor.set_error({static_cast<int>(*failed) * errors_of_a_step + errno, std::system_category()}, "");
-    ::_exit(127);  // else Boost would start the program all the same
+    ::_exit(127);  // otherwise Boost would start the program anyway
   }
 
-  // A script that names no interpreter is the shell's, as for execvp.
+  // The shell runs a script without "#!", as in execvp.
   template <typename Executor>
   void on_exec_error(Executor& executor, const std::error_code& error) const {
     if (error.value() == ENOEXEC)
       ::execve(prepared.script_argv.front(), prepared.script_argv.data(), executor.env);
   }
 
-  // Boost reaps only a child that has ended already.
+  // Boost reaps a child only if it has ended already.
   template <typename Executor>
   void on_error(Executor& executor, const std::error_code& /*error*/) const {
     while (executor.pid > 0 && ::waitpid(executor.pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -170,8 +171,7 @@ struct RankSetup : bp::extend::handler {
   const Prepared& prepared;
 };
 
-// The leader is reaped by the destructor only: until then its pid, which names the group, belongs to nobody
-// else.
+// Only the destructor reaps the leader. Until then no other process can get its pid, which names the group.
 class LocalProcess : public RankProcess {
  public:
   explicit LocalProcess(pid_t pid)
@@ -199,7 +199,7 @@ class LocalProcess : public RankProcess {
   int end_fd() const override { return end_.get(); }
 
  private:
-  // Its killed grandchildren become ours where this process is a subreaper: wait for them, a second at most.
+  // Killed grandchildren become ours if this process is a subreaper. Waits for them, at most a second.
   void reap_group() const {
     for (int tries = 0; tries < 200 && ::kill(-pid_, 0) == 0; ++tries) {
       while (::waitpid(-pid_, nullptr, WNOHANG) > 0) {
@@ -225,7 +225,7 @@ std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
     cannot_start(command, step_names.at(static_cast<std::size_t>(error.value() / errors_of_a_step)),
                  error.value() % errors_of_a_step);
   if (!child.valid()) cannot_start(command, "pipe", errno);  // the one failure that Boost does not report
-  child.detach();  // LocalProcess waits for it: Boost would reap the leader, and free its pid, too early
+  child.detach();  // Boost would reap the leader, and free its pid, too early
   return std::make_unique<LocalProcess>(child.id());
 }
 
@@ -238,7 +238,7 @@ std::string to_text(const ExitStatus& status) {
 
 namespace {
 
-// What it says stays in memory: a killed orchestrator leaves no file.
+// The output is a file in memory: a killed orchestrator leaves no file.
 FileDescriptor new_output() {
   FileDescriptor fd(::memfd_create("trainyard-client", MFD_CLOEXEC));
   if (!fd) throw std::system_error(errno, std::generic_category(), "memfd_create");

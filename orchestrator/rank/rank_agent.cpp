@@ -27,13 +27,12 @@ namespace fs = std::filesystem;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto meeting_patience =
-    std::chrono::minutes(5);  // until all hosts of a job have started their tasks
+constexpr auto meeting_patience = std::chrono::minutes(5);  // until all hosts have started their tasks
 constexpr auto killed_together = std::chrono::milliseconds(300);
 constexpr auto short_nap = std::chrono::milliseconds(50);
 constexpr auto long_nap = std::chrono::milliseconds(200);
 
-// Signals are noted here and handed on from the loop; the first one stays.
+// First signal received. The loop forwards it.
 volatile std::sig_atomic_t told = 0;
 
 extern "C" void note_signal(int number) {
@@ -65,8 +64,8 @@ class Task {
                                 {"store", store->host + ":" + store->port},
                                 {"log", command.log}});
       exit.status = watch(*process);
-      // who ends a whole job may reach the rank a moment before its task, which then must not call it the
-      // rank's death
+      // The end of a job may reach the rank a moment before its task. Wait for it, so that it is not taken
+      // for a failure of the rank.
       if (exit.status.signal != 0 && told == 0) std::this_thread::sleep_for(killed_together);
       exit.told = told;
     }
@@ -75,7 +74,7 @@ class Task {
   }
 
  private:
-  // The store's address; nothing where the task is told to end before the ranks have met.
+  // The store's address. Empty if the task is ended before the rendezvous.
   std::optional<StoreAddress> meet() {
     if (place_.world_size == 1) return StoreAddress{"127.0.0.1", "0"};
     if (place_.rank == 0) {
@@ -94,7 +93,7 @@ class Task {
                     "the hosts of a run must reach each other and share " + folder_.string());
   }
 
-  // A task whose launcher has gone ends its rank at once: nobody would ever ask for it.
+  // Kills the rank if the launcher is gone, because nobody would wait for it.
   ExitStatus watch(RankProcess& process) const {
     bool handed_on = false;
     while (true) {
@@ -119,7 +118,7 @@ class Task {
     return exit.status.code < 0 ? 143 : exit.status.code;
   }
 
-  // They may need the store to their end. Where the folder is removed, nobody needs anything any more.
+  // Peers may need the store until they end. If the folder is removed, they do not.
   void wait_for_peers() const {
     for (int peer = 1; peer < place_.world_size; ++peer)
       while (told == 0 && ::getppid() == parent_ && !read_rank_exit(folder_, peer) &&
@@ -136,7 +135,7 @@ class Task {
   std::optional<StoreProcess> store_;
 };
 
-// Of the level that the ranks get: the task itself may have started without the variable.
+// Logs at the level of the ranks. The task itself may have started without the variable.
 void open_log(const LaunchSpec& gang) {
   if (gang.ranks.empty()) return;
   const auto given = gang.ranks.front().environment.find(log::level_variable);
@@ -147,7 +146,8 @@ void open_log(const LaunchSpec& gang) {
   log::to_standard_error(*level);
 }
 
-// A job that the cluster starts again would write into the records of its first start.
+// Why this task must not start, for example because its job was requeued: it would write into the records of
+// the first start.
 std::string reason_to_refuse(const fs::path& folder, int rank) {
   const char* restarts = std::getenv("SLURM_RESTART_COUNT");
   if (restarts != nullptr && std::string(restarts) != "0") return "the job was requeued";
@@ -159,7 +159,7 @@ std::string reason_to_refuse(const fs::path& folder, int rank) {
 
 int run_rank_task(const fs::path& attempt_folder) {
   note_signals();
-  ::unsetenv(token_variable);  // of the ranks alone: the store must outlive what is ended with them
+  ::unsetenv(token_variable);  // only for the ranks: the store must not be killed with them
   const Subreaper subreaper;
   auto gang = read_rank_group_file(attempt_folder);
   if (!gang) throw UserError("cannot read gang.json in " + attempt_folder.string());
@@ -175,7 +175,7 @@ int run_rank_task(const fs::path& attempt_folder) {
           fmt::format("the job has {} tasks for {} ranks", place.world_size, gang->command.ranks.size()));
     return Task(*gang, place).run();
   } catch (const std::exception& error) {
-    // where the orchestrator looks for a rank's words
+    // the orchestrator reads the error of a rank from this log
     const auto& log =
         gang->command.ranks.at(static_cast<std::size_t>(place.rank) % gang->command.ranks.size()).log;
     if (std::FILE* file = std::fopen(log.c_str(), "a")) {
@@ -187,7 +187,7 @@ int run_rank_task(const fs::path& attempt_folder) {
   }
 }
 
-// Which rank a task is: every launcher has variables of its own for it.
+// Position of a task. Each launcher has its own variables.
 
 namespace {
 
@@ -196,8 +196,8 @@ struct Family {
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_world_size;  // a number, or Slurm's list of tasks a host
-  const char* node;              // which of the list; null: it is a number
+  const char* local_world_size;  // a number, or Slurm's list of tasks per host
+  const char* node;              // index in the list; null: it is a number
 };
 constexpr std::array<Family, 3> families{{
     {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
@@ -238,7 +238,7 @@ int local_world_size(const Family& family) {
 }  // namespace
 
 std::optional<int> tasks_per_node(const std::string& text, int index) {
-  int first = 0;  // host of the part that is looked at
+  int first = 0;  // number of hosts in the parts so far
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
@@ -264,7 +264,8 @@ TaskPlace task_place(const std::string& launcher) {
   const TaskPlace place{number_of(family->rank), number_of(family->world_size), number_of(family->local_rank),
                         local_world_size(*family)};
   if (place.rank >= place.world_size)
-    throw UserError(fmt::format("{}={} is out of range for {} ranks", family->rank, place.rank, place.world_size));
+    throw UserError(
+        fmt::format("{}={} is out of range for {} ranks", family->rank, place.rank, place.world_size));
   return place;
 }
 

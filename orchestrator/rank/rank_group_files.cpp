@@ -32,14 +32,14 @@ RankCommand rank_from_json(const nlohmann::json& json) {
           .folder = json.at("folder").get<std::string>()};
 }
 
-// Null where the file is not there or holds no object.
+// Null if the file is missing or does not hold an object.
 nlohmann::json object_in(const fs::path& file) {
   auto json = nlohmann::json::parse(whole_file(file), nullptr, false);
   if (!json.is_object()) return {};
-  return json;  // moved: a copy of what is nested deep would need as much of the stack
+  return json;  // moved: a copy of deeply nested JSON would need as much stack
 }
 
-// What `read` makes of the object in `file`; nothing where it is missing or has not what it should.
+// Result of `read` for the object in `file`. Empty if the file is missing or malformed.
 template <class Read>
 auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read(nlohmann::json()))> {
   const auto json = object_in(file);

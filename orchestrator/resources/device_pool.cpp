@@ -26,7 +26,8 @@ std::optional<DevicePool::Grant> DevicePool::grant(const std::vector<Request>& w
   return std::nullopt;
 }
 
-// The devices of as few running runs as will do, oldest first: those end first, as far as one can know.
+// Reserves the devices of as few active runs as possible, oldest first, because these will probably end
+// first.
 void DevicePool::reserve(const Request& first) {
   reservation_ = Reservation{first.run, {}};
   std::set<std::size_t>& devices = reservation_->devices;

@@ -44,7 +44,7 @@ std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
   return cores;
 }
 
-// The folder of a cgroup and of all that contain it: the tightest limit holds.
+// Folders of a cgroup and of its parents. The tightest limit applies.
 std::vector<fs::path> with_parents(const fs::path& mount, const std::string& path) {
   std::vector<fs::path> folders{mount};
   for (const auto& part : fs::path(path).relative_path()) folders.push_back(folders.back() / part);
@@ -67,9 +67,9 @@ std::optional<double> cgroup_quota() {
   return quota;
 }
 
-// Ranks on one GPU have each a part of its cores, or share them where there are more ranks than cores.
+// Divides the cores of each GPU among its ranks. If there are more ranks than cores, they share cores.
 void divide_cores_of_gpus(std::vector<Device>& placed) {
-  std::map<std::string, std::size_t> ranks, before;  // by device: how many there are, and were so far
+  std::map<std::string, std::size_t> ranks, before;  // by device: number of ranks, in total and so far
   for (const Device& device : placed) ++ranks[device.name];
   for (Device& device : placed) {
     if (device.gpu.empty() || device.cores.empty()) continue;
@@ -81,7 +81,7 @@ void divide_cores_of_gpus(std::vector<Device>& placed) {
   }
 }
 
-// It is a group of cores: no GPU, and not the launcher's to place.
+// A group of cores: neither a GPU nor a slot of a launcher.
 bool is_cores(const Device& device) {
   return device.gpu.empty() && !device.cores.empty();
 }
@@ -111,7 +111,7 @@ void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
   if (strategy.replicas <= most / strategy.stages) return;
   throw UserError(
-      fmt::format("strategy \"{}\" has {} replicas of {}, more ranks than {} can carry", strategy.name,
+      fmt::format("strategy \"{}\" has {} replicas of {}, more ranks than {} can run", strategy.name,
                   strategy.replicas, counted(strategy.stages, "stage"), counted(cores, "core")),
       fmt::format("use at most {} ranks here", most));
 }
@@ -204,8 +204,7 @@ bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& ho
   return next > cores.size();
 }
 
-// Whether the runs of an experiment fit the devices there are: more ranks than devices, more threads per rank
-// than cores, and ranks that cannot talk as they are asked to.
+// Checks that the runs of an experiment fit the devices: number of ranks, threads per rank, and communicator.
 
 namespace {
 
@@ -214,7 +213,7 @@ Location place_of(const experiments::Experiment& experiment, std::size_t run) {
                                                     : Location{experiment.file.string()};
 }
 
-// The GPUs of each group of ranks that talk: the replicas of a stage, the stages of a replica.
+// GPUs of each group of ranks that communicate: the replicas of a stage, and the stages of a replica.
 std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy& strategy,
                                                      const std::vector<Device>& placed) {
   std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica;
@@ -231,7 +230,7 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
   return groups;
 }
 
-// One warning a place and text, not one a run.
+// One warning per place and text, not one per run.
 template <typename Text>
 std::vector<Problem> warnings(const experiments::Experiment& experiment, Text&& text_of) {
   std::vector<Problem> problems;
@@ -255,8 +254,8 @@ std::vector<Problem> device_problems(const experiments::Experiment& experiment,
     std::string on = counted(own.size(), "device");
     if (run.threads && own.front().gpu.empty() && !own.front().cores.empty())
       on += " of " + counted(own.front().cores.size(), "core");
-    return "strategy \"" + strategy.name + "\" has " + counted(strategy.world_size(), "rank") + " on " + on +
-           ": ranks share devices, so its times do not count";
+    return fmt::format("strategy \"{}\" has {} on {}: ranks share devices, so its times do not count",
+                       strategy.name, counted(strategy.world_size(), "rank"), on);
   });
 }
 
@@ -271,16 +270,18 @@ void check_threads(const experiments::Experiment& experiment, std::size_t cores)
   }
   if (!first) return;
   const bool here = experiment.machine.on_this_host();
-  const std::string there = counted(cores, "core");
-  throw UserError("each thread of a rank needs its own core: threads = " +
-                      joined(too_many, [](std::int64_t count) { return std::to_string(count); }) +
-                      (here ? ", but this process may use only " + there
-                            : ", but `[machine] cpus_per_task` gives each rank " + there),
-                  "lower threads to at most " + std::to_string(cores) + ", or " +
-                      (here ? "train with more cores: another machine, or a wider CPU affinity or quota"
-                            : "raise cpus_per_task to " + std::to_string(*too_many.rbegin())),
-                  *first < experiment.thread_locations.size() ? experiment.thread_locations[*first]
-                                                              : place_of(experiment, *first));
+  const std::string wanted = joined(too_many, [](std::int64_t count) { return std::to_string(count); });
+  throw UserError(
+      fmt::format("each thread of a rank needs its own core: threads = {}, but {} {}", wanted,
+                  here ? "this process may use only" : "`[machine] cpus_per_task` gives each rank",
+                  counted(cores, "core")),
+      here ? fmt::format("lower threads to at most {}, or train with more cores: another machine, or a wider "
+                         "CPU affinity or quota",
+                         cores)
+           : fmt::format("lower threads to at most {}, or raise cpus_per_task to {}", cores,
+                         *too_many.rbegin()),
+      *first < experiment.thread_locations.size() ? experiment.thread_locations[*first]
+                                                  : place_of(experiment, *first));
 }
 
 void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,
@@ -310,11 +311,11 @@ void check_precision(const experiments::Experiment& experiment, const std::vecto
   }
 }
 
-// GPUs as devices: which of the host's are used, with which cores, and what that makes of the circumstances.
+// GPUs as devices: their choice, their cores, and the circumstances that result.
 
 namespace {
 
-// Part `index` of `parts` of the cores, or a single one where there are fewer cores than parts.
+// Part `index` of `parts` of the cores. A single core if there are fewer cores than parts.
 std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::size_t parts) {
   if (cores.size() < parts) return {cores[index % cores.size()]};
   const std::size_t share = cores.size() / parts;

@@ -83,7 +83,7 @@ std::vector<Device> launcher_slots(const experiments::Machine& machine);
 inline constexpr std::int64_t max_ranks_per_core = 16;
 
 // Devices of the ranks of a run, in rank order. Ranks on one GPU divide its cores. Ranks on one group of
-// cores share them all. UserError for more ranks than the cores of the devices can carry.
+// cores share them all. UserError for more ranks than the cores of the devices can run.
 std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std::vector<Device>& devices);
 
 // If a rank on a GPU has fewer cores than `threads`, gives each rank so many of the host's. Returns whether

@@ -33,7 +33,7 @@ std::string advice() {
   return std::string("remove it, or name another folder with ") + host_lock_variable;
 }
 
-// Everybody may create files there, and remove only their own: all users come to the same folder.
+// Whether all users may create files in the folder, and remove only their own.
 bool is_shared(const char* folder) {
   struct stat found {};
   return ::stat(folder, &found) == 0 && S_ISDIR(found.st_mode) && (found.st_mode & S_IWOTH) != 0 &&
@@ -48,7 +48,7 @@ FileDescriptor open_or_create(const fs::path& file) {
     auto fd = FileDescriptor::open(file, flags);
     if (fd || errno != ENOENT) return fd;
     fd = FileDescriptor::open(file, flags | O_CREAT | O_EXCL, for_everybody);
-    if (fd) ::fchmod(fd.get(), for_everybody);  // whatever the umask is
+    if (fd) ::fchmod(fd.get(), for_everybody);  // independent of the umask
     if (fd || errno != EEXIST) return fd;
   }
   return {};
@@ -60,7 +60,7 @@ bool is_plain(int fd) {
   return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink <= 1;
 }
 
-// Somebody may have removed the file since it was opened.
+// Whether the open file is still at its path. It may have been removed since.
 bool is_still(int fd, const fs::path& file) {
   struct stat opened {
   }, there{};
@@ -87,7 +87,7 @@ std::string user_name() {
   return "user " + std::to_string(::geteuid());
 }
 
-// One line each; see `host_holder`.
+// Writes the five lines that `host_holder` reads.
 void write_holder(int fd, const HostUser& user) {
   const std::string text =
       fmt::format("{}\n{}\n{}\n{}\n{}\n", ::getpid(), user_name(), printable_line(user.command),
@@ -147,7 +147,7 @@ std::string host_holder(const fs::path& folder) {
     part = printable_line(part);
   }
   const auto& [pid, user, command, yard, since] = parts;
-  if (since.empty()) return "another process";  // it is about to write its name
+  if (since.empty()) return "another process";  // it has not written its name yet
   return fmt::format("process {} of {} ({}, yard {}), since {}", pid, user, command, yard, since);
 }
 

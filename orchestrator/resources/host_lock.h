@@ -1,7 +1,8 @@
-// Lock of this host for timed runs: one per host, not per yard, so that no two sweeps measure times at once.
+// Lock of this host for timed runs: one per host, not per yard, so that only one sweep measures times at
+// once.
 //
 // A file that is locked with flock(2) in a folder that all users share: TRAINYARD_HOST_LOCK, else /run/lock
-// or /tmp, the first that everybody may write to. It is never removed. The kernel frees the lock when the
+// or /tmp, the first one that everybody may write to. It is never removed. The kernel frees the lock when the
 // holder dies. The file says who holds it: process, user, command, yard and since when.
 // Containers with their own /run/lock do not see each other's locks, but the processor time of other
 // processes is measured too (`processor_use.h`).
@@ -29,7 +30,7 @@ struct HostUser {
   std::filesystem::path yard;  // absolute
 };
 
-// Held for as long as it lives.
+// Lock that is held while the object lives.
 class HostLock {
  public:
   // Empty if another process has it. UserError if the file is not a plain file, or if this user may not open

@@ -23,7 +23,7 @@ namespace {
 
 constexpr double least_seconds = 0.1;  // see `use_problem`
 
-// The CPU's number of "cpu12 …"; nothing for the sum of all and for other lines.
+// CPU number in "cpu12 …". Empty for the total of all CPUs and for other lines.
 std::optional<int> cpu_of(const std::string& name) {
   if (!name.starts_with("cpu") || name.size() == 3) return std::nullopt;
   int cpu = 0;
@@ -43,7 +43,7 @@ double processor_seconds(int who) {
   return seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
 }
 
-// Between two moments, over these CPUs. Counters that went back (a CPU was taken away) count as nothing.
+// Use of these CPUs between two moments. Counters that decreased (a CPU was removed) count as zero.
 CpuSeconds taken(const HostSeconds& before, const HostSeconds& after, const std::vector<int>& cpus) {
   CpuSeconds sum;
   for (const int cpu : cpus) {
@@ -63,11 +63,11 @@ double others_limit_here() {
   char* end = nullptr;
   const double limit = std::strtod(given, &end);
   if (*end == '\0' && std::isfinite(limit) && limit >= 0) return limit;
-  throw UserError(std::string(others_limit_variable) + " is " + printable_line(given),
+  throw UserError(std::string(others_limit_variable) + " is " + printable_line(given) + ", not a number >= 0",
                   "set it to a share of the leased cores, for example 0.02");
 }
 
-// user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+// Columns: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is included in user.
 HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second) {
   HostSeconds found;
   std::istringstream lines{std::string(text)};
@@ -99,7 +99,7 @@ std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorT
   if (leased.empty() || use.seconds <= 0 || !std::ranges::all_of(leased, is_known)) return std::nullopt;
   const double own = after.own - before.own;
   const CpuSeconds here = taken(before.host, after.host, watched);
-  if (here.busy < 0.5 * own - least_seconds) return std::nullopt;  // the kernel does not count
+  if (here.busy < 0.5 * own - least_seconds) return std::nullopt;  // the kernel does not count these CPUs
   std::vector<int> all;
   for (const auto& [cpu, seconds] : after.host) all.push_back(cpu);
   const CpuSeconds everywhere = taken(before.host, after.host, all);

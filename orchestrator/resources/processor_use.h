@@ -18,7 +18,7 @@ inline constexpr double others_limit = 0.02;
 inline constexpr const char* others_limit_variable = "TRAINYARD_OTHERS_LIMIT";
 double others_limit_here();  // UserError if the variable does not hold a number >= 0
 
-// Seconds since the host was started, of one CPU.
+// Seconds of one CPU since the host was started.
 struct CpuSeconds {
   double busy = 0;    // user, nice, system, interrupts
   double stolen = 0;  // steal time of a virtual machine: another machine had the CPU

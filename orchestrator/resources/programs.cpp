@@ -39,8 +39,8 @@ nlohmann::json versions_of(const fs::path& runner) {
   const Output output = output_of(shell_quoted(runner.string()) + " --version --json");
   auto versions = nlohmann::json::parse(output.text, nullptr, false);
   if (output.clean && versions.is_object()) return versions;
-  throw UserError("cannot read the version of " + runner.string() + ": `" + runner.string() + " --version --json` " +
-                      (output.clean ? "printed no JSON object" : "failed"),
+  throw UserError("cannot read the version of " + runner.string() + ": `" + runner.string() +
+                      " --version --json` " + (output.clean ? "printed no JSON object" : "failed"),
                   "run that command to see why");
 }
 
@@ -80,10 +80,9 @@ void check_commands(const experiments::Experiment& experiment) {
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const auto& strategy = experiment.runs[i].strategy;
     if (!strategy.foreign() || program_path(strategy.command.front(), folder)) continue;
-    throw UserError(
-        "strategy \"" + strategy.name + "\": cannot find the program " + strategy.command.front(),
-        "name a program in PATH, or a path relative to the folder of the experiment file",
-        experiment.strategy_locations.at(i));
+    throw UserError("strategy \"" + strategy.name + "\": cannot find the program " + strategy.command.front(),
+                    "name a program in PATH, or a path relative to the folder of the experiment file",
+                    experiment.strategy_locations.at(i));
   }
 }
 

@@ -24,7 +24,7 @@ std::string pids_text(const nlohmann::ordered_json& marks) {
       *pids, [](const auto& pid) { return pid.dump(); }, ",");
 }
 
-// "rank-1.records.jsonl:4": the last record of that type and epoch; without a line if there is none.
+// "rank-1.records.jsonl:4": place of the last record of that type and epoch. Without a line if there is none.
 std::string place_of_record(const std::filesystem::path& file, const db::AttemptFault& fault) {
   std::ifstream in(file, std::ios::binary);
   int found = 0;
@@ -83,7 +83,7 @@ ResumePoint Attempt::resume_point() const {
              : find_resume_point(workplace_.yard, workplace_.database, planned());
 }
 
-// Writes the run file of a new attempt. Returns what is in it.
+// Writes the run file of a new attempt. Returns its content.
 nlohmann::json Attempt::run_file() const {
   if (assignment_.adopts) return experiments::to_json(experiments::read_launch(run_file_of(place_)));
   const auto launch = launch_of(assignment_, place_, workplace_.yard, workplace_.experiment, begins_.at);
@@ -111,7 +111,7 @@ void Attempt::launch() {
   }
 }
 
-// What the earlier orchestrator wrote is ingested again with the rest: replaying changes nothing.
+// Records of the earlier orchestrator are ingested again, which changes nothing.
 void Attempt::adopt() {
   workplace_.status.run_started(planned(), place_.attempt);
   log_.tell(fmt::format("attempt {} is still running; resuming it", place_.attempt));
@@ -122,7 +122,7 @@ void Attempt::adopt() {
   log_launch("adopted", marks);
 }
 
-// A checkpoint that was passed over is evidence, and may be the first sign of a disk that fails.
+// Reports skipped checkpoints, because they may be the first sign of a failing disk.
 void Attempt::tell_where_it_begins() {
   for (const std::string& problem : begins_.problems) {
     log_.record("message", {{"level", "warning"}, {"text", problem}});
@@ -161,7 +161,7 @@ bool Attempt::step() {
   return !end;
 }
 
-// Records and progress, at most as often as a person can see.
+// Collects records and shows progress, at most as often as a person can see.
 void Attempt::follow() {
   const auto now = Clock::now();
   if (now < next_follow_) return;
@@ -171,7 +171,7 @@ void Attempt::follow() {
   tell_messages();
   if (now < next_progress_) return;
   next_progress_ = now + progress_interval;
-  // The last stage of the first replica: the other stages know no loss.
+  // The last stage of the first replica: only the last stage computes the loss.
   const auto rank = static_cast<int>(planned().run.strategy.stages) - 1;
   const auto progress = experiments::read_progress(place_.directory / experiments::rank_progress_name(rank));
   workplace_.status.run_progress(planned(), progress.value_or(experiments::Progress{}));
@@ -184,7 +184,7 @@ void Attempt::tell_messages() {
   }
 }
 
-// All ranks are gone: nothing of the attempt may stay, then how it went.
+// Ends the attempt after its ranks: kills what is left, and determines the outcome.
 void Attempt::finish(const RankGroupEnd& group) {
   ranks_.note_job();
   ranks_.release();
@@ -208,7 +208,7 @@ void Attempt::end_leftovers() {
   log_.write(log::Level::warning, "orphaned processes killed", {{"processes", left}});
 }
 
-// Once all processes of the attempt are gone and waited for: only then is known what they took themselves.
+// Call it after all processes of the attempt are reaped: only then is their own processor time known.
 void Attempt::record_other_use() {
   if (!before_launch_) return;
   const std::vector<int> cores = leased_cores(assignment_.devices);
@@ -244,7 +244,7 @@ AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
   return seen;
 }
 
-// Its ranks say that they have finished, and what they have recorded cannot be.
+// The first impossible record of an attempt whose ranks all reported that they finished.
 std::optional<RankError> Attempt::fault_of_records() const {
   const auto fault = db::attempt_fault(workplace_.database, place_.key, place_.attempt);
   if (!fault) return std::nullopt;

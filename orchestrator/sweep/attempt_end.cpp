@@ -16,8 +16,8 @@ std::optional<int> first_failed(const AttemptEvidence& seen) {
   return cause == nullptr ? std::nullopt : std::optional(cause->rank);
 }
 
-// If the attempt has kept one more epoch, the next one continues there, as often as it takes. Else the next
-// attempt would end at the same epoch.
+// If the attempt has checkpointed at least one more epoch, the next one continues there. Else the next
+// attempt would end at the same epoch, so the run has failed.
 AttemptEnd out_of_time(const AttemptEvidence& seen) {
   if (seen.resumable_after > seen.resumed_after)
     return {
@@ -29,8 +29,7 @@ AttemptEnd out_of_time(const AttemptEvidence& seen) {
 
 }  // namespace
 
-// A signal comes before an exit code, and an error of its own before one about a peer; then the first that
-// was seen.
+// Order: signals before exit codes, own errors before errors about a peer, then the order of detection.
 const RankFailure* cause_of(const std::vector<RankFailure>& failures) {
   const auto order = [](const RankFailure& failure) {
     return std::make_tuple(failure.status.signal == 0, failure.reason == EndReason::peer_lost);

@@ -12,7 +12,7 @@
 
 namespace trainyard::orchestrator {
 
-// Rank that failed before it was told to end.
+// Rank that failed before it received a signal to end.
 struct RankFailure {
   int rank = 0;
   ExitStatus status;

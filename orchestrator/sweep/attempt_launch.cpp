@@ -21,11 +21,11 @@ AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int atte
           elsewhere};
 }
 
-// Folders that somebody has removed had numbers too, which the database knows.
+// Removed folders had numbers too. The database has them.
 AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
   if (yard.leads_out(planned.key))
     throw UserError(yard.run(planned.key).string() + " is a link",
-                    "move it away; the folder of a run must be in the yard itself");
+                    "move it away: the folder of a run must be in the yard itself");
   fs::create_directories(yard.run(planned.key));
   const int last =
       std::max(last_attempt(yard.run(planned.key)), db::last_known_attempt(database, planned.key));
@@ -62,7 +62,7 @@ experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& 
   launch.resumes = resumes;
   launch.created = experiments::utc_now();
   for (const Device& device : assignment.devices) {
-    if (device.cores.empty()) {  // the launcher's to place: a rank finds out which GPU it was given
+    if (device.cores.empty()) {  // placed by the launcher: a rank detects its GPU
       if (!device.gpu.empty()) launch.devices.push_back(experiments::gpu_of_task(launch.devices.size()));
       continue;
     }
@@ -74,7 +74,7 @@ experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& 
 
 namespace {
 
-// A program of the user's takes the GPU of its LOCAL_RANK, as under torchrun: it sees these.
+// CUDA_VISIBLE_DEVICES of a user's own program. It uses the GPU of its LOCAL_RANK, as under torchrun.
 std::string visible_gpus(const std::vector<Device>& devices) {
   std::vector<std::string> shown;
   for (const Device& device : devices)

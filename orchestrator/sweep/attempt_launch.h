@@ -25,7 +25,7 @@ struct Assignment {
   std::optional<int> adopts;    // attempt to continue, launched by an earlier orchestrator
 };
 
-// Makes the folder of a new attempt. UserError if the run's folder is a link.
+// Creates the folder of a new attempt. UserError if the run's folder is a link.
 AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned);
 AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int attempt);
 

@@ -23,7 +23,7 @@ class AttemptLog {
   void sync() { records_.sync(); }  // all records so far are durable
   void tell(const std::string& text) const { status_.message(label_ + ": " + text); }
   void write(log::Level level, const char* event, const log::Fields& more = {}) const;  // to trainyard.log
-  double seconds() const;                                                               // since it was made
+  double seconds() const;                                                               // since construction
 
  private:
   std::string label_;

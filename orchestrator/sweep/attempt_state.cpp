@@ -54,7 +54,7 @@ struct Machine {
     return signal;
   }
 
-  // What ends already keeps its first reason.
+  // Returns false if the ranks are being ended already: the first reason stays.
   bool begin_to_end(const std::string& why, Time terminate_at) {
     if (state.phase != Phase::running) return false;
     state.phase = Phase::ending;

@@ -34,7 +34,7 @@ struct GracePeriods {
 };
 
 // Events.
-struct RankLost {  // it ended before the run did, and other ranks live
+struct RankLost {  // it ended before the run did, while other ranks live
   int rank = 0;
 };
 struct NoProgress {

@@ -86,7 +86,7 @@ std::optional<std::string> Collector::left_out(int rank) const {
   return found == left_out_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Only what the database has counts, so that both always agree on how a run stands.
+// Notes only records that the database accepted, so that both agree on the state of a run.
 void Collector::note(const experiments::Record& record, db::Accepted accepted) {
   if (accepted == db::Accepted::gap || accepted == db::Accepted::refused) {
     if (record.type == "end" && record.rank && text_member(record.body, "status") == "finished")
@@ -122,7 +122,7 @@ void Collector::note_test(const experiments::Record& record) {
 }
 
 void Collector::note_message(const experiments::Record& record) {
-  if (!record.rank) return;  // the orchestrator's own, which it tells itself
+  if (!record.rank) return;  // the orchestrator shows its own messages itself
   const std::string level = text_member(record.body, "level");
   if (level == "warning" || level == "error")
     messages_.push_back(fmt::format("rank {}: {}", *record.rank, text_member(record.body, "text")));
@@ -192,13 +192,13 @@ bool looks_like_an_error(const std::string& line) {
 
 }  // namespace
 
-// What trainyard's own ranks log while all is well explains no failure.
+// Routine lines of trainyard's own ranks do not explain a failure.
 static bool is_quiet(const std::string& line) {
   const auto level = log::level_of_line(line);
   return level && *level < log::Level::warning;
 }
 
-// The last line of `log` that is wanted.
+// Last line of `log` for which `wanted` is true.
 template <typename Wanted>
 static std::optional<std::string> last_of(const std::filesystem::path& log, Wanted&& wanted) {
   std::ifstream stream(log, std::ios::binary | std::ios::ate);

@@ -100,7 +100,7 @@ std::string text_member(const nlohmann::json& object, const char* member);
 // Last line of a log that looks like an error, trimmed. Empty if there is none. Reads the last 64 KiB.
 std::optional<std::string> last_error_line(const std::filesystem::path& log);
 
-// Last readable line of a log, trimmed. Of a progress bar its last state.
+// Last readable line of a log, trimmed. If it is a progress bar, its last state.
 std::optional<std::string> last_line(const std::filesystem::path& log);
 
 }  // namespace trainyard::orchestrator

@@ -12,7 +12,7 @@ namespace trainyard::orchestrator {
 namespace {
 
 constexpr auto look_interval = std::chrono::seconds(1);
-constexpr auto late_records = std::chrono::seconds(3);  // later than this a network file system is broken
+constexpr auto late_records = std::chrono::seconds(3);  // a network file system that takes longer is broken
 
 AttemptState::Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<AttemptState::Clock::duration>(std::chrono::duration<double>(seconds));
@@ -43,7 +43,7 @@ void RankSupervisor::add_end_fds(std::vector<int>& fds) const {
   if (ranks_) ranks_->add_end_fds(fds);
 }
 
-// Returns the signal that it sends for it; 0 for none.
+// Applies an event. Returns the signal to send, 0 for none.
 int RankSupervisor::happens(const AttemptEvent& event) {
   Transition transition = next(std::move(state_), event, Clock::now(), grace_);
   state_ = std::move(transition.state);
@@ -79,8 +79,8 @@ void RankSupervisor::note_ends() {
   });
 }
 
-// With the time since before the launch, in which all that the rank has measured must fit. An attempt that
-// was adopted began before this program.
+// Records the exit with the seconds since before the launch, in which all times measured by the rank must
+// fit. They are unknown for an adopted attempt.
 void RankSupervisor::note_exit(const RankExitSeen& exit) {
   const auto& [rank, status] = exit;
   nlohmann::ordered_json body{{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}};
@@ -90,7 +90,7 @@ void RankSupervisor::note_exit(const RankExitSeen& exit) {
              {{"rank", rank}, {"code", status.code}, {"signal", status.signal}, {"seconds", log_.seconds()}});
 }
 
-// A rank that was told to end has not failed.
+// A rank that ended after our signal has not failed.
 void RankSupervisor::note_loss(const RankExitSeen& exit) {
   if (collector_.finished(exit.rank) || !state_.untold()) return;
   if (!exit.status.lost) failed_.push_back(exit);
@@ -136,7 +136,7 @@ bool RankSupervisor::all_ended() const {
   return std::ranges::all_of(ended_, [](const auto& ended) { return ended.has_value(); });
 }
 
-// Every rank has ended well, and what one of them wrote last has not come yet from its host.
+// Whether all ranks exited cleanly while the last records of one have not arrived from its host.
 bool RankSupervisor::records_may_come() const {
   const bool clean = std::ranges::all_of(ended_, [](const auto& ended) { return ended->clean(); });
   return clean && !collector_.finished() && !unheard_.empty();
@@ -170,7 +170,7 @@ std::optional<RankError> RankSupervisor::hang() const {
   return RankError{watchdog_.first_stalled_rank(), state_.hang};
 }
 
-// What the rank said itself, else what its log says, else how its process ended.
+// Error from the `end` record of the rank, else from its log, else from its exit status.
 std::string RankSupervisor::error_of(const RankExitSeen& failed) const {
   const auto& [rank, status] = failed;
   const auto log = rank_log_of(place_, rank);

@@ -40,7 +40,7 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
   return folders;
 }
 
-// The attempts of the yard that have a run file and no end in the database.
+// Attempts of the yard with a run file but without an end in the database.
 std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database& database) {
   const auto settled = db::completed_attempts(database);
   std::vector<Unfinished> unfinished;
@@ -54,7 +54,7 @@ std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database
   return unfinished;
 }
 
-// A member of a record as a list of numbers; empty where it is none.
+// A member of a record as a list of numbers. Empty if it is not an array.
 template <typename Number>
 std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
   std::vector<Number> numbers;
@@ -64,7 +64,7 @@ std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
   return numbers;
 }
 
-// What the orchestrator's own spool says of its processes.
+// Processes of an attempt, from the records of its orchestrator.
 LaunchedProcesses launched_processes(const fs::path& directory) {
   LaunchedProcesses launched;
   for (const auto& line : RecordLogTail(directory / experiments::orchestrator_records_name).new_lines()) {
@@ -84,8 +84,8 @@ LaunchedProcesses launched_processes(const fs::path& directory) {
   return launched;
 }
 
-// The writer can only go on after records that can all be read. What follows a damaged one never reaches the
-// database; the whole file is kept beside it, under another name.
+// Cuts the file before its first damaged record and keeps a copy of the whole file. Records after a damaged
+// one never reach the database, so a writer must not append to them.
 void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
   std::uintmax_t sound_bytes = 0;
   std::int64_t seq = 0;
@@ -134,13 +134,14 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
       {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
       experiments::to_json(launch), ingest);
   again.collect();
-  tell(fmt::format("{}: attempt {} was interrupted: the orchestrator ended first{}",
-                   experiments::label(launch.run), launch.attempt,
-                   ended > 0 ? fmt::format("; killed {} of its processes that were still running", ended) : ""));
+  tell(fmt::format(
+      "{}: attempt {} was interrupted: the orchestrator ended first{}", experiments::label(launch.run),
+      launch.attempt,
+      ended > 0 ? fmt::format("; killed {} of its processes that were still running", ended) : ""));
 }
 
-// A finished run needs no checkpoints; its orchestrator was killed before it removed them. One that was
-// finished elsewhere and is trained again here needs them.
+// Removes checkpoints of finished runs whose orchestrator was killed before it did so. A run that finished
+// elsewhere and is trained again here still needs its own.
 void remove_outlived_checkpoints(const Yard& yard, const db::Database& database,
                                  const std::vector<LiveAttempt>& live) {
   auto finished = db::runs_with_nothing_to_resume(database);
@@ -218,7 +219,7 @@ bool Reattachment::job_alive(const RankGroupFile& gang) {
   return true;
 }
 
-// A step of another allocation than ours is ended: nobody would see it end.
+// A step of another allocation is ended, because nobody would notice its end.
 bool Reattachment::step_alive(const RankGroupFile& gang) {
   const auto step = queue(gang.allocation).find(gang.job);
   if (step && launcher_ == "slurm" && own_allocation() == gang.allocation) return true;

@@ -31,13 +31,13 @@ constexpr double longest_backoff_seconds = 60;
 constexpr int most_times_taken_away = 5;
 constexpr auto again_after = std::chrono::seconds(1);
 
-// A run that waits for its devices, or for its next try.
+// Run that waits for its devices, or for its next retry.
 struct Waiting {
-  std::size_t run = 0;      // its place in the plan
-  std::size_t devices = 1;  // how many it needs
+  std::size_t run = 0;      // index in the plan
+  std::size_t devices = 1;  // number of devices that it needs
   int failed_tries = 0;
   int times_taken_away = 0;
-  std::optional<int> adopts;  // an attempt that is under way already
+  std::optional<int> adopts;  // attempt that is already running
   Clock::time_point not_before;
 };
 
@@ -46,8 +46,8 @@ struct Active {
   std::unique_ptr<Attempt> attempt;
 };
 
-// The runs under way and those that wait, in order. One thread: the kernel ties a rank's life to the thread
-// that launched it.
+// Active and waiting runs, in order. There is only one thread, because the kernel kills a rank when the
+// thread that launched it ends.
 class Sweep {
  public:
   Sweep(const Plan& plan, bool exclusive_host, Workplace workplace, const std::atomic<int>& stop)
@@ -95,7 +95,7 @@ class Sweep {
     }
   }
 
-  // Ranks are ended at once: on a disk that takes nothing they can record nothing.
+  // Kills all ranks at once, because they cannot record anything on a full or failed disk.
   void stopped_by(const std::string& what) {
     log::error("sweep stopped by a disk error", {{"cause", what}});
     active_.clear();
@@ -105,8 +105,7 @@ class Sweep {
   void tell_stopping(int level) {
     if (active_.empty() || level <= told_level_) return;
     told_level_ = level;
-    log::warning("sweep stops",
-                 {{"why", failed_fast_ ? "a run has failed" : "a signal"}, {"level", level}});
+    log::warning("sweep stops", {{"why", failed_fast_ ? "a run has failed" : "a signal"}, {"level", level}});
     workplace_.status.message(failed_fast_ ? "a run has failed: ending the other runs"
                               : level == 1 ? "stopping: ending all runs (a second signal kills them)"
                                            : "stopping: killing all runs");
@@ -170,7 +169,7 @@ class Sweep {
     return any_ended;
   }
 
-  // Until a rank ends, a signal comes, or it is time to look at the spools.
+  // Waits until a rank ends, a signal arrives, or the records are due for reading.
   void wait() const {
     std::vector<int> fds;
     for (const auto& active : active_) active.attempt->add_end_fds(fds);
@@ -210,8 +209,8 @@ class Sweep {
     log::info("tried again", fields);
   }
 
-  // It costs none of its retries. What is taken away again and again has failed, unless it got further each
-  // time.
+  // Starts a preempted run again, without using a retry. After several preemptions without progress it has
+  // failed.
   RunOutcome started_again(Waiting taken, RunOutcome outcome) {
     if (outcome.reason != EndReason::out_of_time && ++taken.times_taken_away >= most_times_taken_away) {
       outcome.reason = EndReason::failed;
@@ -225,7 +224,7 @@ class Sweep {
     return outcome;
   }
 
-  // Seconds until it is tried again; nothing where it is not.
+  // Seconds until the retry. Empty if there is none.
   std::optional<double> retried(Waiting failed) {
     if (failed.failed_tries >= options().max_retries || level() != 0) return std::nullopt;
     const double seconds = std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries),
@@ -250,7 +249,7 @@ class Sweep {
     waiting_.clear();
   }
 
-  static constexpr std::size_t look_ahead = 1000;  // waiting runs that are asked whether they fit
+  static constexpr std::size_t look_ahead = 1000;  // waiting runs that are tested for free devices
 
   const Plan& plan_;
   bool exclusive_host_;

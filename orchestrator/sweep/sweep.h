@@ -35,16 +35,16 @@ struct SweepResult {
 
 struct SweepOptions {
   double grace_seconds = 2.5;  // between SIGTERM and SIGKILL
-  double peer_seconds =
-      1;  // between the loss of a rank and SIGTERM to its peers, which may notice themselves
+  // Between the loss of a rank and SIGTERM to its peers, which may notice the loss themselves.
+  double peer_seconds = 1;
   double progress_timeout_seconds = 1800;  // a run fails after this long without progress; 0 = never
   int max_retries = 0;                     // per failed run
   double backoff_seconds = 1;              // before the first retry; doubles with each retry, up to a minute
   int max_failures = 0;                    // no run is started after so many failures; 0 = no limit
   bool fail_fast = false;                  // the first failed run ends all others
   bool host_locked = false;                // the caller holds the lock of this host (`host_lock.h`)
-  double others_limit =
-      orchestrator::others_limit;  // share of a timed run's cores that other processes may take
+  // Share of a timed run's cores that other processes may take.
+  double others_limit = orchestrator::others_limit;
 };
 
 // Runs a plan that was made after `recover` (`recovery.h`).

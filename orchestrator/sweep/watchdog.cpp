@@ -24,7 +24,7 @@ const char* name_of(experiments::Phase phase) {
     case experiments::Phase::setup:
       return "set-up";
     case experiments::Phase::probe:
-      return "parity probe";
+      return "parity check";
     case experiments::Phase::train:
       return "training";
     case experiments::Phase::validation:

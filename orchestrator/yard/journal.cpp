@@ -68,7 +68,7 @@ namespace {
   throw std::system_error(errno, std::generic_category(), "cannot append to " + journal.string());
 }
 
-// A writer that was killed may have left half a line: what follows must not be glued to it.
+// A killed writer may have left half a line. The next entry must start on a new line.
 bool ends_within_a_line(int fd) {
   const off_t size = ::lseek(fd, 0, SEEK_END);
   char last = '\n';

@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto hole_patience = std::chrono::seconds(3);
 
-// Empty for what is not a plain file: a link may point anywhere, and a pipe would be waited for.
+// Opens a plain file. Empty for anything else: a link may point anywhere, and reading a pipe would block.
 FileDescriptor open_plain(const std::filesystem::path& file) {
   auto fd = FileDescriptor::open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status {};
@@ -49,7 +49,7 @@ void RecordLogTail::read_rest() {
   fd_.reset();
 }
 
-// A hole that stays is no hole: the line with it is damaged.
+// A hole that stays counts as damage of its line.
 void RecordLogTail::take_before_hole(const std::string& bytes) {
   const auto now = std::chrono::steady_clock::now();
   const auto hole = std::min(bytes.find('\0'), bytes.size());

@@ -30,7 +30,7 @@ class RecordLogTail {
   FileDescriptor fd_;
   std::int64_t offset_ = 0;  // of the consumed bytes, if `shared_`
   std::chrono::steady_clock::time_point hole_since_;
-  std::string partial_;  // the beginning of a line whose end is not written yet
+  std::string partial_;  // beginning of a line that is not complete yet
 };
 
 }  // namespace trainyard::orchestrator

@@ -34,11 +34,11 @@ Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) 
 
 namespace {
 
-// Below `folder`, and nowhere else.
+// `folder`/`name`. UserError if `name` is not a single folder name.
 fs::path below(const fs::path& folder, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
     throw UserError("\"" + printable_line(name) + "\" is not a valid folder name in " + folder.string(),
-                    "the database or the journal has been edited; restore it");
+                    "restore the database or the journal, which somebody has edited");
   return folder / name;
 }
 
@@ -52,7 +52,8 @@ fs::path Yard::report(const std::string& experiment) const {
   fs::path folder = below(root_ / "reports", experiment);
   for (const auto& place : {folder.parent_path(), folder})
     if (fs::is_symlink(fs::symlink_status(place)))
-      throw UserError(place.string() + " is a link", "remove the link, or write the report elsewhere with --out");
+      throw UserError(place.string() + " is a link",
+                      "remove the link, or write the report elsewhere with --out");
   return folder;
 }
 
@@ -120,14 +121,14 @@ std::string content_of(int fd) {
   return text;
 }
 
-// The lock file holds three lines: pid, command, since when.
+// Lines of the lock file: pid, command, start time.
 std::string holder_text(const std::string& content) {
   std::istringstream lines(content);
   std::string pid, command, since;
   std::getline(lines, pid);
   std::getline(lines, command);
   std::getline(lines, since);
-  if (since.empty()) return "another process";  // it has the lock and is about to write its name
+  if (since.empty()) return "another process";  // it has the lock, but has not written its name yet
   return "process " + pid + " (" + command + "), since " + since;
 }
 
@@ -137,15 +138,15 @@ void write_holder(int fd, const std::string& command) {
     throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
 }
 
-// Whether only such have the lock as ask for it: see `in_use`.
+// Whether the lock is held only by processes that test it with `in_use`.
 bool only_asked_for(int fd) {
   if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
   ::flock(fd, LOCK_UN);
   return true;
 }
 
-// A holder is told after 50 ms. Who only asks whether a yard is in use has its lock for a moment, which on a
-// busy machine may be long: half a minute then.
+// Takes the lock. Gives up after 50 ms if a YardLock holds it, and after 30 s if only calls of `in_use` do.
+// Such a call holds it for a moment, but that can be long on a busy machine.
 bool locks(int fd) {
   constexpr int most = 6000;
   for (int tried = 0; tried < most; tried += only_asked_for(fd) ? 1 : most / 10) {

@@ -21,9 +21,7 @@ class Yard {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path database() const { return root_ / "results.db"; }
   std::filesystem::path journal() const { return root_ / "journal.jsonl"; }
-  std::filesystem::path log() const {
-    return root_ / "trainyard.log";
-  }  // written by the lock holder: base/log.h
+  std::filesystem::path log() const { return root_ / "trainyard.log"; }  // of the lock holder: base/log.h
   // UserError if it is a link, or if the folder of all reports is one.
   std::filesystem::path report(const std::string& experiment) const;
   // `runs/`, or the shared folder that it links to.

@@ -186,7 +186,8 @@ TEST_CASE("training resumes after the last epoch that all stages have written in
   CHECK_FALSE(point().at.has_value());
   write(2, 1);
   CHECK(point().at == experiments::Resumes{1, 2});
-  CHECK(point().problems == std::vector<std::string>{"skipped the checkpoint of epoch 3: stage 1 is missing"});
+  CHECK(point().problems ==
+        std::vector<std::string>{"skipped the checkpoint of epoch 3: stage 1 is missing"});
   write(3, 1);
   CHECK(point().at == experiments::Resumes{1, 3});
   write(3, 4);

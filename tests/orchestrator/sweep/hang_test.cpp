@@ -38,6 +38,6 @@ TEST_CASE("a rank that hangs in the parity check fails its run there, and the sw
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].label == "mlp single seed 0");
   CHECK(result.failures[0].first_error ==
-        "no progress for 3 s: rank 0 stalled first, in the parity probe, step 1");
+        "no progress for 3 s: rank 0 stalled first, in the parity check, step 1");
   CHECK(bench.status_of(0) == "failed");
 }
