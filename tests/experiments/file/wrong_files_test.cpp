@@ -69,7 +69,7 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
 }
 
 TEST_CASE("keys that are unknown, or stand in the wrong place") {
-  const std::string advice = "; `trainyard list keys` says what there is";
+  const std::string advice = "; run `trainyard list keys` to see all keys";
   check_all({
       {start + "[mtrix]", "f.toml:4:2: error: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},
       {"epochs = 3\n" + start,

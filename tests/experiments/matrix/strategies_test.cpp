@@ -169,7 +169,7 @@ stage_split = [2, 4]
   CHECK(experiment.runs[1].strategy.stages == 3);
   CHECK(experiment.runs[1].strategy.boundaries == Boundaries{2, 4});
   CHECK(run_key(experiment.runs[1]) != key);  // because of the data's fingerprint
-  CHECK(stages_text(experiment.runs[0]) == "0-2 | 3-5 (88.3 + 11.7 % of the counted cost)");
+  CHECK(stages_text(experiment.runs[0]) == "0-2 | 3-5 (88.3 + 11.7 % of the estimated cost)");
   const auto values = values_by_name(experiment.runs[0]);
   CHECK(values.at("stage_split") == Value(std::string("auto")));
   CHECK(values.at("boundaries") == Value(Boundaries{3}));

@@ -148,7 +148,7 @@ TEST_CASE("if a checkpoint is damaged, the one before it is used, and the messag
   REQUIRE(run.bench.status.messages.size() == 2);
   CHECK(contains(run.bench.status.messages[0], "the checkpoint of epoch 3"));
   CHECK(contains(run.bench.status.messages[0], "the checkpoint is damaged: CRC is "));
-  CHECK(run.bench.status.messages[1] == "mlp single seed 0: goes on after epoch 2 of attempt 1");
+  CHECK(run.bench.status.messages[1] == "mlp single seed 0: resumes after epoch 2 of attempt 1");
   CHECK(contains(text_of(run.bench.attempt(0, 2) / experiments::orchestrator_records_name),
                  "the checkpoint is damaged: CRC is "));
 }

@@ -156,7 +156,7 @@ TEST_CASE("a foreign arm that leaves out terms keeps its verdicts and is NOT VER
   CHECK_FALSE(verdict.verified);
   CHECK(verdict.notes.empty());  // reported once per arm, not with each metric
   const auto said = [&] { return judge(data, data.plan.compare.front()).front().not_verified("ddp"); };
-  CHECK(said().starts_with("NOT VERIFIED: not stated are data fingerprint; global batch"));
+  CHECK(said().starts_with("NOT VERIFIED: the records do not state data fingerprint; global batch"));
   CHECK_FALSE(contains(said(), "threads per rank"));  // stated in a column of `start`
   CHECK_FALSE(contains(said(), "kind of device"));
   CHECK_FALSE(contains(said(), "data order"));  // stated by its epochs

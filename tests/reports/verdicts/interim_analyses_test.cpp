@@ -112,7 +112,7 @@ TEST_CASE("a later look with another decision is printed beside the verdict") {
   CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
   CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3 |"));
   // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
-  CHECK(has_note(verdict, "look 2 (n = 10) says NO CHANGE"));
+  CHECK(has_note(verdict, "look 2 (n = 10): NO CHANGE"));
 }
 
 TEST_CASE("a second look tests at a tenth of α") {
