@@ -107,9 +107,8 @@ std::string unused_by_optimizer(const Run& run) {
 }
 
 std::string unused_by_schedule(const Run& run) {
-  return has_rate_steps(run)
-             ? ""
-             : "is not used by the learning-rate schedule " + in_quotes(run.optimizer.schedule);
+  return has_rate_steps(run) ? ""
+                             : "is not used by the learning-rate schedule \"" + run.optimizer.schedule + '"';
 }
 
 std::string unused_by_batch(const Run& run) {
