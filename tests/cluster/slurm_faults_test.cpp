@@ -230,7 +230,7 @@ checkpoint = "epoch"
   for (const char* attempt : {"attempt 1", "attempt 2"})  // each attempt resumed from the one before
     CHECK_MESSAGE(contains(output.out, std::string(" of ") + attempt), output.out);
   const auto shown = run_trainyard(scratch.path(), {"show", "last"}).out;
-  CHECK_MESSAGE(contains(shown, "Slurm job " + job + ", goes on after epoch"), shown);
+  CHECK_MESSAGE(contains(shown, "Slurm job " + job + ", resumes after epoch"), shown);
   CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   check_nothing_left(*cluster, scratch);
 }

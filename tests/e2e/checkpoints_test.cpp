@@ -81,7 +81,7 @@ TEST_CASE("a run whose orchestrator was killed resumes after its last epoch, wit
   CHECK(weights(scratch, "yard", 2) == weights(scratch, "whole", 1));
   const auto shown = run_trainyard(scratch.path(), {"show", "last"});
   CHECK(contains(shown.out, "attempt 2: finished"));
-  CHECK(contains(shown.out, "goes on after epoch "));
+  CHECK(contains(shown.out, "resumes after epoch "));
   CHECK_FALSE(has_checkpoint(scratch.path() / "yard"));
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
@@ -105,7 +105,7 @@ TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run st
     CHECK(running.wait().code == 130);
   }
   const auto shown = run_trainyard(scratch.path(), {"show", "last"});
-  CHECK(contains(shown.out, "goes on after epoch "));
+  CHECK(contains(shown.out, "resumes after epoch "));
   CHECK(run_trainyard(scratch.path(), {"rm", "last"}).code == 0);
   CHECK_FALSE(has_checkpoint(yard));
   const auto again = run_trainyard(scratch.path(), sweep);

@@ -107,7 +107,7 @@ TEST_CASE("a user with read access can check a yard, and errors name what is mis
   let(yard, 0555);
   const auto sound = check();
   CHECK_MESSAGE(sound.code == 0, (sound.out + sound.err));
-  CHECK(contains(sound.out, "sound, and the same as the files say"));
+  CHECK(contains(sound.out, "intact, and equal to the files"));
 
   let(run, 0000);
   const auto closed = check();
@@ -121,15 +121,15 @@ TEST_CASE("a user with read access can check a yard, and errors name what is mis
   const auto damaged = check();
   CHECK(damaged.code == 1);
   CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
-  CHECK(contains(damaged.out, "you may only read this yard"));
+  CHECK(contains(damaged.out, "you have no write access to this yard"));
 
   // user_version, four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
   std::ofstream(yard / "results.db", std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
   const auto older = check();
   CHECK(older.code == 2);
   CHECK_MESSAGE(contains(older.err,
-                         "results.db: has the older schema 3, and you may only read its yard; "
-                         "somebody who may write to it can make it again with `trainyard db rebuild`"),
+                         "results.db: has the older schema 3, and you have no write access to its yard; "
+                         "somebody with write access can run `trainyard db rebuild`"),
                 older.err);
   let(yard, 0755);
 }

@@ -92,7 +92,7 @@ TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn and res
   REQUIRE(again.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(again[i]["train_loss"] == epochs[i]["train_loss"]);
   CHECK(contains(run_trainyard(scratch.path(), {"show", "last", "--yard", "resumed"}).out,
-                 "goes on after epoch 2 of attempt 1"));
+                 "resumes after epoch 2 of attempt 1"));
 }
 
 TEST_CASE("arguments are passed unchanged, even if a shell would interpret them") {
@@ -123,7 +123,7 @@ TEST_CASE("resume needs no experiment file, and a removed run is trained again o
 
   const auto removed = run_trainyard(scratch.path(), {"rm", "last", "--files"});
   CHECK(contains(removed.out, "(1 attempt) and its files"));
-  CHECK(contains(run_trainyard(scratch.path(), {"db", "check"}).out, "sound, and the same as the files say"));
+  CHECK(contains(run_trainyard(scratch.path(), {"db", "check"}).out, "intact, and equal to the files"));
   const auto resumed = run_trainyard(scratch.path(), {"resume", "foreign", "--no-report"});
   CHECK_MESSAGE(contains(resumed.out, "1 run finished, 0 were finished before"), (resumed.out + resumed.err));
   CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "attempt 2: finished"));
@@ -176,7 +176,8 @@ TEST_CASE("db check names an unreadable journal line and explains the effect of 
   const auto added = run_trainyard(scratch.path(), {"db", "check"});
   CHECK(added.code == 1);
   CHECK(contains(added.out, "journal.jsonl:2: not JSON at byte 1\n"));
-  CHECK(contains(added.out, "`trainyard db rebuild` leaves out what cannot be read, as it is left out"));
+  CHECK(contains(added.out,
+                 "`trainyard db rebuild` leaves out lines that cannot be read. The database lacks them"));
   const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
   CHECK(contains(rebuilt.err, "journal.jsonl:2: not JSON at byte 1\n"));
   CHECK(contains(rebuilt.out, "left out: 1 damaged line, the rest of 0 damaged spools"));
@@ -184,7 +185,7 @@ TEST_CASE("db check names an unreadable journal line and explains the effect of 
   const auto lost = run_trainyard(scratch.path(), {"db", "check"});
   CHECK(lost.code == 1);
   CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
-  CHECK(contains(lost.out, "what only the database knows of it would be lost: mend such lines first"));
+  CHECK(contains(lost.out, "that only the database has would be lost: repair such lines first"));
 }
 
 TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` rebuild it") {

@@ -62,7 +62,7 @@ TEST_CASE("if the orchestrator is killed, its ranks end too, and the same comman
   running.signal(SIGKILL);
   running.wait();
   CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
-  CHECK(contains(run_trainyard(scratch.path(), {"status"}).out, "no sweep looks after what is running"));
+  CHECK(contains(run_trainyard(scratch.path(), {"status"}).out, "no sweep manages these runs"));
 
   const auto output = run_trainyard(scratch.path(), sweep);
   CHECK_MESSAGE(output.code == 0, output.err);

@@ -77,7 +77,7 @@ TEST_CASE("the log of a sweep has one line for each launch, each end and each sk
   CHECK(shown.code == 0);
   CHECK(shown.out == arms.text());
   CHECK(arms.at({"logs", "--follow"}).out == shown.out);  // no sweep is running
-  CHECK(contains(arms.at({"logs", "--rank", "0"}).err, "--rank and --attempt are of a run"));
+  CHECK(contains(arms.at({"logs", "--rank", "0"}).err, "--rank and --attempt need a run"));
   CHECK(contains(arms.at({"logs", "--yard", "elsewhere"}).err, "there is no "));
 }
 

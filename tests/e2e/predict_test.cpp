@@ -33,9 +33,9 @@ micro_batches = 2
 
   const Output table = at({"predict", "small.toml"});
   REQUIRE_MESSAGE(table.code == 0, table.err);
-  CHECK(contains(table.out, "mlp ddp: made of single on "));
+  CHECK(contains(table.out, "mlp ddp: based on single on "));
   CHECK(contains(table.out,
-                 "mlp mp-ddp: made of the gpipe schedule, simulated from the measured work of each rank"));
+                 "mlp mp-ddp: based on the gpipe schedule, simulated from the measured work of each rank"));
   CHECK_FALSE(contains(table.out, "not predicted"));
   CHECK(contains(at({"predict", "small.toml", "--format", "csv"}).out, "model,cell,arm,runs,error_percent,"));
 

@@ -87,12 +87,12 @@ TEST_CASE("status counts the runs of the latest request, and lists earlier ones 
   CHECK_MESSAGE(contains(status(),
                          "experiment  runs  planned  running  finished  failed  interrupted\n"
                          "arms           1        0        0         1       0            0\n"
-                         "arms: 2 runs more, not among what `trainyard run` was last asked for: "
+                         "arms: 2 more runs, not in the latest plan: "
                          "1 planned, 1 failed\n"),
                 status());
   CHECK(contains(status(), "arms: every run is finished; --all lists them\n"));
   const auto listed = status({"--all"});
-  const auto others = listed.find("\nnot among what `trainyard run` was last asked for:\n");
+  const auto others = listed.find("\nnot in the latest plan:\n");
   REQUIRE_MESSAGE(others != Texts::value_type::npos, listed);
   CHECK(contains(listed.substr(0, others), "  finished "));
   CHECK(contains(listed.substr(others), "  failed "));

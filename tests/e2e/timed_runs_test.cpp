@@ -83,7 +83,7 @@ TEST_CASE(
   const Output refused =
       run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared);
   CHECK(refused.code == 2);
-  CHECK_MESSAGE(contains(refused.err, "this host is measured by " + named), refused.err);
+  CHECK_MESSAGE(contains(refused.err, "this host is reserved for timed runs by " + named), refused.err);
   CHECK(contains(refused.err, "trainyard run arms.toml, yard " + (first.folder() / "yard").string()));
 
   {
@@ -105,7 +105,7 @@ TEST_CASE(
   second.go();
   const Output output = waiting.wait();
   CHECK_MESSAGE(output.code == 0, output.err);
-  CHECK(contains(output.out, "waiting: this host is measured by " + named));
+  CHECK(contains(output.out, "waiting: this host is reserved for timed runs by " + named));
   CHECK(contains(output.out, "1 run finished"));
 }
 

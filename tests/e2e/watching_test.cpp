@@ -177,7 +177,7 @@ TEST_CASE("logs --follow ends if the sweep was killed, and prints that") {
   sweep.program().signal(SIGKILL);
   const auto followed = follow.wait();
   CHECK(followed.code == 0);
-  CHECK(contains(followed.err, "its sweep has ended before the run did; `trainyard resume` goes on"));
+  CHECK(contains(followed.err, "its sweep ended before the run; `trainyard resume` continues it"));
   sweep.go();
 }
 

@@ -47,12 +47,10 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
                       {.file = place.database().string()});
     };
     if (orchestrator::in_use(place))
-      refuse("its yard is in use",
-             "when that has ended, `trainyard db rebuild` makes it again from the yard's files");
+      refuse("its yard is in use", "run `trainyard db rebuild` when the yard is free");
     if (!orchestrator::may_write(place))
-      refuse("you may only read its yard",
-             "somebody who may write to it can make it again with `trainyard db rebuild`, or you in a copy "
-             "of the yard");
+      refuse("you have no write access to its yard",
+             "somebody with write access can run `trainyard db rebuild`, or you can in a copy of the yard");
     throw;
   }
 }
@@ -64,7 +62,7 @@ constexpr auto between_looks = std::chrono::milliseconds(50);
 bool has_an_experiment(const orchestrator::Yard& yard) {
   try {
     return yard.exists() && !db::experiment_names(db::Database::open_read_only(yard.database())).empty();
-  } catch (const std::exception&) {  // its tables are just being made
+  } catch (const std::exception&) {  // its tables are being created
     return false;
   }
 }
@@ -89,7 +87,7 @@ std::string experiment_named(const db::Database& database, const std::string& na
 
 namespace {
 
-constexpr const char* all_runs_advice = "`trainyard status --all` lists the runs";
+constexpr const char* all_runs_advice = "list the runs with `trainyard status --all`";
 
 // "small: mlp ddp seed 0"
 std::string description(const db::RunSummary& run) {
@@ -97,7 +95,7 @@ std::string description(const db::RunSummary& run) {
          std::to_string(run.seed);
 }
 
-// Every word is one of the run's description, or begins one: "mlp ddp", "seed 3", "small".
+// Whether each word of `text` is a word of the run's description, or begins one: "mlp ddp", "seed 3".
 bool is_described(const db::RunSummary& run, const std::string& text) {
   std::istringstream wanted(text);
   for (std::string word; wanted >> word;) {
@@ -109,13 +107,13 @@ bool is_described(const db::RunSummary& run, const std::string& text) {
   return true;
 }
 
-// A key that begins like `text` but for one mistake in three characters.
+// Whether `key` begins like `text`, with at most one mistake per three characters.
 bool is_near(const std::string& key, const std::string& text) {
   const std::vector<std::string> beginning{key.substr(0, text.size())};
   return text.size() > 1 && text.size() <= key.size() && !nearest_name(text, beginning).empty();
 }
 
-// The runs that `text` may have meant, each on a line of its own; empty if there is none.
+// Runs that `text` may mean, one per line. Empty if there are none.
 std::string similar_runs(const std::vector<db::RunSummary>& runs, const std::string& text) {
   constexpr std::size_t most = 5;
   std::set<std::string> keys;
@@ -144,12 +142,12 @@ void refuse_unknown_run(const db::Database& database, const std::string& text) {
 }
 
 std::string run_named(const db::Database& database, const std::string& text) {
-  if (text.empty()) throw UserError("a run's key is empty", all_runs_advice);
+  if (text.empty()) throw UserError("the run key is empty", all_runs_advice);
   const auto keys = db::keys_with_prefix(database, text);
   if (keys.empty()) refuse_unknown_run(database, text);
   if (keys.size() > 1)
-    throw UserError("\"" + text + "\" stands for " + std::to_string(keys.size()) + " runs: " + keys[0] +
-                        ", " + keys[1] + (keys.size() > 2 ? ", …" : ""),
+    throw UserError("\"" + text + "\" matches " + std::to_string(keys.size()) + " runs: " + keys[0] + ", " +
+                        keys[1] + (keys.size() > 2 ? ", …" : ""),
                     "give more digits");
   return keys.front();
 }

@@ -1,4 +1,4 @@
-// What all subcommands share: their exit codes, and the option that names the yard.
+// Shared parts of all subcommands: exit codes, the option --yard, and access to the yard's database.
 #pragma once
 
 #include <filesystem>
@@ -15,40 +15,40 @@ class Option;
 }  // namespace CLI
 namespace trainyard::tools {
 
-// Exit codes; a run that is not as its file expects or whose arm is BROKEN has failed as well, and so has a
-// verb whose output the disk did not take; without a verb the help is printed, and that is `done`; 3 is what
-// `compare --fail-on` asks for. See docs/comparing.md.
+// Exit codes. See docs/comparing.md.
+// - done: also if there is no verb and the help is printed.
+// - run_failed: also if a run misses its file's expectations, an arm is BROKEN, or output cannot be written.
+// - gate_failed: `compare --fail-on` found such a verdict.
 enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, gate_failed = 3, interrupted = 130 };
 
 struct Invocation {
   std::function<int()> action;
 };
 
-// `--yard DIR`, the same for every verb that reads or writes one.
+// Add `--yard DIR`, the same for every verb that uses a yard.
 void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& yard);
 
-// Refuses "", which a variable that was not set leaves, where a path is wanted.
+// Make an empty path an error: an unset shell variable leaves one.
 CLI::Option* refuse_empty(CLI::Option* option);
 
-// The database of a yard for verbs that only read, and the runs that a user names in it.
-
-// UserError that says how to make one if there is none.
+// The yard that the user named. UserError if there is none.
 orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard);
 
-// UserError as of `existing_yard`, or if the database has an older schema: which command makes it again.
+// The database of an existing yard, read-only. UserError if there is no yard or the schema is older.
 db::Database open_yard(const std::optional<std::filesystem::path>& yard);
 
-// The experiment that `name` says, or the one run last; UserError lists the known ones.
+// The name of an experiment of the yard. If `name` is empty, the one that was run last.
+// UserError if there is no such experiment.
 std::string experiment_named(const db::Database& database, const std::string& name);
 
-// Waits while a sweep that has just begun has written nothing yet, and `stopped` is not true.
+// Wait until a sweep that has just started has written its experiment. Return early if `stopped` is true.
 void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
                           const std::function<bool()>& stopped);
 
-// Throws the UserError for a text that stands for no run: it lists runs with a similar key or name.
+// Throw the UserError for a text that matches no run. It lists runs with a similar key or name.
 [[noreturn]] void refuse_unknown_run(const db::Database& database, const std::string& text);
 
-// The one run that `text` stands for: "last" or a unique prefix of its key.
+// The key of the run that `text` names: "last" or a unique prefix of its key. UserError if there is none.
 std::string run_named(const db::Database& database, const std::string& text);
 
 }  // namespace trainyard::tools

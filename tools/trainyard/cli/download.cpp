@@ -16,18 +16,17 @@ namespace fs = std::filesystem;
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 using Curl = std::unique_ptr<CURL, void (*)(CURL*)>;
 
-constexpr long longest_wait = 60;  // seconds in which less than a byte a second comes
+constexpr long longest_wait = 60;  // seconds with less than one byte per second
 
 File open_part(const fs::path& part, bool anew) {
   File file(std::fopen(part.c_str(), anew ? "wb" : "ab"), [](std::FILE* open) { return std::fclose(open); });
-  if (!file)
-    throw UserError(part.string() + ": cannot be written", "give a folder that can be written with --data");
+  if (!file) throw UserError(part.string() + ": cannot be written", "name a writable folder with --data");
   return file;
 }
 
 struct Reported {
   const DownloadProgress& progress;
-  std::uint64_t before;  // bytes of earlier tries
+  std::uint64_t before;  // bytes from earlier tries
 };
 
 int report(void* client, curl_off_t total, curl_off_t now, curl_off_t /*total_up*/, curl_off_t /*now_up*/) {
@@ -37,7 +36,7 @@ int report(void* client, curl_off_t total, curl_off_t now, curl_off_t /*total_up
   return 0;
 }
 
-// One try from byte `from` on; what it ended with, and in `text` what libcurl says about it.
+// Try once, from byte `from` on. `text` receives libcurl's message about the result.
 CURLcode try_once(const std::string& address, const fs::path& part, std::uint64_t from,
                   const DownloadProgress& progress, std::string& text) {
   const File file = open_part(part, from == 0);
@@ -72,8 +71,8 @@ void download(const std::string& address, const fs::path& part, const DownloadPr
   const bool cannot_continue = result == CURLE_RANGE_ERROR || result == CURLE_HTTP_RETURNED_ERROR;
   if (before > 0 && cannot_continue) result = try_once(address, part, 0, progress, text);
   if (result == CURLE_OK) return;
-  throw UserError("cannot get " + address + ": " + text,
-                  "what came is kept in " + part.string() + "; the same command continues");
+  throw UserError("cannot download " + address + ": " + text,
+                  "the downloaded part is kept in " + part.string() + "; the same command continues");
 }
 
 }  // namespace trainyard::tools

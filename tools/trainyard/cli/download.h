@@ -1,4 +1,4 @@
-// One file over HTTP(S) or another protocol of libcurl, resumed where an earlier try ended.
+// Download of one file over HTTP(S) or another protocol of libcurl. It resumes an earlier try.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace trainyard::tools {
 
-// Bytes there are, bytes there will be (0: not known).
+// Bytes so far, and total bytes (0: unknown).
 using DownloadProgress = std::function<void(std::uint64_t, std::uint64_t)>;
 
-// Appends to `part` what it lacks of `address`; starts anew where the server cannot continue. `part` is left
-// as far as it came, for the next try. UserError names the address and what the server or the network said.
+// Append the missing bytes of `address` to `part`. If the server cannot resume, start again from byte 0.
+// After an error `part` stays for the next try. UserError with the address and the message of libcurl.
 void download(const std::string& address, const std::filesystem::path& part,
               const DownloadProgress& progress);
 

@@ -64,7 +64,7 @@ std::string state_text(const orchestrator::Plan& plan, const orchestrator::Plann
   return run.times_problem.empty() ? "to run" : "to run (times did not count)";
 }
 
-// "stages of vgg11 mp-ddp: 0-8 | 9-30 (…)": once for what is cut alike.
+// "stages of vgg11 mp-ddp: layers 0-8 | 9-30 (…)": one line per distinct split.
 std::string stages_lines(const orchestrator::Plan& plan) {
   std::vector<std::string> lines;
   for (const auto& run : plan.runs) {
@@ -114,8 +114,9 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
           [&options](const std::string& text) {
             options.order = text == "declared" ? orchestrator::Order::declared : orchestrator::Order::paired;
           },
-          "paired: arms of a pair next to each other, in an order drawn from data_seed; declared: as in the "
-          "file")
+          "order of the runs:\n"
+          "paired: arms of a pair next to each other, in an order drawn from data_seed\n"
+          "declared: as in the file")
       ->check(CLI::IsMember({"paired", "declared"}))
       ->default_str("paired");
   command.add_flag("--reuse", options.reuse,
@@ -139,7 +140,7 @@ std::optional<experiments::Experiment> checked_experiment(const ExperimentOption
   return std::move(loaded.experiment);
 }
 
-// JSON knows no other text: run files and the journal could not name the folder.
+// JSON is UTF-8: run files and the journal could not contain another path.
 static void check_paths(const std::vector<std::filesystem::path>& paths) {
   for (const auto& path : paths)
     if (!is_utf8(path.string()))
@@ -196,7 +197,7 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
                      counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(), plan.to_run(),
                      plan.to_run() == 0 ? std::string()
                      : expected         ? ", about " + orchestrator::duration_text(*expected)
-                                        : std::string(", time not known before one run of each kind is done"),
+                                        : std::string(", time not known until one run of each kind is done"),
                      yard.root().string()) +
          times_offer(plan);
 }
@@ -258,7 +259,7 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
                                  stop.count(), options);
 }
 
-// Whether any run that is to be trained here is timed: its times would count if it had the host to itself.
+// Whether any pending run on this host is timed: its times count only if it has the host to itself.
 bool needs_host(const experiments::Experiment& experiment, const orchestrator::Plan& plan) {
   return experiment.machine.on_this_host() && experiment.machine.exclusive_host &&
          std::ranges::any_of(plan.runs, [&](const orchestrator::PlannedRun& run) {
@@ -270,22 +271,23 @@ orchestrator::HostUser host_user(const Asked& asked, const orchestrator::Yard& y
   return {asked.command, yard.root()};
 }
 
-// --no-wait: the host at once, or UserError.
+// --no-wait: take the host at once. UserError if another sweep has it.
 orchestrator::HostLock host_now(const Asked& asked, const orchestrator::Yard& yard) {
   const fs::path folder = orchestrator::host_lock_folder();
   auto lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
   if (lock) return std::move(*lock);
-  throw UserError("this host is measured by " + orchestrator::host_holder(folder),
-                  "wait for it to end, or leave --no-wait out");
+  throw UserError("this host is reserved for timed runs by " + orchestrator::host_holder(folder),
+                  "wait for it to end, or leave out --no-wait");
 }
 
-// Nothing if a signal ended the waiting.
+// Wait for the host. Empty if a signal ended the waiting.
 std::optional<orchestrator::HostLock> host_in_turn(const Asked& asked, const orchestrator::Yard& yard) {
   const StopSignal stop;
   return orchestrator::HostLock::wait(
       orchestrator::host_lock_folder(), host_user(asked, yard), stop.count(), [](const std::string& holder) {
-        std::cout << "waiting: this host is measured by " << holder
-                  << "; two sweeps at once would falsify each other's times (--no-wait refuses instead)\n"
+        std::cout << "waiting: this host is reserved for timed runs by " << holder
+                  << "\n         Two sweeps at once would distort each other's times. With --no-wait the "
+                     "command fails instead.\n"
                   << std::flush;
         log::info("waits for this host", {{"holder", holder}});
       });
@@ -302,13 +304,14 @@ void print_result(const orchestrator::SweepResult& result) {
   if (result.not_started > 0)
     std::cerr << "given up: " << counted(result.not_started, "run")
               << (result.not_started == 1 ? " was" : " were")
-              << " not trained after these failures; `trainyard resume` continues\n";
+              << " not trained after these failures. Continue with `trainyard resume`.\n";
   if (!result.stopped_by.empty())
     std::cerr
         << "stopped: " << result.stopped_by
-        << "\n        what was recorded is intact; with space on the disk `trainyard resume` continues\n";
+        << "\n        Recorded data is intact. If the disk is full, free some space. Then continue with "
+           "`trainyard resume`.\n";
   else if (result.interrupted)
-    std::cerr << "interrupted: what was finished is kept, the same command continues\n";
+    std::cerr << "interrupted: finished runs are kept, the same command continues\n";
 }
 
 void make_report(const reports::ReportData& data, const orchestrator::Yard& yard) {
@@ -319,7 +322,7 @@ void make_report(const reports::ReportData& data, const orchestrator::Yard& yard
             << '\n';
 }
 
-// CLI's own range lets NaN through.
+// CLI::Range accepts NaN.
 CLI::Validator backoff_range() {
   const auto problem = [](const std::string& text) {
     double seconds = 0;
@@ -329,7 +332,7 @@ CLI::Validator backoff_range() {
   return {problem, "in [0 - 3600]"};
 }
 
-// The words of `log::Level`, and nothing else.
+// Accepts the names of `log::Level` only.
 CLI::Validator level_word() {
   const auto problem = [](const std::string& text) {
     return log::level_named(text) ? std::string()
@@ -338,14 +341,14 @@ CLI::Validator level_word() {
   return {problem, ""};
 }
 
-// False where a finished run is not as the file expects.
+// False if a finished run misses an expectation of the file.
 bool as_expected(const reports::ReportData& data) {
   const auto missed = reports::missed_expectations(reports::check_expectations(data));
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
   return missed.empty();
 }
 
-// False if an arm does not train what it claims to train, whether this sweep found it or an earlier one.
+// False if an arm is BROKEN. This sweep or an earlier one may have found it.
 bool arms_are_sound(const reports::ReportData& data) {
   const auto broken = reports::broken_arms(data);
   for (const auto& line : broken) std::cerr << "broken: " << line << '\n';
@@ -365,14 +368,14 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
                   "seconds before the first retry, doubled before each further one")
       ->check(backoff_range())
       ->capture_default_str();
-  command.add_flag("--fail-fast", choices.sweep.fail_fast, "the first failed run ends the sweep");
+  command.add_flag("--fail-fast", choices.sweep.fail_fast, "end the sweep at the first failed run");
   command
       .add_option("--max-failures", choices.sweep.max_failures,
-                  "start no more runs after this number has failed (0: no limit)")
+                  "start no more runs after this number of failed runs (0: no limit)")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command.add_flag("--no-wait", choices.no_wait,
-                   "if another sweep is measuring times on this host, refuse instead of waiting for it");
+                   "if another sweep measures times on this host, fail instead of waiting");
   auto* level = command
                     .add_option_function<std::string>(
                         "--log-level",
@@ -392,7 +395,7 @@ log::Level log_level_of(const SweepChoices& choices) {
   return choices.log_level ? *choices.log_level : log::level_from_environment();
 }
 
-// What the user sees of it, and the exit code.
+// Print the result, write the report and return the exit code.
 int report(const Asked& asked, const SweepChoices& choices, const orchestrator::Yard& yard,
            const db::Database& database, const orchestrator::SweepResult& result) {
   print_result(result);
@@ -409,8 +412,9 @@ int report(const Asked& asked, const SweepChoices& choices, const orchestrator::
   return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
 }
 
-// A sweep, step by step: journal, recover, plan, host, prepare, run, report. The journal has what was asked
-// before anything is done for it. A plan that was made before recovery would train finished runs again.
+// The steps of a sweep: journal, recover, plan, host, prepare, run, report.
+// - The journal comes first, so that it has every request before any work for it.
+// - Recovery comes before the plan. Otherwise the plan could train finished runs again.
 int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard, const Machine& machine) {
   auto database = db::open_yard_for_writing(yard.root(), [](const std::string& line) {
     std::cout << line << '\n';

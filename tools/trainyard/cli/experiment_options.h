@@ -1,5 +1,4 @@
-// What `check`, `plan` and `run` share: the experiment file with its options, and the steps from file to
-// plan.
+// Shared parts of `check`, `plan`, `run` and `resume`: options, and the steps from file to report.
 #pragma once
 
 #include <filesystem>
@@ -17,14 +16,11 @@
 namespace CLI {
 class App;
 }
-namespace CLI {
-class App;
-}
 namespace trainyard::tools {
 
 struct ExperimentOptions {
   std::filesystem::path file;
-  std::optional<std::string> toml;  // as the journal has it; else the file is read
+  std::optional<std::string> toml;  // text from the journal; without it the file is read
   experiments::Selection selection;
   std::optional<std::filesystem::path> data;
   std::optional<std::filesystem::path> yard;
@@ -38,57 +34,53 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options);
 // --data, --yard.
 void add_place_options(CLI::App& command, ExperimentOptions& options);
 
-// Reads and checks the file; prints every problem to standard error. Empty where one of them is an error.
+// Read and check the file, and print all problems to standard error. Empty if one of them is an error.
 std::optional<experiments::Experiment> checked_experiment(const ExperimentOptions& options);
 
-// All that planning needs of this machine.
+// The machine as planning needs it.
 struct Machine {
   orchestrator::Programs programs;
   experiments::Circumstances circumstances;
   std::vector<orchestrator::Device> devices;
 };
 
-// All that `check`, `plan` and `run` ask before anything is trained, so that none of them says yes where
-// another says no: is the data there, and what the programs of the user's read; has this machine the
-// programs, devices and launcher; do the runs fit them? Fills in the data and the keys of all runs, and what
-// [machine] left open. Prints warnings; UserError if a run could not be trained.
+// All checks before training. `check`, `plan` and `run` share them, so that they always agree.
+// - Checks the data, the files of the user's programs, our programs, the devices and the launcher.
+// - Fills in the data and keys of all runs, and the defaults of [machine].
+// - Prints warnings. UserError if a run cannot be trained.
 Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
               const std::optional<std::filesystem::path>& data);
 
-// Why the times of finished runs do not count, and how they are trained again; empty if they do.
+// Why the times of finished runs do not count, and how to train them again. Empty if all count.
 std::string times_offer(const orchestrator::Plan& plan);
 
 // The plan as a table with its totals.
 std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
                       const orchestrator::Yard& yard);
 
-// What `run` and `resume` share: the options of a sweep, and all of its steps from a checked experiment to
-// its report.
-
+// Options of a sweep, shared by `run` and `resume`.
 struct SweepChoices {
   orchestrator::PlanOptions plan;
   orchestrator::SweepOptions sweep;
   bool no_report = false;
   bool no_wait = false;
-  std::optional<log::Level> log_level;  // else that of TRAINYARD_LOG
+  std::optional<log::Level> log_level;  // without it TRAINYARD_LOG
   bool verbose = false;
 };
 
-// --order, --reuse, --failed, --max-retries, --fail-fast, --max-failures, --no-wait, --no-report,
-// --log-level,
-// --verbose.
+// All options of SweepChoices, from --order to --verbose.
 void add_sweep_options(CLI::App& command, SweepChoices& choices);
 
-// What is asked, and where.
+// A request to train: what, with which data, in which yard.
 struct Asked {
   experiments::Experiment experiment;
-  experiments::Selection selection;  // that the experiment was loaded with
+  experiments::Selection selection;  // with which the experiment was loaded
   std::optional<std::filesystem::path> data;
   std::optional<std::filesystem::path> yard;
-  std::string command;  // as the lock names it: "trainyard run first.toml"
+  std::string command;  // in the lock: "trainyard run first.toml"
 };
 
-// Trains what is left, prints what happens, makes the report. An exit code.
+// Train the pending runs, print progress and write the report. Returns an exit code.
 int run_experiment(Asked asked, const SweepChoices& choices);
 
 }  // namespace trainyard::tools

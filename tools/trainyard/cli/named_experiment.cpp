@@ -29,11 +29,11 @@ fs::path journalled_file(const db::Plan& plan) {
 void note_change(const JournalledExperiment& experiment, const char* again) {
   if (fs::exists(experiment.file) && whole_file(experiment.file) != experiment.toml)
     std::cerr << "note: " << experiment.file.string()
-              << " has changed since; this goes on with what was asked then, " << again
-              << " takes the new one\n";
+              << " has changed since the last run. This command uses the recorded file, " << again
+              << " uses the new one\n";
 }
 
-// "first.toml" and "dir/first" are files, whatever the yard has.
+// True for "first.toml" and "dir/first": these are files, even if an experiment has that name.
 bool is_written_as_path(const fs::path& text) {
   return text.has_parent_path() || text.extension() == ".toml";
 }
@@ -61,13 +61,13 @@ JournalledExperiment journalled_experiment(const db::Database& database, const s
 
 void accept_name(CLI::App& command) {
   command.get_option("FILE")->description(
-      "experiment file (TOML), or the name of an experiment: its file and options of the last time");
+      "experiment file (TOML), or the name of an experiment to use the file and options of its last run");
 }
 
 void complete_from_journal(ExperimentOptions& options) {
   const std::string name = options.file.string();
   if (fs::exists(options.file) && !fs::is_directory(options.file)) return;
-  if (!orchestrator::yard_from(options.yard).exists()) return;  // that the file is not there is said later
+  if (!orchestrator::yard_from(options.yard).exists()) return;  // reading the file reports the error later
   const auto database = open_yard(options.yard);
   const auto names = db::experiment_names(database);
   if (std::find(names.begin(), names.end(), name) == names.end()) {

@@ -1,5 +1,5 @@
-// An experiment that is named, not its file: `run first` takes what the journal has of `first`. Used by the
-// verbs that take a file or a name, and by `resume`.
+// Experiments named instead of their file: `run first` uses the file and options of `first` in the journal.
+// Used by `resume` and by the verbs that take a file or a name.
 #pragma once
 
 #include <filesystem>
@@ -16,25 +16,24 @@ class App;
 
 namespace trainyard::tools {
 
-// What the last `run` of an experiment was asked for.
+// File and options of the last `run` of an experiment.
 struct JournalledExperiment {
   std::string name;
   std::string toml;
-  std::filesystem::path file;  // where it lay: data sets and programs are searched for beside it
+  std::filesystem::path file;  // data sets and programs are searched for in its folder
   experiments::Selection selection;
   std::optional<std::filesystem::path> data;
 };
 
-// Prints a note if the file has changed since. `again` says what takes the new one.
+// Print a note if the file has changed since. `again`: the command that uses the new file.
 JournalledExperiment journalled_experiment(const db::Database& database, const std::string& name,
                                            const char* again);
 
-// The help of FILE says that a name is accepted too.
+// Change the help of FILE: it may also be a name.
 void accept_name(CLI::App& command);
 
-// If `options.file` is not a file but an experiment of the yard: takes its text, file and options from the
-// journal. An option that is given now replaces the same one of then. UserError: the yard has experiments,
-// but none of this name.
+// If `options.file` is not a file but names an experiment, take file, text and options from the journal.
+// Options that are given now replace the recorded ones. UserError if the yard has other experiments only.
 void complete_from_journal(ExperimentOptions& options);
 
 }  // namespace trainyard::tools

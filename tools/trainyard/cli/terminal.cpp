@@ -70,12 +70,12 @@ bool write_as_it_is(int fd, const std::string& text) {
 void open_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) == -1)
-      (void)::open("/dev/null", O_RDWR);  // takes the lowest number that is free
+      (void)::open("/dev/null", O_RDWR);  // gets the lowest free number: this one
 }
 
 namespace {
 
-// A signal handler reaches nothing else than what is static.
+// A signal handler can reach static objects only.
 std::atomic<int>& stop_count() {
   static std::atomic<int> count{0};
   static_assert(std::atomic<int>::is_always_lock_free);
@@ -106,11 +106,11 @@ void replace_action(int number, void (*handler)(int), struct sigaction& before) 
 }  // namespace
 
 StopSignal::StopSignal() {
-  stop_count() = 0;  // made before the first signal can come
+  stop_count() = 0;  // initialises it before the first signal
   replace_action(SIGINT, count_stop, interrupt_);
   replace_action(SIGTERM, count_stop, terminate_);
   replace_action(SIGHUP, count_stop, hang_up_);
-  replace_action(SIGPIPE, SIG_IGN, pipe_);  // a reader that went away does not end a sweep
+  replace_action(SIGPIPE, SIG_IGN, pipe_);  // a closed pipe must not end a sweep
 }
 
 StopSignal::~StopSignal() {
@@ -147,7 +147,7 @@ void PauseSignal::stop_now() {
 
 namespace {
 
-// Another screen, no cursor, long lines cut off.
+// Alternate screen, no cursor, no line wrapping.
 constexpr const char* enter_text = "\033[?1049h\033[?25l\033[?7l";
 constexpr const char* leave_text = "\033[?7h\033[?25h\033[?1049l";
 
@@ -156,7 +156,7 @@ std::size_t rows_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-// Each line wipes what stood right of it, the last one what stood below: nothing flickers.
+// Each line erases the old text right of it, and the last line erases the rest. This avoids flicker.
 std::string redrawn(const std::string& text) {
   std::string drawing = "\033[H";
   for (const char c : text) drawing += c == '\n' ? "\033[K\r\n" : std::string(1, c);
@@ -190,7 +190,7 @@ std::string first_lines(const std::string& text, std::size_t lines) {
   std::size_t end = 0;
   for (std::size_t line = 1; line < lines; ++line) end = text.find('\n', end) + 1;
   return text.substr(0, end) +
-         fmt::format("… {} lines more: `trainyard status` prints all\n", all - lines + 1);
+         fmt::format("… {} more lines: `trainyard status` prints all\n", all - lines + 1);
 }
 
 }  // namespace trainyard::tools

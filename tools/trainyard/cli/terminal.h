@@ -1,8 +1,7 @@
-// The terminal: escaped output, the standard streams, signals that stop a sweep, and a screen that is
-// redrawn.
+// Terminal: escaped output, standard streams, signals that stop a sweep, and a screen that is redrawn.
 //
-// What the verbs print: std::cout and std::cerr let no control character of a name, a log or a program's
-// error reach the terminal (`base/text.h`). Our own ways of drawing write to the descriptor.
+// std::cout and std::cerr escape control characters of names, logs and other programs (`base/text.h`).
+// Escape sequences of our own are written to the descriptor.
 #pragma once
 
 #include <atomic>
@@ -14,14 +13,14 @@
 
 namespace trainyard::tools {
 
-// Between a stream and its buffer, for as long as it lives.
+// Stream buffer that escapes what is written to `stream` while this object lives.
 class PrintableOutput : public std::streambuf {
  public:
   explicit PrintableOutput(std::ostream& stream);
   ~PrintableOutput() override;
   PrintableOutput(const PrintableOutput&) = delete;
   PrintableOutput& operator=(const PrintableOutput&) = delete;
-  int error() const { return error_; }  // errno of the first write that failed; 0 where all was written
+  int error() const { return error_; }  // errno of the first failed write, or 0
 
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override;
@@ -34,27 +33,22 @@ class PrintableOutput : public std::streambuf {
 
   std::ostream& stream_;
   std::streambuf* buffer_;
-  std::string begun_;  // a character whose other bytes have not come
+  std::string begun_;  // the first bytes of an incomplete character
   int error_ = 0;
 };
 
-// Columns of the terminal that standard output (1) or standard error (2) is, 80 if they are unknown; 0 for a
-// file or a pipe.
+// Columns of the terminal at standard output (1) or standard error (2). 80 if unknown, 0 for a file or pipe.
 std::size_t output_width(int descriptor = 1);
 
-// All of it as it stands; false where the descriptor takes no more.
+// Write all of `text` without escaping. False if writing failed.
 bool write_as_it_is(int fd, const std::string& text);
 
-// The three standard streams as every verb takes them to be: there.
-
-// Puts /dev/null where a caller has closed one (`trainyard run FILE >&-`). Its number would be that of the
-// next file that is opened, the lock of a yard or its journal, and what is printed would be written into
-// that.
+// Open /dev/null for each closed standard stream (`trainyard run FILE >&-`). Otherwise the next opened file,
+// for example the journal, gets its number, and output is written into that file.
 void open_closed_streams();
 
-// Counts SIGINT, SIGTERM and SIGHUP for as long as it lives: one asks a sweep to end its runs in order, two
-// at once. Only one may live at a time.
-
+// Counter of SIGINT, SIGTERM and SIGHUP. After one signal a sweep ends its runs in order, after two at once.
+// Only one object may live at a time.
 class StopSignal {
  public:
   StopSignal();
@@ -70,8 +64,8 @@ class StopSignal {
   struct sigaction pipe_ {};
 };
 
-// Takes note of SIGTSTP (Ctrl-Z) for as long as it lives, so that the terminal can be left in order before
-// the program stops. Only one may live at a time.
+// Recorder of SIGTSTP (Ctrl-Z), so that the terminal can be restored before the program stops. Only one
+// object may live at a time.
 class PauseSignal {
  public:
   PauseSignal();
@@ -79,15 +73,14 @@ class PauseSignal {
   PauseSignal(const PauseSignal&) = delete;
   PauseSignal& operator=(const PauseSignal&) = delete;
   bool came() const;
-  void stop_now();  // as the signal would have done; returns when the program is continued
+  void stop_now();  // stop as the signal does; returns when the program continues
 
  private:
   struct sigaction before_ {};
 };
 
-// A text that is drawn over and over: in a terminal on a screen of its own, which is left with the cursor and
-// the lines as they were before however the watching ends; else one after the other.
-
+// Text that is redrawn. A terminal shows it on its alternate screen, and the destructor restores the old
+// screen and cursor. Elsewhere one text follows the other.
 class WatchScreen {
  public:
   explicit WatchScreen(int fd);
@@ -96,15 +89,15 @@ class WatchScreen {
   WatchScreen& operator=(const WatchScreen&) = delete;
 
   bool is_terminal() const { return terminal_; }
-  bool show(const std::string& text);  // false where nobody reads any more
-  void leave();                        // what is printed after this stays
+  bool show(const std::string& text);  // false if the reader is gone
+  void leave();                        // later output stays on the screen
 
  private:
   int fd_;
   bool terminal_, open_ = false;
 };
 
-// The first `lines` lines of a text; where it has more, the last one says how many.
+// The first `lines` lines of a text. If it has more, the last line gives their number.
 std::string first_lines(const std::string& text, std::size_t lines);
 
 }  // namespace trainyard::tools

@@ -1,6 +1,6 @@
-// The verbs of the command line: one function and one row per verb. `add_…` adds the subcommand and its
-// options to the program. If the user calls the verb, it sets `Invocation::action`. `main` runs the action
-// and turns exceptions into exit codes.
+// Verbs of the command line: one function and one row per verb. `add_…` adds the subcommand and its options
+// to the program. If the user calls the verb, it sets `Invocation::action`. `main` runs the action and turns
+// exceptions into exit codes.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct Verb {
   std::string_view name;                // "data get" is `get` of `data`
   void (*add)(CLI::App&, Invocation&);  // nullptr: its verb adds it
   const char* group;                    // in the list of the verbs
-  const char* examples;                 // each line has a command, and what it does
+  const char* examples;                 // one command per line, with a comment
 };
 
 inline constexpr const char* write_group = "Write an experiment";
@@ -66,7 +66,7 @@ inline constexpr std::array verbs{
     Verb{"run", add_run, train_group,
          "trainyard run first.toml\n"
          "trainyard run first.toml --where model=mlp --max-retries 2\n"
-         "trainyard run first              # by name: its file of the last time"},
+         "trainyard run first              # by name: the file of its last run"},
     Verb{"resume", add_resume, train_group,
          "trainyard resume                 # the experiment that was run last\n"
          "trainyard resume first --failed  # only its failed runs"},

@@ -28,7 +28,7 @@ bool has_word_of_its_own(VerdictKind word) {
   return word == VerdictKind::broken || word == VerdictKind::not_comparable;
 }
 
-// The lines of one arm, by verdict, in the order of its metrics.
+// Metrics of one arm that fail, grouped by verdict.
 class ArmFailures {
  public:
   explicit ArmFailures(std::string arm) : arm_(std::move(arm)) {}
@@ -61,7 +61,7 @@ bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {
   return std::ranges::any_of(asked, [&](FailOn word) { return fails(verdict, word); });
 }
 
-// Of one arm; `records` are those of its cell.
+// Add the failures of one arm to `lines`. `records` are those of its cell.
 void add_failures(std::span<const reports::VerdictRecord> records, const std::string& label,
                   const std::string& arm, std::span<const FailOn> asked, std::vector<std::string>& lines) {
   ArmFailures failures(label + " " + arm);
@@ -90,14 +90,14 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
   for (const std::string& text : asked) {
     const auto found = std::ranges::find(all_words, text, &FailOnWord::name);
     if (found == all_words.end())
-      throw UserError("--fail-on: there is no word \"" + text + "\"" + name_advice(text, known));
+      throw UserError("--fail-on: unknown word \"" + text + "\"" + name_advice(text, known));
     parsed.push_back(found->value);
   }
   return parsed;
 }
 
 GateCase gate_case(const reports::VerdictRecord& record) {
-  // times that do not count are there
+  // NOT TIMED is not missing: the run has a result, only its times do not count
   const bool missing = !record.left_out.empty() && record.verdict != VerdictKind::not_timed;
   return {record.verdict, record.level.has_value(), record.verified, missing};
 }

@@ -1,5 +1,5 @@
-// The gate of `trainyard compare --fail-on WORDS`: which verdicts let CI fail. Pure functions; the table in
-// docs/comparing.md has every cell, and a test holds it against them.
+// Gate of `trainyard compare --fail-on WORDS`: the verdicts that make CI fail. Pure functions. A test
+// compares them with the table in docs/comparing.md.
 #pragma once
 
 #include <span>
@@ -19,22 +19,22 @@ struct FailOnWord {
 };
 std::span<const FailOnWord> fail_on_words();
 
-// UserError with the nearest word if one is unknown.
+// UserError with the nearest known word if a word is unknown.
 std::vector<FailOn> parse_fail_on(const std::vector<std::string>& words);
 
-// The part of a verdict that the gate looks at.
+// The parts of a verdict that the gate uses.
 struct GateCase {
   reports::VerdictKind word = reports::VerdictKind::inconclusive;
-  bool tested = true;  // took part in a test; false, for instance, for fewer than 3 pairs
+  bool tested = true;  // was tested; false for fewer than 3 pairs, for example
   bool verified = true;
-  bool left_out = false;  // a planned pair was left out, for instance because its run failed
+  bool left_out = false;  // a planned pair was left out, for example because its run failed
 };
 GateCase gate_case(const reports::VerdictRecord& record);
 
 bool fails(const GateCase& verdict, FailOn word);
 
-// One line per arm and verdict that fails: "MLP ddp: BROKEN (train loss, train seconds): …". Empty if the
-// gate passes. An arm without any verdict counts as one whose runs are missing.
+// One line per arm and failing verdict: "MLP ddp: BROKEN (train loss, train seconds)". Empty if the gate
+// passes. The runs of an arm without any verdict count as missing.
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,
                                        std::span<const FailOn> words);
 

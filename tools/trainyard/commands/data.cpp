@@ -35,16 +35,13 @@ constexpr const char* about_data = "list, get or verify the files of published d
 
 constexpr const char* data_footer =
     "A data directory holds a folder or an archive for each data set. --data or TRAINYARD_DATA names it, "
-    "here "
-    "and for `run`.\n\n"
+    "here and for `run`.\n\n"
     "`get` downloads to NAME.part, continues after an interruption, verifies size and digest, and renames. "
-    "So a "
-    "file is there whole or not at all. The digest is SHA-256, or MD5 if only that is published.\n\n"
-    "`verify` reads the data as a run would. It also accepts a .gz that was packed anew, if the digest of "
-    "its "
-    "content is known.\n\n"
-    "Exit codes: 0 all is well, 1 a file differs from the published one or cannot be read, 2 it cannot be "
-    "downloaded.";
+    "So a file is complete or absent. The digest is SHA-256, or MD5 if only that is published.\n\n"
+    "`verify` reads the data as a run does. It also accepts a .gz that was compressed again, if the digest "
+    "of its content is known.\n\n"
+    "Exit codes: 0 all is well, 1 a file differs from the published one or cannot be read, 2 a download "
+    "failed or the command line is wrong.";
 
 fs::path directory_of(const Options& options) {
   const auto directory = experiments::data_search(options.directory).directory;
@@ -57,8 +54,9 @@ const models::KnownDataset& known_dataset(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& known : models::known_datasets()) names.push_back(known.dataset);
   if (models::find_dataset(name).generated())
-    throw UserError("\"" + name + "\" is generated, there is nothing to get", name_advice(name, names));
-  throw UserError("nothing is published for data set \"" + name + "\"", name_advice(name, names));
+    throw UserError("\"" + name + "\" is generated, so there is nothing to download",
+                    name_advice(name, names));
+  throw UserError("no published files are known for data set \"" + name + "\"", name_advice(name, names));
 }
 
 int list_command(const Options& options) {
@@ -74,7 +72,7 @@ int get_command(const Options& options) {
 int verify_command(const Options& options) {
   const fs::path directory = directory_of(options);
   if (!fs::is_directory(directory))
-    throw UserError(directory.string() + " is no folder", "--data DIR or TRAINYARD_DATA names it");
+    throw UserError(directory.string() + " is not a folder", "name another with --data or TRAINYARD_DATA");
   if (!options.name.empty()) {
     const bool there = models::find_folder(models::find_dataset(options.name), directory).has_value();
     return verify_data(options.name, directory, std::cout) && there ? done : run_failed;
@@ -139,7 +137,7 @@ namespace fs = std::filesystem;
 
 constexpr double megabyte = 1e6;
 
-// On a terminal, a line that is written over; nothing elsewhere.
+// Progress of a download: one line that is overwritten. Prints only to a terminal.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string name) : name_(std::move(name)) {}
@@ -169,7 +167,7 @@ fs::path with_part(const fs::path& file) {
   return file.string() + ".part";
 }
 
-// The verified part of the file at `address`.
+// Download a file and verify it. Returns the path of its .part file.
 fs::path get_part(const models::KnownFile& file, const std::string& address, const fs::path& folder) {
   fs::create_directories(folder);
   const fs::path part = with_part(folder / file.name);
@@ -186,10 +184,10 @@ fs::path get_part(const models::KnownFile& file, const std::string& address, con
       fmt::format("{}/{} is not the published file: {} bytes, {}; should be {} bytes, {}", address, file.name,
                   found.bytes, file.sha256.empty() ? "MD5 " + found.md5 : "SHA-256 " + found.sha256,
                   file.bytes, models::digest_text(file)),
-      "try again, or from another address with --from");
+      "try again, or use another address with --from");
 }
 
-// The files of `archive` that stand in its folder `name`, written to directory/name.
+// Write the files in folder `name` of the archive to directory/name.
 void unpack(const fs::path& archive, const fs::path& directory, const std::string& name) {
   const fs::path part = with_part(directory / name);
   fs::remove_all(part);
@@ -218,22 +216,22 @@ void get_data(const models::KnownDataset& known, const fs::path& directory,
   const fs::path folder = known.folder.empty() ? directory : directory / known.folder;
   const std::string from = address.value_or(known.address);
   if (!known.unpacked.empty() && fs::exists(directory / known.unpacked)) {
-    out << (directory / known.unpacked).string() << ": there already; `data verify` checks it\n";
+    out << (directory / known.unpacked).string() << ": already there; check it with `data verify`\n";
     return;
   }
   for (const models::KnownFile& file : known.files) {
     if (known.unpacked.empty() && is_there(file, folder / file.name)) {
-      out << (folder / file.name).string() << ": there already, as published\n";
+      out << (folder / file.name).string() << ": already there, as published\n";
       continue;
     }
     const fs::path part = get_part(file, from, folder);
     if (known.unpacked.empty()) {
       fs::rename(part, folder / file.name);
-      out << (folder / file.name).string() << ": got, as published\n";
+      out << (folder / file.name).string() << ": downloaded, as published\n";
     } else {
       unpack(part, directory, known.unpacked);
       fs::remove(part);
-      out << (directory / known.unpacked).string() << ": got, as published, and unpacked\n";
+      out << (directory / known.unpacked).string() << ": downloaded, as published, and unpacked\n";
     }
   }
 }
@@ -242,7 +240,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file at `place` under its published name, or unpacked without ".gz"; nothing where it is not there.
+// The file at `place` under its published name, or unpacked without ".gz". Empty if there is none.
 std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
   if (fs::is_regular_file(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
   if (fs::is_regular_file(place / name)) return place / name;
@@ -264,7 +262,7 @@ Verdict verdict_of(const models::KnownFile& known, const fs::path& file) {
       return {false, "its content is as published, MD5 " + known.content_md5};
     return {true, "NOT as published: its content should have MD5 " + known.content_md5};
   }
-  if (file.filename() != known.name) return {false, "unpacked; nothing is known to hold it against"};
+  if (file.filename() != known.name) return {false, "unpacked, and no digest of the content is known"};
   return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
                     models::digest_text(known)};
 }
@@ -280,7 +278,7 @@ bool verify_files(const models::KnownDataset& known, const fs::path& place, std:
     good = good && !verdict.wrong;
     out << found->string() << ": " << verdict.text << '\n';
   }
-  if (!any) out << place.string() << ": no file has a published name; only read, not held against a digest\n";
+  if (!any) out << place.string() << ": no file has a published name, so no digest is compared\n";
   return good;
 }
 

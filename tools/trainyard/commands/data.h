@@ -1,4 +1,4 @@
-// What `trainyard data` does, as functions, so that tests can reach it with files of their own.
+// Actions of `trainyard data`, as functions that tests can call with their own files.
 #pragma once
 
 #include <filesystem>
@@ -10,18 +10,19 @@
 
 namespace trainyard::tools {
 
-// What is known and, of a directory, which of it is there.
+// Print the published files. With `directory`, also the place of each data set in it.
 void list_data(const std::optional<std::filesystem::path>& directory, std::ostream& out);
 
-// Gets what `directory` lacks of the data set's files, from `address` instead of its own where that is given.
-// A file is written as NAME.part, verified and then renamed, so NAME is there whole or not at all; an archive
-// that is kept unpacked likewise. UserError where the network fails, or a file is not the published one (its
-// part is removed).
+// Download the files of the data set that `directory` lacks.
+// - `address` replaces the published address.
+// - A file is written as NAME.part, verified and then renamed, so NAME is complete or absent. The same holds
+//   for an archive that is unpacked.
+// - UserError if the network fails or a file is not the published one. The part of such a file is removed.
 void get_data(const models::KnownDataset& known, const std::filesystem::path& directory,
               const std::optional<std::string>& address, std::ostream& out);
 
-// Holds each file of the data set that is in `directory` against what is known of it, and reads it as a run
-// would; one line each. True where nothing is wrong: a file that is not there is not wrong.
+// Compare each file of the data set in `directory` with its published digest, and read the data as a run
+// does. Prints one line per check. True if nothing is wrong. A missing file is not wrong.
 bool verify_data(const std::string& dataset, const std::filesystem::path& directory, std::ostream& out);
 
 }  // namespace trainyard::tools

@@ -1,4 +1,4 @@
-// trainyard db check | backup | rebuild: looking after the database of a yard.
+// trainyard db check | backup | rebuild: maintenance of a yard's database.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -28,8 +28,8 @@ struct DbOptions {
   std::optional<fs::path> yard;
 };
 
-// Nobody may write to a yard while it is checked. Who may write to it locks it; who may only read it looks
-// afterwards whether somebody did.
+// Guard against changes of a yard during a check. With write access it locks the yard. Without, `require`
+// detects afterwards whether another process locked it.
 class QuiescentYard {
  public:
   explicit QuiescentYard(const orchestrator::Yard& yard) : yard_(yard) {
@@ -43,7 +43,7 @@ class QuiescentYard {
   bool reads_only() const { return !lock_; }
   void require() const {
     if (!lock_ && (orchestrator::in_use(yard_) || orchestrator::last_locked(yard_) != last_locked_))
-      throw UserError("yard " + yard_.root().string() + " was written to while it was checked",
+      throw UserError("yard " + yard_.root().string() + " changed while it was checked",
                       "check it again when no sweep runs in it");
   }
 
@@ -53,21 +53,20 @@ class QuiescentYard {
   fs::file_time_type last_locked_;
 };
 
-// What `db rebuild` would make of it, a line for each thing that is wrong.
+// Print what `db rebuild` would do, one line per kind of problem.
 void print_advice(bool damaged, const db::FileCheck& files, bool reads_only) {
   const bool differs = !files.differences.empty();
   if (damaged || differs)
     std::cout << (damaged ? "the database is damaged; "
-                          : "the database is sound, but says something else than the files; ")
-              << "`trainyard db rebuild` makes it again from them\n";
+                          : "the database is intact, but differs from the files; ")
+              << "`trainyard db rebuild` rebuilds it from the files\n";
   if (!files.unreadable.empty())
-    std::cout
-        << "`trainyard db rebuild` leaves out what cannot be read"
-        << (damaged || differs
-                ? ", and what only the database knows of it would be lost: mend such lines first"
-                : ", as it is left out of the database now: mend such a line, or delete it from its file")
-        << '\n';
-  if (reads_only) std::cout << "you may only read this yard: that is for somebody who may write to it\n";
+    std::cout << "`trainyard db rebuild` leaves out lines that cannot be read. "
+              << (damaged || differs
+                      ? "Results of them that only the database has would be lost: repair such lines first."
+                      : "The database lacks them already: repair such a line, or delete it from its file.")
+              << '\n';
+  if (reads_only) std::cout << "you have no write access to this yard: ask somebody who has it\n";
 }
 
 int check(const DbOptions& options) {
@@ -83,7 +82,7 @@ int check(const DbOptions& options) {
   for (const auto* problems : {&damage, &files.differences, &files.unreadable})
     for (const auto& problem : *problems) std::cout << problem << '\n';
   if (damage.empty() && files.differences.empty() && files.unreadable.empty()) {
-    std::cout << yard.database().string() << ": sound, and the same as the files say\n";
+    std::cout << yard.database().string() << ": intact, and equal to the files\n";
     return done;
   }
   print_advice(!damage.empty(), files, still.reads_only());
@@ -108,7 +107,7 @@ int rebuild(const DbOptions& options) {
   if (result.damaged_lines + result.damaged_spools > 0)
     std::cout << "; left out: " << counted(result.damaged_lines, "damaged line") << ", the rest of "
               << counted(result.damaged_spools, "damaged spool");
-  std::cout << "; the old one is results.db.before-rebuild\n";
+  std::cout << "; the old database is kept as results.db.before-rebuild\n";
   return done;
 }
 
@@ -134,8 +133,8 @@ void add_db(CLI::App& program, Invocation& invocation) {
   add("rebuild", "rebuild the database from the journal and the records", rebuild);
 }
 
-// trainyard rm RUN… [--where …]: take runs out of the results. The journal keeps a tombstone, so that a
-// rebuilt database leaves them out too; their files stay unless asked for.
+// trainyard rm RUN… [--where …]: removes runs from the results. The journal keeps a tombstone, so that a
+// rebuilt database leaves them out too. Their files stay unless --files is given.
 
 namespace {
 
@@ -147,7 +146,7 @@ struct RmOptions {
   std::optional<fs::path> yard;
 };
 
-// The last attempt of each that the database or the files know.
+// The number of the last attempt of each run, in the database or in the files.
 std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, const orchestrator::Yard& yard,
                                        const db::Database& database) {
   std::map<std::string, int> last;
@@ -159,7 +158,7 @@ std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, con
   return last;
 }
 
-// The folders of the attempts stay, empty: their numbers are not used again.
+// Empty the folders of the attempts. The folders stay, so that their numbers are not used again.
 void remove_files(const orchestrator::Yard& yard, const std::string& key, int attempts) {
   for (int attempt = 1; attempt <= attempts; ++attempt) {
     const fs::path folder = yard.attempt(key, attempt);
@@ -184,7 +183,7 @@ int list_chosen(const RmOptions& options, const orchestrator::Yard& yard) {
 
 int rm(const RmOptions& options) {
   if (options.runs.empty() && options.where.empty())
-    throw UserError("no run is named", "give keys, an experiment's name, or --where NAME=VALUE");
+    throw UserError("no run is named", "name run keys or an experiment, or use --where NAME=VALUE");
   const auto yard = existing_yard(options.yard);
   if (options.dry_run) return list_chosen(options, yard);
   const orchestrator::YardLock lock(yard, "trainyard rm");
@@ -192,12 +191,12 @@ int rm(const RmOptions& options) {
   const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
   for (const auto& [key, last] : attempts)
     if (options.files && yard.leads_out(key))
-      throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave --files out");
+      throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave out --files");
   const auto entry = orchestrator::rm_entry(attempts);
   orchestrator::append_to_journal(yard.journal(), entry);
   db::Ingest(database).journal_entry(entry);
   for (const auto& [key, last] : attempts) {
-    orchestrator::remove_checkpoints(yard, key);  // the next attempt begins anew
+    orchestrator::remove_checkpoints(yard, key);  // the next attempt starts from the beginning
     if (options.files) remove_files(yard, key, last);
     std::cout << "removed " << key << attempts_text(last)
               << (options.files ? " and its files" : "; its files stay in " + yard.run(key).string()) << '\n';

@@ -1,4 +1,4 @@
-// What the seeds of an experiment can resolve, cell by cell: the second half of `trainyard plan`.
+// trainyard new | check | plan. `plan` also prints what the seeds of the experiment can resolve, per cell.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -33,12 +33,12 @@
 namespace trainyard::tools {
 
 struct PlanOutlook {
-  std::string text;  // a table a comparison, empty where the file compares nothing
-  // Where NO CHANGE cannot be reached or is unlikely, and where nothing can be tested.
+  std::string text;  // one table per comparison, empty if the file compares nothing
+  // Arms that cannot be tested, or for which NO CHANGE is unlikely or impossible.
   std::vector<std::string> warnings;
 };
 
-// Reads the data of models that classify, to count validation samples: `resolve_data` comes first.
+// Call `resolve_data` first: this reads the data of classifiers to count validation samples.
 PlanOutlook plan_outlook(const experiments::Experiment& experiment);
 
 // trainyard new: a commented experiment file that runs.
@@ -53,17 +53,17 @@ struct NewOptions {
 int write_new(const NewOptions& options) {
   const bool replaces = std::filesystem::exists(options.file);
   if (replaces && !options.force)
-    throw UserError(options.file.string() + " is there already",
-                    "give another name, or --force to replace it");
+    throw UserError(options.file.string() + " already exists",
+                    "choose another name, or replace it with --force");
   if (replaces && !std::filesystem::is_regular_file(options.file))
-    throw UserError(options.file.string() + " is no plain file", "give another name");
-  try {  // whole or not at all: an older file stays where the disk is full
+    throw UserError(options.file.string() + " is not a regular file", "choose another name");
+  try {  // atomic: if the disk is full, the older file stays
     write_whole_file(
         replaces ? std::filesystem::canonical(options.file) : std::filesystem::absolute(options.file),
         experiments::template_file(options.file.stem().string()));
   } catch (const std::system_error& error) {
     throw UserError(options.file.string() + " cannot be written: " + error.code().message(),
-                    "is the folder there and writable, is the disk full?");
+                    "check the folder and the free disk space");
   }
   std::cout << "wrote " << options.file.string() << "; run it with: trainyard run "
             << shell_quoted(options.file.string()) << '\n';
@@ -81,8 +81,7 @@ void add_new(CLI::App& program, Invocation& invocation) {
       [options, &invocation] { invocation.action = [options] { return write_new(*options); }; });
 }
 
-// trainyard check: the whole experiment file, and whether this machine can train it, with the data and
-// programs that it names; nothing runs.
+// trainyard check: checks the experiment file, its data and programs, and this machine. Nothing is trained.
 
 namespace {
 
@@ -90,7 +89,7 @@ struct CheckOptions : ExperimentOptions {
   bool file_only = false;
 };
 
-// ", on cuda:0 (NVIDIA H200)"; empty where a launcher chooses.
+// ", on cuda:0 (NVIDIA H200)". Empty if the launcher chooses the devices.
 std::string places(const experiments::Experiment& experiment, const Machine& machine) {
   if (!experiment.machine.on_this_host()) return "";
   std::vector<std::string> names;
@@ -115,18 +114,17 @@ void add_check(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("check",
                                          "check an experiment file, its data and this machine\n\n"
                                          "Checks every line, finds the data and the programs, and checks "
-                                         "that this machine can run it. Nothing is "
-                                         "trained.");
+                                         "that this machine can run it. Nothing is trained.");
   auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);
   command->add_flag("--file-only", options->file_only,
-                    "check the file only, not its data, its programs and this machine");
+                    "check only the file, not its data, its programs or this machine");
   command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
 }
 
-// trainyard plan (= run --dry-run): which runs, their keys and devices, what is done, how long the rest will
-// take, and what its seeds can find out.
+// trainyard plan (= run --dry-run): prints the runs with keys, devices and expected time, and what the seeds
+// can resolve.
 
 int plan_experiment(const ExperimentOptions& options) {
   auto experiment = checked_experiment(options);
@@ -163,16 +161,16 @@ using experiments::Compare;
 using experiments::Experiment;
 using experiments::Run;
 
-constexpr int few_seeds = 5;  // NO CHANGE is rarely found with fewer
+constexpr int few_seeds = 5;  // with fewer seeds NO CHANGE is rarely found
 
 struct PlannedArm {
   std::string cell;
   std::string arm;
   const Run* first = nullptr;
-  std::set<std::string> pairs;  // unpaired: keys
+  std::set<std::string> pairs;  // seeds, if the comparison is not paired
 };
 
-// Varied names that do not have the same value in all runs: `--where` may leave one value of an axis.
+// Varied names with more than one value in the runs: `--where` may leave a single value of an axis.
 std::vector<std::string> differing_names(const Experiment& experiment) {
   std::map<std::string, std::set<std::string>> values;
   for (const Run& run : experiment.runs)
@@ -229,7 +227,7 @@ std::string points(double value) {
   return fmt::format("{:.2g} pp", value);
 }
 
-// Many cells have one plan, and each outlook takes a search over integrals.
+// Cache of outlooks: many cells have the same plan, and each outlook searches over integrals.
 class Outlooks {
  public:
   const std::optional<reports::Outlook>& of(const reports::PlannedTest& test) {
@@ -279,7 +277,7 @@ bool classifies(const Run& run) {
   return models::find_model(run.model).task == "classification";
 }
 
-// Of the validation part; read once for each way of splitting a data set.
+// Numbers of validation samples. The data is read once per data set and split.
 class SampleCounts {
  public:
   std::int64_t validation(const models::DataChoice& data) {
@@ -329,11 +327,12 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
     outlook.text +=
         "\n" +
         reports::paragraph(
-            fmt::format("Against {} {}: NO CHANGE is found up to this spread of the differences, and at that "
-                        "spread effects from this size",
-                        compare.axis, compare.baseline),
+            fmt::format(
+                "Against {} {}: the largest spread of the differences at which NO CHANGE can be found, "
+                "and the smallest effect that can be found at that spread",
+                compare.axis, compare.baseline),
             output_width()) +
-        "(power 0.8 at the first look; planning values)\n" +
+        "(planning values, power 0.8 at the first look)\n" +
         reports::aligned_table(outlook_table(compare, arms, outlooks), output_width());
     add_warnings(compare, arms, outlooks, counts, outlook.warnings);
   }

@@ -61,7 +61,8 @@ void write_rows(const db::Database& database, const std::string& experiment, con
 
 int export_results(const ExportOptions& options) {
   const auto database = open_yard(options.yard);
-  const auto experiment = experiment_named(database, options.experiment);  // before a file is emptied
+  // before opening the file: an error must not empty it
+  const auto experiment = experiment_named(database, options.experiment);
   if (!options.out) {
     write_rows(database, experiment, options, std::cout);
     return done;
@@ -70,7 +71,7 @@ int export_results(const ExportOptions& options) {
   write_rows(database, experiment, options, file);
   file.close();
   if (!file)
-    throw UserError("cannot write " + options.out->string(), "is the folder there, is the disk full?");
+    throw UserError("cannot write " + options.out->string(), "check the folder and the free disk space");
   return done;
 }
 
@@ -108,7 +109,7 @@ void add_export(CLI::App& program, Invocation& invocation) {
       [options, &invocation] { invocation.action = [options] { return export_results(*options); }; });
 }
 
-// trainyard sql: any question that only reads, and what can be asked.
+// trainyard sql: runs a read-only SQL query, or prints the schema.
 
 namespace {
 
@@ -119,12 +120,12 @@ struct SqlOptions {
   std::optional<std::filesystem::path> yard;
 };
 
-// "\nrun_summary (view)\n  run_key, experiment, …\n" for each view and table, at most 80 columns wide.
+// "\nrun_summary (view)\n  run_key, experiment, …\n" per view and table, at most 80 columns wide.
 std::string schema_text(const db::ResultTable& schema) {
   constexpr std::size_t width = 80;
   std::string text =
-      "db/README.md says what each view and column means. Views keep their columns,\n"
-      "tables may change.\n";
+      "db/README.md explains each view and column. Views keep their columns, tables\n"
+      "may change.\n";
   std::string name, line;
   for (const auto& row : schema.rows) {
     const auto cell = [&](std::size_t i) { return row[i].get<std::string>(); };
@@ -146,7 +147,7 @@ db::ResultTable answer_of(const db::Database& database, const SqlOptions& option
   return options.schema ? db::schema_columns(database) : db::select(database, options.statement);
 }
 
-// Columns without a text are aligned right.
+// Columns without text values are right-aligned.
 reports::Table table_of(const db::ResultTable& result) {
   reports::Table table;
   table.exact = true;
@@ -160,7 +161,7 @@ reports::Table table_of(const db::ResultTable& result) {
 
 int ask(const SqlOptions& options) {
   if (options.statement.empty() && !options.schema)
-    throw UserError("no SQL statement is given", "give one in quotes, or --schema for what can be asked");
+    throw UserError("no SQL statement is given", "write it in quotes, or list the views with --schema");
   const auto database = open_yard(options.yard);
   const auto result = answer_of(database, options);
   if (options.format == "csv")
@@ -177,7 +178,7 @@ int ask(const SqlOptions& options) {
 }  // namespace
 
 void add_sql(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("sql", "answer one SQL statement, without changing the database");
+  auto* command = program.add_subcommand("sql", "run one SQL query, without changing the database");
   auto options = std::make_shared<SqlOptions>();
   auto* statement = command->add_option("STATEMENT", options->statement, "one SQL statement");
   command->add_flag("--schema", options->schema, "print the views with their columns, then the tables")

@@ -21,15 +21,15 @@ const Verb* find_verb(std::string_view name) {
   return found == verbs.end() ? nullptr : found;
 }
 
-// The column of the names in a list of verbs, with two spaces before it and three after the longest name.
+// Width of the name column in a list of verbs: two spaces, the longest name, three spaces.
 constexpr std::size_t name_width() {
   std::size_t longest = 0;
   for (const Verb& verb : verbs) longest = std::max(longest, verb.name.size() - (verb.name.rfind(' ') + 1));
   return longest + 5;
 }
 
-// One paragraph broken between words; a word that is wider has a line of its own. `after`: what every line
-// but the first begins with.
+// A paragraph wrapped between words. A word that is wider than `width` has a line of its own. `after` is the
+// indentation of all lines but the first.
 std::string broken(const std::string& paragraph, std::size_t width, const std::string& after) {
   std::istringstream words(paragraph);
   std::string text, line;
@@ -43,7 +43,7 @@ std::string broken(const std::string& paragraph, std::size_t width, const std::s
   return text + line;
 }
 
-// A description behind a name: the name's column is as wide as `indent`.
+// A name and its description. The name column is `indent` wide.
 std::string entry(const std::string& name, const std::string& about, std::size_t indent) {
   const std::string spaces(indent, ' ');
   std::string text = "  " + name;
@@ -58,7 +58,7 @@ std::string entry(const std::string& name, const std::string& about, std::size_t
   return text + body + '\n';
 }
 
-// Paragraphs as wide as the page. Lines that begin with a space are kept: they are laid out already.
+// Paragraphs wrapped to the page width. Lines that begin with a space are kept as they are.
 std::string broken_paragraphs(const std::string& text) {
   std::istringstream lines(text);
   std::string paragraph, result;
@@ -78,7 +78,7 @@ std::string broken_paragraphs(const std::string& text) {
   return result;
 }
 
-// An argument by its name alone: CLI's own layout adds a number, as in "A B(2x)".
+// Layout of the help pages. Arguments have no count: CLI's own layout prints "A B(2x)".
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
@@ -96,7 +96,7 @@ class HelpFormatter : public CLI::Formatter {
     return entry(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option),
                  option_width);
   }
-  // The first paragraph of the description: the rest is for the page of the verb.
+  // Only the first paragraph of the description. The page of the verb has the rest.
   std::string make_subcommand(const CLI::App* verb) const override {
     std::istringstream lines(verb->get_description());
     std::string about;

@@ -8,7 +8,7 @@ class App;
 
 namespace trainyard::tools {
 
-// Call it when all verbs are added: sets their groups, their examples and the layout of every help page.
+// Set the groups and examples of all verbs, and the layout of all help pages. Call it after adding the verbs.
 void add_help_pages(CLI::App& program);
 
 }  // namespace trainyard::tools

@@ -1,5 +1,4 @@
-// trainyard list: models, strategies, data sets and keys, each from the table that also checks experiment
-// files.
+// trainyard list: prints models, strategies, data sets and keys from the tables that check experiment files.
 #include <algorithm>
 #include <iostream>
 
@@ -28,7 +27,7 @@ std::string shape_text(const models::ImageShape& shape) {
   return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);
 }
 
-// What one sample is: "1×28×28", "texts" or "text pairs".
+// Shape of one sample: "1×28×28", "texts" or "text pairs".
 std::string sample_text(const models::Dataset& dataset) {
   return dataset.kind == models::DataKind::images ? shape_text(dataset.shape)
                                                   : std::string(models::kind_name(dataset.kind));
@@ -55,7 +54,7 @@ void list_models() {
   std::cout << aligned_table(table);
 }
 
-// Layers and their counted cost on the model's default data set.
+// Print the hyper-parameters, and the layers with their estimated cost on the default data set.
 void show_model(const std::string& name) {
   const auto& model = models::find_model(name);
   const auto& dataset = models::find_dataset(model.datasets.front());
@@ -65,7 +64,7 @@ void show_model(const std::string& name) {
   models::Hyperparameters defaults;
   for (const auto& parameter : model.hyperparameters) defaults[parameter.name] = parameter.fallback.value();
   Table table;
-  table.columns = {"layer", "kind", right_column("parameters"), right_column("forward FLOP a sample")};
+  table.columns = {"layer", "kind", right_column("parameters"), right_column("forward FLOP per sample")};
   std::int64_t total = 0;
   for (const auto& layer : model.layers(defaults, models::input_shape(dataset))) {
     table.rows.push_back(
@@ -93,15 +92,14 @@ void show_dataset(const std::string& name) {
             << (dataset.classes == 0 ? "" : ", " + classes_text(dataset) + " classes") << '\n';
   if (dataset.generated()) return;
   if (!dataset.folders.empty())
-    std::cout << "a data directory (--data, TRAINYARD_DATA) is searched for: " << joined(dataset.folders)
-              << '\n';
+    std::cout << "folder in the data directory (--data, TRAINYARD_DATA): " << joined(dataset.folders) << '\n';
   std::cout << "files: " << joined(dataset.files) << "\n[data] " << dataset.name
-            << " = \"FOLDER\" reads that one";
+            << " = \"FOLDER\" reads that folder";
   if (!dataset.stand_in.empty()) std::cout << ", \"synthetic\" uses " << dataset.stand_in << " instead";
   std::cout << '\n';
 }
 
-// A dash where the kind has no such thing.
+// The default as text. A dash if the kind does not have it.
 std::string number_of(const experiments::StrategyKind::Range& range) {
   return range.any() ? std::to_string(range.fallback) : "-";
 }
@@ -119,17 +117,17 @@ Table strategies_table() {
 }
 
 constexpr const char* strategies_note =
-    "\nThe numbers are defaults; [strategy.NAME] changes them. A NAME of your own says which kind it is:\n"
+    "\nThe numbers are defaults, and [strategy.NAME] changes them. For a NAME of your own, set its kind:\n"
     "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n"
-    "or has a command: then its ranks are a program of yours (docs/record-protocol.md):\n"
+    "or its command, if its ranks are a program of your own (docs/record-protocol.md):\n"
     "  [strategy.mine]\n  command = [\"python3\", \"train.py\", \"--lr\", \"{learning_rate}\"]\n"
     "  files = [\"train.py\", \"pkg/*.py\"]  # files, folders and patterns, hashed into the run's key\n"
     "  env = { NAME = \"value\" }          # variables for its ranks\n  replicas = 2\n"
-    "It can train a model and a data set of your own, which the file declares:\n"
+    "That program can train a model and a data set of your own. Declare them in the file:\n"
     "  [model.char-gpt]\n  title = \"Character GPT\"\n  parameters = { width = 64 }\n"
     "  [dataset.my-captions]\n  title = \"My captions\"\n";
 
-// What a file may write; long lists of names have a page of their own.
+// Allowed values of a key. Long lists of names are printed by another command.
 std::string allowed_of(const experiments::Key& key) {
   if (key.parameter.name == "dataset") return "one of `trainyard list datasets`";
   return allowed_text(key);
@@ -148,7 +146,7 @@ std::vector<std::string> key_names() {
   return names;
 }
 
-// Keeps the rows whose first cell is `name`; UserError «did you mean» where there is none.
+// Keep the rows whose first cell is `name`. UserError with a similar name if there is none.
 Table only(Table table, const std::string& what, const std::string& name) {
   const auto name_of = [](const reports::TableRow& row) { return std::get<std::string>(row.front()); };
   std::vector<std::string> known;
@@ -180,13 +178,12 @@ void list_keys(const std::string& name) {
     if (name.empty() || key.parameter.name == name) print_key(key);
   if (name.empty())
     std::cout
-        << "\nThey stand in [defaults], [model.*], [strategy.*] or, as lists of alternatives, in [matrix]; "
-           "those of\n"
-           "strategies in [strategy.*] or [matrix]. `trainyard list models NAME` has each model's own.\n"
-           "\nOf programs of your own, in [strategy.NAME]: command, files, env. Of models and data sets of "
-           "your\n"
-           "own: title, task and parameters in [model.NAME], title in [dataset.NAME]; "
-           "docs/record-protocol.md.\n"
+        << "\nWrite them in [defaults], [model.*] or [strategy.*], or as lists of alternatives in [matrix].\n"
+           "Keys of strategies: only in [strategy.*] or [matrix]. Keys of a model: `trainyard list models "
+           "NAME`.\n"
+           "\nFor a program of your own: command, files and env in [strategy.NAME].\n"
+           "For a model or data set of your own: title, task and parameters in [model.NAME], title in\n"
+           "[dataset.NAME]. See docs/record-protocol.md.\n"
            "\nKeys of [machine]:\n";
   for (const auto& key : experiments::machine_keys())
     if (name.empty() || key.name == name) print_machine_key(key);
@@ -207,7 +204,8 @@ void add_list(CLI::App& program, Invocation& invocation) {
     std::string what, name;
   };
   auto* command = program.add_subcommand(
-      "list", "list models, strategies, data sets or keys\n\nWith NAME it prints all about one of them.");
+      "list",
+      "list models, strategies, data sets or keys\n\nWith NAME it prints the details of one of them.");
   auto options = std::make_shared<Options>();
   command->add_option("WHAT", options->what, "models, strategies, datasets or keys")
       ->required()

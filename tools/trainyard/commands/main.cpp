@@ -1,5 +1,4 @@
-// trainyard: compare ways of training a network, with evidence. One file per verb; this one only finds the
-// verb.
+// `main` of trainyard: finds the verb, runs it and turns exceptions into exit codes.
 #include <array>
 #include <cerrno>
 #include <exception>
@@ -27,15 +26,15 @@ constexpr const char* first_steps =
     "First steps:\n"
     "  trainyard new first.toml    # write a commented experiment file\n"
     "  trainyard run first.toml    # train it, and write ./yard/reports\n\n"
-    "`trainyard VERB --help` has the options of a command, and examples.";
+    "`trainyard VERB --help` prints the options of a command, and examples.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
   for (const Verb& verb : verbs)
     if (verb.add != nullptr) verb.add(program, invocation);
 }
 
-// What stands where a verb or an option must and is none, with the names that can; empty where the error is
-// another. CLI's own says «A subcommand is required» of a mistyped one.
+// The error for an unknown verb, option or argument, with similar names. Empty if the error is another one.
+// CLI's own message for a mistyped verb is "A subcommand is required".
 std::string unknown_word(const CLI::App& program) {
   const CLI::App* verb = &program;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
@@ -49,19 +48,19 @@ std::string unknown_word(const CLI::App& program) {
   for (const CLI::Option* each : verb->get_options())
     if (option)
       for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
-  if (known.empty()) return "\"" + word + "\" is more than `" + verb->get_name() + "` takes";
+  if (known.empty()) return "unexpected argument \"" + word + "\" for `" + verb->get_name() + "`";
   return "there is no " + std::string(option ? "option" : "verb") + " \"" + word + "\"" +
          name_advice(word, known);
 }
 
-// True if a verb has to follow and the command line ends: `trainyard`, `trainyard db`.
+// Whether the command line ends before a required verb: `trainyard`, `trainyard db`.
 bool lacks_verb(const CLI::App& program) {
   const CLI::App* verb = &program;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   return verb->get_require_subcommand_min() > 0;
 }
 
-// Without a verb the help is printed, as cargo and docker do. The exit code is 0.
+// If there is no verb, print the help and return 0, as cargo and docker do.
 int wrong_command_line(const CLI::App& program, const CLI::ParseError& error) {
   const bool of_words = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
                         dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
@@ -82,7 +81,7 @@ int parse_and_run(int argc, char** argv) {
   Invocation invocation;
   add_verbs(program, invocation);
   add_help_pages(program);
-  program.footer(first_steps);  // afterwards: verbs take over the footer of the program
+  program.footer(first_steps);  // last, because new verbs inherit the footer of the program
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -91,7 +90,7 @@ int parse_and_run(int argc, char** argv) {
   return invocation.action();
 }
 
-// What no disk is to blame for: a circle of links, a name that is too long, a file where a folder must be.
+// Whether the path is wrong, and not the disk: a cycle of links, a name that is too long, not a folder.
 bool is_wrong_path(const std::error_code& error) {
   static constexpr std::array wrong{std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long,
                                     std::errc::not_a_directory, std::errc::invalid_argument};
@@ -101,11 +100,11 @@ bool is_wrong_path(const std::error_code& error) {
 }
 
 int failed(const std::string& what) {
-  std::cerr << "trainyard: " << what << "; what was recorded so far is safe, the same command continues\n";
+  std::cerr << "trainyard: " << what << "; recorded data is safe, the same command continues\n";
   return run_failed;
 }
 
-// The exit code of all that can happen.
+// The exit code, with all exceptions caught.
 int outcome(int argc, char** argv) {
   try {
     return parse_and_run(argc, argv);
@@ -117,20 +116,20 @@ int outcome(int argc, char** argv) {
     std::cerr << "trainyard: " << error.path1().string() << ": " << error.code().message()
               << "; name another path\n";
     return wrong_usage;
-  } catch (const std::system_error& error) {  // a disk that is full, a folder that cannot be written
+  } catch (const std::system_error& error) {  // full disk, read-only folder
     return failed(error.what());
   } catch (const std::exception& error) {
     return failed(std::string("internal error: ") + error.what());
   }
 }
 
-// `code`, but no success where what was printed did not arrive, as on a full disk. A reader that went away
-// (`| head`) has what it wanted.
+// `code`, or `run_failed` instead of success if output could not be written (full disk). A closed pipe
+// (`| head`) is not an error.
 int with_output(int code, const PrintableOutput& output) {
   std::cout.flush();
   if (output.error() == 0 || output.error() == EPIPE) return code;
   std::cerr << "trainyard: standard output: " << std::generic_category().message(output.error())
-            << "; what was printed is not whole\n";
+            << "; the output is incomplete\n";
   return code == done ? run_failed : code;
 }
 

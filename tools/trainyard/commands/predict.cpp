@@ -1,5 +1,4 @@
-// trainyard predict: what a step of each arm of a finished sweep would cost by a model of it, beside what it
-// was measured to cost.
+// trainyard predict: prints the modelled and the measured step time of each arm of a finished sweep.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -76,11 +75,11 @@ reports::Table table_of(const std::vector<Prediction>& predictions) {
   return table;
 }
 
-// "made of: …" and "not predicted: …", each once with the arms that it holds for.
+// "ARMS: based on …" and "ARMS: not predicted: …", one line per distinct text.
 std::vector<std::string> notes_of(const std::vector<Prediction>& predictions) {
   std::map<std::string, std::string> arms;
   for (const Prediction& one : predictions) {
-    const std::string note = one.missing.empty() ? "made of " + one.basis : "not predicted: " + one.missing;
+    const std::string note = one.missing.empty() ? "based on " + one.basis : "not predicted: " + one.missing;
     std::string& of_note = arms[note];
     if (!of_note.empty()) of_note += "; ";
     of_note.append(one.model).append(" ").append(arm_of(one));
@@ -90,7 +89,7 @@ std::vector<std::string> notes_of(const std::vector<Prediction>& predictions) {
   return notes;
 }
 
-// Where a prediction is off by more than 10 %: the part that most of it is in.
+// For each prediction that is off by more than 10 %, the phase with the largest part of the error.
 std::string misses_of(const std::vector<Prediction>& predictions) {
   constexpr double much = 10;
   std::string text;
@@ -103,8 +102,9 @@ std::string misses_of(const std::vector<Prediction>& predictions) {
     };
     const PartColumn& most = *std::ranges::max_element(part_columns, {}, excess);
     text += one.model + " " + arm_of(one) + " takes " + (longer ? "longer" : "less") +
-            " than predicted, most in " + most.name + ": " + milliseconds(one.measured.parts.*most.seconds) +
-            " ms, not " + milliseconds(one.predicted.parts.*most.seconds) + "\n";
+            " than predicted, mostly in " + most.name + ": " +
+            milliseconds(one.measured.parts.*most.seconds) + " ms, not " +
+            milliseconds(one.predicted.parts.*most.seconds) + "\n";
   }
   return text.empty() ? "" : "\n" + text;
 }
@@ -178,8 +178,8 @@ int predict(PredictOptions options) {
                     "train it first: trainyard run " + named);
   const auto predictions = reports::predictions(runs);
   if (predictions.empty())
-    throw UserError("only single runs have finished: they are what other arms are predicted from",
-                    "train another strategy, as ddp");
+    throw UserError("only `single` runs have finished, and predictions are for other strategies",
+                    "train one of them, for example ddp");
   std::cout << std::ranges::find(formats, options.format, &Format::name)->text(predictions);
   if (runs.size() < experiment->runs.size())
     std::cerr << runs.size() << " of " << experiment->runs.size() << " runs have finished\n";
@@ -188,9 +188,8 @@ int predict(PredictOptions options) {
 
 constexpr const char* essay =
     "The prediction for a pipeline simulates its schedule from what each rank does by itself. For replicas "
-    "it takes the step of independent ranks, or else of single, at their part of the batch, and adds the "
-    "wait "
-    "for gradients.\n\n"
+    "it takes the step of `independent` ranks, or else of `single`, at their part of the batch. It adds the "
+    "wait for gradients.\n\n"
     "The phases are means over ranks, in milliseconds:\n"
     "  input       the next batch\n"
     "  compute     forward and backward\n"

@@ -1,5 +1,4 @@
-// Verdicts as a table for people and papers and as data for programs: what `trainyard compare` prints.
-// docs/comparing.md describes the JSON.
+// trainyard report | compare. docs/comparing.md describes the JSON of `compare`.
 #include "reports/report/report.h"
 
 #include <algorithm>
@@ -35,8 +34,8 @@ struct Compared {
   std::string experiment;
   std::vector<reports::Comparison> comparisons;
   std::vector<reports::VerdictRecord> records;  // of all comparisons, in their order
-  bool planned = true;                          // false: groups that the experiment's file does not compare
-  std::size_t width = 0;                        // columns of the terminal; 0: a file or a pipe
+  bool planned = true;                          // false: the file does not compare these groups
+  std::size_t width = 0;                        // columns of the terminal, 0 for a file or a pipe
 };
 
 struct VerdictFormat {
@@ -45,7 +44,7 @@ struct VerdictFormat {
 };
 std::span<const VerdictFormat> verdict_formats();  // table, json, markdown, latex, csv
 
-// trainyard report: the page and its figures again, from the database alone.
+// trainyard report: writes the page and its figures again, from the database only.
 
 namespace {
 
@@ -60,7 +59,7 @@ struct ReportOptions {
   std::optional<std::filesystem::path> yard;
 };
 
-// The names that were given, each of an experiment of the yard; the one run last where there is none.
+// The named experiments without duplicates, or the one that was run last. UserError if a name is unknown.
 std::vector<std::string> experiments_named(const db::Database& database,
                                            const std::vector<std::string>& names) {
   if (names.empty()) return {experiment_named(database, "")};
@@ -104,8 +103,8 @@ void add_report(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<ReportOptions>();
   auto& selection = options->selection;
   command->add_option("EXPERIMENT", selection.experiments,
-                      "its name (default: the one run last); several make one report");
-  command->add_option("--where", selection.where, "only runs with this value, as model=mlp; may be repeated")
+                      "experiments of the report (default: the one run last)");
+  command->add_option("--where", selection.where, "only runs with this value: model=mlp (can be repeated)")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   command
@@ -113,7 +112,7 @@ void add_report(CLI::App& program, Invocation& invocation) {
                    "only runs with a record since then, UTC: 2026-11-20 or 2026-11-20T09:30")
       ->type_name("TIME");
   std::vector<std::string> names;
-  std::string help = "several with commas:";
+  std::string help = "one or more, separated by commas:";
   for (const auto& format : reports::report_formats()) {
     names.push_back(format.name);
     help += "\n" + format.name + ": " + format.files;
@@ -127,7 +126,7 @@ void add_report(CLI::App& program, Invocation& invocation) {
   command->callback([options, &invocation] { invocation.action = [options] { return report(*options); }; });
 }
 
-// trainyard compare: the verdicts of an experiment, or of two groups of its runs, on the terminal and for CI.
+// trainyard compare: prints the verdicts of an experiment or of two groups of its runs, with a gate for CI.
 
 namespace {
 
@@ -160,7 +159,7 @@ bool is_planned(const experiments::Compare& compare, const std::vector<experimen
   });
 }
 
-// What fails goes to standard error: standard output is the verdicts alone, whatever their format.
+// Failures go to standard error. Standard output has only the verdicts, in any format.
 int gate(const std::vector<reports::Comparison>& compared, const std::vector<FailOn>& fail_on,
          const CompareOptions& options) {
   const std::vector<std::string> failures = gate_failures(compared, fail_on);
@@ -172,7 +171,7 @@ int gate(const std::vector<reports::Comparison>& compared, const std::vector<Fai
 
 int compare(const CompareOptions& options) {
   if (options.groups.size() == 1)
-    throw UserError("compare needs two groups of runs, or none for what the experiment's file compares");
+    throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
   const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
   const auto database = open_yard(options.yard);
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
@@ -184,9 +183,9 @@ int compare(const CompareOptions& options) {
     compared.records.insert(compared.records.end(), more.begin(), more.end());
     compared.planned = compared.planned && is_planned(comparison.compare, planned);
   }
-  if (compared.records.empty())  // no pass for `--fail-on`
+  if (compared.records.empty())  // must not pass `--fail-on`
     throw UserError(
-        "nothing to compare: experiment \"" + data.experiment + "\" has no arm beside its baseline",
+        "nothing to compare: experiment \"" + data.experiment + "\" has no arm besides its baseline",
         "name two groups, as in `trainyard compare batch=64 batch=128`");
   const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
   std::cout << format->text(compared);
@@ -194,7 +193,7 @@ int compare(const CompareOptions& options) {
 }
 
 std::string about_fail_on() {
-  std::string text = "exit with 3 if any verdict is one of these (docs/comparing.md):";
+  std::string text = "exit with code 3 if any verdict is one of these (docs/comparing.md):";
   for (const FailOnWord& word : fail_on_words()) text += "\n" + word.name + ": " + word.about;
   return text;
 }
@@ -222,7 +221,7 @@ void add_compare(CLI::App& program, Invocation& invocation) {
   command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
   command
       ->add_option("--differs", options->differs,
-                   "a difference that you intend, as in the file: --differs batch")
+                   "an intended difference of the arms, as in the file: --differs batch")
       ->delimiter(',');
   command->add_option("--format", options->format, "how to print it")
       ->check(CLI::IsMember(format_names()))
@@ -291,7 +290,7 @@ std::string as_latex(const Compared& compared) {
 
 constexpr int schema_version = 1;  // of the JSON: docs/comparing.md
 
-// In the shortest form that reads back as the same double.
+// A number in the shortest form that reads back as the same double, or null.
 Json json_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }

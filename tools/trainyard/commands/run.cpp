@@ -1,4 +1,4 @@
-// trainyard run: train what is left of an experiment, watch it, keep everything, make the report.
+// trainyard run | resume: trains the pending runs of an experiment and writes its report.
 #include <CLI/CLI.hpp>
 
 #include "tools/trainyard/cli/command.h"
@@ -30,7 +30,8 @@ int run(RunOptions options) {
 }  // namespace
 
 void add_run(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("run", "train what is left of an experiment, then write its report");
+  auto* command =
+      program.add_subcommand("run", "train the pending runs of an experiment, then write its report");
   auto options = std::make_shared<RunOptions>();
   add_experiment_options(*command, *options);
   accept_name(*command);
@@ -40,7 +41,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
   command->callback([options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }
 
-// trainyard resume: go on with an experiment of this yard as it was asked for, without its file.
+// trainyard resume: continues an experiment with the file and options in the journal.
 
 namespace {
 

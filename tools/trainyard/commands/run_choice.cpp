@@ -23,11 +23,12 @@ Conditions conditions_of(const std::vector<std::string>& where) {
     for (std::string part; std::getline(parts, part, ',');) {
       const std::size_t equals = part.find('=');
       if (equals == std::string::npos || equals == 0)
-        throw UserError("--where \"" + part + "\" is not NAME=VALUE", "as in --where model=mlp,strategy=ddp");
+        throw UserError("--where \"" + part + "\" is not NAME=VALUE",
+                        "for example --where model=mlp,strategy=ddp");
       conditions[part.substr(0, equals)].push_back(part.substr(equals + 1));
     }
   }
-  if (conditions.empty()) throw UserError("--where is empty", "as in --where model=mlp,strategy=ddp");
+  if (conditions.empty()) throw UserError("--where is empty", "for example --where model=mlp,strategy=ddp");
   return conditions;
 }
 
@@ -50,7 +51,7 @@ bool is_as(const db::RunSummary& run, const Conditions& conditions) {
   });
 }
 
-// The runs that one name stands for.
+// The runs that one name selects.
 std::vector<db::RunSummary> runs_named(const db::Database& database, const std::string& name) {
   const auto experiments = db::experiment_names(database);
   const bool experiment = std::ranges::find(experiments, name) != experiments.end();
@@ -65,8 +66,8 @@ std::vector<db::RunSummary> runs_named(const db::Database& database, const std::
     return runs;
   }
   if (!db::keys_with_prefix(database, name).empty())
-    throw UserError("\"" + name + "\" is an experiment, and a run's key begins like that",
-                    "give the whole key, or --where with a value of the runs that are meant");
+    throw UserError("\"" + name + "\" is an experiment and also the beginning of a run key",
+                    "give the whole key, or select runs with --where");
   return db::run_summaries(database, name);
 }
 
@@ -83,13 +84,13 @@ std::vector<std::string> chosen_runs(const db::Database& database, const std::ve
     check_names(conditions, runs);
     std::erase_if(runs, [&](const auto& run) { return !is_as(run, conditions); });
     if (runs.empty())
-      throw UserError("no run has " + joined(where), "`trainyard status --all` lists the runs");
+      throw UserError("no run has " + joined(where), "list the runs with `trainyard status --all`");
   }
   std::vector<std::string> keys;
   for (const auto& run : runs)
     if (std::ranges::find(keys, run.run_key) == keys.end()) keys.push_back(run.run_key);
   if (keys.empty())
-    throw UserError("experiment \"" + names.front() + "\" has no run", "they were removed already");
+    throw UserError("experiment \"" + names.front() + "\" has no run", "all of its runs were removed");
   return keys;
 }
 

@@ -1,4 +1,4 @@
-// Runs that a command line names: keys, `last`, experiments, and conditions on their values.
+// Selection of runs on a command line: keys, `last`, experiments, and conditions on values.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace trainyard::tools {
 
-// Keys of the runs, each once. A name stands for a key, the beginning of one, "last", or an experiment with
-// all of its runs. `where` ("model=mlp,strategy=ddp") keeps the runs of which every name has one of its
-// values; without a name it chooses among the runs of the experiment that was run last. UserError: a name
-// that the yard does not have, a name of both kinds, or no run that is as `where` says.
+// Keys of the selected runs, without duplicates.
+// - names: keys, unique prefixes of keys, "last", or experiments with all of their runs. If empty, the
+//   experiment that was run last.
+// - where: "model=mlp,strategy=ddp" keeps the runs with these values. Values of one name are alternatives.
+// - UserError if a name is unknown or ambiguous, or if no run matches.
 std::vector<std::string> chosen_runs(const db::Database& database, const std::vector<std::string>& names,
                                      const std::vector<std::string>& where);
 

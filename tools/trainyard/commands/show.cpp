@@ -1,5 +1,5 @@
-// trainyard show RUN: one run whole: what was resolved, its attempts, its metrics, where its logs are, and
-// how to run one of its ranks by hand.
+// trainyard show | logs. `show` prints the values, attempts, metrics and log files of a run, and how to run
+// one of its ranks by hand.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -74,7 +74,7 @@ db::MetricColumn column_of(std::string_view phase, const models::Metric& metric)
   return db::MetricColumn::named(fmt::format("{}_{}", phase, metric.name));
 }
 
-// A metric has a column if the task of the run has it.
+// Metrics and times per epoch. Only metrics of the run's task have a column.
 reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
   reports::Table table;
   table.columns = {reports::right_column("epoch")};
@@ -94,8 +94,7 @@ reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
   return table;
 }
 
-// "test loss 0.31, test accuracy 91.20 %": what is measured after training, as the task has it. BLEU is on
-// the scale from 0 to 100.
+// Metrics after training: "test loss 0.31, test accuracy 91.20 %". BLEU is on the scale from 0 to 100.
 std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMetrics>& final) {
   std::string text;
   for (const models::Metric& metric : models::all_metrics) {
@@ -114,7 +113,7 @@ std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMe
 std::string origin_text(const db::Attempt& attempt) {
   const auto resumed = attempt.launch.find("resumes_attempt");
   if (resumed == attempt.launch.end()) return "";
-  return fmt::format(", goes on after epoch {} of attempt {}",
+  return fmt::format(", resumes after epoch {} of attempt {}",
                      attempt.launch.value("resumes_after_epoch", std::int64_t{0}), resumed->get<int>());
 }
 
@@ -142,10 +141,10 @@ void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int6
               << (folder / experiments::rank_log_name(static_cast<int>(rank))).string() << '\n';
 }
 
-// The records of a rank run by hand go to a folder of their own: those of the attempt stay as they are.
+// Print how to run a rank by hand. Its records go to another folder, so that those of the attempt stay.
 void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks) {
   const auto& strategy = attempt.launch.at("work").at("strategy");
-  if (strategy.contains("command")) {  // a program of the user's, who knows how to start it
+  if (strategy.contains("command")) {  // the user's own program
     std::cout << fmt::format("\ncommand of each rank, in {}: {}\n", strategy.value("folder", std::string()),
                              strategy.at("command").dump());
     return;
@@ -158,14 +157,14 @@ void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int6
     return;
   }
   std::cout << fmt::format(
-      "\nby hand: start {} in one terminal (it prints ADDRESS PORT), then each rank r of 0 … {} in its own:\n"
+      "\nby hand: start {} in a terminal (it prints ADDRESS PORT), then each rank r of 0 to {} in its own:\n"
       "  RANK=r LOCAL_RANK=r WORLD_SIZE={} LOCAL_WORLD_SIZE={} MASTER_ADDR=127.0.0.1 MASTER_PORT=PORT \\\n"
       "  TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=by-hand TRAINYARD_RUN={} \\\n  {} --records "
       "by-hand\n",
       shell_quoted(programs.store.string()), ranks - 1, ranks, ranks, run_file, runner);
 }
 
-// In the yard, which may have been moved since the folder was recorded; of a database alone as recorded.
+// The folder in the yard, which may have been moved. If the yard lacks it, the recorded folder.
 fs::path folder_of(const db::Attempt& attempt, const orchestrator::Yard& yard, const std::string& key) {
   const fs::path here = yard.attempt(key, attempt.attempt);
   return fs::exists(here) ? here : fs::path(attempt.directory);
@@ -204,22 +203,22 @@ int show(const ShowOptions& options) {
 void add_show(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("show",
                                          "show one run: values, attempts, warnings, metrics and logs\n\n"
-                                         "The last lines say how to run one rank by hand.");
+                                         "The last lines show how to run one rank by hand.");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
 }
 
-// trainyard logs RUN: what its ranks wrote to standard output and error; with --follow until the run ends,
-// whatever number of attempts that takes. Without RUN: trainyard.log.
+// trainyard logs RUN: prints standard output and error of its ranks. --follow continues until the run ends,
+// through all attempts. Without RUN it prints trainyard.log.
 
 namespace {
 
 namespace fs = std::filesystem;
 
 struct LogsOptions {
-  std::optional<std::string> run;  // else trainyard.log
+  std::optional<std::string> run;  // without it trainyard.log
   std::optional<int> rank, attempt;
   bool follow = false;
   std::optional<fs::path> yard;
@@ -227,7 +226,7 @@ struct LogsOptions {
 
 constexpr auto follow_interval = std::chrono::milliseconds(200);
 
-// A log and how far it was printed.
+// A log file and the number of bytes printed so far.
 struct Log {
   int rank = 0;
   fs::path file;
@@ -236,7 +235,7 @@ struct Log {
 
 int last_attempt(const std::vector<db::Attempt>& attempts) {
   if (attempts.empty())
-    throw UserError("this run was not launched yet", "`trainyard status` says how far all are");
+    throw UserError("this run was not launched yet", "`trainyard status` shows the state of all runs");
   return attempts.back().attempt;
 }
 
@@ -258,20 +257,20 @@ std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder,
   return logs;
 }
 
-// To a file or a pipe each byte; to a terminal what moves no cursor but to the line's begin, and colours.
+// Print every byte to a file or pipe. To a terminal, escape all control sequences but colours and "\r".
 void print_log(const std::string& text) {
   std::cout << std::flush;
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   write_as_it_is(STDOUT_FILENO, terminal ? printable_log(text) : text);
 }
 
-// What is new in it; a title where it is not the log that was printed last. Of several logs only whole lines,
-// until the end of all.
+// Print the new part of a log. `titled`: several logs are printed, so print a title if the log changes, and
+// only complete lines until `at_end`.
 void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
   std::ifstream in(log.file, std::ios::binary);
   if (!in.seekg(log.printed)) return;
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (titled && !at_end) text.resize(text.rfind('\n') + 1);  // none: npos + 1 is 0
+  if (titled && !at_end) text.resize(text.rfind('\n') + 1);  // no newline: npos + 1 is 0
   if (text.empty()) return;
   if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
   print_log(text);
@@ -279,14 +278,14 @@ void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
   last_rank = log.rank;
 }
 
-// How an attempt stood when the last of it was printed.
+// State of an attempt when its last output was printed.
 struct Printed {
   db::Attempt attempt;
-  bool followed = false;  // while it ran
+  bool followed = false;  // output was printed while it ran
   std::vector<Log> logs;
 };
 
-// "rank 0" or "ranks 0, 2"; empty if each has printed something.
+// "rank 0" or "ranks 0, 2". Empty if all ranks have printed something.
 std::string silent_ranks(const std::vector<Log>& logs) {
   std::vector<std::string> ranks;
   for (const Log& log : logs)
@@ -314,8 +313,8 @@ bool has_printed(const orchestrator::Yard& yard, const std::string& key, const d
   return false;
 }
 
-// Says why nothing, or not all, was printed, and where else to look. To standard error: what a rank printed
-// stays as it is.
+// Name the ranks without output, and other places to look. Written to standard error, so that standard output
+// has only the output of ranks.
 void note_silence(const Printed& printed, const orchestrator::Yard& yard, const std::string& key,
                   const std::vector<db::Attempt>& attempts) {
   const std::string silent = silent_ranks(printed.logs);
@@ -334,18 +333,19 @@ void note_silence(const Printed& printed, const orchestrator::Yard& yard, const 
                 << " --attempt " << other.attempt << "`\n";
   const auto& strategy = attempt.launch.at("work").at("strategy");
   if (!strategy.contains("command"))
-    std::cerr
-        << "      trainyard's own ranks log at level info; this sweep may have had another --log-level\n";
+    std::cerr << "      by default trainyard's own ranks log at level info; this sweep may have used another "
+                 "--log-level\n";
   std::cerr << "      `trainyard show " << key << "` has its epochs, metrics and warnings\n";
 }
 
-// With --follow until it has ended or nobody looks after it any more.
+// Print the logs of an attempt. With --follow, until the attempt or its sweep ends.
 Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
                       int number) {
   std::vector<Log> chosen;
   int last_rank = -1;
   for (bool followed = false;; followed = true) {
-    const bool watched = options.follow && orchestrator::in_use(yard);  // asked before the database
+    // before reading the database: the sweep may end in between
+    const bool watched = options.follow && orchestrator::in_use(yard);
     const auto attempt = attempt_numbered(number, db::attempts_of_run(open_yard(options.yard), key));
     if (chosen.empty())
       chosen = chosen_logs(options, yard.attempt(key, number), attempt.launch.value("world_size", 1));
@@ -356,13 +356,13 @@ Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard
   }
 }
 
-// Whether the sweep that looked after it makes a further attempt, unless it is ended itself.
+// Whether the sweep starts another attempt, unless the sweep itself ends.
 bool comes_again(const db::Attempt& ended) {
   return ended.status == "interrupted" ||
          (ended.status == "failed" && ended.launch.value("retries_left", 0) > 0);
 }
 
-// Waits for an attempt after that one, as long as the sweep runs.
+// Wait for the next attempt. False if the sweep ends first.
 bool has_come_again(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
                     int number) {
   while (true) {
@@ -375,17 +375,17 @@ bool has_come_again(const LogsOptions& options, const orchestrator::Yard& yard, 
 
 bool launched(const db::Database& database, const std::string& run) {
   const auto keys = db::keys_with_prefix(database, run);
-  if (keys.empty()) return run != "last";  // a wrong name is told at once
+  if (keys.empty()) return run != "last";  // a wrong name is reported at once
   return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
 }
 
-// A file that another program appends to, and begins anew under the same name.
+// Reader of a log file that another program appends to and rotates.
 class Followed {
  public:
   explicit Followed(fs::path file) : file_(std::move(file)) { open(); }
   bool exists() const { return static_cast<bool>(fd_); }
 
-  // What is new in it; of one that was begun anew the end of the old one first.
+  // The new text. After a rotation, the end of the old file and the text of the new one.
   std::string more() {
     std::string text = rest();
     if (!is_the_one_named()) {
@@ -407,7 +407,7 @@ class Followed {
   bool is_the_one_named() const {
     struct stat open {
     }, named{};
-    if (::lstat(file_.c_str(), &named) != 0) return true;  // it is just being begun anew
+    if (::lstat(file_.c_str(), &named) != 0) return true;  // it is being rotated
     return fd_ && ::fstat(fd_.get(), &open) == 0 && open.st_ino == named.st_ino &&
            open.st_dev == named.st_dev;
   }
@@ -416,10 +416,10 @@ class Followed {
   FileDescriptor fd_;
 };
 
-// What trainyard itself has logged in this yard; with --follow until no sweep runs there.
+// Print trainyard.log. With --follow, until no sweep runs in the yard.
 int own_log(const LogsOptions& options) {
   if (options.rank || options.attempt)
-    throw UserError("--rank and --attempt are of a run", "name it, for example `last`");
+    throw UserError("--rank and --attempt need a run", "name one, for example `last`");
   const auto yard = orchestrator::yard_from(options.yard);
   orchestrator::refuse_links(yard);
   const auto watched = [&] { return options.follow && orchestrator::in_use(yard); };
@@ -429,7 +429,7 @@ int own_log(const LogsOptions& options) {
     throw UserError("there is no " + yard.log().string(),
                     "`trainyard run` writes it; name the folder of results with --yard or TRAINYARD_HOME");
   while (true) {
-    const bool more_may_come = watched();  // asked before it is read
+    const bool more_may_come = watched();  // before reading the log
     print_log(log.more());
     if (!more_may_come) return done;
     std::this_thread::sleep_for(follow_interval);
@@ -443,13 +443,13 @@ int logs_of_run(const LogsOptions& options, const std::string& run) {
   while (options.follow && !launched(database, run) && orchestrator::in_use(yard))
     std::this_thread::sleep_for(follow_interval);
   const auto key = run_named(database, run);
-  bool seen_running = false;  // by this program: an attempt of another sweep has nothing after it
+  bool seen_running = false;  // only then can another attempt follow
   for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
     const Printed printed = print_attempt(options, yard, key, number);
     const db::Attempt& ended = printed.attempt;
     note_silence(printed, yard, key, db::attempts_of_run(open_yard(options.yard), key));
     if (options.follow && ended.status == "running")
-      std::cerr << "note: its sweep has ended before the run did; `trainyard resume` goes on\n";
+      std::cerr << "note: its sweep ended before the run; `trainyard resume` continues it\n";
     seen_running = seen_running || printed.followed;
     if (!seen_running || options.attempt || !comes_again(ended)) return done;
     if (!has_come_again(options, yard, key, number)) return done;
@@ -475,7 +475,7 @@ void add_logs(CLI::App& program, Invocation& invocation) {
   command->add_option("--rank", options->rank, "only this rank");
   command->add_option("--attempt", options->attempt, "only this attempt (default: the last)");
   command->add_flag("--follow,-f", options->follow,
-                    "continue until the run ends, with its retries (with --attempt: until that attempt ends; "
+                    "continue until the run ends, with its retries (with --attempt: until that attempt ends, "
                     "without RUN: until no sweep runs)");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });

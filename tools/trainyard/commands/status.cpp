@@ -1,4 +1,4 @@
-// trainyard status: what this yard holds and how far it is; can be asked while a sweep runs.
+// trainyard status: prints the state of all experiments and runs, also while a sweep runs.
 #include "orchestrator/plan/status.h"
 
 #include <chrono>
@@ -72,9 +72,9 @@ Table experiments_table(const Runs& runs, const std::vector<std::string>& names)
   return table;
 }
 
-constexpr const char* planned_before = "not among what `trainyard run` was last asked for";
+constexpr const char* planned_before = "not in the latest plan";
 
-// "sweep: 3 runs more, not among …: 2 finished, 1 planned", a line for each experiment that has such.
+// "sweep: 3 more runs, not in the latest plan: 2 finished, 1 planned", one line per experiment.
 std::string earlier_plans(const Runs& runs, const std::vector<std::string>& names) {
   const Counts counts = counts_of(runs, false);
   std::string text;
@@ -89,7 +89,7 @@ std::string earlier_plans(const Runs& runs, const std::vector<std::string>& name
       total += count->second;
       parts.push_back(fmt::format("{} {}", count->second, state));
     }
-    text += fmt::format("{}: {} more, {}: {}\n", name, counted(total, "run"), planned_before,
+    text += fmt::format("{}: {}, {}: {}\n", name, counted(total, "more run"), planned_before,
                         fmt::join(parts, ", "));
   }
   return text;
@@ -114,7 +114,7 @@ Table runs_table(const Runs& runs) {
   return table;
 }
 
-// How far each run under way has come, from the progress files of its ranks.
+// Progress of each active run, from the progress files of its ranks.
 Table progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
                      const TimeEstimate& estimate) {
   Table table;
@@ -127,7 +127,7 @@ Table progress_table(const db::Database& database, const orchestrator::Yard& yar
     const auto attempts = db::attempts_of_run(database, run.run_key);
     if (attempts.empty()) continue;
     const int attempt = attempts.back().attempt;
-    const auto rank = static_cast<int>(run.stages) - 1;  // the others know no loss
+    const auto rank = static_cast<int>(run.stages) - 1;  // only the last stage has the loss
     const auto progress = experiments::read_progress(yard.attempt(run.run_key, attempt) /
                                                      experiments::rank_progress_name(rank));
     auto& row = table.rows.emplace_back(
@@ -151,7 +151,7 @@ Table progress_table(const db::Database& database, const orchestrator::Yard& yar
   return table;
 }
 
-// Those of the latest plan, and with `all_runs` the others under a line of their own.
+// Runs of the latest plan. With `all_runs`, also the other runs, under their own heading.
 std::string listed_runs(const std::string& experiment, const Runs& runs, bool all_runs) {
   Runs listed, others;
   bool planned = false;
@@ -164,7 +164,7 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
   }
   std::string text = experiment + ":\n" + aligned_table(runs_table(listed));
   if (!planned)
-    text = experiment + ": every run of its plan was removed; `trainyard resume` trains them anew\n";
+    text = experiment + ": every run of its plan was removed; `trainyard resume` trains them again\n";
   else if (listed.empty())
     text = experiment + ": every run is finished; --all lists them\n";
   if (all_runs && !others.empty())
@@ -172,10 +172,10 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
   return text;
 }
 
-// How long the sweep still takes; empty if none runs.
+// Remaining time of the sweep. Empty if no sweep runs.
 std::string time_left_text(const TimeEstimate& estimate, bool swept) {
   if (!swept) return "";
-  if (!estimate.sweep_seconds_left) return "time left: not known before one run of each kind is done\n\n";
+  if (!estimate.sweep_seconds_left) return "time left: not known until one run of each kind is done\n\n";
   return "time left: about " + orchestrator::duration_text(*estimate.sweep_seconds_left) + "\n\n";
 }
 
@@ -194,7 +194,7 @@ std::string status_text(const StatusOptions& options) {
   const auto progress = progress_table(database, yard, runs, estimate);
   if (!progress.rows.empty()) {
     text += aligned_table(progress) + "\n";
-    if (!swept) text += "no sweep looks after what is running; `trainyard resume` goes on with it\n\n";
+    if (!swept) text += "no sweep manages these runs; `trainyard resume` continues them\n\n";
     text += time_left_text(estimate, swept);
   }
   return text + listed_runs(chosen, runs, options.all_runs);
@@ -206,9 +206,9 @@ int status(const StatusOptions& options) {
 }
 
 constexpr auto watch_interval = std::chrono::seconds(2);
-constexpr int look_milliseconds = 100;  // whether the sweep has ended
+constexpr int look_milliseconds = 100;  // between checks whether the sweep has ended
 
-// Sleeps for an interval; less where a signal comes or the sweep ends.
+// Sleep for an interval, or until a signal comes or the sweep ends.
 void wait_for_change(const std::atomic<int>& stop, const PauseSignal& pause, const orchestrator::Yard& yard) {
   const auto until = std::chrono::steady_clock::now() + watch_interval;
   const bool runs = orchestrator::in_use(yard);
@@ -218,8 +218,8 @@ void wait_for_change(const std::atomic<int>& stop, const PauseSignal& pause, con
   }
 }
 
-// Until the sweep has ended, it is interrupted, or nobody reads any more. What stays in the terminal is how
-// it stood last.
+// Print the status until the sweep ends, a signal comes, or the reader is gone. The last status stays
+// visible.
 int watch(const StatusOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   const StopSignal signal;
@@ -248,8 +248,8 @@ int watch(const StatusOptions& options) {
 }  // namespace
 
 void add_status(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("status", "show how far experiments are, and which runs are not finished");
+  auto* command = program.add_subcommand(
+      "status", "show the progress of experiments, and the runs that are not finished");
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   command->add_flag("--all,--runs", options->all_runs,

@@ -11,14 +11,14 @@
 namespace trainyard::tools {
 namespace {
 
-// As orchestrator::kind_of names runs.
+// Kind of a run, as in orchestrator::kind_of.
 std::string kind_of(const db::RunSummary& run) {
   const auto cap = run.axes.find("train_samples");
   return run.model + " " + run.strategy + " " + std::to_string(run.epochs) + " " + run.dataset + " " +
          (cap == run.axes.end() ? "all" : trainyard::to_text(cap->second));
 }
 
-// Seconds since a UTC time such as "2026-11-20T09:30:12.345Z"; nothing if it is not written like that.
+// Seconds since a UTC time such as "2026-11-20T09:30:12.345Z". Empty if the text has another form.
 std::optional<double> seconds_since(const std::string& utc) {
   using namespace std::chrono;
   int y = 0, hour = 0, minute = 0;
@@ -49,7 +49,7 @@ std::optional<double> left_of_active(const db::Database& database, const orchest
                                     expected);
 }
 
-// Not begun, or ended by an earlier sweep: the one that runs now takes it.
+// Whether the current sweep will train it: it is planned, or an earlier sweep ended it unfinished.
 bool waits(const db::RunSummary& run, const std::string& asked) {
   if (!run.in_latest_plan || run.status == "finished" || run.status == "running") return false;
   return run.status == "planned" || run.updated < asked;
@@ -79,7 +79,7 @@ TimeEstimate time_estimate(const db::Database& database, const orchestrator::Yar
     known = known && left.has_value();
     sum += left.value_or(0);
   }
-  // runs that train side by side share the time that is left
+  // concurrent runs share the remaining time
   if (known) estimate.sweep_seconds_left = sum / static_cast<double>(std::max<std::size_t>(1, active));
   return estimate;
 }

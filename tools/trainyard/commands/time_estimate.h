@@ -1,4 +1,4 @@
-// How long a sweep of this yard will still take, for a program that only looks at it: `trainyard status`.
+// Remaining time of a sweep, estimated from the database and progress files. Used by `trainyard status`.
 #pragma once
 
 #include <map>
@@ -12,12 +12,13 @@
 namespace trainyard::tools {
 
 struct TimeEstimate {
-  std::map<std::string, double> seconds_left;  // of runs under way, by key; absent: unknown
+  std::map<std::string, double> seconds_left;  // of active runs, by key; absent: unknown
   std::optional<double> sweep_seconds_left;    // empty: unknown
 };
 
-// From how far the runs under way have come, and from finished runs of the same kind for those that wait.
-// `runs` are those of one experiment; `asked` is the time of its latest plan.
+// Active runs are estimated from their progress, pending runs from finished runs of the same kind.
+// - runs: those of one experiment.
+// - asked: the time of its latest plan.
 TimeEstimate time_estimate(const db::Database& database, const orchestrator::Yard& yard,
                            const std::vector<db::RunSummary>& runs, const std::string& asked);
 

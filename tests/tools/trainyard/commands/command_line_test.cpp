@@ -79,7 +79,7 @@ TEST_CASE("an empty key is not a run, even in a yard with only one run") {
   for (const std::string verb : {"rm", "show", "logs"}) {
     const Outcome said = yard.asks(verb + " ''");
     CHECK_MESSAGE(said.code == 2, verb);
-    CHECK_MESSAGE(contains(said.out, "a run's key is empty"), said.out);
+    CHECK_MESSAGE(contains(said.out, "the run key is empty"), said.out);
   }
 }
 

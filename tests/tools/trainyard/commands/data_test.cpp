@@ -66,10 +66,10 @@ struct Site {
 TEST_CASE("a file is downloaded completely, verified, and not downloaded again") {
   const Site site;
   site.served.write("a.bin", content);
-  CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: got, as published"));
+  CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: downloaded, as published"));
   CHECK(names_in(site.data.path()) == "sub/a.bin");
   CHECK(text_of(site.data.path() / "sub/a.bin") == content);
-  CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: there already, as published"));
+  CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: already there, as published"));
   CHECK(site.requests() == "/a.bin -\n");
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("an interrupted download leaves only its part, and the next one downlo
   const Site site;
   site.served.write("a.bin", content);
   const std::string error = site.error(known("a.bin", content), "cut");
-  CHECK(contains(error, "cannot get http://127.0.0.1:"));
+  CHECK(contains(error, "cannot download http://127.0.0.1:"));
   CHECK(contains(error, "sub/a.bin.part; the same command continues"));
   CHECK(names_in(site.data.path()) == "sub/a.bin.part");
   CHECK(fs::file_size(site.data.path() / "sub/a.bin.part") == 100'000);
@@ -125,10 +125,10 @@ TEST_CASE("an archive that is kept unpacked is unpacked, and no other file remai
   models::KnownDataset set = known("b.tar.gz", archive);
   set.folder = "";
   set.unpacked = "batches";
-  CHECK(contains(site.get(set, "range"), "batches: got, as published, and unpacked"));
+  CHECK(contains(site.get(set, "range"), "batches: downloaded, as published, and unpacked"));
   CHECK(names_in(site.data.path()) == "batches/one.bin batches/two.bin");
   CHECK(text_of(site.data.path() / "batches/two.bin") == "22");
-  CHECK(contains(site.get(set, "range"), "there already"));
+  CHECK(contains(site.get(set, "range"), "already there"));
 }
 
 TEST_CASE("files are verified against the published digests, and read") {
