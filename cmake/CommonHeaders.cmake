@@ -1,7 +1,8 @@
-# trainyard_common_headers(KIND TARGET …): the headers that nearly every file without LibTorch includes, precompiled once
-# for all targets of that kind (boxes, programs, tests); reading them anew is most of what such a file costs. The rest is
-# optimising what waits for files and processes anyway, hence -O1, and -O0 for tests. What computes (models, networks,
-# runner) keeps -O2.
+# trainyard_common_headers(KIND TARGET …): precompiled headers for files without LibTorch, made once per kind of target
+# (boxes, programs, tests). Otherwise these headers take most of the compile time.
+#
+# These targets mostly wait for files and processes, so they are compiled with -O1, and tests with -O0. Code that computes
+# (models, networks, runner) keeps -O2.
 include_guard(GLOBAL)
 
 function(trainyard_common_header_set kind level)
@@ -25,7 +26,7 @@ function(trainyard_common_headers kind)
     get_target_property(options trainyard_common_headers_${kind} COMPILE_OPTIONS)
     target_compile_options(${target} PRIVATE ${options})
     get_target_property(type ${target} TYPE)
-    if(type STREQUAL "EXECUTABLE")  # CMake would compile it with -fPIE, for which libraries' headers do not fit
+    if(type STREQUAL "EXECUTABLE")  # by default CMake uses -fPIE, which does not match the headers of libraries
       set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
       target_compile_options(${target} PRIVATE -fPIC)
     endif()

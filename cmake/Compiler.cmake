@@ -6,15 +6,14 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
-add_compile_options(-pthread)  # everywhere, because some libraries ask for it and precompiled headers must agree
-set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # assertions stay on: they cost nothing that can be measured here
+add_compile_options(-pthread)  # for all: some libraries require it, and users of a precompiled header need the same flags
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # without NDEBUG: the cost of assertions is not measurable here
 
 find_program(TRAINYARD_CCACHE ccache)
 if(TRAINYARD_CCACHE)
-  # pch_defines and time_macros: what ccache needs to accept precompiled headers
+  # ccache needs pch_defines and time_macros to accept precompiled headers
   set(ccache_settings CCACHE_SLOPPINESS=pch_defines,time_macros)
-  # A base folder, where the user's settings have none: what it knows then fits other clones, and other build folders of
-  # the same depth.
+  # A base folder, if the user has set none. Then other clones, and build folders of the same depth, share the cache.
   execute_process(COMMAND "${TRAINYARD_CCACHE}" --get-config base_dir OUTPUT_VARIABLE ccache_base_dir
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(ccache_base_dir STREQUAL "")
@@ -23,7 +22,7 @@ if(TRAINYARD_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${ccache_settings} "${TRAINYARD_CCACHE}")
 endif()
 
-# Warnings are errors, for our own targets only; TRAINYARD_STRICT=OFF is for compilers that nobody has tried yet.
+# Warnings are errors in our own targets. TRAINYARD_STRICT=OFF is for compilers that were not tested.
 add_library(trainyard_warnings INTERFACE)
 target_compile_options(trainyard_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<BOOL:${TRAINYARD_STRICT}>:-Werror>)

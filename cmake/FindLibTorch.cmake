@@ -1,36 +1,36 @@
-# LibTorch out of a Python environment: the PyPI wheel, CPU or CUDA, holds all headers and libraries. Its own CMake
-# package does not work with every supported CMake and wheel, so these are imported targets of our own. `import torch`
-# is never run and no GPU is needed.
+# LibTorch from a Python environment: the PyPI wheel (CPU or CUDA) has all headers and libraries. Its CMake package does
+# not work with every supported CMake and wheel, so this file defines its own imported targets. It never imports torch and
+# needs no GPU.
 #
 # In
-#   LibTorch_ROOT      .../site-packages/torch or an unpacked libtorch; default: asked from Python
-#   LibTorch_PYTHON    the interpreter to ask; default: the first that has torch of build/venv/bin/python3 in the
-#                      source tree, $VIRTUAL_ENV, python3
+#   LibTorch_ROOT      .../site-packages/torch or an unpacked libtorch; default: found with Python
+#   LibTorch_PYTHON    the interpreter to use; default: the first one with torch of build/venv/bin/python3 in the source
+#                      tree, $VIRTUAL_ENV, python3
 #   LibTorch_CUDA      AUTO, ON or OFF: build the CUDA and NCCL path (see LibTorchCuda.cmake)
 #   LibTorch_GLOO_INCLUDE_DIR, LibTorch_CUDA_STUB_INCLUDE_DIR, LibTorch_NCCL_ROOT   folders, see below
 # Out
 #   LibTorch_FOUND, LibTorch_VERSION, LibTorch_LIBRARY_DIR
-#   LibTorch_PYTHON_USED  the interpreter it was found through; empty for a given LibTorch_ROOT
-#   LibTorch_WHEEL_CUDA   the CUDA that the wheel was made for; empty for a CPU wheel
+#   LibTorch_PYTHON_USED  the interpreter that found it; empty if LibTorch_ROOT was given
+#   LibTorch_WHEEL_CUDA   the CUDA version of the wheel; empty for a CPU wheel
 #   LibTorch_CUDA_FOUND, LibTorch_CUDA_WHY (why not), LibTorch_NCCL_VERSION
-#   LibTorch_RUNNABLE     programs start here: every shared library that the wheel wants is there
+#   LibTorch_RUNNABLE     programs can start here: all shared libraries that the wheel needs exist
 #   LibTorch::LibTorch    the target; it defines LIBTORCH_HAS_CUDA=0|1, USE_DISTRIBUTED, USE_C10D_GLOO, USE_C10D_NCCL
 include_guard(GLOBAL)
 include(FindPackageHandleStandardArgs)
 include(${CMAKE_CURRENT_LIST_DIR}/LibTorchCuda.cmake)
 
 set(LibTorch_OLDEST 2.11)
-set(LibTorch_BEYOND 2.14)  # the first version that was not tried
+set(LibTorch_BEYOND 2.14)  # the first version that was not tested
 set(LibTorch_CUDA AUTO CACHE STRING "CUDA and NCCL path: AUTO, ON or OFF")
 set_property(CACHE LibTorch_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LibTorch_GLOO_INCLUDE_DIR "${CMAKE_CURRENT_LIST_DIR}/stubs/gloo_stubs" CACHE PATH
-  "folder with gloo/*.h, which no wheel holds: our stand-ins, or the real ones")
+  "folder with gloo/*.h, which wheels lack: our stand-ins or the real headers")
 set(LibTorch_CUDA_STUB_INCLUDE_DIR "${CMAKE_CURRENT_LIST_DIR}/stubs/cuda_lib_stubs" CACHE PATH
-  "stand-ins for the headers of cuBLAS, cuSPARSE and cuSOLVER, used where no wheel or toolkit has them")
+  "stand-ins for the headers of cuBLAS, cuSPARSE and cuSOLVER, used if no wheel or toolkit has them")
 set(LibTorch_NCCL_ROOT "" CACHE PATH "folder with include/nccl.h and lib/libnccl.so.2, instead of the wheel's NCCL")
 mark_as_advanced(LibTorch_GLOO_INCLUDE_DIR LibTorch_CUDA_STUB_INCLUDE_DIR LibTorch_NCCL_ROOT)
 
-# The torch folder that `python` would import, or "".
+# The torch folder that `python` imports, or "".
 function(_libtorch_ask python out)
   execute_process(
     COMMAND "${python}" -c
@@ -39,7 +39,7 @@ function(_libtorch_ask python out)
   set(${out} "${answer}" PARENT_SCOPE)
 endfunction()
 
-# Sets LibTorch_ROOT and _libtorch_asked, the interpreters that have no torch.
+# Sets LibTorch_ROOT and _libtorch_asked (the interpreters that were tried).
 macro(_libtorch_locate)
   set(_libtorch_asked "")
   set(LibTorch_PYTHON_USED "")
@@ -89,13 +89,13 @@ function(_libtorch_read_version)
   set(LibTorch_WHEEL_CUDA "${cuda}" PARENT_SCOPE)
 endfunction()
 
-# Headers and libraries of different versions must never meet, and each version is tried before it is allowed.
+# Only tested versions are allowed. Headers and libraries must have the same version.
 function(_libtorch_check_version)
   if(LibTorch_VERSION AND (LibTorch_VERSION VERSION_LESS LibTorch_OLDEST
       OR LibTorch_VERSION VERSION_GREATER_EQUAL LibTorch_BEYOND))
     message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} at ${LibTorch_ROOT} is not supported: trainyard builds with 2.11, "
-      "2.12 and 2.13. Install torch==2.13.0 (tools/setup does, into build/venv), or point LibTorch_PYTHON at a Python "
-      "that has one of them.")
+      "2.12 and 2.13. Install torch==2.13.0 (tools/setup installs it into build/venv), or set LibTorch_PYTHON to a "
+      "Python that has one of them.")
   endif()
 endfunction()
 
@@ -112,8 +112,8 @@ function(_libtorch_make_targets)
   target_compile_definitions(LibTorch::LibTorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE "${LibTorch_ROOT}/include"
     "${LibTorch_ROOT}/include/torch/csrc/api/include" "${LibTorch_GLOO_INCLUDE_DIR}")
-  # no-as-needed: kernels register themselves from static initialisers, so their library must stay linked although
-  # no symbol of it is named
+  # no-as-needed: kernels register themselves in static initialisers, so their library must stay linked although no symbol
+  # of it is named
   set(kernels LibTorch::torch_cpu)
   if(LibTorch_CUDA_FOUND)
     target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE ${LibTorch_CUDA_INCLUDE_DIRS})
@@ -125,7 +125,7 @@ function(_libtorch_make_targets)
   target_link_libraries(LibTorch::LibTorch INTERFACE -Wl,--push-state,--no-as-needed ${kernels} -Wl,--pop-state
     LibTorch::c10 ${LibTorch_CUDA_LIBRARIES} Threads::Threads)
   if(LibTorch_WHEEL_CUDA)
-    # the wheel finds its NVIDIA libraries by its own RPATH, or is only compiled against: the linker need not
+    # the linker need not find the NVIDIA libraries: at run time the wheel finds them by its RPATH
     target_link_options(LibTorch::LibTorch INTERFACE -Wl,--allow-shlib-undefined)
   endif()
 endfunction()
@@ -140,7 +140,7 @@ _libtorch_read_version()
 _libtorch_check_version()
 list(JOIN _libtorch_asked ", " _libtorch_asked)
 string(CONCAT _libtorch_advice "No torch in '${LibTorch_ROOT}' or in these Pythons: ${_libtorch_asked}. tools/setup installs "
-  "it into build/venv, -DLibTorch_PYTHON=… names another Python, -DTRAINYARD_LIBTORCH=OFF builds what needs none.")
+  "it into build/venv, -DLibTorch_PYTHON=… names another Python, -DTRAINYARD_LIBTORCH=OFF builds only what does not need it.")
 find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_LIBRARY VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE "${_libtorch_advice}")
 
@@ -155,7 +155,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
     string(APPEND _libtorch_text ", no CUDA: ${LibTorch_CUDA_WHY}")
   endif()
   if(NOT LibTorch_RUNNABLE)
-    string(APPEND _libtorch_text "; programs will not start here, missing: ${LibTorch_MISSING_LIBRARIES}")
+    string(APPEND _libtorch_text "; programs cannot start here, missing: ${LibTorch_MISSING_LIBRARIES}")
   endif()
   message(STATUS "${_libtorch_text}")
 endif()

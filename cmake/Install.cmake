@@ -1,7 +1,7 @@
-# Where things go: cmake --install build/release --prefix DIR
+# Installation: cmake --install build/release --prefix DIR
 #
-# The programs stand side by side, as in the build tree: `trainyard` finds the others beside itself. Those that
-# link LibTorch find it where it was built against (their INSTALL_RPATH), so that environment must stay.
+# The programs are in one folder, as in the build tree, because `trainyard` looks for the others beside itself. Programs
+# that link LibTorch use the LibTorch of the build (INSTALL_RPATH), so do not remove that Python environment.
 include(GNUInstallDirs)
 foreach(program trainyard trainyard-rank trainyard-runner trainyard-store)
   if(TARGET ${program})

@@ -1,8 +1,8 @@
-# The CUDA half of FindLibTorch: headers and libraries for a CUDA wheel, from the NVIDIA wheels beside torch, a CUDA
-# toolkit, or (headers of cuBLAS, cuSPARSE, cuSOLVER only) our stand-ins. One CUDA build also runs without a GPU.
+# CUDA part of FindLibTorch: headers and libraries for a CUDA wheel. They come from the NVIDIA wheels beside torch or from
+# a CUDA toolkit. For the headers of cuBLAS, cuSPARSE and cuSOLVER we have stand-ins. A CUDA build also runs without a GPU.
 include_guard(GLOBAL)
 
-# The first of `folders` that holds `file`, or "".
+# The first of `folders` that has `file`, or "".
 function(_libtorch_folder_of file out folders)
   set(${out} "" PARENT_SCOPE)
   foreach(folder IN LISTS folders)
@@ -13,7 +13,7 @@ function(_libtorch_folder_of file out folders)
   endforeach()
 endfunction()
 
-# Folders of CUDA toolkits on this machine; nvcc may be a wrapper that lives elsewhere, so it is asked.
+# Folders of CUDA toolkits on this machine. nvcc may be a wrapper in another folder, so its output is used.
 function(_libtorch_toolkits out)
   set(found "")
   find_program(nvcc NAMES nvcc HINTS /usr/local/cuda/bin NO_CACHE)
@@ -32,7 +32,7 @@ function(_libtorch_toolkits out)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# "2.29.7" out of nccl.h.
+# The version in nccl.h, for example "2.29.7".
 function(_libtorch_nccl_version header out)
   file(STRINGS "${header}" lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
   string(REGEX REPLACE "[^0-9;]" "" numbers "${lines}")
@@ -111,7 +111,7 @@ macro(_libtorch_find_cuda)
   endif()
 endmacro()
 
-# LibTorch_RUNNABLE: even the CPU half of a CUDA wheel wants NVIDIA libraries when a program starts.
+# Sets LibTorch_RUNNABLE. Even the CPU part of a CUDA wheel needs NVIDIA libraries when a program starts.
 macro(_libtorch_check_runnable)
   set(LibTorch_RUNNABLE TRUE)
   set(LibTorch_MISSING_LIBRARIES "")

@@ -1,9 +1,8 @@
-# trainyard_libtorch_headers(TARGET …): the LibTorch headers, precompiled once and used by every target that includes
-# them; reading them anew would cost many seconds a file. The target that makes them has the flags of its users, else
-# the compiler refuses them.
+# trainyard_libtorch_headers(TARGET …): precompiled LibTorch headers. They save many seconds per file. The target that
+# makes them has the same flags as its users, because the compiler requires that.
 include_guard(GLOBAL)
 
-file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/libtorch_headers.cpp" CONTENT "// holds the precompiled headers\n")  # kept where it is
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/libtorch_headers.cpp" CONTENT "// holds the precompiled headers\n")  # written only if it changes
 add_library(trainyard_libtorch_headers OBJECT "${CMAKE_BINARY_DIR}/libtorch_headers.cpp")
 target_link_libraries(trainyard_libtorch_headers PRIVATE trainyard_warnings LibTorch::LibTorch)
 target_compile_options(trainyard_libtorch_headers PRIVATE -fpch-preprocess)  # for ccache

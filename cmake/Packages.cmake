@@ -1,4 +1,4 @@
-# What we stand on; `tools/setup` installs it.
+# Required packages. `tools/setup` installs them.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
@@ -12,7 +12,7 @@ find_package(tomlplusplus 3.3 REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 cmake_path(GET SQLite3_LIBRARY PARENT_PATH sqlite3_folder)
-link_directories("${sqlite3_folder}")  # SQLiteCpp names it as -lsqlite3
+link_directories("${sqlite3_folder}")  # SQLiteCpp links -lsqlite3
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -23,7 +23,7 @@ if(TRAINYARD_PICTURES)
   pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)
 endif()
 
-# A library that says of itself no more than its header: `name`::`name`.
+# Target `name`::`name` for a library without a CMake or pkg-config file.
 function(trainyard_library name header library)
   find_path(${name}_INCLUDE_DIR ${header} REQUIRED)
   find_library(${name}_LIBRARY ${library} REQUIRED)

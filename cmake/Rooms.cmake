@@ -1,9 +1,9 @@
 # trainyard_room(FOLDER [WITHOUT FILE …] [SOURCES FILE …] [PUBLIC …] [PRIVATE …])
 #
 # One static library per room: `trainyard_FOLDER`, with _ for /. It has all sources of the folder except tests and those
-# named WITHOUT, and it has SOURCES. PUBLIC and PRIVATE name libraries, and rooms by their folders. A room can name only
+# after WITHOUT, and it has SOURCES. PUBLIC and PRIVATE list libraries, and rooms by their folders. A room can list only
 # rooms that were made before it: those below. Its headers are linked into build/…/rooms/TARGET/FOLDER. Only targets that
-# link the room get that folder on their include path, so an include against the arrows does not compile.
+# link the room get that folder on their include path, so an include that breaks the order does not compile.
 function(trainyard_room folder)
   cmake_parse_arguments(PARSE_ARGV 1 room "" "" "WITHOUT;SOURCES;PUBLIC;PRIVATE")
   list(TRANSFORM room_WITHOUT PREPEND "${CMAKE_SOURCE_DIR}/${folder}/")
@@ -37,7 +37,7 @@ function(trainyard_link target visibility)
     if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/${name}")
       trainyard_room_target(room ${name})
       if(NOT TARGET ${room})
-        message(FATAL_ERROR "${target} must not see ${name}, which stands above it or is no room: see ARCHITECTURE.md")
+        message(FATAL_ERROR "${target} must not link ${name}: it is above the target or is not a room. See ARCHITECTURE.md.")
       endif()
       set(name ${room})
     endif()
@@ -45,15 +45,14 @@ function(trainyard_link target visibility)
   endforeach()
 endfunction()
 
-# Tests and benchmarks include their own headers by the path from the top: "tests/support/…". This folder has these and
-# nothing else.
+# Tests and benchmarks include their own headers by the path from the top: "tests/support/…". This folder has only these.
 set(trainyard_tests_root "${CMAKE_BINARY_DIR}/tests_root")
 file(MAKE_DIRECTORY "${trainyard_tests_root}")
 foreach(folder tests bench)
   file(CREATE_LINK "${CMAKE_SOURCE_DIR}/${folder}" "${trainyard_tests_root}/${folder}" SYMBOLIC)
 endforeach()
 
-# trainyard_test_sources(VARIABLE FOLDER …): the sources in these folders of tests/, and below them
+# trainyard_test_sources(VARIABLE FOLDER …): the sources in and below these folders of tests/
 function(trainyard_test_sources variable)
   set(found)
   foreach(folder IN LISTS ARGN)
@@ -63,14 +62,14 @@ function(trainyard_test_sources variable)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
-# Tests that run side by side never wait for each other's sweeps, and their times count all the same.
+# Environment for parallel tests: they do not wait for each other's sweeps, and their times count nevertheless.
 function(trainyard_test_surroundings name variable)
   set(${variable} "TRAINYARD_HOST_LOCK=${CMAKE_CURRENT_BINARY_DIR}/${name}.host-lock;TRAINYARD_OTHERS_LIMIT=1000" PARENT_SCOPE)
 endfunction()
 
 # trainyard_test(NAME SOURCES … LINKS … [TIMEOUT seconds] [COST seconds]): a doctest binary `tests_NAME`. ctest runs it as
-# NAME from the source folder, those of the highest cost first. LINKS names libraries, and rooms by their folders. Each case
-# is named when it ends, so the log of a killed program shows how far it came.
+# NAME in the source folder, the highest cost first. LINKS lists libraries, and rooms by their folders. The program prints
+# each case when it ends, so the log of a killed program shows its last case.
 function(trainyard_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT;COST" "SOURCES;LINKS")
   if(NOT test_TIMEOUT)

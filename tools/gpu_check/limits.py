@@ -1,4 +1,4 @@
-"""How long a part of tools/check-gpu may take, and what it says where it fails."""
+"""Time limits and failures of the parts of tools/check-gpu."""
 import os
 import pathlib
 import signal
@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 class Failed(Exception):
-    """A part that did not come to its end, or whose outcome is wrong; with what it found all the same, and what was said."""
+    """A part failed. `found`: the results so far, `output`: the output of its commands."""
 
     def __init__(self, text, found=None, output=""):
         super().__init__(text)
@@ -17,7 +17,7 @@ class Failed(Exception):
 
 
 class Clock:
-    """What is left of a part's time; commands are ended with all their children when it is over."""
+    """Remaining time of a part. At its end, running commands are killed with all their children."""
 
     def __init__(self, end):
         self.end = end
@@ -42,7 +42,7 @@ class Clock:
                 except subprocess.TimeoutExpired:
                     pass
             name = pathlib.Path(words[0]).name
-            raise Failed(f"{name} took longer than there was time: {last_lines(text, 3)}", output=text) from None
+            raise Failed(f"{name} did not end within its time limit: {last_lines(text, 3)}", output=text) from None
         if process.returncode not in fine:
             raise Failed(f"{' '.join(words[:3])}: exit code {process.returncode}: {last_lines(text)}", output=text)
         return text

@@ -1,4 +1,4 @@
-"""bench/training as a part of tools/check-gpu."""
+"""Part "benchmark" of tools/check-gpu: runs bench/training."""
 import json
 import shutil
 
@@ -6,8 +6,8 @@ from gpu_check.limits import ROOT, Failed
 
 
 def benchmark(options, clock):
-    """bench/training on this device: PyTorch's seconds per epoch / trainyard's. Model by model, first without torch.compile,
-    which takes its time to compile, then with it, then another round of all, as far as the time goes."""
+    """Seconds per epoch of PyTorch / those of trainyard, on this device. The first pass over the models omits torch.compile,
+    which compiles for long. The second pass has it, and further passes repeat all while there is time."""
     folder, found, wrong, output = options.yard.parent / "gpu-benchmark", {}, {}, ""
     shutil.rmtree(folder, ignore_errors=True)
     quick = [style for style in options.styles if style != "compile"]
@@ -27,7 +27,7 @@ def benchmark(options, clock):
                 if model not in found or clock.left() > 5:
                     wrong[model] = f"{model}: {error}"
                 output += error.output
-    wrong |= {model: f"{model}: there was no time left" for model in options.models if model not in {**found, **wrong}}
+    wrong |= {model: f"{model}: no time was left" for model in options.models if model not in {**found, **wrong}}
     if wrong:
         raise Failed("\n".join(wrong.values()), list(found.values()), output)
     return list(found.values())

@@ -1,9 +1,9 @@
-"""What tools/check-gpu found, as lines to read and as JSON."""
+"""Results of tools/check-gpu as text and as JSON."""
 import math
 
 
 def without_nan(value):
-    """JSON has no such numbers: the interval of a single round is one."""
+    """Replace NaN by null, because JSON has no NaN. The interval of a single round is NaN."""
     if isinstance(value, dict):
         return {name: without_nan(of) for name, of in value.items()}
     if isinstance(value, list):
@@ -24,14 +24,14 @@ def rows_of_runs(found):
         yield (f"{run['model']:18s}{run['strategy']:8s}{run['status']:10s}{number(run['epoch_train_seconds'], '9.4f')} s/epoch  "
                f"loss {number(run['train_loss'], '.4f')}  {number(run['epoch_energy_joules'], '.1f')} J/epoch  "
                f"{number(memory / 2**30 if memory else None, '.2f')} GiB  {run['transport'] or '–'}; {run['steps'] or 'on cores'}"
-               f"{'' if run['times_count'] else '; times marked'}")
+               f"{'' if run['times_count'] else '; times flagged'}")
     for row in found["parity"]:
         yield (f"{row['model']:18s}{row['strategy']:8s}{'parity' if row['holds'] else 'BROKEN':10s}loss {number(row['loss'], '.1e')}, "
                f"gradients {number(row['gradient'], '.1e')} from one process in {row['steps']} steps")
 
 
 def rows_of(name, part):
-    """Lines of the table under a part's own."""
+    """Lines of the table with the results of a part."""
     found = part.get("found")
     if not found:
         return

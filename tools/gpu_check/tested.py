@@ -1,8 +1,8 @@
-"""The test programs, as a part of tools/check-gpu."""
+"""Part "tests" of tools/check-gpu: runs the test programs."""
 from gpu_check.limits import Failed
 
 PROGRAMS = ["tests_runner", "tests_parity"]
-ON_A_GPU = "on a GPU*"  # how the names of the tests begin that want one
+ON_A_GPU = "on a GPU*"  # names of the tests that need a GPU
 
 
 def failed_cases(output):
@@ -11,7 +11,7 @@ def failed_cases(output):
 
 
 def tests(options, clock):
-    """What links LibTorch: first what wants a GPU, by itself, so that a crash there hides nothing; then all else, two at a time."""
+    """Run the tests that need a GPU first and alone: a crash there hides no other result. Run the rest two at a time."""
     runner, parity = (options.build / "tests" / "runner" / name for name in PROGRAMS)
     if options.rehearse:
         groups = [[[runner, "-tc=*tf32*,*device*"]]]

@@ -1,10 +1,10 @@
-"""The models trained under several strategies and held against one process, as parts of tools/check-gpu."""
+"""Parts "matrix" and "nccl" of tools/check-gpu: train the models and compare each strategy with one process."""
 import json
 import os
 
 from gpu_check.limits import Clock, Failed, last_lines
 
-MODELS = {  # what each is trained on, and what makes it tiny; those that take longest to measure last
+MODELS = {  # data set, and keys for a tiny size; the slowest models are last
     "mlp": ("synthetic-digits", "hidden = [16]"),
     "cnn": ("synthetic-digits", ""),
     "nbow": ("imdb", ""),
@@ -16,7 +16,7 @@ STRATEGIES = {
     "ddp": "[strategy.ddp]\nreplicas = 2\n",
     "mp-ddp": '[strategy.mp-ddp]\nreplicas = 2\nstages = 2\nschedule = "1f1b"\nmicro_batches = 2\n',
 }
-GRADIENT_TOLERANCE, LOSS_TOLERANCE = 1e-4, 1e-5  # of the parity gate in float32: db/README.md, probe_layer
+GRADIENT_TOLERANCE, LOSS_TOLERANCE = 1e-4, 1e-5  # of the parity check in float32: db/README.md, probe_layer
 
 
 def matrix_file(options, name, strategies, epochs, communicator):
@@ -39,12 +39,12 @@ batch = {32 if options.rehearse else 128}
 {"".join(section(model) for model in options.models)}{"".join(STRATEGIES.get(strategy, "") for strategy in strategies)}[machine]
 accelerator = "{"cpu" if options.rehearse else "cuda"}"
 communicator = "{communicator}"
-progress_timeout = {int(60 * options.patience)}  # a rank that hangs costs no more
+progress_timeout = {int(60 * options.patience)}  # for a rank that hangs
 """
 
 
 def preloaded_nccl(options):
-    """An NCCL that allows two ranks on one GPU, where the bundle has one."""
+    """An NCCL that allows two ranks on one GPU, if the bundle has one."""
     found = [] if options.rehearse else sorted((options.bundle / "extra").glob("libnccl*.so*"))
     return found[0].resolve() if found else None
 
@@ -77,10 +77,10 @@ def what_was_trained(options, clock, name):
 
 
 def train(options, clock, name, strategies, epochs, communicator="auto", environment=None):
-    """The models as `strategies`; and what the parity gate found in each: the parity table."""
+    """Train the models under `strategies`. Returns the runs and the results of the parity check."""
     file = options.yard.parent / f"{name.replace(' ', '-')}.toml"
     file.write_text(matrix_file(options, name, strategies, epochs, communicator))
-    spare = Clock(clock.end + 10)  # what was trained until the time was over is found all the same
+    spare = Clock(clock.end + 10)  # extra time to read the results of a run that was stopped
     late, said = None, ""
     try:
         said = clock.run(options.build / "trainyard", "run", file, "--yard", options.yard, "--no-report", fine=(0, 1),
@@ -93,7 +93,7 @@ def train(options, clock, name, strategies, epochs, communicator="auto", environ
     wrong = [late] if late else []
     wrong += [f"{run['model']} {run['strategy']}: {run['failure'] or run['status']}" for run in outcome["runs"]
               if run["status"] != "finished"]
-    wrong += [f"{row['model']} {row['strategy']}: is not what one process trains" for row in outcome["parity"] if not row["holds"]]
+    wrong += [f"{row['model']} {row['strategy']}: differs from the training in one process" for row in outcome["parity"] if not row["holds"]]
     if wrong or len(outcome["runs"]) != len(strategies) * len(options.models):
         raise Failed("\n".join(wrong) or last_lines(said), outcome, said)
     return outcome
@@ -104,9 +104,9 @@ def matrix(options, clock):
 
 
 def nccl(options, clock):
-    """Two replicas by NCCL also where they share a GPU, which takes a library of its own."""
+    """Train two replicas with NCCL. On one GPU that needs another NCCL library than the wheel's."""
     library = preloaded_nccl(options)
     if library is None:
-        return {"left_out": "tools/bundle --with had no libnccl.so.2 from 2.30 on"}
+        return {"left_out": "the bundle has no libnccl.so.2 from 2.30 on; add it with tools/bundle --with"}
     return train(options, clock, "gpu check by NCCL", ["ddp"], epochs=1, communicator="nccl",
                  environment={**os.environ, "LD_PRELOAD": str(library), "NCCL_MULTI_RANK_GPU_ENABLE": "1"})

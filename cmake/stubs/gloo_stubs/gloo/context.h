@@ -1,4 +1,4 @@
-// Only what the headers of LibTorch name; the library has the real classes.
+// Only the declarations that the headers of LibTorch use. The library has the real classes.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The first four virtual functions of gloo's store, in its order: LibTorch's own adapter overrides them.
+// The first four virtual functions of gloo's store, in its order. LibTorch's adapter overrides them.
 #pragma once
 
 #include <chrono>
