@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/named_row.h"
@@ -43,7 +44,7 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
     return db::Database::open_read_only(place.database());
   } catch (const db::OlderSchemaError& older) {
     const auto refuse = [&](const char* why, const char* advice) {
-      throw UserError("has the older schema " + std::to_string(older.schema) + ", and " + why, advice,
+      throw UserError(fmt::format("has the older schema {}, and {}", older.schema, why), advice,
                       {.file = place.database().string()});
     };
     if (orchestrator::in_use(place))
@@ -146,8 +147,8 @@ std::string run_named(const db::Database& database, const std::string& text) {
   const auto keys = db::keys_with_prefix(database, text);
   if (keys.empty()) refuse_unknown_run(database, text);
   if (keys.size() > 1)
-    throw UserError("\"" + text + "\" matches " + std::to_string(keys.size()) + " runs: " + keys[0] + ", " +
-                        keys[1] + (keys.size() > 2 ? ", …" : ""),
+    throw UserError(fmt::format("\"{}\" matches {} runs: {}, {}{}", text, keys.size(), keys[0], keys[1],
+                                keys.size() > 2 ? ", …" : ""),
                     "give more digits");
   return keys.front();
 }
