@@ -29,7 +29,7 @@ std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_
   throw InternalError("this launcher cannot reattach to " + attempt_folder.string());
 }
 
-void settle(experiments::Machine& machine) {
+void apply_defaults(experiments::Machine& machine) {
   if (machine.launcher == "slurm" && machine.allocation.empty())
     machine.allocation = own_allocation().empty() ? "job" : "shared";
 }

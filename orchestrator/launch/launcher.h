@@ -69,9 +69,8 @@ struct LauncherKind {
 };
 std::span<const LauncherKind> launchers();
 
-// Fills in what [machine] leaves open and the environment decides: inside a Slurm allocation all runs share
-// it.
-void settle(experiments::Machine& machine);
+// Fills in values that [machine] leaves out. Inside a Slurm allocation all runs share it.
+void apply_defaults(experiments::Machine& machine);
 
 std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting);  // the one that [machine] names
 

@@ -42,13 +42,13 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
 
 // Attempts of the yard with a run file but without an end in the database.
 std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database& database) {
-  const auto settled = db::completed_attempts(database);
+  const auto completed = db::completed_attempts(database);
   std::vector<Unfinished> unfinished;
   for (const auto& run_folder : folders_in(yard.runs()))
     for (const auto& folder : folders_in(run_folder)) {
       const auto number = attempt_number(folder.filename());
       const std::string key = run_folder.filename();
-      if (number && !settled.contains({key, *number}) && fs::exists(folder / experiments::run_file_name))
+      if (number && !completed.contains({key, *number}) && fs::exists(folder / experiments::run_file_name))
         unfinished.push_back({folder, key, *number});
     }
   return unfinished;

@@ -81,8 +81,7 @@ Trainyard::~Trainyard() {
 }
 
 void Trainyard::signal(int number) const {
-  if (pid_ <= 0)
-    throw std::logic_error("the process has ended");  // -1 would signal all processes
+  if (pid_ <= 0) throw std::logic_error("the process has ended");  // -1 would signal all processes
   kill(pid_, number);
 }
 

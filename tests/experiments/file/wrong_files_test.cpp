@@ -68,7 +68,7 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
   CHECK(problems_of("name = \"" + std::string(81, 'n') + "\"" + rest).size() == 1);
 }
 
-TEST_CASE("keys that are unknown, or stand in the wrong place") {
+TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
   const std::string advice = "; run `trainyard list keys` to see all keys";
   check_all({
       {start + "[mtrix]", "f.toml:4:2: error: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},

@@ -176,7 +176,7 @@ Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yar
   const auto file = std::filesystem::absolute(experiment.file);
   check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.directory.value_or("")});
   experiments::resolve_data(experiment, search);
-  orchestrator::settle(experiment.machine);
+  orchestrator::apply_defaults(experiment.machine);
   auto machine = machine_for(experiment);
   orchestrator::make_launcher({experiment.machine, machine.programs, yard, file.parent_path()});
   return machine;
