@@ -10,7 +10,7 @@ function(trainyard_common_header_set kind level)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/common_headers_${kind}.cpp" CONTENT "// holds the precompiled headers\n")
   add_library(${target} OBJECT "${CMAKE_BINARY_DIR}/common_headers_${kind}.cpp")
   target_link_libraries(${target} PRIVATE trainyard_warnings nlohmann_json::nlohmann_json)
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> $<$<CONFIG:Release>:${level}>)  # the first for ccache
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> "$<$<CONFIG:Release>:${level}>")  # the first for ccache
   target_precompile_headers(${target} PRIVATE
     <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <nlohmann/json.hpp> ${ARGN})
 endfunction()
@@ -18,7 +18,7 @@ endfunction()
 trainyard_common_header_set(boxes -O1)
 trainyard_common_header_set(programs -O1 <CLI/CLI.hpp>)
 if(TRAINYARD_TESTS)
-  trainyard_common_header_set(tests -O0 <doctest/doctest.h>)
+  trainyard_common_header_set(tests "-O0;-U_FORTIFY_SOURCE" <doctest/doctest.h>)
 endif()
 
 function(trainyard_common_headers kind)

@@ -9,6 +9,19 @@ endif()
 add_compile_options(-pthread)  # for all: some libraries require it, and users of a precompiled header need the same flags
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")  # without NDEBUG: the cost of assertions is not measurable here
 
+# Hardening of release builds, which tools/check-programs verifies. Tests are not optimised and cannot have _FORTIFY_SOURCE.
+add_compile_options($<$<CONFIG:Release>:-fstack-protector-strong>
+  "SHELL:$<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>")
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  add_compile_options($<$<CONFIG:Release>:-fcf-protection=full>)
+endif()
+add_link_options("$<$<CONFIG:Release>:LINKER:-z,relro,-z,now>")
+
+# Programs have the same RUNPATH in the build tree and after installation: the folders of the libraries that they link.
+# CMake would pad the RUNPATH of the build tree with an empty entry, and that means the current folder.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
 find_program(TRAINYARD_CCACHE ccache)
 if(TRAINYARD_CCACHE)
   # ccache needs pch_defines and time_macros to accept precompiled headers

@@ -1,7 +1,7 @@
 # Installation: cmake --install build/release --prefix DIR
 #
 # The programs are in one folder, as in the build tree, because `trainyard` looks for the others beside itself. Programs
-# that link LibTorch use the LibTorch of the build (INSTALL_RPATH), so do not remove that Python environment.
+# that link LibTorch use the LibTorch of the build (RUNPATH), so do not remove that Python environment.
 include(GNUInstallDirs)
 foreach(program trainyard trainyard-rank trainyard-runner trainyard-store)
   if(TARGET ${program})
