@@ -46,7 +46,7 @@ const std::vector<Placeholder> placeholders{
     {"77b2", "SELECT max(run_key) FROM run"},
 };
 
-std::string content_of(const fs::path& file) {
+std::string text_of_file(const fs::path& file) {
   std::ifstream in(file);
   REQUIRE_MESSAGE(in, file.string());
   return {std::istreambuf_iterator<char>(in), {}};
@@ -59,7 +59,7 @@ struct Block {
 
 // The fenced blocks of a page, in order.
 std::vector<Block> blocks_of(const fs::path& page) {
-  std::istringstream in(content_of(page));
+  std::istringstream in(text_of_file(page));
   std::vector<Block> blocks;
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
@@ -195,7 +195,7 @@ TEST_CASE("documented commands that no test can run have options and files that 
     if (!program.starts_with("tools/") && !program.starts_with("bench/")) continue;
     CAPTURE(command);
     REQUIRE(fs::exists(source / program));
-    const std::string text = content_of(source / program);
+    const std::string text = text_of_file(source / program);
     for (const std::string& option : options_of(command))
       if (option != "--help") CHECK_MESSAGE(contains(text, option), option);
   }
