@@ -17,11 +17,6 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
 endif()
 add_link_options("$<$<CONFIG:Release>:LINKER:-z,relro,-z,now>")
 
-# Programs have the same RUNPATH in the build tree and after installation: the folders of the libraries that they link.
-# CMake would pad the RUNPATH of the build tree with an empty entry, and that means the current folder.
-set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
-
 find_program(TRAINYARD_CCACHE ccache)
 if(TRAINYARD_CCACHE)
   # ccache needs pch_defines and time_macros to accept precompiled headers
