@@ -136,7 +136,7 @@ TEST_CASE("a database of a later release is refused, and the error names both ve
   SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
   const std::string error = user_error([&] { Database::open_for_writing(folder / "results.db"); });
   CHECK(contains(error, "schema 99"));
-  CHECK(contains(error, "knows " + std::to_string(schema_version)));
+  CHECK(contains(error, "needs " + std::to_string(schema_version)));
   CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "schema 99"));
 }
 

@@ -218,9 +218,8 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
         "f.toml:6:15: error: strategy \"ddp\" has no stage_split; strategies with one are mp, pipeline, "
         "mp-ddp");
   wrong(start + "strategy = [\"mp-ddp\"]\nbatch = [7]",
-        "f.toml:5:10: error: a batch of 7 is too small for 2 replicas x 4 micro-batches; each needs a sample "
-        "at "
-        "least");
+        "f.toml:5:10: error: a batch of 7 is too small for 2 replicas x 4 micro-batches; each needs at "
+        "least one sample");
   wrong(start + "strategy = [\"ddp\"]\n[defaults]\ntrain_samples = 1",
         "f.toml:6:17: error: 1 train_samples are too few for 2 replicas; each needs at least one");
   const std::string distributed =

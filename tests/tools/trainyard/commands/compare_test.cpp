@@ -212,7 +212,7 @@ TEST_CASE("two groups are given as values of the axis, as conditions or as keys"
 
 TEST_CASE("the error for invalid groups names the allowed values") {
   const Filled yard(0.5);
-  CHECK(contains(yard.asks("compare single dpp").out, "values of strategy are single, ddp"));
+  CHECK(contains(yard.asks("compare single dpp").out, "give a value of strategy (single, ddp)"));
   CHECK(contains(yard.asks("compare strategie=single ddp").out, "did you mean"));
   CHECK(contains(yard.asks("compare strategy=single seed=0").out, "is in both groups"));
   CHECK(yard.asks("compare single").code == 2);
