@@ -143,7 +143,8 @@ std::span<const MachineKey> machine_keys() {
        [](const TomlNode& item, Machine& to) {
          return read_integer(item, 0, 65535, to.signal_before_seconds);
        }},
-      {"nodes", "an integer >= 1", "", slurm, "number of hosts per run, at most one per rank",
+      {"nodes", "an integer >= 1", "", slurm,
+       "most hosts per run; a run never uses more hosts than it has ranks",
        [](const TomlNode& item, Machine& to) { return (to.nodes = integer(item, 1)).has_value(); }},
       {"cpus_per_task", "an integer >= 1", "1", clusters,
        "cores of each rank, and its threads unless `threads` of the run is lower",

@@ -78,7 +78,8 @@ std::int64_t train_count(const DataChoice& choice, std::int64_t available) {
   const std::int64_t wanted = choice.train_samples.value_or(available);
   if (wanted >= 1 && wanted <= available) return wanted;
   throw UserError(fmt::format("train_samples is {}, but the training part of {} has {} samples", wanted,
-                              choice.source, available));
+                              choice.source, available),
+                  fmt::format("use at most {}", available));
 }
 
 void check_fingerprint(const DataChoice& choice, const std::string& found) {

@@ -111,7 +111,8 @@ Statement warm_up(const std::vector<Cell>& cells) {
   if (fewest >= 3)
     return {Severity::fair, "Epoch 1 (warm-up) is shown in figures but left out of time verdicts."};
   return {Severity::unfair,
-          "Some runs have fewer than 3 epochs. Their time verdicts include the warm-up epoch."};
+          "Some runs have fewer than 3 epochs. Their time verdicts include the warm-up epoch. Use 3 epochs "
+          "or more."};
 }
 
 // Whether the times of the finished runs count.

@@ -19,9 +19,9 @@ void plan_seeds(Verdict& verdict, double holm_level) {
   verdict.seeds_needed =
       seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
-  const std::string plan =
-      verdict.seeds_needed ? "about " + std::to_string(*verdict.seeds_needed) + " are needed (planning value)"
-                           : "more than 100 are needed at this margin";
+  const std::string plan = verdict.seeds_needed
+                               ? "plan about " + std::to_string(*verdict.seeds_needed) + " in total"
+                               : "even 100 would not decide at this margin";
   verdict.reason = "too few seeds for a verdict: " + plan;
 }
 
@@ -58,9 +58,10 @@ void take_decision(Verdict& verdict, const Decision& decision) {
   verdict.adjusted_p = decision.adjusted_p;
   verdict.word = decision.word;
   if (verdict.constant) {
-    verdict.reason = verdict.word == VerdictKind::inconclusive
-                         ? "all differences are equal to the margin"
-                         : "all differences are equal: compared with the margin, not tested";
+    verdict.reason =
+        verdict.word == VerdictKind::inconclusive
+            ? "all differences are equal to the margin"
+            : "the difference is the same for every seed, so it is compared with the margin without a test";
   } else if (verdict.word == VerdictKind::inconclusive) {
     plan_seeds(verdict, decision.holm_level);
   }

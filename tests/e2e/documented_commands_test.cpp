@@ -81,10 +81,18 @@ std::string without_comment(const std::string& line) {
 
 std::vector<std::string> commands_of(const fs::path& page) {
   std::vector<std::string> commands;
-  for (const Block& block : blocks_of(page))
-    if (block.language == "sh")
-      for (const std::string& line : block.lines)
-        if (!without_comment(line).empty()) commands.push_back(without_comment(line));
+  for (const Block& block : blocks_of(page)) {
+    if (block.language != "sh") continue;
+    bool quoted = false;  // inside a text that continues on the next line
+    for (const std::string& line : block.lines) {
+      const std::string command = without_comment(line);
+      if (quoted)
+        commands.back() += "\n" + command;
+      else if (!command.empty())
+        commands.push_back(command);
+      quoted = quoted != (std::ranges::count(command, '"') % 2 == 1);
+    }
+  }
   return commands;
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
   const auto planned = command({"plan"});
   CHECK_MESSAGE(planned.code == 0, planned.err);
   CHECK(contains(planned.out, "2 to run"));
-  CHECK(contains(planned.out, "time not known"));
+  CHECK(contains(planned.out, "expected time unknown"));
 
   const auto first = command({"run"});
   REQUIRE_MESSAGE(first.code == 0, first.err);

@@ -93,7 +93,7 @@ TEST_CASE("too few training samples for the replicas or for train_samples are an
             "mnist, fewer than its 17 replicas; train with more samples or fewer "
             "replicas");
   CHECK(error("[defaults]\ntrain_samples = 17\n") ==
-        "train_samples is 17, but the training part of mnist has 16 samples");
+        "train_samples is 17, but the training part of mnist has 16 samples; use at most 16");
 }
 
 TEST_CASE("the stand-in is used if the file requests it, and the requested data set is kept") {

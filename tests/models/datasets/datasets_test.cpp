@@ -239,7 +239,7 @@ TEST_CASE("the error for a too large train_samples says how many samples there a
   DataChoice choice = choice_of("mnist", folder.path());
   choice.train_samples = 161;
   CHECK(user_error_of([&] { read(choice); }) ==
-        "train_samples is 161, but the training part of mnist has 160 samples");
+        "train_samples is 161, but the training part of mnist has 160 samples; use at most 160");
   choice.train_samples = 0;
   CHECK(contains(user_error_of([&] { read(choice); }), "train_samples is 0"));
   choice = choice_of("synthetic-digits", "");

@@ -51,7 +51,7 @@ TEST_CASE("an invalid selection is a user error with advice") {
     CHECK_MESSAGE(problem({{}, no_time, {}}).find("is not a time") != std::string::npos, no_time);
   for (const char* time : {"2024-02-29", "2020-11-20T09", "2020-11-20T09:30", "2020-11-20T09:30:12.345Z"})
     CHECK_MESSAGE(problem({{}, time, {}}).empty(), time);
-  CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep is left") != std::string::npos);
+  CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep matches: ") != std::string::npos);
 }
 
 TEST_CASE("several experiments make one report, and values that distinguish their runs make cells") {

@@ -57,7 +57,7 @@ TEST_CASE("on a cluster a rank uses the GPU of its local rank modulo the number 
     CHECK(visible_gpu(each.local_rank, each.visible) == each.device);
   }
   for (const std::optional<int> visible : {std::optional<int>(), std::optional(0)})
-    CHECK_THROWS_WITH_AS(visible_gpu(0, visible), doctest::Contains("sees none; set gpus_per_task"),
+    CHECK_THROWS_WITH_AS(visible_gpu(0, visible), doctest::Contains("no GPU is visible; set gpus_per_task"),
                          UserError);
 }
 

@@ -185,7 +185,8 @@ TEST_CASE("a checkpoint that is damaged, missing or of another attempt is an err
   train_launched(whole);
   auto other = after(whole, epochs);
   other.resumes->attempt = 5;
-  CHECK(error_of(other).find("is of run 0123456789ab, attempt 1, not of attempt 5") != std::string::npos);
+  CHECK(error_of(other).find("belongs to run 0123456789ab, attempt 1, not to attempt 5") !=
+        std::string::npos);
   const fs::path file = experiments::checkpoint_file(whole.checkpoints, epochs, 0);
   std::string bytes = read_text(file);
   bytes[bytes.size() / 2] ^= 1;

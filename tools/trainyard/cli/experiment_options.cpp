@@ -115,14 +115,15 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
             options.order = text == "declared" ? orchestrator::Order::declared : orchestrator::Order::paired;
           },
           "order of the runs:\n"
-          "paired: arms of a pair next to each other, in an order drawn from data_seed\n"
+          "paired: runs with the same seed directly after one another, in an order drawn from data_seed\n"
           "declared: as in the file")
       ->check(CLI::IsMember({"paired", "declared"}))
       ->default_str("paired");
   command.add_flag("--reuse", options.reuse,
                    "keep the metrics of runs from another host or release, without comparing their times");
-  command.add_flag("--retrain-times", options.retrain_times,
-                   "train finished runs again if their times do not count but could");
+  command.add_flag(
+      "--retrain-times", options.retrain_times,
+      "train finished runs again if their times did not count, for example because the host was busy");
 }
 
 void add_place_options(CLI::App& command, ExperimentOptions& options) {
@@ -196,8 +197,9 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
          fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
                      counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(), plan.to_run(),
                      plan.to_run() == 0 ? std::string()
-                     : expected         ? ", about " + orchestrator::duration_text(*expected)
-                                        : std::string(", time not known until one run of each kind is done"),
+                     : expected
+                         ? ", about " + orchestrator::duration_text(*expected)
+                         : std::string(", expected time unknown until one run of each kind has finished"),
                      yard.root().string()) +
          times_offer(plan);
 }
@@ -359,7 +361,7 @@ bool arms_are_sound(const reports::ReportData& data) {
 
 void add_sweep_options(CLI::App& command, SweepChoices& choices) {
   add_order_option(command, choices.plan);
-  command.add_flag("--failed", choices.plan.failed_only, "only runs that have failed");
+  command.add_flag("--failed", choices.plan.failed_only, "only failed runs, not interrupted ones");
   command.add_option("--max-retries", choices.sweep.max_retries, "how often a failed run is tried again")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();

@@ -13,10 +13,10 @@ namespace {
 using reports::VerdictKind;
 
 const std::array<FailOnWord, 6> all_words{
-    {{"deteriorates", FailOn::deteriorates, "a metric is worse, or the question cannot be answered"},
+    {{"deteriorates", FailOn::deteriorates, "a metric is worse, or has no verdict, for example NO DATA"},
      {"broken", FailOn::broken, "an arm trains something else"},
      {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
-     {"not-verified", FailOn::not_verified, "a program of your own leaves out terms of the comparison"},
+     {"not-verified", FailOn::not_verified, "a program of your own did not record values that must be equal"},
      {"undecided", FailOn::undecided, "no verdict yet: inconclusive, interim, or too few seeds"},
      {"missing", FailOn::missing, "a planned run has no result"}}};
 

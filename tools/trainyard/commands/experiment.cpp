@@ -41,7 +41,7 @@ struct PlanOutlook {
 // Call `resolve_data` first: this reads the data of classifiers to count validation samples.
 PlanOutlook plan_outlook(const experiments::Experiment& experiment);
 
-// trainyard new: a commented experiment file that runs.
+// trainyard new: an example experiment file with comments.
 
 namespace {
 
@@ -73,7 +73,7 @@ int write_new(const NewOptions& options) {
 }  // namespace
 
 void add_new(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("new", "write a commented experiment file that runs");
+  auto* command = program.add_subcommand("new", "write an example experiment file with comments");
   auto options = std::make_shared<NewOptions>();
   refuse_empty(command->add_option("FILE", options->file, "file to write")->capture_default_str());
   command->add_flag("--force", options->force, "replace the file if it exists");
@@ -145,7 +145,7 @@ int plan_experiment(const ExperimentOptions& options) {
 void add_plan(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "plan",
-      "show what `run` would do, and what the planned seeds can resolve\n\n"
+      "show what `run` would do, and how small an effect the planned seeds can show\n\n"
       "Lists the runs with their keys and devices, what is done, and the expected time.");
   auto options = std::make_shared<ExperimentOptions>();
   add_experiment_options(*command, *options);
@@ -328,11 +328,12 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
         "\n" +
         reports::paragraph(
             fmt::format(
-                "Against {} {}: the largest spread of the differences at which NO CHANGE can be found, "
-                "and the smallest effect that can be found at that spread",
+                "How small an effect can these seeds show against {} {}? NO CHANGE is likely if the "
+                "difference "
+                "varies between seeds by at most `spread` (standard deviation). At that spread, `effect` is "
+                "the smallest change that is likely to be found. Likely: in 80 % of such experiments.",
                 compare.axis, compare.baseline),
             output_width()) +
-        "(planning values, power 0.8 at the first look)\n" +
         reports::aligned_table(outlook_table(compare, arms, outlooks), output_width());
     add_warnings(compare, arms, outlooks, counts, outlook.warnings);
   }

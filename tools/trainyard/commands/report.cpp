@@ -89,7 +89,7 @@ int report(ReportOptions options) {
   const auto written =
       reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
   std::cout << reports::terminal_table(content, output_width()) << '\n'
-            << written.size() << " files, the first " << written.front().string() << '\n';
+            << "wrote " << counted(written.size(), "file") << "; open " << written.front().string() << '\n';
   const auto missed = reports::missed_expectations(content.expectations);
   for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
   return missed.empty() ? done : run_failed;

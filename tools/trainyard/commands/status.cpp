@@ -175,7 +175,7 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
 // Remaining time of the sweep. Empty if no sweep runs.
 std::string time_left_text(const TimeEstimate& estimate, bool swept) {
   if (!swept) return "";
-  if (!estimate.sweep_seconds_left) return "time left: not known until one run of each kind is done\n\n";
+  if (!estimate.sweep_seconds_left) return "time left: unknown until one run of each kind has finished\n\n";
   return "time left: about " + orchestrator::duration_text(*estimate.sweep_seconds_left) + "\n\n";
 }
 
