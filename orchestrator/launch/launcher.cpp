@@ -18,8 +18,7 @@ namespace trainyard::orchestrator {
 
 std::span<const LauncherKind> launchers() {
   static const std::array<LauncherKind, 3> rows{
-      {{"local",
-        [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.yard); }},
+      {{"local", [](const LauncherSetting& setting) { return local_launcher(setting.programs); }},
        {"slurm", slurm_launcher},
        {"mpi", mpi_launcher}}};
   return rows;
@@ -40,8 +39,8 @@ std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
   throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
-// Local launcher: ranks are processes on this host. One store serves all runs. A foreign program has its own
-// store, because its keys may collide with those of other runs.
+// Local launcher: ranks are processes on this host. The store of trainyard's own ranks is a file in the
+// attempt's folder. Foreign programs get a TCPStore on the loopback interface, as torchrun gives them.
 
 namespace {
 
@@ -57,14 +56,29 @@ nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
 
 class LocalRankGroup : public RankGroup {
  public:
-  explicit LocalRankGroup(std::optional<StoreProcess> store) : own_store_(std::move(store)) {}
+  LocalRankGroup() = default;
+  LocalRankGroup(const LocalRankGroup&) = delete;
+  LocalRankGroup& operator=(const LocalRankGroup&) = delete;
+  ~LocalRankGroup() override {
+    std::error_code ignored;
+    if (!store_file_.empty()) std::filesystem::remove(store_file_, ignored);
+  }
 
-  void start(const LaunchSpec& gang, const StoreAddress& store) {
+  // A single rank needs no store. A single foreign rank may serve its own, on a free port.
+  void start(const LaunchSpec& gang, const std::filesystem::path& store_program) {
     const auto ranks = static_cast<int>(gang.ranks.size());
+    StoreAddress address{"127.0.0.1", "0"};
+    if (ranks > 1 && gang.foreign) {
+      store_.emplace(store_program, gang.directory / "store.log");
+      address = store_->address();
+    } else if (ranks > 1) {
+      store_file_ = make_store_file(gang.directory);
+    }
     std::vector<int> pids;
     for (int rank = 0; rank < ranks; ++rank) {
       RankCommand command = gang.ranks[static_cast<std::size_t>(rank)];
-      command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, store));
+      command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, address));
+      if (!store_file_.empty()) command.environment["TRAINYARD_STORE"] = store_file_.string();
       ranks_.push_back({start_process(command), std::nullopt});
       pids.push_back(ranks_.back().process->pid());
     }
@@ -100,38 +114,31 @@ class LocalRankGroup : public RankGroup {
     std::unique_ptr<RankProcess> process;
     std::optional<ExitStatus> ended;
   };
-  std::optional<StoreProcess> own_store_;  // outlives the ranks
+  std::optional<StoreProcess> store_;  // outlives the ranks
+  std::filesystem::path store_file_;
   std::vector<Rank> ranks_;
   nlohmann::ordered_json marks_;
 };
 
 class LocalLauncher : public Launcher {
  public:
-  LocalLauncher(const Programs& programs, const Yard& yard)
-      : program_(programs.store), store_(programs.store, yard.root() / "store.log") {}
+  explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
 
   // A single rank needs no store. A single foreign rank may make its own, on a free port.
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const bool alone = command.ranks.size() == 1;
-    std::optional<StoreProcess> own;
-    if (!alone && command.foreign) own.emplace(program_, command.directory / "store.log");
-    const StoreAddress address = alone             ? StoreAddress{"127.0.0.1", "0"}
-                                 : own.has_value() ? own->address()
-                                                   : store_.address();
-    auto gang = std::make_unique<LocalRankGroup>(std::move(own));
-    gang->start(command, address);
+    auto gang = std::make_unique<LocalRankGroup>();
+    gang->start(command, store_program_);
     return gang;
   }
 
  private:
-  std::filesystem::path program_;
-  StoreProcess store_;
+  std::filesystem::path store_program_;
 };
 
 }  // namespace
 
-std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard) {
-  return std::make_unique<LocalLauncher>(programs, yard);
+std::unique_ptr<Launcher> local_launcher(const Programs& programs) {
+  return std::make_unique<LocalLauncher>(programs);
 }
 
 // MPI launcher: ranks are tasks of `mpirun`, which starts them on the hosts of its host file. mpirun is a

@@ -59,7 +59,7 @@ struct LauncherSetting {
   std::filesystem::path folder = {};  // of the experiment file
 };
 
-std::unique_ptr<Launcher> local_launcher(const Programs& programs, const Yard& yard);
+std::unique_ptr<Launcher> local_launcher(const Programs& programs);
 std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
 
 // Row of the table of launchers. `name` is the one in `launcher_rules`.

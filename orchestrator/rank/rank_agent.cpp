@@ -78,7 +78,7 @@ class Task {
   std::optional<StoreAddress> meet() {
     if (place_.world_size == 1) return StoreAddress{"127.0.0.1", "0"};
     if (place_.rank == 0) {
-      store_.emplace(gang_.store, folder_ / "store.log");
+      store_.emplace(gang_.store, folder_ / "store.log", /*for_other_hosts=*/true);
       write_rendezvous(folder_, {std::stoi(store_->address().port), own_addresses()});
     }
     const auto deadline = Clock::now() + meeting_patience;

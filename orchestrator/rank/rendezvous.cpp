@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <system_error>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -110,8 +111,21 @@ std::optional<StoreAddress> parse_store_address(const std::string& output) {
   return std::nullopt;
 }
 
-StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log)
-    : program_(std::move(program)), log_(std::move(log)) {}
+std::filesystem::path make_store_file(const std::filesystem::path& attempt_folder) {
+  std::filesystem::path file = attempt_folder / "store";
+  ::unlink(file.c_str());  // of an earlier launch of this attempt
+  constexpr mode_t only_owner = 0600;
+  if (!FileDescriptor::open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, only_owner))
+    throw UserError(
+        file.string() + ": cannot make the store of the ranks: " + std::generic_category().message(errno),
+        "check the permissions of the yard and the space on its disk");
+  return file;
+}
+
+StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log, bool for_other_hosts)
+    : argv_{program.string()}, log_(std::move(log)) {
+  if (for_other_hosts) argv_.emplace_back("--all-interfaces");
+}
 
 StoreAddress StoreProcess::address() {
   if (!process_ || process_->poll()) start();
@@ -121,7 +135,7 @@ StoreAddress StoreProcess::address() {
 void StoreProcess::start() {
   process_.reset();
   std::filesystem::remove(log_);  // an address of an earlier store must not be read
-  process_ = start_process({.argv = {program_.string()}, .environment = {}, .cores = {}, .log = log_});
+  process_ = start_process({.argv = argv_, .environment = {}, .cores = {}, .log = log_});
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
     if (const auto found = parse_store_address(whole_file(log_))) {

@@ -10,16 +10,18 @@
 
 namespace trainyard::runner {
 
-// The store of a launch, under a prefix that belongs to this launch. The launcher serves it, or rank 0 as
-// with plain torchrun. CommunicationError if it does not answer.
+// The store of a launch, under a prefix that belongs to this launch: a file that only this user can open, or a
+// TCPStore, which the launcher serves, or rank 0 as with plain torchrun. CommunicationError if it does not
+// answer.
 Store connect_store(const Environment& environment);
 
-// A separate store on a free port of 127.0.0.1. This process serves it while the object lives.
-struct LocalStore {
+// A TCPStore on a free port. This process serves it while the object lives. It has no authentication.
+struct ServedStore {
   Store store;
   int port = 0;
 };
-LocalStore open_local_store();
+enum class Listen { loopback, all_interfaces };
+ServedStore serve_store(Listen where);
 
 // Rendezvous through `store` under the prefix `name`, and a connection to every other rank.
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,

@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <unistd.h>
@@ -31,6 +32,15 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
                    0);
 }
 
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// Only anonymous memory has seals, so this is never a file of the user's.
+bool is_shared_memory(const FileDescriptor& file, std::size_t bytes) {
+  struct stat status {};
+  return ::fcntl(file.get(), F_GET_SEALS) == seals && ::fstat(file.get(), &status) == 0 &&
+         status.st_uid == ::geteuid() && static_cast<std::size_t>(status.st_size) == bytes;
+}
+
 }  // namespace
 
 Pages pages_of_host() {
@@ -39,15 +49,18 @@ Pages pages_of_host() {
 }
 
 SharedMemory::SharedMemory(std::size_t bytes)
-    : file_(::memfd_create("trainyard", MFD_CLOEXEC)), size_(bytes) {
+    : file_(::memfd_create("trainyard", MFD_CLOEXEC | MFD_ALLOW_SEALING)), size_(bytes) {
   if (!file_) fail("memfd_create");
   if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate");
+  if (::fcntl(file_.get(), F_ADD_SEALS, seals) != 0) fail("sealing shared memory");
   map();
 }
 
 SharedMemory::SharedMemory(const std::string& descriptor, std::size_t bytes)
     : file_(FileDescriptor::open(descriptor, O_RDWR)), size_(bytes) {
   if (!file_) fail("open");
+  if (!is_shared_memory(file_, bytes))
+    throw std::system_error(EPERM, std::generic_category(), descriptor + " is not the memory of a rank");
   map();
 }
 

@@ -28,8 +28,10 @@ Pages pages_of_host();
 // Shared memory, filled with zeros. Pages are allocated on first use, so the size is only a limit.
 class SharedMemory {
  public:
-  explicit SharedMemory(std::size_t bytes);                        // new
-  SharedMemory(const std::string& descriptor, std::size_t bytes);  // of another rank
+  explicit SharedMemory(std::size_t bytes);  // new, and sealed: its size cannot change
+  // The memory of another rank. A file that such a rank did not make is refused: the path comes from a store.
+  // Both: std::system_error.
+  SharedMemory(const std::string& descriptor, std::size_t bytes);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;

@@ -133,6 +133,7 @@ Environment read_environment() {
                                    environment.local_world_size - 1);
   environment.store_host = text("MASTER_ADDR").value_or(environment.store_host);
   environment.store_port = static_cast<std::uint16_t>(integer("MASTER_PORT", 0, 0, 65535));
+  environment.store_file = text("TRAINYARD_STORE").value_or("");
   environment.agent_store = text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   environment.run_id = text("TORCHELASTIC_RUN_ID").value_or("");
   const auto run_file = text("TRAINYARD_RUN");
@@ -142,10 +143,14 @@ Environment read_environment() {
                     "complete command for one rank");
   }
   environment.run_file = *run_file;
-  if (environment.world_size > 1 && environment.store_port == 0) {
-    throw UserError(
-        "WORLD_SIZE is " + std::to_string(environment.world_size) + " but MASTER_PORT is not set",
-        "start trainyard-store and set MASTER_ADDR and MASTER_PORT to the address that it prints");
+  if (!environment.store_file.empty() && !environment.one_host()) {
+    throw UserError("TRAINYARD_STORE is a file on one host, but LOCAL_WORLD_SIZE is smaller than WORLD_SIZE",
+                    "set MASTER_ADDR and MASTER_PORT instead");
+  }
+  if (environment.world_size > 1 && environment.store_port == 0 && environment.store_file.empty()) {
+    throw UserError("WORLD_SIZE is " + std::to_string(environment.world_size) +
+                        " but neither TRAINYARD_STORE nor MASTER_PORT is set",
+                    "set TRAINYARD_STORE to a new file, the same for all ranks of this host");
   }
   return environment;
 }

@@ -45,6 +45,7 @@ struct Environment {
   int local_world_size = 1;
   std::string store_host = "127.0.0.1";  // MASTER_ADDR
   std::uint16_t store_port = 0;          // MASTER_PORT; 0: no store
+  std::filesystem::path store_file;      // TRAINYARD_STORE: the store is this file instead, on one host
   bool agent_store = false;              // the launcher serves the store; else rank 0 does, at that port
   std::string run_id;                    // TORCHELASTIC_RUN_ID: prefix of all keys in the store
   std::filesystem::path run_file;        // TRAINYARD_RUN

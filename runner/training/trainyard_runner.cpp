@@ -28,7 +28,8 @@ constexpr const char* environment_and_codes = R"(Environment:
   TRAINYARD_RUN                      path of run.json: the run, and the folder for records
   RANK, WORLD_SIZE                   rank and number of ranks (default: a single rank)
   LOCAL_RANK, LOCAL_WORLD_SIZE       the same among the ranks on this host (default: all ranks are on it)
-  MASTER_ADDR, MASTER_PORT           address of the rendezvous store, which trainyard-store prints
+  TRAINYARD_STORE                    new file for the rendezvous of ranks on one host, the same for all ranks
+  MASTER_ADDR, MASTER_PORT           or the address of a rendezvous store, which trainyard-store prints
   TORCHELASTIC_USE_AGENT_STORE=True  the store is already served (default: rank 0 serves it)
   TORCHELASTIC_RUN_ID                prefix of this launch in the store
   TRAINYARD_LOG                      level of the log on stderr: trace, debug, info, warning, error, off

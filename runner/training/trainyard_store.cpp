@@ -1,6 +1,6 @@
-// trainyard-store: a rendezvous store, which is a key-value store over TCP. It prints its address with a free
-// port, and serves until its parent ends. LibTorch's store listens on all network interfaces
-// (docs/security.md).
+// trainyard-store: a rendezvous store, which is a key-value store over TCP, for foreign programs and for ranks
+// on several hosts. It prints its address with a free port, and serves until its parent ends. It has no
+// authentication (docs/security.md).
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -17,9 +17,9 @@ namespace {
 
 using namespace trainyard;
 
-void serve() {
+void serve(runner::Listen where) {
   const pid_t parent = getppid();
-  const runner::LocalStore store = runner::open_local_store();
+  const runner::ServedStore store = runner::serve_store(where);
   std::cout << "127.0.0.1 " << store.port << std::endl;
   // After the address, because a reader of both streams expects the address in the first line.
   log::info("store serves", {{"address", "127.0.0.1"}, {"port", store.port}, {"parent", parent}});
@@ -32,6 +32,9 @@ void serve() {
 int main(int argc, char** argv) {
   CLI::App program("Print \"127.0.0.1 PORT\" and serve ranks there until the process that started it ends.",
                    "trainyard-store");
+  bool all_interfaces = false;
+  program.add_flag("--all-interfaces", all_interfaces,
+                   "Listen on all network interfaces, not only on 127.0.0.1");
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -40,7 +43,7 @@ int main(int argc, char** argv) {
   runner::die_with_parent();
   try {
     log::to_standard_error(log::level_from_environment());
-    serve();
+    serve(all_interfaces ? runner::Listen::all_interfaces : runner::Listen::loopback);
   } catch (const std::exception& error) {
     std::cerr << "error: " << first_line(error.what()) << std::endl;
     _exit(1);

@@ -79,7 +79,7 @@ int FaultySweep::sweep_in_child() {
   db::Ingest(database).journal_entry(entry);
   recover(bench_.yard, database, [](const std::string&) {});
   const auto plan = make_plan(bench_.experiment, bench_.devices, machine_, &database);
-  const auto launcher = local_launcher(bench_.programs, bench_.yard);
+  const auto launcher = local_launcher(bench_.programs);
   RememberingStatus status;
   const auto result = run_sweep(bench_.experiment, plan, bench_.yard, database, bench_.programs, *launcher,
                                 status, bench_.stop, bench_.options);

@@ -1,4 +1,6 @@
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -7,6 +9,7 @@
 #include "base/error.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
+#include "orchestrator/rank/rendezvous.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
 
@@ -38,6 +41,20 @@ TEST_CASE("a process gets its environment, its output goes to its log, and its e
   CHECK_FALSE(status->clean());
   CHECK(to_text(*status) == "exit code 3");
   CHECK(text_of(folder.path / "log") == "hello\ntrouble\n");
+}
+
+TEST_CASE("only the user can open the store of the ranks, and it replaces what is in its place") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("/etc/passwd", folder.path / "store");
+  for (int launch = 0; launch < 2; ++launch) {
+    const auto file = make_store_file(folder.path);
+    const auto status = std::filesystem::symlink_status(file);
+    CHECK(status.type() == std::filesystem::file_type::regular);
+    CHECK(status.permissions() == (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+    std::ofstream(file) << "keys of an earlier launch";
+  }
+  CHECK(std::filesystem::file_size(make_store_file(folder.path)) == 0);
+  CHECK_THROWS_AS(make_store_file(folder.path / "not there"), UserError);
 }
 
 TEST_CASE("a log is appended to") {

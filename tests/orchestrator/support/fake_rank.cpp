@@ -77,7 +77,7 @@ void write_surroundings(const std::filesystem::path& file) {
   std::ofstream out(file);
   for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
                            "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE",
-                           "OMP_NUM_THREADS", "TRAINYARD_RUN", "CUDA_VISIBLE_DEVICES"})
+                           "OMP_NUM_THREADS", "TRAINYARD_RUN", "TRAINYARD_STORE", "CUDA_VISIBLE_DEVICES"})
     out << name << "=" << variable(name) << "\n";
   cpu_set_t cores;
   CPU_ZERO(&cores);

@@ -102,7 +102,7 @@ Plan SweepFixture::plan() const {
 }
 
 SweepResult SweepFixture::sweep() {
-  const auto launcher = local_launcher(programs, yard);
+  const auto launcher = local_launcher(programs);
   recover(yard, database, [&](const std::string& text) { status.message(text); });
   return run_sweep(experiment, plan(), yard, database, programs, *launcher, status, stop, options);
 }

@@ -25,7 +25,7 @@ void sweep_and_kill(SweepFixture& bench, int ranks) {
   if (orchestrator == 0) {
     auto own = db::Database::open_for_writing(bench.yard.database());
     RememberingStatus status;
-    const auto launcher = local_launcher(bench.programs, bench.yard);
+    const auto launcher = local_launcher(bench.programs);
     run_sweep(bench.experiment, bench.plan(), bench.yard, own, bench.programs, *launcher, status, bench.stop,
               bench.options);
     ::_exit(0);

@@ -90,7 +90,7 @@ TEST_CASE("ranks are launched with torchrun's environment, their cores and their
     CHECK(line_with(file, "WORLD_SIZE=") == "WORLD_SIZE=2");
     CHECK(line_with(file, "LOCAL_WORLD_SIZE=") == "LOCAL_WORLD_SIZE=2");
     CHECK(line_with(file, "MASTER_ADDR=") == "MASTER_ADDR=127.0.0.1");
-    CHECK(line_with(file, "MASTER_PORT=") == "MASTER_PORT=4711");
+    CHECK(line_with(file, "TRAINYARD_STORE=") == "TRAINYARD_STORE=" + (folder / "store").string());
     CHECK(line_with(file, "TORCHELASTIC_RUN_ID=") == "TORCHELASTIC_RUN_ID=" + bench.key(0) + "/1");
     CHECK(line_with(file, "TORCHELASTIC_USE_AGENT_STORE=") == "TORCHELASTIC_USE_AGENT_STORE=True");
     CHECK(line_with(file, "OMP_NUM_THREADS=") == "OMP_NUM_THREADS=" + std::to_string(cores.size()));
@@ -101,19 +101,35 @@ TEST_CASE("ranks are launched with torchrun's environment, their cores and their
   }
 }
 
-TEST_CASE("one store serves all runs of a sweep, and none is started for single ranks") {
-  SweepFixture alone({mlp_run("single", 1, 0)});
-  CHECK(alone.sweep().finished == 1);
-  CHECK_FALSE(std::filesystem::exists(alone.folder.path / "stores"));
-  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
+TEST_CASE("trainyard's own ranks meet in a file of the attempt, which is removed, and no store listens") {
+  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 0)});
   CHECK(bench.sweep().finished == 2);
-  const int store = pid_in(bench.folder.path / "stores");
-  CHECK(text_of(bench.folder.path / "stores") == std::to_string(store) + "\n");
-  CHECK_FALSE(alive(store));
+  CHECK_FALSE(std::filesystem::exists(bench.folder.path / "stores"));
+  CHECK_FALSE(std::filesystem::exists(bench.attempt(0) / "store"));
+}
+
+namespace {
+
+experiments::Run foreign_run(std::int64_t replicas) {
+  experiments::Run run = mlp_run("mine", replicas, 0);
+  run.strategy.kind = "foreign";
+  run.strategy.command = {FAKE_RANK};
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a foreign program of several ranks has a store of its own, which ends with the run") {
+  SweepFixture bench({foreign_run(2)});
+  CHECK(bench.sweep().finished == 1);
+  const auto surroundings = bench.attempt(0) / "surroundings-0";
+  CHECK(line_with(surroundings, "MASTER_PORT=") == "MASTER_PORT=4711");
+  CHECK(line_with(surroundings, "TRAINYARD_STORE=").empty());
+  CHECK_FALSE(alive(pid_in(bench.folder.path / "stores")));
 }
 
 TEST_CASE("if the store does not start, the runs that need it fail with its log") {
-  SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 0)});
+  SweepFixture bench({foreign_run(2), mlp_run("single", 1, 0)});
   bench.programs.store = "/bin/false";
   const auto result = bench.sweep();
   CHECK(result.finished == 1);

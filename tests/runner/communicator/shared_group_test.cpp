@@ -2,9 +2,13 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -51,6 +55,20 @@ TEST_CASE("the data of each rank begins on a page and has room for the host's me
       CHECK(places.parts >= places.messages + count * count * messages_under_way * sizeof(Message));
     }
   }
+}
+
+TEST_CASE("only sealed memory of the expected size is opened, never a file that a key names") {
+  SharedMemory memory(4096);
+  memory.data()[7] = std::byte{42};
+  const SharedMemory other(memory.descriptor(), 4096);
+  CHECK(other.data()[7] == std::byte{42});
+  CHECK_THROWS_AS(SharedMemory(memory.descriptor(), 8192), std::system_error);
+  const auto file = std::filesystem::temp_directory_path() / ("trainyard-file-" + std::to_string(::getpid()));
+  std::ofstream(file) << std::string(4096, 'x');
+  CHECK_THROWS_AS(SharedMemory(file.string(), 4096), std::system_error);
+  std::ifstream in(file);
+  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == std::string(4096, 'x'));
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("the page size is that of the system, and the shared memory of ranks is laid out by it") {

@@ -144,5 +144,5 @@ TEST_CASE("wrong environment variables are errors that name them") {
   CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}, {"RANK", "2"}})
             .starts_with("error: RANK=2 is not an integer in 0 … 1"));
   CHECK(error_with({{"TRAINYARD_RUN", "/nowhere"}, {"WORLD_SIZE", "2"}})
-            .starts_with("error: WORLD_SIZE is 2 but MASTER_PORT is not set"));
+            .starts_with("error: WORLD_SIZE is 2 but neither TRAINYARD_STORE nor MASTER_PORT is set"));
 }

@@ -157,11 +157,10 @@ void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int6
     return;
   }
   std::cout << fmt::format(
-      "\nby hand: start {} in a terminal (it prints ADDRESS PORT), then each rank r of 0 to {} in its own:\n"
-      "  RANK=r LOCAL_RANK=r WORLD_SIZE={} LOCAL_WORLD_SIZE={} MASTER_ADDR=127.0.0.1 MASTER_PORT=PORT \\\n"
-      "  TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=by-hand TRAINYARD_RUN={} \\\n  {} --records "
-      "by-hand\n",
-      shell_quoted(programs.store.string()), ranks - 1, ranks, ranks, run_file, runner);
+      "\nby hand, each rank r of 0 to {} in a terminal of its own (before a second try, delete "
+      "by-hand-store):\n"
+      "  RANK=r WORLD_SIZE={} TRAINYARD_STORE=by-hand-store TRAINYARD_RUN={} \\\n  {} --records by-hand\n",
+      ranks - 1, ranks, run_file, runner);
 }
 
 // The folder in the yard, which may have been moved. If the yard lacks it, the recorded folder.
