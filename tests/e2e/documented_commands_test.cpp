@@ -31,10 +31,8 @@ const std::map<std::string, std::string> not_run{
     {"salloc --nodes=2 trainyard run experiments/cluster.toml", "Slurm"},
 };
 
-// The exit code of commands that are to fail.
-const std::map<std::string, int> exit_codes{
-    {"trainyard compare single ddp --fail-on deteriorates", 3},
-};
+// Gates, whose exit code is 0 or 3: it depends on the times.
+const std::set<std::string> gates{"trainyard compare single ddp --fail-on deteriorates"};
 
 // What stands for another text in a scratch folder.
 struct Placeholder {
@@ -176,8 +174,8 @@ TEST_CASE("every trainyard command of README and docs runs as it is typed there"
       CAPTURE(typed);
       if (typed == "trainyard new first.toml") fs::remove(folder / "first.toml");
       const Output answer = shell(folder, filled_in(folder, typed));
-      const auto code = exit_codes.find(typed);
-      CHECK_MESSAGE(answer.code == (code == exit_codes.end() ? 0 : code->second), answer.err);
+      const bool gate_closed = gates.contains(typed) && answer.code == 3;
+      CHECK_MESSAGE((answer.code == 0 || gate_closed), answer.err);
       ++commands;
     }
   }
