@@ -157,8 +157,8 @@ void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int6
     return;
   }
   std::cout << fmt::format(
-      "\nby hand, each rank r of 0 to {} in a terminal of its own (before a second try, delete "
-      "by-hand-store):\n"
+      "\nby hand: start each rank r of 0 to {} in a terminal of its own (before a second try, delete "
+      "by-hand-store)\n"
       "  RANK=r WORLD_SIZE={} TRAINYARD_STORE=by-hand-store TRAINYARD_RUN={} \\\n  {} --records by-hand\n",
       ranks - 1, ranks, run_file, runner);
 }
