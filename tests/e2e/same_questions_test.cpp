@@ -40,7 +40,7 @@ void all_refuse(const Scratch& scratch, const std::string& line, std::vector<std
 TEST_CASE("check, plan and run refuse missing data, and name --data and TRAINYARD_DATA") {
   const Scratch scratch;
   scratch.write("same.toml", mnist_file());
-  const std::string advice = "give --data DIR or TRAINYARD_DATA";
+  const std::string advice = "set --data DIR or TRAINYARD_DATA";
   all_refuse(scratch, "data set \"mnist\" has no folder");
   all_refuse(scratch, advice);
   scratch.write("same.toml", mnist_file("[data]\nmnist = \"nowhere\"\n"));

@@ -145,7 +145,7 @@ int plan_experiment(const ExperimentOptions& options) {
 void add_plan(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "plan",
-      "show what `run` would do, and how small an effect the planned seeds can show\n\n"
+      "show what `run` would do, and how small an effect it can show\n\n"
       "Lists the runs with their keys and devices, what is done, and the expected time.");
   auto options = std::make_shared<ExperimentOptions>();
   add_experiment_options(*command, *options);
