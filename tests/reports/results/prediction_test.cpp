@@ -174,7 +174,8 @@ TEST_CASE("a prediction uses only runs that were timed like the arm") {
   const double alike = predictions({single(), two_replicas(0)})[0].predicted.seconds;
   CHECK(predictions({elsewhere, threads, half, single(), two_replicas(0)})[0].predicted.seconds ==
         Approx(alike));
-  CHECK(predictions({threads, two_replicas(0)})[0].missing.find("another host, release, thread count") != std::string::npos);
+  CHECK(predictions({threads, two_replicas(0)})[0].missing.find("another host, release, thread count") !=
+        std::string::npos);
 }
 
 TEST_CASE("if independent ranks were trained on another host, the prediction starts from single") {
