@@ -50,10 +50,9 @@ at::Tensor token_positions(const at::Tensor& tokens) {
 constexpr std::array label_counts{Count{"correct", right_labels}};
 constexpr std::array token_counts{Count{"correct", right_tokens}};
 
-constexpr std::array tasks{
-    Task{"classification", Target::label, label_loss, label_counts, nullptr},
-    Task{"reconstruction", Target::input, squared_error, {}, nullptr},
-    Task{"translation", Target::next_token, token_loss, token_counts, token_positions}};
+const std::array tasks{Task{"classification", Target::label, label_loss, label_counts, nullptr},
+                       Task{"reconstruction", Target::input, squared_error, {}, nullptr},
+                       Task{"translation", Target::next_token, token_loss, token_counts, token_positions}};
 
 }  // namespace
 
@@ -61,7 +60,7 @@ const Task& find_task(std::string_view name) {
   return named_row(tasks, &Task::name, "task", name);
 }
 
-const Task& task_of(const experiments::Run& run) {
+Task task_of(const experiments::Run& run) {
   return find_task(models::find_model(run.model).task);
 }
 

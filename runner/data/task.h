@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,7 +31,7 @@ struct Task {
   Target target;          // what the output is compared with
 
   // [], differentiable: the sum over what the task weighs (samples, non-padding tokens, pixels).
-  at::Tensor (*loss_sum)(const at::Tensor& outputs, const at::Tensor& targets);
+  std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> loss_sum;
   // The first one gives the accuracy that `status` shows. Empty if the task counts nothing.
   std::span<const Count> counts;
   // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
@@ -45,12 +46,14 @@ struct Task {
 //
 // UserError for an unknown name; it lists the tasks.
 const Task& find_task(std::string_view name);
-const Task& task_of(const experiments::Run& run);
+// The task of the run's model. A key of the run that changes the loss is applied here.
+Task task_of(const experiments::Run& run);
 
 // The metrics of a phase as sums, never means: each has a name, a sum and the weight to divide it by. Sums of
 // steps are in tensors, so that a step never waits for a value.
 class MetricSums {
  public:
+  // `task` must outlive this and its copies.
   explicit MetricSums(const Task& task, at::Device device = at::kCPU);
 
   // Adds a batch: its summed loss, and what the task counts in `outputs` and `targets`. The batch's `weight`

@@ -99,7 +99,7 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
   const at::Tensor all = at::cat(indices);
   if (all.size(0) == 0) return 0;
   const Batch batch = data.gather(all);
-  const Task& task = task_of(run_);
+  const Task task = task_of(run_);
   const networks::ForwardContext context{.training = true,
                                          .seed = run_.seed,
                                          .step = steps_done_,

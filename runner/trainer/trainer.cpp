@@ -51,7 +51,7 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
                  at::ScalarType dtype)
     : run_(run),
       ranks_(ranks),
-      task_(&task_of(run)),
+      task_(task_of(run)),
       network_(build_stage(run, input, ranks, dtype)),
       update_(make_update(run.optimizer, network_, *ranks.replicas)),
       loss_scale_(needs_loss_scale(run.precision) ? dynamic_loss_scale(ranks.device)
@@ -60,7 +60,7 @@ Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, c
       training_(training_actions(run, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run))),
       inference_(forward_actions(ranks, 1)),
-      metrics_(*task_, ranks.device) {
+      metrics_(task_, ranks.device) {
   if (ranks.device.is_cuda()) times_.device = timeline_ = std::make_shared<DeviceTimeline>(gpu_marks());
   const bool captures = runner::why_not_captured(run_, ranks.device, ranks.transport()).empty();
   capture_steps(captures ? gpu_graphs() : MakeCudaGraph());
@@ -79,11 +79,11 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
   // The number of positions is a value of a tensor: a CUDA graph cannot have it, and a GPU would have to
   // wait.
-  if (!input.captured() && ranks_.device.is_cpu()) work.positions = task_->positions;
+  if (!input.captured() && ranks_.device.is_cpu()) work.positions = task_.positions;
   work.loss = [&sums, &input, this](const at::Tensor&, const networks::Activations& outputs,
                                     const at::Tensor& targets) {
     const at::Tensor output = for_loss(outputs.front());
-    const at::Tensor sum = task_->loss_sum(output, targets);
+    const at::Tensor sum = task_.loss_sum(output, targets);
     sums.add(sum, output, targets);
     return loss_scale_->scaled(input.part_of_mean(sum));
   };
@@ -165,7 +165,7 @@ void Trainer::capture_steps(const MakeCudaGraph& make) {
 
 MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done) {
   take_running_statistics();
-  MetricSums sums(*task_, ranks_.device);
+  MetricSums sums(task_, ranks_.device);
   StepTimes unrecorded;
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {

@@ -98,7 +98,7 @@ class Trainer {
   std::int64_t steps_done() const { return steps_done_; }
   void restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps);
 
-  const Task& task() const { return *task_; }
+  const Task& task() const { return task_; }
   const networks::Network& network() const { return network_; }  // of this stage
   // All gradients of this stage in the last step. Collective over the replicas.
   std::vector<at::Tensor> gradients() { return update_.reducer->whole_gradients(); }
@@ -115,7 +115,7 @@ class Trainer {
 
   const experiments::Run run_;
   const Connections& ranks_;
-  const Task* task_;
+  const Task task_;
   networks::Network network_;
   Update update_;
   std::unique_ptr<LossScale> loss_scale_;
