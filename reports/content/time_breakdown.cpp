@@ -104,8 +104,8 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
   const double ideal = baseline.total / more;
   std::string text = cell.label + ", " + arm.value + ": an epoch takes " + for_table(stack.total, 3) +
                      " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") +
-                     ". Speed-up over " + cell.baseline.value + ": " +
-                     fixed(baseline.total / stack.total, 2) + " (ideal: " + fixed(more, 2) +
+                     ". An epoch of " + cell.baseline.value + " takes " +
+                     fixed(baseline.total / stack.total, 2) + " times as long (ideal: " + fixed(more, 2) +
                      limit_text(limits, devices) + ").";
   if (first.launched != nullptr && first.launched->devices_shared)
     text += " Its " + std::to_string(first.run->replicas * first.run->stages) + " ranks share the devices.";
@@ -169,7 +169,7 @@ Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cell
   keep_parts_with_time(picture);
   if (picture.stacks.empty()) figure.missing = "no run recorded the parts of its time";
   figure.caption =
-      "Seconds of the main thread, mean over seeds, ranks and epochs after the first. Communication that is "
+      "Seconds of the main thread, mean over seeds, ranks and timed epochs. Communication that is "
       "hidden behind computation is not counted.";
   figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(data);
   figure.data = breakdown_table(picture);

@@ -179,8 +179,8 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   }
   out.leaf("p", {{"class", "sub"}},
            "Shaded strip in a cell: the margin. A change inside it counts as no change. Bar: 95 % confidence "
-           "interval of the change against the baseline. Inconclusive: too few seeds for a verdict. The "
-           "numbers below the table give the number of seeds needed, and the reason if there is no verdict.");
+           "interval of the change against the baseline. Inconclusive: the runs cannot decide. The "
+           "remarks below the table give the number of seeds to plan, or the reason.");
   out.add(tally(comparison));
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
@@ -308,7 +308,8 @@ Markup interval_picture(const Verdict& verdict) {
 std::string spoken(const Verdict& verdict) {
   std::string text = "n = " + std::to_string(verdict.n);
   if (verdict.p_value())
-    text += ", p = " + p_text(verdict.p_value()) + " (Holm, " + verdict.hypothesis() + ")";
+    text += (p_text(verdict.p_value()).starts_with('<') ? ", p " : ", p = ") + p_text(verdict.p_value()) +
+            " (Holm, " + verdict.hypothesis() + ")";
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.empty()) text += "; " + verdict.reason;
   for (const std::string& note : verdict.notes) text += "; " + note;

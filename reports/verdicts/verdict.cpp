@@ -19,10 +19,9 @@ void plan_seeds(Verdict& verdict, double holm_level) {
   verdict.seeds_needed =
       seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
-  const std::string plan = verdict.seeds_needed
-                               ? "plan about " + std::to_string(*verdict.seeds_needed) + " in total"
-                               : "even 100 would not decide at this margin";
-  verdict.reason = "too few seeds for a verdict: " + plan;
+  verdict.reason = verdict.seeds_needed
+                       ? "too few seeds: plan about " + std::to_string(*verdict.seeds_needed) + " in total"
+                       : "more seeds do not help: even 100 would not decide at this margin";
 }
 
 // One cell, arm and metric, with its result at each look.

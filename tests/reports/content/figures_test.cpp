@@ -123,7 +123,8 @@ TEST_CASE("a sentence explains what an arm loses compared with its share of the 
   const Content content = compose(data);
   REQUIRE(content.breakdown.remarks.size() == 1);
   CHECK(content.breakdown.remarks.front() ==
-        "MLP, ddp: an epoch takes 1.20 s on 2 devices. Speed-up over single: 1.67 (ideal: 2.00). Lost time: "
+        "MLP, ddp: an epoch takes 1.20 s on 2 devices. An epoch of single takes 1.67 times as long (ideal: "
+        "2.00). Lost time: "
         "62 % waiting for other ranks' gradients, 26 % the optimizer.");
 }
 

@@ -40,7 +40,7 @@ inline constexpr const char* train_group = "Train";
 inline constexpr const char* watch_group = "Watch runs";
 inline constexpr const char* results_group = "Read results";
 inline constexpr const char* keep_group = "Manage results";
-inline constexpr const char* part_group = "Subcommands";
+inline constexpr const char* part_group = "Commands";
 
 // In the order in which a user needs them.
 inline constexpr std::array verbs{

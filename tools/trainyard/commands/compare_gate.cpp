@@ -17,7 +17,8 @@ const std::array<FailOnWord, 6> all_words{
      {"broken", FailOn::broken, "an arm trains something else"},
      {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
      {"not-verified", FailOn::not_verified, "a program of your own did not record values that must be equal"},
-     {"undecided", FailOn::undecided, "no verdict yet: inconclusive, interim, or too few seeds"},
+     {"undecided", FailOn::undecided,
+      "no decision: inconclusive, interim, not timed, no data, or too few seeds"},
      {"missing", FailOn::missing, "a planned run has no result"}}};
 
 bool is_answer(const GateCase& verdict) {

@@ -123,7 +123,7 @@ void add_examples(CLI::App& verb, const std::string& name) {
 void add_help_pages(CLI::App& program) {
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->label("Positionals", "Arguments");
-  formatter->label("SUBCOMMAND", "VERB");
+  formatter->label("SUBCOMMAND", "COMMAND");
   formatter->label("REQUIRED", "(required)");
   program.formatter(formatter);
   for (CLI::App* verb : program.get_subcommands([](const CLI::App*) { return true; })) {

@@ -26,7 +26,7 @@ constexpr const char* first_steps =
     "First steps:\n"
     "  trainyard new first.toml    # write a commented experiment file\n"
     "  trainyard run first.toml    # train it, and write ./yard/reports\n\n"
-    "`trainyard VERB --help` prints the options of a command, and examples.";
+    "`trainyard COMMAND --help` prints the options of a command, and examples.";
 
 void add_verbs(CLI::App& program, Invocation& invocation) {
   for (const Verb& verb : verbs)
@@ -49,7 +49,7 @@ std::string unknown_word(const CLI::App& program) {
     if (option)
       for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
   if (known.empty()) return "unexpected argument \"" + word + "\" for `" + verb->get_name() + "`";
-  return "there is no " + std::string(option ? "option" : "verb") + " \"" + word + "\"" +
+  return "there is no " + std::string(option ? "option" : "command") + " \"" + word + "\"" +
          name_advice(word, known);
 }
 

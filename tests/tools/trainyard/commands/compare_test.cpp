@@ -221,14 +221,14 @@ TEST_CASE("the error for invalid groups names the allowed values") {
 }
 
 TEST_CASE("the error for a mistyped verb or option suggests the nearest one") {
-  CHECK(contains(trainyard_says("compre").out, "there is no verb \"compre\"; did you mean \"compare\"?"));
-  CHECK(contains(trainyard_says("db bakup").out, "there is no verb \"bakup\"; did you mean \"backup\"?"));
+  CHECK(contains(trainyard_says("compre").out, "there is no command \"compre\"; did you mean \"compare\"?"));
+  CHECK(contains(trainyard_says("db bakup").out, "there is no command \"bakup\"; did you mean \"backup\"?"));
   CHECK(contains(trainyard_says("status --runz").out,
                  "there is no option \"--runz\"; did you mean \"--runs\"?"));
   CHECK(contains(trainyard_says("run x.toml --max-retrys=3").out, "did you mean \"--max-retries\"?"));
   CHECK(contains(trainyard_says("--verson").out, "did you mean \"--version\"?"));
   CHECK(contains(trainyard_says("status one two").out, "unexpected argument \"two\" for `status`"));
-  CHECK(contains(trainyard_says("").out, "Usage: trainyard [OPTIONS] VERB\n"));
+  CHECK(contains(trainyard_says("").out, "Usage: trainyard [OPTIONS] COMMAND\n"));
   for (const char* wrong : {"compre", "db bakup", "status --runz", "status one two", "--verson"})
     CHECK_MESSAGE(trainyard_says(wrong).code == 2, wrong);
   CHECK(trainyard_says("db --help").code == 0);
