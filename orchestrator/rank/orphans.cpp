@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <optional>
@@ -18,10 +19,13 @@
 
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/files.h"
+#include "base/text.h"
 
 namespace trainyard::orchestrator {
 
@@ -40,6 +44,7 @@ namespace {
 
 struct Process {
   int pid = 0;
+  std::string name;
   int parent = 0;
   std::uint64_t start_ticks = 0;
 };
@@ -50,7 +55,10 @@ std::optional<Process> read_process(int pid) {
   const auto name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
-  Process process{pid};
+  Process process;
+  process.pid = pid;
+  if (const auto begin = stat.find('('); begin < name_end)
+    process.name = stat.substr(begin + 1, name_end - begin - 1);
   char state = '?';
   fields >> state >> process.parent;
   std::string skipped;
@@ -70,6 +78,17 @@ bool has_token(int pid, const std::string& token) {
   return false;
 }
 
+// Whether the real and the effective user are those of this process.
+bool is_of_own_user(int pid) {
+  const std::string status = whole_file("/proc/" + std::to_string(pid) + "/status");
+  const auto place = status.find("\nUid:");
+  if (place == std::string::npos) return false;
+  std::istringstream users(status.substr(place + 5));
+  uid_t real = 0, effective = 0;
+  users >> real >> effective;
+  return users && real == ::getuid() && effective == ::geteuid();
+}
+
 std::vector<int> find(const std::function<bool(const Process&)>& wanted) {
   std::vector<int> pids;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -84,6 +103,15 @@ std::vector<int> find(const std::function<bool(const Process&)>& wanted) {
   return pids;
 }
 
+// Kills the process if it is still the wanted one. Its pid may be that of another one by now, so it is opened
+// before it is looked at.
+void kill_if(int pid, const std::function<bool(const Process&)>& wanted) {
+  const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto process = read_process(pid);
+  if (process_fd && process && wanted(*process))
+    ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0);
+}
+
 // Killed processes may leave their children to us. The next round finds these.
 int end_all(const std::function<bool(const Process&)>& wanted) {
   std::set<int> ended;
@@ -91,7 +119,7 @@ int end_all(const std::function<bool(const Process&)>& wanted) {
     const auto pids = find(wanted);
     if (pids.empty()) break;
     for (const int pid : pids) {
-      ::kill(pid, SIGKILL);
+      kill_if(pid, wanted);
       ended.insert(pid);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -122,6 +150,15 @@ std::string boot_id() {
   return text;
 }
 
+std::uint64_t ticks_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  constexpr std::uint64_t nanoseconds = 1'000'000'000;
+  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
+         static_cast<std::uint64_t>(now.tv_nsec) * per_second / nanoseconds;
+}
+
 std::optional<ProcessMark> mark_of(int pid) {
   const auto process = read_process(pid);
   if (!process) return std::nullopt;
@@ -135,15 +172,45 @@ int end_children_with(const std::string& token) {
       [&](const Process& process) { return process.parent == own && has_token(process.pid, token); });
 }
 
-int end_leftovers(const LaunchedProcesses& launched) {
-  const bool same_boot = !launched.boot_id.empty() && launched.boot_id == boot_id();
-  const auto marked = [&](const Process& process) {
-    return same_boot && std::any_of(launched.marks.begin(), launched.marks.end(), [&](const auto& mark) {
-             return mark.pid == process.pid && mark.start_ticks == process.start_ticks;
-           });
-  };
-  return end_all(
-      [&](const Process& process) { return marked(process) || has_token(process.pid, launched.token); });
+namespace {
+
+// Start of the earliest process of the launch. Empty if it is not known.
+std::optional<std::uint64_t> first_ticks(const LaunchedProcesses& launched) {
+  if (launched.since_ticks) return launched.since_ticks;
+  std::optional<std::uint64_t> first;
+  for (const ProcessMark& mark : launched.marks)
+    if (mark.start_ticks > 0 && (!first || mark.start_ticks < *first)) first = mark.start_ticks;
+  return first;
+}
+
+// Why the process with a recorded pid is not the recorded one. Empty if it is.
+std::string difference(const Process& process, const ProcessMark& mark, const std::string& token) {
+  if (!is_of_own_user(process.pid)) return "belongs to another user";
+  if (process.start_ticks != mark.start_ticks) return "was started at another time";
+  if (!has_token(process.pid, token)) return "has not the token of this attempt";
+  return "";
+}
+
+}  // namespace
+
+EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
+  EndedLeftovers found;
+  const auto since = first_ticks(launched);
+  if (!since || launched.boot_id.empty() || launched.boot_id != boot_id()) return found;
+  std::set<int> others;
+  for (const ProcessMark& mark : launched.marks) {
+    if (mark.start_ticks == 0) continue;  // it had ended before it was recorded
+    const auto process = read_process(mark.pid);
+    const std::string why = process ? difference(*process, mark, launched.token) : "";
+    if (why.empty() || mark.pid == ::getpid() || !others.insert(mark.pid).second) continue;
+    found.left_alone.push_back("process " + std::to_string(mark.pid) + " (" + printable_line(process->name) +
+                               ") " + why);
+  }
+  found.ended = end_all([&](const Process& process) {
+    return !others.contains(process.pid) && process.start_ticks >= *since && is_of_own_user(process.pid) &&
+           has_token(process.pid, launched.token);
+  });
+  return found;
 }
 
 }  // namespace trainyard::orchestrator

@@ -1,8 +1,11 @@
 // Orphans: processes that outlive their parent, such as a rank's grandchild in its own session, or the ranks
 // of a killed orchestrator.
 //
-// A process is ours by the token of its attempt in its environment, which children inherit, or by pid, start
-// time and boot ID together. A name or a pid alone never counts, so no other process is ever ended.
+// A process of an earlier attempt is ended only if three things match:
+// - the token of the attempt in its environment, which children inherit,
+// - its user, which must be that of this process,
+// - its start time: the recorded one of a rank, and for children of ranks any time after the launch.
+// A name or a pid alone never counts, and records can be wrong.
 // docs/process-supervision.md: how a supervisor can catch processes that have neither.
 #pragma once
 
@@ -35,20 +38,27 @@ struct ProcessMark {
 
 // Known marks of an attempt's processes.
 struct LaunchedProcesses {
-  std::string token;    // in their environment; empty: none was recorded
-  std::string boot_id;  // of the host, when they were launched
+  std::string token;                         // in their environment; empty: none was recorded
+  std::string boot_id;                       // of the host, when they were launched
+  std::optional<std::uint64_t> since_ticks;  // before the launch; records of earlier releases lack it
   std::vector<ProcessMark> marks;
 };
 
 std::string new_token();                      // 32 random hexadecimal digits from the kernel
 std::string boot_id();                        // /proc/sys/kernel/random/boot_id
+std::uint64_t ticks_now();                    // since boot, as in `ProcessMark`
 std::optional<ProcessMark> mark_of(int pid);  // empty if the process is gone
 
 // Kills and reaps all children of this process with this token, adopted ones too. Returns their number.
 int end_children_with(const std::string& token);
 
+struct EndedLeftovers {
+  int ended = 0;
+  // Processes that a record names, but that do not match: "process 4711 (vim) belongs to another user".
+  std::vector<std::string> left_alone;
+};
+
 // Kills all processes of this host that match `launched`. Waits until they are gone, at most two seconds.
-// Returns their number.
-int end_leftovers(const LaunchedProcesses& launched);
+EndedLeftovers end_leftovers(const LaunchedProcesses& launched);
 
 }  // namespace trainyard::orchestrator

@@ -94,7 +94,7 @@ nlohmann::json Attempt::run_file() const {
 void Attempt::launch() {
   std::vector<std::string> names;
   for (const Device& device : assignment_.devices) names.push_back(device.name);
-  log_.record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}});
+  log_.record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}, {"since_ticks", ticks_now()}});
   workplace_.status.run_started(planned(), place_.attempt);
   tell_where_it_begins();
   if (assignment_.host_exclusive && !leased_cores(assignment_.devices).empty())

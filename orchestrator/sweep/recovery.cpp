@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json_members.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
@@ -60,8 +61,16 @@ std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
   std::vector<Number> numbers;
   const auto found = body.find(member);
   if (found == body.end() || !found->is_array()) return numbers;
-  for (const auto& each : *found) numbers.push_back(each.is_number_integer() ? each.get<Number>() : Number{});
+  for (const auto& each : *found) numbers.push_back(experiments::fits<Number>(each) ? each.get<Number>() : Number{});
   return numbers;
+}
+
+// A member of a record as a number. Empty if it is not one.
+template <typename Number>
+std::optional<Number> number_of(const nlohmann::json& body, const char* member) {
+  const auto found = body.find(member);
+  if (found == body.end() || !experiments::fits<Number>(*found)) return std::nullopt;
+  return found->get<Number>();
 }
 
 // Processes of an attempt, from the records of its orchestrator.
@@ -74,6 +83,7 @@ LaunchedProcesses launched_processes(const fs::path& directory) {
     if (parsed.record->type == "leased") {
       launched.token = text_member(body, "token");
       launched.boot_id = text_member(body, "boot_id");
+      launched.since_ticks = number_of<std::uint64_t>(body, "since_ticks");
     }
     if (parsed.record->type != "launched") continue;
     const auto pids = numbers_of<int>(body, "pids");
@@ -118,7 +128,9 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
                      const std::function<void(const std::string&)>& tell) {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     require_plain(unfinished.directory / name);
-  const int ended = end_leftovers(launched_processes(unfinished.directory));
+  const EndedLeftovers leftovers = end_leftovers(launched_processes(unfinished.directory));
+  for (const std::string& problem : leftovers.left_alone)
+    tell(unfinished.directory.string() + ": " + problem + ", so it was left alone");
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
@@ -137,7 +149,9 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
   tell(fmt::format(
       "{}: attempt {} was interrupted: the orchestrator ended first{}", experiments::label(launch.run),
       launch.attempt,
-      ended > 0 ? fmt::format("; killed {} of its processes that were still running", ended) : ""));
+      leftovers.ended > 0
+          ? fmt::format("; killed {} of its processes that were still running", leftovers.ended)
+          : ""));
 }
 
 // Removes checkpoints of finished runs whose orchestrator was killed before it did so. A run that finished

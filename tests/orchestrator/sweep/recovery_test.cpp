@@ -1,5 +1,6 @@
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -43,7 +44,7 @@ constexpr const char* token = "0123456789abcdef0123456789abcdef";
 
 // An attempt as a killed orchestrator leaves it: a run file and these launched processes.
 experiments::Launch abandoned_attempt(const SweepFixture& bench, const std::vector<ProcessMark>& launched,
-                                      const std::string& boot = boot_id()) {
+                                      const std::string& boot = boot_id(), std::uint64_t since = 0) {
   experiments::Launch launch;
   launch.key = bench.key(0);
   launch.records = bench.attempt(0);
@@ -56,7 +57,8 @@ experiments::Launch abandoned_attempt(const SweepFixture& bench, const std::vect
   experiments::write_launch(launch);
   experiments::RecordWriter records(launch.records / experiments::orchestrator_records_name, launch.key, 1,
                                     std::nullopt);
-  records.append("leased", {{"devices", launch.devices}, {"token", token}, {"boot_id", boot}});
+  records.append("leased",
+                 {{"devices", launch.devices}, {"token", token}, {"boot_id", boot}, {"since_ticks", since}});
   std::vector<int> pids;
   std::vector<std::uint64_t> ticks;
   for (const auto& mark : launched) {
@@ -70,7 +72,7 @@ experiments::Launch abandoned_attempt(const SweepFixture& bench, const std::vect
 // A sleeping child process with these values in its environment.
 class Stranger {
  public:
-  Stranger(const std::string& run_file, const char* its_token) : pid_(::fork()) {
+  Stranger(const std::string& run_file, const char* its_token, uid_t user = ::getuid()) : pid_(::fork()) {
     if (pid_ != 0) {
       // /proc has the new environment only after exec, and none during exec.
       REQUIRE(becomes_true(tests::patience, [&] {
@@ -83,6 +85,7 @@ class Stranger {
     ::setsid();
     ::setenv("TRAINYARD_RUN", run_file.c_str(), 1);
     if (its_token != nullptr) ::setenv(token_variable, its_token, 1);
+    if (user != ::getuid() && ::setuid(user) != 0) ::_exit(1);
     ::execlp("sleep", "sleep", "1000", nullptr);
     ::_exit(1);
   }
@@ -119,22 +122,54 @@ TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same 
   CHECK(bench.status.messages[0].find("mlp ddp seed 0: attempt 1 was interrupted") == 0);
 }
 
-TEST_CASE("recovery ends only processes that the killed orchestrator has started") {
+TEST_CASE("recovery ends only processes with the token, the user and a start time of the attempt") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const std::string run_file = (bench.attempt(0) / "run.json").string();
+  const Stranger older(run_file, token);  // before the launch
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const std::uint64_t launch = ticks_now();
+  const Stranger rank(run_file, token);
   const Stranger grandchild(run_file, token);       // never recorded, but it inherited the token
-  const Stranger without_environment("", nullptr);  // recorded, and has removed its environment
-  const Stranger reused("/elsewhere/run.json",
-                        nullptr);             // a reused pid: the recorded start time is another one
-  const Stranger by_hand(run_file, nullptr);  // a user repeats the rank by hand
+  const Stranger without_environment("", nullptr);  // recorded, with pid and start time
+  const Stranger reused(run_file, token);           // its recorded start time is another one
+  const Stranger by_hand(run_file, nullptr);        // a user repeats the rank by hand
   const auto mark = [](const Stranger& of) { return *mark_of(of.pid()); };
-  abandoned_attempt(bench, {mark(without_environment), {reused.pid(), mark(reused).start_ticks - 1}});
+  abandoned_attempt(bench,
+                    {mark(rank), mark(without_environment), {reused.pid(), mark(reused).start_ticks - 1}},
+                    boot_id(), launch);
   CHECK(bench.sweep().finished == 1);
+  CHECK_FALSE(alive(rank.pid()));
   CHECK_FALSE(alive(grandchild.pid()));
-  CHECK_FALSE(alive(without_environment.pid()));
-  CHECK(alive(reused.pid()));
-  CHECK(alive(by_hand.pid()));
+  for (const Stranger* kept : {&older, &without_environment, &reused, &by_hand}) CHECK(alive(kept->pid()));
   CHECK(bench.status_of(0, 1) == "interrupted");
+  REQUIRE(bench.status.messages.size() == 3);
+  const auto named = [](const Stranger& of) { return "process " + std::to_string(of.pid()) + " (sleep) "; };
+  CHECK(contains(bench.status.messages[0],
+                 named(without_environment) + "has not the token of this attempt, so it was left alone"));
+  CHECK(contains(bench.status.messages[1],
+                 named(reused) + "was started at another time, so it was left alone"));
+}
+
+TEST_CASE("a process of another user is reported and left alone, whatever a record says") {
+  SweepFixture bench({mlp_run("single", 1, 0)});
+  if (::getuid() != 0) {
+    MESSAGE("only as root");
+    return;
+  }
+  const Stranger other("", token, 65534);
+  abandoned_attempt(bench, {*mark_of(other.pid())});
+  CHECK(bench.sweep().finished == 1);
+  CHECK(alive(other.pid()));
+  REQUIRE_FALSE(bench.status.messages.empty());
+  CHECK(contains(bench.status.messages[0], "belongs to another user, so it was left alone"));
+}
+
+TEST_CASE("records of releases without the time of the launch use the start times of their ranks") {
+  const LaunchedProcesses nothing{token, boot_id(), {}, {}};
+  const Stranger rank("", token);
+  CHECK(end_leftovers(nothing).ended == 0);
+  CHECK(alive(rank.pid()));
+  CHECK(end_leftovers({token, boot_id(), {}, {*mark_of(rank.pid())}}).ended == 1);
 }
 
 TEST_CASE("a pid and start time from before a reboot match no process") {
