@@ -84,6 +84,12 @@ std::string at_most_40(const std::string& text) {
   return shortened(printable_line(text), 40);
 }
 
+// `attempt_fault` finds the record by its "(seq 4)".
+std::string error_of_record(std::int64_t rank, const std::string& type, std::int64_t seq,
+                            const std::string& problem) {
+  return fmt::format("rank {}, record {} (seq {}): {}", rank, at_most_40(type), seq, problem);
+}
+
 // A start's terms by a name that ranks can be held to: of first weights each layer by itself.
 std::map<std::string, std::string> terms_of(const nlohmann::json& start, const std::string& stage) {
   std::map<std::string, std::string> terms;
@@ -168,6 +174,15 @@ RecordFaults::RecordFaults(SQLite::Database& connection)
       unreadable_(connection, R"sql(
         SELECT rank, seq, problem FROM extra_record
         WHERE run_key = ? AND attempt = ? AND type = ? AND problem IS NOT NULL ORDER BY rank, seq)sql"),
+      impossible_(connection, fmt::format(R"sql(
+        SELECT rank, seq, type, problem FROM extra_record
+        WHERE run_key = ? AND attempt = ? AND rank >= 0 AND problem IN ('{}', '{}', '{}', '{}')
+        ORDER BY rank, seq LIMIT 1)sql",
+                                          impossible::no_epoch, impossible::negative_seconds,
+                                          impossible::second_test, impossible::after_end)),
+      over_limit_(connection, R"sql(
+        SELECT COALESCE(of_rank, 0), why FROM event
+        WHERE run_key = ? AND attempt = ? AND type = 'over_limit' ORDER BY seq LIMIT 1)sql"),
       wall_(connection, find_wall) {}
 
 void RecordFaults::put(const std::string& run_key, int attempt) {
@@ -207,11 +222,35 @@ RecordFaults::Found RecordFaults::find(const std::string& run_key, int attempt) 
   if (!asks) return std::nullopt;
   const std::vector<Link> links = chain(run_key, attempt);
   if (links.empty()) return std::nullopt;
+  if (auto fault = over_limit(run_key, attempt)) return fault;
+  if (auto fault = impossible_record(run_key, links)) return fault;
   if (auto fault = in_epochs(run_key, links, *asks)) return fault;
   if (auto fault = unreadable(run_key, attempt, "test")) return fault;
   if (auto fault = in_metrics(run_key, links, *asks)) return fault;
   if (auto fault = in_times_after_training(run_key, links.back())) return fault;
   return in_terms(run_key, attempt, *asks);
+}
+
+RecordFaults::Found RecordFaults::over_limit(const std::string& run_key, int attempt) {
+  Bound rows(over_limit_, run_key, attempt);
+  if (!rows.next()) return std::nullopt;
+  RowReader row(rows.row());
+  const std::int64_t rank = row.integer();
+  return Fault{attempt, rank, "over_limit", of_the_test, row.text()};
+}
+
+RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,
+                                                    const std::vector<Link>& links) {
+  for (const Link& link : links) {
+    Bound rows(impossible_, run_key, link.attempt);
+    if (!rows.next()) continue;
+    RowReader row(rows.row());
+    const std::int64_t rank = row.integer();
+    const std::int64_t seq = row.integer();
+    const std::string type = row.text();
+    return Fault{link.attempt, rank, type, of_the_test, error_of_record(rank, type, seq, row.text())};
+  }
+  return std::nullopt;
 }
 
 // Each rank has each epoch once, in times that fit into the attempt's own, and with the others' data order.
@@ -390,9 +429,7 @@ RecordFaults::Found RecordFaults::unreadable(const std::string& run_key, int att
   RowReader row(rows.row());
   const std::int64_t rank = row.integer();
   const std::int64_t seq = row.integer();
-  return Fault{attempt, rank, type, of_the_test,
-               "rank " + std::to_string(rank) + ", record " + type + " (seq " + std::to_string(seq) +
-                   "): " + row.text()};
+  return Fault{attempt, rank, type, of_the_test, error_of_record(rank, type, seq, row.text())};
 }
 
 // The first record of this type that could not be read; empty if there is none.

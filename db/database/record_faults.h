@@ -19,6 +19,15 @@
 
 namespace trainyard::db {
 
+// Problems in `extra_record` of records that no program writes by mistake of one member: they fail the run,
+// even if all other records are complete.
+namespace impossible {
+inline constexpr const char* no_epoch = "epochs count from 1";
+inline constexpr const char* negative_seconds = "a member of seconds is below 0 s";
+inline constexpr const char* second_test = "the rank has recorded its test already";
+inline constexpr const char* after_end = "the rank has recorded its end already";
+}  // namespace impossible
+
 class RecordFaults {
  public:
   explicit RecordFaults(SQLite::Database& connection);
@@ -35,6 +44,8 @@ class RecordFaults {
   std::optional<Asked> asked(const std::string& run_key, int attempt);
   std::vector<Link> chain(const std::string& run_key, int attempt);
   Found find(const std::string& run_key, int attempt);
+  Found over_limit(const std::string& run_key, int attempt);
+  Found impossible_record(const std::string& run_key, const std::vector<Link>& links);
   Found in_epochs(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
   Found in_times_after_training(const std::string& run_key, const Link& last);
   Found in_metrics(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
@@ -48,7 +59,7 @@ class RecordFaults {
   double wall_seconds(const std::string& run_key, int attempt);
 
   SQLite::Statement clear_, put_, asked_, chain_, epochs_, after_training_, metrics_, wrong_metric_, weights_,
-      starts_, unreadable_, wall_;
+      starts_, unreadable_, impossible_, over_limit_, wall_;
 };
 
 }  // namespace trainyard::db

@@ -1,5 +1,7 @@
 #include "db/ingest/attempt_fault.h"
 
+#include <cmath>
+
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "db/database/statements.h"
@@ -9,7 +11,11 @@ namespace trainyard::db {
 std::optional<AttemptFault> attempt_fault(const Database& database, const std::string& run_key, int attempt) {
   return translated(database.connection(), [&]() -> std::optional<AttemptFault> {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT of_attempt, of_rank, type, epoch, error FROM attempt_fault WHERE run_key = ? AND attempt = ?)sql");
+      SELECT f.of_attempt, f.of_rank, f.type, f.epoch, f.error, (
+        SELECT MIN(e.seq) FROM extra_record e
+        WHERE e.run_key = f.run_key AND e.attempt = f.of_attempt AND e.rank = f.of_rank
+          AND e.problem IS NOT NULL AND INSTR(f.error, '(seq ' || e.seq || ')'))
+      FROM attempt_fault f WHERE f.run_key = ? AND f.attempt = ?)sql");
     Bound rows(statement, run_key, attempt);
     if (!rows.next()) return std::nullopt;
     RowReader row(rows.row());
@@ -19,6 +25,7 @@ std::optional<AttemptFault> attempt_fault(const Database& database, const std::s
     fault.type = row.text();
     fault.epoch = row.integer();
     fault.error = row.text();
+    if (const double seq = row.number(); !std::isnan(seq)) fault.seq = static_cast<std::int64_t>(seq);
     return fault;
   });
 }

@@ -16,6 +16,7 @@ struct AttemptFault {
   std::string type;        // of the record
   std::int64_t epoch = 0;  // of the record; 0: the record has none
   std::string error;
+  std::optional<std::int64_t> seq;  // of the record, if the error names it
 };
 std::optional<AttemptFault> attempt_fault(const Database& database, const std::string& run_key, int attempt);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "db/database/metric_sql.h"
+#include "db/database/record_faults.h"
 #include "db/database/statements.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/time_parts.h"
@@ -25,6 +26,13 @@ constexpr std::int64_t after_training = 0;  // the epoch of test metrics
 
 int rank_of(const Record& record) {
   return record.rank.value_or(orchestrator_rank);
+}
+
+// A part can be the difference of two times, so it is refused only if clocks cannot explain it.
+std::optional<double> possible_seconds(std::optional<double> seconds) {
+  constexpr double clocks = 0.1;
+  if (seconds && *seconds < -clocks) throw Unreadable(impossible::negative_seconds);
+  return seconds;
 }
 
 Members own_members(const Record& record) {
@@ -44,7 +52,7 @@ struct RecordRows::Kind {
 };
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
-  static constexpr std::array<Kind, 13> kinds{{
+  static constexpr std::array<Kind, 14> kinds{{
       {"start", Kind::Writer::rank, &RecordRows::start},
       {"epoch", Kind::Writer::rank, &RecordRows::epoch},
       {"test", Kind::Writer::rank, &RecordRows::test},
@@ -57,6 +65,7 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
       {"signalled", Kind::Writer::orchestrator, &RecordRows::event},
       {"exited", Kind::Writer::orchestrator, &RecordRows::event},
       {"processor_use", Kind::Writer::orchestrator, &RecordRows::event},
+      {"over_limit", Kind::Writer::orchestrator, &RecordRows::event},
       {"cause", Kind::Writer::orchestrator, &RecordRows::event},
   }};
   for (const Kind& kind : kinds)
@@ -70,7 +79,14 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
       savepoint_(connection, "SAVEPOINT one_record"),
       roll_back_(connection, "ROLLBACK TO one_record"),
       find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
-      find_spool_(connection, "SELECT next_seq FROM spool WHERE run_key = ? AND attempt = ? AND rank = ?"),
+      find_spool_(connection, R"sql(
+        SELECT s.next_seq, p.status IS NOT NULL FROM spool s
+        LEFT JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt AND p.rank = s.rank
+        WHERE s.run_key = ? AND s.attempt = ? AND s.rank = ?)sql"),
+      find_test_(connection, R"sql(
+        SELECT 1 FROM process WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3
+          AND (test_seconds IS NOT NULL OR test_extra IS NOT NULL)
+        UNION ALL SELECT 1 FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND rank = ?3)sql"),
       advance_(connection, R"sql(
         INSERT INTO spool (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
@@ -127,13 +143,16 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
 Accepted RecordRows::take(const Record& record) {
   const auto ranks = world_size(record);
   if (!ranks || rank_of(record) >= *ranks || rank_of(record) < orchestrator_rank) return Accepted::refused;
-  const std::int64_t expected = next_seq(record);
+  const auto [expected, ended] = state_of(record);
   if (record.seq < expected) return Accepted::known;
   if (record.seq > expected) {
     execute(note_gap_, record.run, record.attempt, rank_of(record), expected);
     return Accepted::gap;
   }
-  store(record);
+  if (ended)
+    extra(record, impossible::after_end);
+  else
+    store(record);
   execute(advance_, record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
   states_.changed(record.run, record.attempt);
   return Accepted::taken;
@@ -145,9 +164,10 @@ std::optional<std::int64_t> RecordRows::world_size(const Record& record) {
   return row.row().getColumn(0).getInt64();
 }
 
-std::int64_t RecordRows::next_seq(const Record& record) {
+RecordRows::SpoolState RecordRows::state_of(const Record& record) {
   Bound row(find_spool_, record.run, record.attempt, rank_of(record));
-  return row.next() ? row.row().getColumn(0).getInt64() : 0;
+  if (!row.next()) return {};
+  return {row.row().getColumn(0).getInt64(), row.row().getColumn(1).getInt() != 0};
 }
 
 void RecordRows::store(const Record& record) {
@@ -193,7 +213,7 @@ void RecordRows::start(const Record& record, Members& members) {
 
 void RecordRows::epoch(const Record& record, Members& members) {
   const std::int64_t epoch = members.required_integer("epoch");
-  if (epoch < 1) throw Unreadable("epochs count from 1");
+  if (epoch < 1) throw Unreadable(impossible::no_epoch);
   const auto train_seconds = members.number("train_seconds");
   const auto validation_seconds = members.number("validation_seconds");
   const auto energy_joules = members.number("energy_joules");
@@ -203,8 +223,11 @@ void RecordRows::epoch(const Record& record, Members& members) {
   std::array<std::optional<double>, experiments::time_parts.size()> parts;
   members.inside("seconds", [&](Members& seconds) {
     for (std::size_t i = 0; i < parts.size(); ++i)
-      parts[i] = seconds.number(experiments::time_parts[i].data());
+      parts[i] = possible_seconds(seconds.number(experiments::time_parts[i].data()));
   });
+  for (const char* name : {"processor_seconds", "straggler_seconds"})
+    if (const auto found = record.body.find(name); found != record.body.end() && found->is_number())
+      possible_seconds(found->get<double>());
   metrics(record, epoch, members);
   std::apply(
       [&](const auto&... seconds) {
@@ -218,6 +241,8 @@ void RecordRows::epoch(const Record& record, Members& members) {
 
 void RecordRows::test(const Record& record, Members& members) {
   const auto seconds = members.number("seconds");
+  if (Bound(find_test_, record.run, record.attempt, *record.rank).next())
+    throw Unreadable(impossible::second_test);
   metrics(record, after_training, members);
   execute(put_test_, record.run, record.attempt, *record.rank, seconds, members.rest());
 }

@@ -42,7 +42,11 @@ class RecordRows {
   static const Kind* find_kind(const std::string& type);
 
   std::optional<std::int64_t> world_size(const experiments::Record& record);
-  std::int64_t next_seq(const experiments::Record& record);
+  struct SpoolState {
+    std::int64_t next_seq = 0;
+    bool ended = false;  // the rank has recorded its end
+  };
+  SpoolState state_of(const experiments::Record& record);
   void store(const experiments::Record& record);
 
   void start(const experiments::Record& record, Members& members);
@@ -61,6 +65,7 @@ class RecordRows {
   SQLite::Statement roll_back_;
   SQLite::Statement find_attempt_;
   SQLite::Statement find_spool_;
+  SQLite::Statement find_test_;
   SQLite::Statement advance_;
   SQLite::Statement note_gap_;
   SQLite::Statement put_start_;

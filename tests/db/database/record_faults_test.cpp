@@ -167,3 +167,61 @@ TEST_CASE("a run with impossible records has failed, with the reason, and has no
         "weight");
   CHECK(final_metrics(yard.database, "sweep").size() == 1);
 }
+
+TEST_CASE("a record that cannot be true fails its run, even if all other records are complete") {
+  using Records = std::vector<std::pair<std::string, json>>;
+  const auto good = epoch_of(1, sums(1, 4));
+  const json test{{"seconds", 0.5}, {"metrics", json::array({metric("test", "correct", 9, 10)})}};
+  const auto with = [&](const char* member, const json& value) {
+    json body = good;
+    body[member] = value;
+    return body;
+  };
+  const auto end = end_body("finished", 2);
+  struct Case {
+    Records records;  // before the `end` record
+    std::string error;
+  };
+  for (const auto& [records, error] : {
+           Case{{{"epoch", good}, {"test", test}}, ""},
+           Case{{{"epoch", with("seconds", {{"forward", 0.5}, {"other", -1e-9}})}}, ""},
+           Case{{{"epoch", epoch_of(0, sums(1, 4))}, {"epoch", good}},
+                "rank 0, record epoch (seq 0): epochs count from 1"},
+           Case{{{"epoch", good}, {"epoch", epoch_of(-3, sums(1, 4))}},
+                "rank 0, record epoch (seq 1): epochs count from 1"},
+           Case{{{"epoch", good}, {"epoch", epoch_of(2, sums(1, 4))}},
+                "rank 0, epoch 2: the run asks for 1 epochs"},
+           Case{{{"epoch", good}, {"test", test}, {"test", test}},
+                "rank 0, record test (seq 2): the rank has recorded its test already"},
+           Case{{{"epoch", good}, {"test", {{"seconds", 0.5}}}, {"test", json::object()}},
+                "rank 0, record test (seq 2): the rank has recorded its test already"},
+           Case{{{"epoch", good}, {"end", end}},
+                "rank 0, record end (seq 2): the rank has recorded its end already"},
+           Case{{{"epoch", good}, {"end", end}, {"epoch", good}, {"odd", json::object()}},
+                "rank 0, record epoch (seq 2): the rank has recorded its end already"},
+           Case{{{"epoch", with("seconds", {{"forward", -0.5}})}},
+                "rank 0, record epoch (seq 0): a member of seconds is below 0 s"},
+           Case{{{"epoch", with("processor_seconds", -1)}},
+                "rank 0, record epoch (seq 0): a member of seconds is below 0 s"},
+           Case{{{"epoch", with("train_seconds", -1)}},
+                "rank 0, epoch 1: train_seconds is -1 s, and no time is below 0 s"},
+           Case{{{"epoch", epoch_of(1, sums(1, -4))}},
+                "rank 0, epoch 1: train correct has the weight -4, and none is below 0"},
+       }) {
+    CheckedYard yard;
+    const auto run = make_run("mlp", 1, 0, 1);
+    yard.plan({run});
+    attempt_of(yard, run, 1, {records});
+    CHECK(fault_of(yard, run) == error);
+    CHECK(state_of(yard) == (error.empty() ? "finished" : "failed"));
+  }
+}
+
+TEST_CASE("a fault names the number of its record, by which its line is found") {
+  Yard yard;
+  const auto run = make_run("mlp", 1, 0, 1);
+  yard.plan({run});
+  const json test{{"seconds", 0.5}};
+  attempt_of(yard, run, 1, {{{"epoch", epoch_of(1, sums(1, 4))}, {"test", test}, {"test", test}}});
+  CHECK(attempt_fault(yard.database, key(run), 1)->seq == 2);
+}
