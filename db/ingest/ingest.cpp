@@ -1,8 +1,10 @@
 #include "db/ingest/ingest.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -10,6 +12,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "base/error.h"
+#include "base/json_members.h"
 #include "db/database/axis_views.h"
 #include "db/database/database.h"
 #include "db/database/run_states.h"
@@ -18,6 +21,7 @@
 #include "db/ingest/record_rows.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/record_lines.h"
 
 namespace trainyard::db {
 
@@ -138,6 +142,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// Releases before the limit of `experiments::longest_record` read lines of any length.
+constexpr std::size_t longest_line = std::size_t{1} << 24;
+constexpr int most_named_lines = 20;  // damaged lines of one record log
+
 [[noreturn]] void refuse_unreadable(const fs::path& file) {
   throw UserError("cannot be read", "check its permissions", {.file = file.string()});
 }
@@ -161,6 +169,22 @@ void for_each_line(const fs::path& file, Take&& take) {
   std::string line;
   for (int number = 1; std::getline(in, line) && !in.eof(); ++number)
     if (!take(line, number)) return;
+}
+
+// Call `take(line, number)` for every line of a record log, until it returns false. Returns the number of the
+// line that is too long to be read, which ends the reading. 0 if there is none.
+template <typename Take>
+std::int64_t for_each_record_line(const fs::path& file, Take&& take) {
+  std::ifstream in = open_file(file);
+  experiments::RecordLines lines(longest_line);
+  std::array<char, 65536> buffer;
+  while (in.read(buffer.data(), buffer.size()) || in.gcount() > 0) {
+    lines.add(std::string_view(buffer.data(), static_cast<std::size_t>(in.gcount())));
+    while (const auto line = lines.next())
+      if (!take(*line, lines.count())) return 0;
+    if (lines.too_long()) return lines.count() + 1;
+  }
+  return 0;
 }
 
 // The number between `before` and `after`, if `name` has exactly this form.
@@ -206,6 +230,9 @@ struct Spool {
   int attempt = 0;
   std::optional<int> rank;
 
+  // The first line that the orchestrator has not read, because the log exceeded a limit. 0: none.
+  std::int64_t unread_line = 0;
+
   bool holds(const experiments::Record& record) const {
     return record.run == run && record.attempt == attempt && record.rank == rank;
   }
@@ -250,8 +277,10 @@ class Replayer {
     if (!fs::exists(run_file) && ranks.empty() && !fs::exists(orchestrator))
       return;  // trainyard ended before the launch
     if (!take_run_file(run_file, run, number)) return;
+    unread_lines_.clear();
     if (fs::exists(orchestrator)) spool({orchestrator, run, number, std::nullopt});
-    for (const Numbered& rank : ranks) spool({rank.path, run, number, rank.number});
+    for (const Numbered& rank : ranks)
+      spool({rank.path, run, number, rank.number, unread_lines_[rank.number]});
   }
 
   // False if the records beside it cannot or need not be read.
@@ -282,18 +311,45 @@ class Replayer {
     return std::nullopt;
   }
 
+  // What is wrong with lines of a log that exceeded a limit is known: it has failed its run.
   void spool(const Spool& spool) {
-    for_each_line(spool.file, [&](const std::string& line, int number) {
+    std::int64_t damaged = 0;
+    const auto leave_out = [&](std::int64_t number, const std::string& problem) {
+      if (spool.unread_line > 0) return;
+      if (++damaged <= most_named_lines)
+        damaged_line(spool.file, number, problem);
+      else
+        ++result_.damaged_lines;
+    };
+    const auto too_long = for_each_record_line(spool.file, [&](const std::string& line, std::int64_t number) {
+      if (number == spool.unread_line) return false;
       const auto parsed = experiments::parse_line(line);
-      if (!parsed.record) return damaged_line(spool.file, number, parsed.problem), true;
+      if (!parsed.record) return leave_out(number, parsed.problem), true;
       if (!spool.holds(*parsed.record))
-        return damaged_line(spool.file, number, "a record of another run, attempt or rank"), true;
+        return leave_out(number, "a record of another run, attempt or rank"), true;
       ++result_.records;
+      if (!spool.rank) note_over_limit(*parsed.record);
       return take_record(spool, *parsed.record, number);
     });
+    if (damaged > most_named_lines)
+      result_.problems.push_back(spool.file.string() + ": " + std::to_string(damaged - most_named_lines) +
+                                 " more lines are damaged");
+    if (too_long > 0 && too_long != spool.unread_line)
+      damaged_spool(
+          spool.file, too_long,
+          "longer than " + std::to_string(longest_line >> 20) + " MiB, so the rest of the file is skipped");
   }
 
-  bool take_record(const Spool& spool, const experiments::Record& record, int number) {
+  void note_over_limit(const experiments::Record& record) {
+    if (record.type != "over_limit") return;
+    const auto rank = record.body.find("of_rank"), line = record.body.find("line");
+    if (rank == record.body.end() || line == record.body.end() || !experiments::fits<int>(*rank) ||
+        !experiments::fits<std::int64_t>(*line))
+      return;
+    unread_lines_.emplace(rank->get<int>(), line->get<std::int64_t>());
+  }
+
+  bool take_record(const Spool& spool, const experiments::Record& record, std::int64_t number) {
     const Accepted accepted = ingest_.record(record);
     if (accepted == Accepted::taken || accepted == Accepted::known) return true;
     damaged_spool(spool.file, number,
@@ -303,18 +359,21 @@ class Replayer {
     return false;
   }
 
-  void damaged_line(const fs::path& file, int number, const std::string& problem) {
+  void damaged_line(const fs::path& file, std::int64_t number, const std::string& problem) {
     ++result_.damaged_lines;
-    result_.problems.push_back(to_text(Location{file.string(), number, 0}) + ": " + problem);
+    result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
+                               problem);
   }
 
-  void damaged_spool(const fs::path& file, int number, const std::string& problem) {
+  void damaged_spool(const fs::path& file, std::int64_t number, const std::string& problem) {
     ++result_.damaged_spools;
-    result_.problems.push_back(to_text(Location{file.string(), number, 0}) + ": " + problem);
+    result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
+                               problem);
   }
 
   Ingest ingest_;
   Replay result_;
+  std::map<int, std::int64_t> unread_lines_;  // of the attempt's ranks
 };
 
 }  // namespace

@@ -53,12 +53,14 @@ class Ingest {
 // database gets the same views as the one that was written during the runs.
 // - Damaged lines are counted and skipped, and so are the records after a missing one.
 // - A line without its newline is ignored, because it is still being written.
+// - If a record log exceeded a limit, it is read up to the line where the orchestrator stopped.
 // - UserError if a file cannot be read.
 struct Replay {
   std::int64_t records = 0;
   std::int64_t damaged_lines = 0;
-  std::int64_t damaged_spools = 0;    // a record is missing, or run.json is missing or damaged
-  std::vector<std::string> problems;  // "file:line: what is wrong", one for each of the above
+  std::int64_t damaged_spools = 0;  // a record is missing, or run.json is missing or damaged
+  // "file:line: what is wrong" for each of the above, at most 20 damaged lines of each record log.
+  std::vector<std::string> problems;
 };
 Replay replay(const std::filesystem::path& yard, Database& database);
 // The same for the journal only.

@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -132,6 +131,24 @@ std::optional<std::string> without_nan(std::string_view line) {
   return replaced ? std::optional(text) : std::nullopt;
 }
 
+// Whether brackets are nested deeper than a reader of the JSON can follow: copies of it are recursive, and
+// SQLite reads at most 1000 levels.
+bool too_deep(std::string_view line) {
+  constexpr std::ptrdiff_t deepest = 100;
+  const auto opens = [](char c) { return c == '[' || c == '{'; };
+  if (std::count_if(line.begin(), line.end(), opens) <= deepest) return false;
+  std::ptrdiff_t depth = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') in_text = !in_text;
+    if (in_text && line[i] == '\\') ++i;
+    if (in_text) continue;
+    if (opens(line[i]) && ++depth > deepest) return true;
+    if (line[i] == ']' || line[i] == '}') --depth;
+  }
+  return false;
+}
+
 // The JSON of a line. json::exception if it is not JSON.
 json parsed(std::string_view line) {
   json object = json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
@@ -151,6 +168,7 @@ std::string sealed_line(const nlohmann::ordered_json& object) {
 }
 
 ParsedLine parse_line(std::string_view line) {
+  if (too_deep(line)) return {std::nullopt, "nested deeper than 100 levels"};
   json object;
   try {
     object = parsed(line);
@@ -173,20 +191,28 @@ std::string utc_now() {
 
 namespace {
 
-std::string content(int fd, const std::filesystem::path& file) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) throw_file_error(file);
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+struct WholeLines {
+  std::int64_t count = 0;
+  std::size_t bytes = 0;  // to the end of the last one
+  bool torn = false;      // bytes follow
+};
+
+WholeLines whole_lines(int fd, const std::filesystem::path& file) {
+  WholeLines lines;
+  std::array<char, 65536> buffer;
   std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_file_error(file);
-    if (count == 0) break;
-    done += static_cast<std::size_t>(count);
+  while (true) {
+    const ssize_t size = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(done));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) throw_file_error(file);
+    if (size == 0) break;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(size));
+    lines.count += std::count(bytes.begin(), bytes.end(), '\n');
+    if (const auto last = bytes.rfind('\n'); last != std::string_view::npos) lines.bytes = done + last + 1;
+    done += bytes.size();
   }
-  bytes.resize(done);
-  return bytes;
+  lines.torn = done > lines.bytes;
+  return lines;
 }
 
 void truncate(int fd, std::size_t size, const std::filesystem::path& file) {
@@ -218,10 +244,9 @@ RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, 
       start_(std::chrono::steady_clock::now()) {
   fd_ = FileDescriptor::open(spool_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
   if (!fd_) throw_file_error(spool_);
-  const std::string bytes = content(fd_.get(), spool_);
-  const std::size_t whole = bytes.rfind('\n') + 1;  // npos + 1 is 0
-  if (whole != bytes.size()) truncate(fd_.get(), whole, spool_);
-  next_seq_ = std::count(bytes.begin(), bytes.end(), '\n');
+  const WholeLines lines = whole_lines(fd_.get(), spool_);
+  if (lines.torn) truncate(fd_.get(), lines.bytes, spool_);
+  next_seq_ = lines.count;
 }
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {

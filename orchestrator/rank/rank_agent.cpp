@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/log.h"
+#include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/rank/rendezvous.h"
@@ -63,7 +64,7 @@ class Task {
                                 {"host", host_name()},
                                 {"store", store->host + ":" + store->port},
                                 {"log", command.log}});
-      exit.status = watch(*process);
+      exit.status = watch(*process, command.log);
       // The end of a job may reach the rank a moment before its task. Wait for it, so that it is not taken
       // for a failure of the rank.
       if (exit.status.signal != 0 && told == 0) std::this_thread::sleep_for(killed_together);
@@ -94,13 +95,14 @@ class Task {
   }
 
   // Kills the rank if the launcher is gone, because nobody would wait for it.
-  ExitStatus watch(RankProcess& process) const {
+  ExitStatus watch(RankProcess& process, const fs::path& log) const {
     bool handed_on = false;
     while (true) {
       if (const auto status = process.poll()) return *status;
       if (told != 0 && !handed_on) process.signal(SIGTERM);
       handed_on = told != 0;
       if (::getppid() != parent_) process.signal(SIGKILL);
+      shorten_log(log);
       pollfd polled{process.end_fd(), POLLIN, 0};
       ::poll(&polled, 1, static_cast<int>(short_nap.count()));
     }

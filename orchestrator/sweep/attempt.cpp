@@ -1,13 +1,15 @@
 #include "orchestrator/sweep/attempt.h"
 
-#include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "db/ingest/attempt_fault.h"
+#include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
+#include "orchestrator/yard/record_log_tail.h"
 
 namespace trainyard::orchestrator {
 
@@ -24,17 +26,24 @@ std::string pids_text(const nlohmann::ordered_json& marks) {
       *pids, [](const auto& pid) { return pid.dump(); }, ",");
 }
 
-// "rank-1.records.jsonl:4": place of the last record of that type and epoch. Without a line if there is none.
+// "rank-1.records.jsonl:4": place of the record with the fault, else of the last one of that type and epoch.
+// Without a line if there is none.
 std::string place_of_record(const std::filesystem::path& file, const db::AttemptFault& fault) {
-  std::ifstream in(file, std::ios::binary);
-  int found = 0;
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    const auto parsed = experiments::parse_line(line);
-    if (!parsed.record || parsed.record->type != fault.type) continue;
-    const auto epoch = parsed.record->body.find("epoch");
-    if (fault.epoch == 0 || (epoch != parsed.record->body.end() && *epoch == fault.epoch)) found = number;
-  }
+  const auto has_fault = [&](const experiments::Record& record) {
+    if (fault.seq) return record.seq == *fault.seq;
+    if (record.type != fault.type) return false;
+    const auto epoch = record.body.find("epoch");
+    return fault.epoch == 0 || (epoch != record.body.end() && *epoch == fault.epoch);
+  };
+  RecordLogTail log(file);
+  std::int64_t found = 0, number = 0;
+  do
+    for (const std::string& line : log.new_lines()) {
+      ++number;
+      const auto parsed = experiments::parse_line(line);
+      if (parsed.record && has_fault(*parsed.record)) found = number;
+    }
+  while (!log.at_end());
   return file.filename().string() + (found > 0 ? ":" + std::to_string(found) : "");
 }
 
@@ -94,7 +103,8 @@ nlohmann::json Attempt::run_file() const {
 void Attempt::launch() {
   std::vector<std::string> names;
   for (const Device& device : assignment_.devices) names.push_back(device.name);
-  log_.record("leased", {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}, {"since_ticks", ticks_now()}});
+  log_.record("leased",
+              {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}, {"since_ticks", ticks_now()}});
   workplace_.status.run_started(planned(), place_.attempt);
   tell_where_it_begins();
   if (assignment_.host_exclusive && !leased_cores(assignment_.devices).empty())
@@ -156,6 +166,8 @@ bool Attempt::step() {
   follow();
   ranks_.look_for_progress();
   ranks_.tell_ranks();
+  // What ranks left behind may still write, so that the end of their records would never be reached.
+  if (!place_.shared && ranks_.all_ended() && !collector_.drained()) end_leftovers();
   const auto end = ranks_.end();
   if (end) finish(*end);
   return !end;
@@ -165,10 +177,12 @@ bool Attempt::step() {
 void Attempt::follow() {
   const auto now = Clock::now();
   if (now < next_follow_) return;
-  next_follow_ = now + follow_interval;
   ranks_.note_job();
   collector_.collect();
+  next_follow_ = collector_.drained() ? now + follow_interval : now;
+  note_over_limits();
   tell_messages();
+  shorten_logs();
   if (now < next_progress_) return;
   next_progress_ = now + progress_interval;
   // The last stage of the first replica: only the last stage computes the loss.
@@ -184,12 +198,35 @@ void Attempt::tell_messages() {
   }
 }
 
+void Attempt::note_over_limits() {
+  for (const auto& over = collector_.over_limits(); noted_limits_ < over.size(); ++noted_limits_) {
+    const OverLimit& each = over[noted_limits_];
+    log_.record("over_limit", to_json(each));
+    log_.write(log::Level::error, "over limit", {{"why", each.why}});
+    ranks_.exceeded(each.why);
+  }
+}
+
+// Ranks on other hosts have an agent that does this.
+void Attempt::shorten_logs() {
+  if (place_.shared) return;
+  for (int rank = 0; rank < place_.world_size; ++rank) {
+    if (!shorten_log(rank_log_of(place_, rank)) || !shortened_.insert(rank).second) continue;
+    const std::string text = fmt::format(
+        "the log of rank {} is larger than {} MiB: lines before its last {} MiB are removed, now and later",
+        rank, largest_log >> 20, largest_log >> 20);
+    log_.record("message", {{"level", "warning"}, {"text", text}});
+    log_.tell(text);
+  }
+}
+
 // Ends the attempt after its ranks: kills what is left, and determines the outcome.
 void Attempt::finish(const RankGroupEnd& group) {
   ranks_.note_job();
   ranks_.release();
   end_leftovers();
-  collector_.collect();
+  collector_.collect_all();
+  note_over_limits();
   record_other_use();
   const AttemptEvidence seen = evidence(group);
   conclude(end_of(seen), seen.failures);
@@ -237,6 +274,8 @@ AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
                        .hang = ranks_.hang(),
                        .why_ended = ranks_.state().why,
                        .resumed_after = epochs_of(begins_.at)};
+  if (const auto& over = collector_.over_limits(); !over.empty())
+    seen.over_limit = AttemptEnd{experiments::EndReason::failed, over.front().rank, over.front().why};
   if (seen.finished)
     seen.fault = fault_of_records();
   else if (group.reason == experiments::EndReason::out_of_time && !seen.stopped)

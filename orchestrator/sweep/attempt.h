@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class Attempt {
   void log_launch(const char* event, const nlohmann::ordered_json& marks) const;
   void follow();
   void tell_messages();
+  void note_over_limits();
+  void shorten_logs();
   void finish(const RankGroupEnd& group);
   void end_leftovers();
   void end_at_once();
@@ -78,6 +81,8 @@ class Attempt {
   AttemptLog log_;
   RankSupervisor ranks_;
   std::optional<ProcessorTimes> before_launch_;  // if its times may count and it runs on this host
+  std::size_t noted_limits_ = 0;                 // of those that were exceeded
+  std::set<int> shortened_;                      // ranks whose logs were
   Clock::time_point next_follow_, next_progress_;
   RunOutcome outcome_;
 };

@@ -28,6 +28,11 @@ struct Machine {
     return 0;
   }
 
+  int on(const LimitExceeded& limit) {
+    begin_to_end(limit.why, now);
+    return 0;
+  }
+
   int on(const StopRequest& stop) {
     if (stop.level <= 0 || state.phase == Phase::over) return 0;
     if (!std::exchange(state.stopped, true)) {

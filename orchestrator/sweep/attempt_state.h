@@ -1,6 +1,6 @@
 // State machine for the ranks of an attempt, from launch to end. It is a pure function of events.
 //
-//                rank lost, no progress, stop               SIGTERM             SIGKILL
+//                rank lost, no progress, limit, stop        SIGTERM             SIGKILL
 //   running ──────────────────────────────────────▶ ending ────────▶ terminated ───────▶ killed
 //
 // Ranks may end in any phase. Then the attempt is over. SIGKILL may come without SIGTERM. Used by
@@ -40,12 +40,15 @@ struct RankLost {  // it ended before the run did, while other ranks live
 struct NoProgress {
   std::string why;
 };
+struct LimitExceeded {
+  std::string why;
+};
 struct StopRequest {
   int level = 0;  // 0: none; 1: SIGTERM now; 2: SIGKILL now
 };
 struct TimePassed {};  // while any rank lives
 struct AllOver {};     // all ranks have ended
-using AttemptEvent = std::variant<RankLost, NoProgress, StopRequest, TimePassed, AllOver>;
+using AttemptEvent = std::variant<RankLost, NoProgress, LimitExceeded, StopRequest, TimePassed, AllOver>;
 
 struct Transition {
   AttemptState state;

@@ -13,10 +13,15 @@
 #include "base/log.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/record_lines.h"
 
 namespace trainyard::orchestrator {
 
 namespace {
+
+constexpr std::size_t bytes_per_poll = RecordLogTail::usual_bytes;  // of all files together
+constexpr std::size_t least_bytes_per_poll = 16384;                 // of each file
+constexpr int most_told_lines = 10;                                 // left-out lines of a file with a message
 
 std::string spool_name(std::optional<int> rank) {
   return rank ? experiments::rank_records_name(*rank) : experiments::orchestrator_records_name;
@@ -56,18 +61,59 @@ void Collector::collect() {
   for (std::size_t i = 0; i < records.size(); ++i) note(records[i], accepted[i]);
 }
 
+void Collector::collect_all() {
+  do collect();
+  while (!drained_);
+}
+
 std::vector<experiments::Record> Collector::new_records() {
   std::vector<experiments::Record> records;
   for (auto& spool : spools_)
-    for (const std::string& line : spool.tail.new_lines()) {
-      auto parsed = experiments::parse_line(line);
-      if (parsed.record) parsed.problem = problem_with(*parsed.record, spool);
-      if (parsed.problem.empty())
-        records.push_back(std::move(*parsed.record));
-      else
-        leave_out(spool.rank, "a line was left out: " + parsed.problem);
-    }
+    if (!spool.over) take_lines(spool, records);
+  drained_ = std::ranges::all_of(spools_, [](const Spool& each) { return each.over || each.tail.at_end(); });
   return records;
+}
+
+void Collector::take_lines(Spool& spool, std::vector<experiments::Record>& records) {
+  const auto lines = spool.tail.new_lines(std::max(bytes_per_poll / spools_.size(), least_bytes_per_poll));
+  std::int64_t number = spool.tail.lines() - static_cast<std::int64_t>(lines.size());
+  for (const std::string& line : lines) {
+    ++number;
+    auto parsed = experiments::parse_line(line);
+    if (parsed.record) parsed.problem = problem_with(*parsed.record, spool);
+    if (parsed.problem.empty()) {
+      records.push_back(std::move(*parsed.record));
+      continue;
+    }
+    ++spool.left_out;
+    if (spool.left_out <= most_told_lines) leave_out(spool.rank, "a line was left out: " + parsed.problem);
+    if (spool.left_out == most_told_lines) leave_out(spool.rank, "more such lines are not reported");
+    if (spool.left_out > experiments::most_left_out_lines)
+      return exceed(
+          spool, number,
+          fmt::format("more than {} lines are not records of this run", experiments::most_left_out_lines));
+  }
+  if (spool.tail.too_long())
+    return exceed(spool, number + 1,
+                  fmt::format("the line is longer than {} MiB", experiments::longest_record >> 20));
+  if (spool.tail.bytes() > experiments::largest_record_log)
+    exceed(spool, number + 1,
+           fmt::format("the file is larger than {} MiB", experiments::largest_record_log >> 20));
+}
+
+void Collector::exceed(Spool& spool, std::int64_t line, const std::string& why) {
+  spool.over = true;
+  const std::string where = fmt::format("{}:{}", spool_name(spool.rank), line);
+  leave_out(spool.rank, fmt::format("the lines from {} on were left out: {}", line, why));
+  over_limits_.push_back(
+      {spool.rank, line,
+       fmt::format("{}: {}. Write one record per line, and other output to standard output", where, why)});
+}
+
+nlohmann::ordered_json to_json(const OverLimit& over) {
+  nlohmann::ordered_json body{{"line", over.line}, {"why", over.why}};
+  if (over.rank) body["of_rank"] = *over.rank;
+  return body;
 }
 
 std::string Collector::problem_with(const experiments::Record& record, const Spool& spool) const {

@@ -1,11 +1,13 @@
 // Collector of the records of one attempt.
 //
-// - Passes whole records to the database, in one transaction per poll.
+// - Passes whole records to the database, in one transaction per poll. A poll reads a limited number of bytes.
 // - Keeps what supervision needs: which ranks have finished or failed, why, and the results of the test.
 // - Reports damaged lines and records of other runs, and leaves them out.
+// - Stops reading a record log that exceeds a limit (experiments/protocol/record_lines.h).
 // - Used by `Attempt` while its ranks run, and by `recovery` if the orchestrator has died.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -30,13 +32,27 @@ struct AttemptPlace {
   bool shared = false;  // on a network file system, where files appear late
 };
 
+// A record log that exceeds a limit: its line `line` and all after it are not read.
+struct OverLimit {
+  std::optional<int> rank;  // its writer; empty: the orchestrator
+  std::int64_t line = 0;
+  std::string why;  // one line with the name of the file
+};
+// The record that says so, of type `over_limit`. A replay stops at the same line.
+nlohmann::ordered_json to_json(const OverLimit& over);
+
 class Collector {
  public:
   // `run_file`: the attempt's run.json, ingested with the first records.
   Collector(AttemptPlace place, nlohmann::json run_file, db::Ingest& ingest);
 
-  // Ingests all new records in one transaction. Does nothing if there are none.
+  // Ingests new records in one transaction. Does nothing if there are none.
   void collect();
+  void collect_all();                        // until the end of all files
+  bool drained() const { return drained_; }  // the last `collect` reached the end of all files
+
+  // The limits that were exceeded, in the order of detection. If there is one, the attempt has failed.
+  const std::vector<OverLimit>& over_limits() const { return over_limits_; }
 
   bool refused() const { return refused_; }  // the run was removed by `rm` after this attempt
 
@@ -63,6 +79,8 @@ class Collector {
   struct Spool {
     RecordLogTail tail;
     std::optional<int> rank;
+    int left_out = 0;   // lines
+    bool over = false;  // it exceeds a limit
   };
   struct End {
     bool finished = false;
@@ -71,6 +89,8 @@ class Collector {
   };
 
   std::vector<experiments::Record> new_records();
+  void take_lines(Spool& spool, std::vector<experiments::Record>& records);
+  void exceed(Spool& spool, std::int64_t line, const std::string& why);
   std::string problem_with(const experiments::Record& record, const Spool& spool) const;
   void leave_out(std::optional<int> rank, const std::string& what);
   void note(const experiments::Record& record, db::Accepted accepted);
@@ -82,6 +102,8 @@ class Collector {
   AttemptPlace place_;
   nlohmann::json run_file_;  // null once it is ingested
   bool refused_ = false;
+  bool drained_ = false;
+  std::vector<OverLimit> over_limits_;
   db::Ingest& ingest_;
   std::vector<Spool> spools_;
   std::map<int, End> ends_;

@@ -65,15 +65,14 @@ void RankSupervisor::note_ends() {
   const auto exits = new_exits();
   for (const RankExitSeen& exit : exits)
     if (!exit.status.lost) note_exit(exit);
-  if (!exits.empty()) collector_.collect();
-  for (const RankExitSeen& exit : exits) {
-    if (place_.shared && exit.status.clean() && !collector_.finished(exit.rank))
-      unheard_.push_back({exit, Clock::now() + late_records});
-    else
-      note_loss(exit);
-  }
-  std::erase_if(unheard_, [this](const Unheard& each) {
-    if (Clock::now() < each.until && !collector_.finished(each.exit.rank)) return false;
+  const auto now = Clock::now();
+  for (const RankExitSeen& exit : exits)
+    unheard_.push_back({exit, place_.shared && exit.status.clean() ? now + late_records : now});
+  if (!exits.empty() || (!unheard_.empty() && !all_collected_)) collector_.collect();
+  all_collected_ = collector_.drained();
+  std::erase_if(unheard_, [&](const Unheard& each) {
+    const bool more_may_come = !all_collected_ || now < each.until;
+    if (more_may_come && !collector_.finished(each.exit.rank)) return false;
     note_loss(each.exit);
     return true;
   });
@@ -136,10 +135,12 @@ bool RankSupervisor::all_ended() const {
   return std::ranges::all_of(ended_, [](const auto& ended) { return ended.has_value(); });
 }
 
-// Whether all ranks exited cleanly while the last records of one have not arrived from its host.
+// Whether records of a rank are not collected, or all ranks exited cleanly while the last records of one have
+// not arrived from its host.
 bool RankSupervisor::records_may_come() const {
+  if (unheard_.empty()) return false;
   const bool clean = std::ranges::all_of(ended_, [](const auto& ended) { return ended->clean(); });
-  return clean && !collector_.finished() && !unheard_.empty();
+  return !all_collected_ || (clean && !collector_.finished());
 }
 
 std::optional<RankGroupEnd> RankSupervisor::end() {

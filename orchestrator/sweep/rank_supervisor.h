@@ -30,6 +30,7 @@ class RankSupervisor {
   void look_for_progress();
   void tell_ranks();  // sends SIGTERM and SIGKILL when they are due
   void note_job();    // records the job number once it is known
+  void exceeded(const std::string& limit) { end_ranks(LimitExceeded{limit}, 0); }
   void stop(int level) { happens(StopRequest{level}); }
 
   // Empty while a rank runs or anything of the group is left.
@@ -37,6 +38,7 @@ class RankSupervisor {
   void release();  // kills live ranks
 
   const AttemptState& state() const { return state_; }
+  bool all_ended() const;
   bool has_ranks() const { return ranks_ != nullptr; }
   std::vector<RankFailure> failures() const;
   std::optional<RankError> hang() const;
@@ -49,7 +51,8 @@ class RankSupervisor {
     int rank = 0;
     ExitStatus status;
   };
-  // Rank that exited cleanly, but whose last records have not arrived.
+  // Rank that exited, but whose last records are not collected. On a network file system they may arrive
+  // until then.
   struct Unheard {
     RankExitSeen exit;
     Clock::time_point until;
@@ -60,7 +63,6 @@ class RankSupervisor {
   void note_exit(const RankExitSeen& exit);
   void note_loss(const RankExitSeen& exit);
   void end_ranks(const AttemptEvent& why, double after_seconds);
-  bool all_ended() const;
   bool records_may_come() const;
   std::string error_of(const RankExitSeen& failed) const;
 
@@ -76,6 +78,7 @@ class RankSupervisor {
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
   std::vector<RankExitSeen> failed_;              // in the order of detection
   std::vector<Unheard> unheard_;
+  bool all_collected_ = false;  // when the ends were noted
   Watchdog watchdog_;
   std::string job_;
   Clock::time_point next_look_;

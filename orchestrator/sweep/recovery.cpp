@@ -18,6 +18,7 @@
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/sweep/collector.h"
+#include "orchestrator/yard/record_log_tail.h"
 #include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
@@ -61,7 +62,8 @@ std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
   std::vector<Number> numbers;
   const auto found = body.find(member);
   if (found == body.end() || !found->is_array()) return numbers;
-  for (const auto& each : *found) numbers.push_back(experiments::fits<Number>(each) ? each.get<Number>() : Number{});
+  for (const auto& each : *found)
+    numbers.push_back(experiments::fits<Number>(each) ? each.get<Number>() : Number{});
   return numbers;
 }
 
@@ -76,52 +78,75 @@ std::optional<Number> number_of(const nlohmann::json& body, const char* member) 
 // Processes of an attempt, from the records of its orchestrator.
 LaunchedProcesses launched_processes(const fs::path& directory) {
   LaunchedProcesses launched;
-  for (const auto& line : RecordLogTail(directory / experiments::orchestrator_records_name).new_lines()) {
-    const auto parsed = experiments::parse_line(line);
-    if (!parsed.record) continue;
-    const auto& body = parsed.record->body;
-    if (parsed.record->type == "leased") {
+  const auto take = [&](const experiments::Record& record) {
+    const auto& body = record.body;
+    if (record.type == "leased") {
       launched.token = text_member(body, "token");
       launched.boot_id = text_member(body, "boot_id");
       launched.since_ticks = number_of<std::uint64_t>(body, "since_ticks");
     }
-    if (parsed.record->type != "launched") continue;
+    if (record.type != "launched") return;
     const auto pids = numbers_of<int>(body, "pids");
     const auto ticks = numbers_of<std::uint64_t>(body, "start_ticks");
     for (std::size_t i = 0; i < std::min(pids.size(), ticks.size()); ++i)
       launched.marks.push_back({pids[i], ticks[i]});
-  }
+  };
+  RecordLogTail log(directory / experiments::orchestrator_records_name);
+  do
+    for (const auto& line : log.new_lines())
+      if (const auto parsed = experiments::parse_line(line); parsed.record) take(*parsed.record);
+  while (!log.at_end());
   return launched;
+}
+
+// Bytes before the first damaged record of the orchestrator's log. Empty if none is damaged.
+std::optional<std::uintmax_t> sound_bytes(const fs::path& spool, const Unfinished& attempt) {
+  std::uintmax_t bytes = 0;
+  std::int64_t seq = 0;
+  RecordLogTail log(spool);
+  do
+    for (const auto& line : log.new_lines()) {
+      const auto parsed = experiments::parse_line(line);
+      const auto& record = parsed.record;
+      if (!record || record->run != attempt.key || record->attempt != attempt.attempt || record->rank ||
+          record->seq != seq)
+        return bytes;
+      bytes += line.size() + 1;
+      ++seq;
+    }
+  while (!log.at_end());
+  return log.too_long() ? std::optional(bytes) : std::nullopt;
 }
 
 // Cuts the file before its first damaged record and keeps a copy of the whole file. Records after a damaged
 // one never reach the database, so a writer must not append to them.
 void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
-  std::uintmax_t sound_bytes = 0;
-  std::int64_t seq = 0;
-  bool damaged = false;
-  for (const auto& line : RecordLogTail(spool).new_lines()) {
-    const auto parsed = experiments::parse_line(line);
-    damaged = !parsed.record || parsed.record->run != attempt.key ||
-              parsed.record->attempt != attempt.attempt || parsed.record->rank || parsed.record->seq != seq;
-    if (damaged) break;
-    sound_bytes += line.size() + 1;
-    ++seq;
-  }
-  if (!damaged) return;
+  const auto sound = sound_bytes(spool, attempt);
+  if (!sound) return;
   fs::path kept = spool;
   fs::remove(kept += ".damaged");  // it may be a link
   fs::copy_file(spool, kept);
-  fs::resize_file(spool, sound_bytes);
+  fs::resize_file(spool, *sound);
 }
 
-void mark_interrupted(const Unfinished& attempt) {
+// Appends the cause of the attempt's end. Returns why it failed, if a rank wrote more than it may.
+std::string mark_ended(const Unfinished& attempt, const std::vector<OverLimit>& over) {
   const fs::path spool = attempt.directory / experiments::orchestrator_records_name;
   cut_after_damage(spool, attempt);
   experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt);
-  records.append("cause", {{"outcome", experiments::status_of(experiments::EndReason::stopped)},
-                           {"error", "the orchestrator ended before this run did"}});
+  using experiments::EndReason;
+  nlohmann::ordered_json cause{{"outcome", experiments::status_of(EndReason::stopped)},
+                               {"error", "the orchestrator ended before this run did"}};
+  std::string failure;
+  for (const OverLimit& each : over) {
+    if (!each.rank) continue;  // damage that was cut
+    records.append("over_limit", to_json(each));
+    if (failure.empty())
+      cause = {{"outcome", experiments::status_of(EndReason::failed)}, {"error", failure = each.why}};
+  }
+  records.append("cause", cause);
   records.sync();
+  return failure;
 }
 
 void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
@@ -136,22 +161,21 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
     throw UserError("its run file belongs to another run or attempt", "move the folder away",
                     {.file = unfinished.directory.string()});
-  Collector collector(
-      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
-      experiments::to_json(launch), ingest);
-  collector.collect();
-  if (collector.refused() || collector.finished() || collector.has_cause()) return;
-  mark_interrupted(unfinished);
-  Collector again(
-      {unfinished.directory, launch.key, launch.attempt, static_cast<int>(launch.run.strategy.world_size())},
-      experiments::to_json(launch), ingest);
-  again.collect();
-  tell(fmt::format(
-      "{}: attempt {} was interrupted: the orchestrator ended first{}", experiments::label(launch.run),
-      launch.attempt,
+  const AttemptPlace place{unfinished.directory, launch.key, launch.attempt,
+                           static_cast<int>(launch.run.strategy.world_size())};
+  Collector collector(place, experiments::to_json(launch), ingest);
+  collector.collect_all();
+  const bool finished = collector.finished() && collector.over_limits().empty();
+  if (collector.refused() || finished || collector.has_cause()) return;
+  const std::string failure = mark_ended(unfinished, collector.over_limits());
+  Collector(place, experiments::to_json(launch), ingest).collect_all();
+  const std::string killed =
       leftovers.ended > 0
           ? fmt::format("; killed {} of its processes that were still running", leftovers.ended)
-          : ""));
+          : "";
+  const std::string end =
+      failure.empty() ? "was interrupted: the orchestrator ended first" : "has failed: " + failure;
+  tell(fmt::format("{}: attempt {} {}{}", experiments::label(launch.run), launch.attempt, end, killed));
 }
 
 // Removes checkpoints of finished runs whose orchestrator was killed before it did so. A run that finished

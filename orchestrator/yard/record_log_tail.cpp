@@ -1,7 +1,8 @@
 #include "orchestrator/yard/record_log_tail.h"
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,31 +27,38 @@ FileDescriptor open_plain(const std::filesystem::path& file) {
 RecordLogTail::RecordLogTail(std::filesystem::path file, bool shared)
     : file_(std::move(file)), shared_(shared) {}
 
-std::vector<std::string> RecordLogTail::new_lines() {
+std::vector<std::string> RecordLogTail::new_lines(std::size_t most_bytes) {
   std::vector<std::string> lines;
+  at_end_ = true;
+  if (too_long()) return lines;
   if (!fd_) fd_ = open_plain(file_);
   if (!fd_) return lines;
-  read_rest();
-  std::size_t start = 0;
-  for (std::size_t end = 0; (end = partial_.find('\n', start)) != std::string::npos; start = end + 1)
-    lines.push_back(partial_.substr(start, end - start));
-  partial_.erase(0, start);
+  read_some(most_bytes);
+  while (auto line = lines_.next()) lines.push_back(*std::move(line));
   return lines;
 }
 
-void RecordLogTail::read_rest() {
-  std::array<char, 65536> buffer;
-  std::string bytes;
-  if (shared_) ::lseek(fd_.get(), offset_, SEEK_SET);
-  for (ssize_t size = 0; (size = ::read(fd_.get(), buffer.data(), buffer.size())) > 0;)
-    (shared_ ? bytes : partial_).append(buffer.data(), static_cast<std::size_t>(size));
-  if (!shared_) return;
-  take_before_hole(bytes);
-  fd_.reset();
+void RecordLogTail::read_some(std::size_t most_bytes) {
+  std::string bytes(most_bytes, '\0');
+  std::size_t size = 0;
+  at_end_ = false;
+  while (!at_end_ && size < bytes.size()) {
+    const ssize_t more =
+        ::pread(fd_.get(), bytes.data() + size, bytes.size() - size, offset_ + static_cast<off_t>(size));
+    if (more < 0 && errno == EINTR) continue;
+    at_end_ = more <= 0;
+    if (more > 0) size += static_cast<std::size_t>(more);
+  }
+  bytes.resize(size);
+  const std::size_t taken = shared_ ? bytes_before_hole(bytes) : size;
+  if (taken < size) at_end_ = true;  // the rest has not arrived yet
+  lines_.add(std::string_view(bytes).substr(0, taken));
+  offset_ += static_cast<std::int64_t>(taken);
+  if (shared_) fd_.reset();
 }
 
-// A hole that stays counts as damage of its line.
-void RecordLogTail::take_before_hole(const std::string& bytes) {
+// All bytes if a hole stays: then it counts as damage of its line.
+std::size_t RecordLogTail::bytes_before_hole(const std::string& bytes) {
   const auto now = std::chrono::steady_clock::now();
   const auto hole = std::min(bytes.find('\0'), bytes.size());
   if (hole == bytes.size())
@@ -58,9 +66,7 @@ void RecordLogTail::take_before_hole(const std::string& bytes) {
   else if (hole_since_ == std::chrono::steady_clock::time_point())
     hole_since_ = now;
   const bool stays = hole < bytes.size() && now - hole_since_ > hole_patience;
-  const auto taken = stays ? bytes.size() : hole;
-  partial_.append(bytes, 0, taken);
-  offset_ += static_cast<std::int64_t>(taken);
+  return stays ? bytes.size() : hole;
 }
 
 }  // namespace trainyard::orchestrator

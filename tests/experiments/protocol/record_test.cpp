@@ -132,6 +132,17 @@ TEST_CASE("the error for an invalid record gives the reason") {
   CHECK(problem(R"({"v":1,"crc":5})").starts_with("crc is not the last member"));
 }
 
+TEST_CASE("a record that is nested too deeply for its readers is refused") {
+  const auto nested = [](std::size_t levels) {
+    return R"({"v":1,"run":"a","attempt":1,"seq":0,"type":"odd","time":"2026-11-20T09:30:12Z","elapsed_seconds":1,"x":)" +
+           std::string(levels, '[') + "\"]]\\\"[[\"" + std::string(levels, ']') + "}";
+  };
+  CHECK(problem(nested(99)).empty());
+  CHECK(problem(nested(100)) == "nested deeper than 100 levels");
+  CHECK(problem(nested(500'000)) ==
+        "nested deeper than 100 levels");  // copies of it would overflow the stack
+}
+
 // As written by Python 3.11 for json.dumps({"sum": math.nan, …}).
 TEST_CASE("Python's NaN and infinities become null, and texts with these words are unchanged") {
   const std::string head =

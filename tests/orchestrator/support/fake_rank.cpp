@@ -10,6 +10,9 @@
 //   deaf           hang, and ignore SIGTERM
 //   torn           write half a record, then hang
 //   garbage        finish with a damaged `end`
+//   junk           append 20,000 lines that are not records, then hang
+//   junk-at-end    append 2,000 lines that are not records after all records, then finish
+//   endless        append 3 MiB without a newline, then hang
 //   slow           finish after 0.3 s
 //   kill-after-N   SIGKILL itself after N records of the first attempt, else finish
 //   hang-after-N   hang after N records of the first attempt, else finish
@@ -112,6 +115,16 @@ void crawl(const std::filesystem::path& folder, int rank, std::uint64_t steps) {
   }
 }
 
+void append(const experiments::Launch& launch, int rank, const std::string& text) {
+  std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app) << text;
+}
+
+std::string junk(int lines) {
+  std::string text;
+  for (int line = 0; line < lines; ++line) text += "x\n";
+  return text;
+}
+
 int die() {
   std::cerr << "starting\nRuntimeError: the cat sat on the keyboard\nbye" << std::endl;
   return 3;
@@ -176,8 +189,11 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
   if (what == "hang" || what == "deaf") hang(launch.records, rank);
   if (what == "leave") return 0;
   if (what == "torn") {
-    std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
-        << R"({"v":1,"run":")";
+    append(launch, rank, R"({"v":1,"run":")");
+    hang(launch.records, rank);
+  }
+  if (what == "junk" || what == "endless") {
+    append(launch, rank, what == "junk" ? junk(20'000) : std::string(3 << 20, 'x'));
     hang(launch.records, rank);
   }
   if (what == "die") return die();
@@ -216,12 +232,13 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
     return 3;
   }
   if (what == "garbage") {
-    std::ofstream(launch.records / experiments::rank_records_name(rank), std::ios::app)
-        << R"({"v":1,"type":"end","status":"finished","crc":"00000000"})"
-        << "\n";
+    append(launch, rank,
+           R"({"v":1,"type":"end","status":"finished","crc":"00000000"})"
+           "\n");
     return 0;
   }
   write_end(records);
+  if (what == "junk-at-end") append(launch, rank, junk(2000));
   return 0;
 }
 

@@ -48,6 +48,36 @@ TEST_CASE(
   CHECK(tail.new_lines() == Lines{"three", "four"});
 }
 
+TEST_CASE("one call reads a limited number of bytes, and says whether it has reached the end") {
+  for (const bool shared : {false, true}) {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "spool";
+    append(file, "one\ntwo\nthree\n");
+    RecordLogTail tail(file, shared);
+    CHECK(tail.new_lines(6) == Lines{"one"});
+    CHECK_FALSE(tail.at_end());
+    CHECK(tail.new_lines(100) == Lines{"two", "three"});
+    CHECK(tail.at_end());
+    CHECK(tail.lines() == 3);
+    CHECK(tail.bytes() == 14);
+  }
+}
+
+TEST_CASE("of a line without an end only a limited part is read") {
+  const TemporaryFolder folder;
+  const auto file = folder.path / "spool";
+  append(file, "one\n");
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 32);  // a hole of 4 GB
+  RecordLogTail tail(file);
+  Lines lines;
+  do
+    for (const auto& line : tail.new_lines()) lines.push_back(line);
+  while (!tail.at_end());
+  CHECK(lines == Lines{"one"});
+  CHECK(tail.too_long());
+  CHECK(tail.bytes() < 2 << 20);
+}
+
 TEST_CASE("a permanent hole is damage, and the lines after it are read") {
   const TemporaryFolder folder;
   const auto file = folder.path / "spool";

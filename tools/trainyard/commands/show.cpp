@@ -263,18 +263,32 @@ void print_log(const std::string& text) {
   write_as_it_is(STDOUT_FILENO, terminal ? printable_log(text) : text);
 }
 
-// Print the new part of a log. `titled`: several logs are printed, so print a title if the log changes, and
-// only complete lines until `at_end`.
-void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
+// Print the next megabyte of a log. False if there is nothing more now. `titled`: several logs are printed,
+// so print a title if the log changes, and only complete lines until `at_end`. A longer line is printed in
+// pieces.
+bool print_some(Log& log, bool titled, bool at_end, int& last_rank) {
+  std::error_code missing;
+  if (fs::file_size(log.file, missing) < static_cast<std::uintmax_t>(log.printed) && !missing)
+    log.printed = 0;  // it was shortened
   std::ifstream in(log.file, std::ios::binary);
-  if (!in.seekg(log.printed)) return;
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (titled && !at_end) text.resize(text.rfind('\n') + 1);  // no newline: npos + 1 is 0
-  if (text.empty()) return;
+  if (!in.seekg(log.printed)) return false;
+  std::string text(std::size_t{1} << 20, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  const bool more = static_cast<std::size_t>(in.gcount()) == text.size();
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  const auto whole = text.rfind('\n') + 1;  // no newline: npos + 1 is 0
+  if (titled && (whole > 0 || !more) && !(at_end && !more)) text.resize(whole);
+  if (text.empty()) return false;
   if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
   print_log(text);
   log.printed += static_cast<std::streamoff>(text.size());
   last_rank = log.rank;
+  return more;
+}
+
+void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
+  while (print_some(log, titled, at_end, last_rank)) {
+  }
 }
 
 // State of an attempt when its last output was printed.

@@ -1,0 +1,166 @@
+// User programs that write more than they may, or what cannot be true: their run fails with the reason, and
+// nothing else is hurt.
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
+#include "tests/support/contains.h"
+
+using namespace trainyard;
+using namespace trainyard::e2e;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t mebibyte = 1 << 20;
+
+// Seed 1 does `harm`, and seed 2 stores the peak memory of its parent, the orchestrator, in the file `peak`.
+std::string harmful(const std::string& harm) {
+  return shell_arm("file=\"$dir/rank-0.records.jsonl\"\nif [ \"$seed\" = 1 ]; then\n" + harm +
+                   "\nelse grep VmHWM /proc/$PPID/status > peak; fi\nepoch 1\nfinish");
+}
+
+double peak_mebibytes(const Scratch& scratch) {
+  std::ifstream in(scratch.path() / "peak");
+  std::string name;
+  double kibibytes = 0;
+  in >> name >> kibibytes;
+  return kibibytes / 1024;
+}
+
+std::string file_text(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+fs::path attempt_of_seed_1(const Scratch& scratch) {
+  for (const auto& run : fs::directory_iterator(scratch.path() / "yard/runs")) {
+    if (contains(file_text(run.path() / "attempt-1/run.json"), "\"seed\": 1,"))
+      return run.path() / "attempt-1";
+  }
+  return {};
+}
+
+void check_usable(const Scratch& scratch) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"db", "check"}, {"db", "rebuild"}, {"db", "check"}, {"status"}, {"logs", "last"}, {"report"}}) {
+    const auto output = run_trainyard(scratch.path(), arguments);
+    CHECK_MESSAGE(output.code == 0,
+                  (arguments.front() + " " + arguments.back() + ": " + output.out + output.err));
+  }
+  const auto runs = run_trainyard(scratch.path(), {"status", "--runs"});
+  CHECK_MESSAGE((contains(runs.out, "failed") && contains(runs.out, "finished")), runs.out);
+}
+
+}  // namespace
+
+TEST_CASE("a line of 2 GB or 54 MB of junk fails its run, and the yard stays usable") {
+  struct Case {
+    const char* harm;
+    const char* failure;
+  };
+  for (const auto& [harm, failure] :
+       {Case{"truncate -s 2000000000 \"$file\"; sleep 60",
+             "rank-0.records.jsonl:1: the line is longer than 1 MiB"},
+        Case{"yes | head -c 54000000 > \"$file\"; sleep 60",
+             "rank-0.records.jsonl:1001: more than 1000 lines are not records of this run"}}) {
+    const Scratch scratch;
+    scratch.write("arm.sh", harmful(harm));
+    scratch.write("arms.toml", shell_arm_file("[1, 2]"));
+    const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+    CHECK(output.code == 1);
+    CHECK_MESSAGE(contains(output.out + output.err, failure), (output.out + output.err));
+    CHECK_MESSAGE(contains(output.out, "1 run finished"), output.out);
+    CHECK(peak_mebibytes(scratch) > 1);
+    CHECK(peak_mebibytes(scratch) < 200);
+    MESSAGE("peak memory of the orchestrator: " << peak_mebibytes(scratch) << " MiB");
+    check_usable(scratch);
+  }
+}
+
+TEST_CASE("a line with JSON that is nested too deeply is left out, and the sweep continues") {
+  const Scratch scratch;
+  scratch.write("arm.sh", harmful("{ printf '{\"x\":'; printf '%0400000d' 0 | tr 0 '['; "
+                                  "printf '%0400000d}\\n' 0 | tr 0 ']'; } > \"$file\""));
+  scratch.write("arms.toml", shell_arm_file("[1, 2]"));
+  const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+  CHECK_MESSAGE(contains(output.out, "2 runs finished"), (output.out + output.err));
+  CHECK_MESSAGE(contains(output.out, "a line was left out: nested deeper than 100 levels"), output.out);
+}
+
+TEST_CASE("Ctrl-C is answered within a second while a program floods its record log") {
+  const Scratch scratch;
+  scratch.write(
+      "arm.sh",
+      shell_arm("trap '' TERM\nwhile :; do for i in 1 2 3 4 5 6 7 8; do record odd '\"x\":1'; done; done"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report"});
+  REQUIRE(comes_true([&] {
+    const auto attempt = fs::exists(scratch.path() / "yard/runs") ? attempt_of_seed_1(scratch) : fs::path();
+    std::error_code missing;
+    const auto size = fs::file_size(attempt / "rank-0.records.jsonl", missing);
+    return !missing && size > mebibyte;
+  }));
+  const auto asked = std::chrono::steady_clock::now();
+  sweep.signal(SIGINT);
+  CHECK(comes_true([&] { return contains(file_text(scratch.path() / "stdout.txt"), "stopping: "); }));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
+  CHECK(seconds < 1);
+  const auto output = sweep.wait();  // after all records that were written are collected
+  CHECK_MESSAGE(output.code == 130, (output.out + output.err));
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  MESSAGE("from the signal to its answer: " << seconds << " s");
+}
+
+TEST_CASE("a log of 200 MB is shortened with a message, and `logs` prints the rest") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("yes 'a line of a chatty program' | head -c 200000000\nsleep 0.5\n"
+                                    "echo the last line\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+  CHECK_MESSAGE(contains(output.out, "the log of rank 0 is larger than 64 MiB"), output.out);
+  const fs::path attempt = attempt_of_seed_1(scratch);
+  CHECK(fs::file_size(attempt / "rank-0.log") <= 64 * mebibyte);
+  CHECK(fs::file_size(attempt / "rank-0.1.log") == 64 * mebibyte);
+  const auto logs = run_trainyard(scratch.path(), {"logs", "last"});
+  CHECK(contains(logs.out, "log shortened"));
+  CHECK(logs.out.ends_with("the last line\n"));
+  CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out,
+                 "the log of rank 0 is larger than 64 MiB"));
+}
+
+TEST_CASE("a run with an impossible record fails, and the error names the line") {
+  struct Case {
+    const char* records;
+    const char* failure;
+  };
+  for (const auto& [records, failure] :
+       {Case{"epoch 0\nepoch 1\nfinish", "epochs count from 1 (rank-0.records.jsonl:1)"},
+        Case{"epoch 1\nepoch 2\nfinish", "the run asks for 1 epochs (rank-0.records.jsonl:2)"},
+        Case{"epoch 1\nrecord test '\"seconds\":0.1'\nrecord test '\"seconds\":0.1'\nfinish",
+             "the rank has recorded its test already (rank-0.records.jsonl:3)"},
+        Case{"epoch 1\nfinish\nrecord message '\"level\":\"info\",\"text\":\"late\"'",
+             "the rank has recorded its end already (rank-0.records.jsonl:3)"},
+        Case{"record epoch '\"epoch\":1,\"train_seconds\":-4'\nfinish",
+             "no time is below 0 s (rank-0.records.jsonl:1)"},
+        Case{"record epoch '\"epoch\":1,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":1,"
+             "\"weight\":-2}]'\nfinish",
+             "has the weight -2, and none is below 0 (rank-0.records.jsonl:1)"}}) {
+    const Scratch scratch;
+    scratch.write("arm.sh", shell_arm(records));
+    scratch.write("arms.toml", shell_arm_file("[1]"));
+    const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+    CHECK(output.code == 1);
+    CHECK_MESSAGE(contains(output.err, failure), output.err);
+    CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  }
+}
