@@ -11,7 +11,8 @@ namespace trainyard {
 class FileDescriptor {
  public:
   // With O_CLOEXEC: no program that is started inherits it. Empty, with errno, if that fails.
-  static FileDescriptor open(const std::filesystem::path& file, int flags, mode_t mode = 0644);
+  // A name that comes from outside: see base/plain_file.h.
+  static FileDescriptor open(const std::filesystem::path& file, int flags, mode_t mode = 0666);
 
   FileDescriptor() = default;
   explicit FileDescriptor(int fd) : fd_(fd) {}  // owns it; a negative number means none

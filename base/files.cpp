@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -11,16 +10,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/plain_file.h"
 
 namespace trainyard {
 
 namespace {
-
-FileDescriptor opened(const std::filesystem::path& path, int flags) {
-  auto fd = FileDescriptor::open(path, flags);
-  if (!fd) throw_file_error(path);
-  return fd;
-}
 
 void write_all(int fd, std::string_view bytes, const std::filesystem::path& file) {
   while (!bytes.empty()) {
@@ -32,7 +26,8 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& file
 }
 
 void sync(const std::filesystem::path& path, int flags) {
-  if (::fsync(opened(path, flags).get()) != 0) throw_file_error(path);
+  const auto fd = FileDescriptor::open(path, flags | O_NONBLOCK);
+  if (!fd || ::fsync(fd.get()) != 0) throw_file_error(path);
 }
 
 // Removes the temporary file if it was not renamed, so that a failed write leaves no disk space taken.
@@ -52,7 +47,9 @@ class Unfinished {
 void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts) {
   Unfinished unfinished(file);
   {
-    const FileDescriptor fd = opened(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    OpenedFile opened = open_plain(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    if (opened.error != 0) throw_file_error(unfinished.path, opened.error);
+    const FileDescriptor fd = std::move(opened).or_refuse(unfinished.path);
     for (const std::string_view part : parts) write_all(fd.get(), part, file);
     if (::fsync(fd.get()) != 0) throw_file_error(file);
   }
@@ -70,7 +67,7 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 std::string whole_file(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
+  PlainFileReader stream(file);
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();

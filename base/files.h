@@ -13,7 +13,8 @@ namespace trainyard {
 
 // Write `parts`, one after the other, to `file`.
 // - The bytes go to a temporary file, which is synced and then renamed to `file`.
-// - Error: std::system_error with the file's name. The temporary file is removed.
+// - Error: std::system_error with the file's name. The temporary file is removed. UserError if a FIFO or
+//   something else that is not a plain file has its name.
 void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts);
 
 void sync_file(const std::filesystem::path& file);
@@ -24,7 +25,7 @@ void sync_folder(const std::filesystem::path& folder);
   throw std::system_error(error, std::generic_category(), file.string());
 }
 
-// The content of a small file. Empty if it cannot be read.
+// The content of a small file. Empty if it cannot be read or is not a plain file.
 std::string whole_file(const std::filesystem::path& file);
 
 // `write_durably` with one part.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -150,11 +149,15 @@ constexpr int most_named_lines = 20;  // damaged lines of one record log
   throw UserError("cannot be read", "check its permissions", {.file = file.string()});
 }
 
-std::ifstream open_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) refuse_unreadable(file);
-  return in;
-}
+// A file of the yard. UserError if it cannot be opened or is not a plain file.
+class File : public PlainFileReader {
+ public:
+  explicit File(const fs::path& file) : PlainFileReader(file) {
+    if (!problem().empty())
+      throw UserError("cannot be read: " + problem(), "check it and its permissions",
+                      {.file = file.string()});
+  }
+};
 
 fs::directory_iterator entries_of(const fs::path& folder) try {
   return fs::directory_iterator(folder);
@@ -165,7 +168,7 @@ fs::directory_iterator entries_of(const fs::path& folder) try {
 // Call `take(line, number)` for every line that ends in a newline, until it returns false.
 template <typename Take>
 void for_each_line(const fs::path& file, Take&& take) {
-  std::ifstream in = open_file(file);
+  File in(file);
   std::string line;
   for (int number = 1; std::getline(in, line) && !in.eof(); ++number)
     if (!take(line, number)) return;
@@ -175,7 +178,7 @@ void for_each_line(const fs::path& file, Take&& take) {
 // line that is too long to be read, which ends the reading. 0 if there is none.
 template <typename Take>
 std::int64_t for_each_record_line(const fs::path& file, Take&& take) {
-  std::ifstream in = open_file(file);
+  File in(file);
   experiments::RecordLines lines(longest_line);
   std::array<char, 65536> buffer;
   while (in.read(buffer.data(), buffer.size()) || in.gcount() > 0) {
@@ -302,7 +305,7 @@ class Replayer {
   // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged spool.
   std::optional<json> read_run_file(const fs::path& file) try {
     std::ostringstream text;
-    text << open_file(file).rdbuf();
+    text << File(file).rdbuf();
     json run_json = json::parse(text.str());
     experiments::launch_from_json(run_json);
     return run_json;

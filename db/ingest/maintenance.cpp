@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/plain_file.h"
 #include "db/database/statements.h"
 #include "db/ingest/ingest.h"
 
@@ -71,7 +72,7 @@ std::int64_t only_in(SQLite::Database& connection, const std::string& left, cons
 }
 
 std::int64_t lines_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
+  PlainFileReader in(file);
   std::int64_t lines = 0;
   for (std::string line; std::getline(in, line);) lines += in.eof() || line.empty() ? 0 : 1;
   return lines;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 
 #include "base/named_row.h"
+#include "base/plain_file.h"
 #include "base/sha256.h"
 #include "experiments/config/config.h"
 #include "experiments/config/found_files.h"
@@ -246,10 +246,9 @@ Filled filled(const std::string& argument, const std::map<std::string, Value>& v
 }
 
 std::string hash_of(const fs::path& file, const Experiment& experiment) {
-  std::ifstream in;
-  if (fs::is_regular_file(file)) in.open(file, std::ios::binary);  // opening a pipe would block
-  if (!in.is_open())
-    throw UserError("the file " + file.string() + " of a strategy cannot be read",
+  PlainFileReader in(file);
+  if (!in)
+    throw UserError("the file " + file.string() + " of a strategy cannot be read: " + in.problem(),
                     "paths in `files` are relative to the folder of the experiment file",
                     {.file = experiment.file.string()});
   Sha256 hash;

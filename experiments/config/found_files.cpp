@@ -60,8 +60,8 @@ class Search {
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
       const bool is_folder = at->is_directory() && !at->is_symlink();
       const std::string own = at->path().filename().string();
-      if (!is_left_out(own, is_folder) && (is_folder || at->is_regular_file()))
-        visit(at->path(), own, is_folder);
+      const bool is_none = at->is_symlink() && (at->is_directory() || !at->exists());
+      if (!is_left_out(own, is_folder) && !is_none) visit(at->path(), own, is_folder);
     }
     if (error)
       throw UserError(

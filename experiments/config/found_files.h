@@ -2,7 +2,8 @@
 // - `*`, `?` and `[…]` match characters of one name. The name `**` matches any number of folders, or none.
 // - A folder matches all files below it.
 // - Hidden names, folders `__pycache__` and files `*.pyc` are ignored.
-// - A link to a file counts as the file. A link to a folder is not followed.
+// - A link to a file counts as the file. A link to a folder or to nothing is ignored.
+// - A FIFO, socket or device that matches is found like a file, so that reading it reports it.
 #pragma once
 
 #include <filesystem>

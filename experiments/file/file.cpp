@@ -1,10 +1,8 @@
 #include "experiments/file/file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 
+#include "base/plain_file.h"
 #include "experiments/config/config.h"
 #include "experiments/config/diagnostics.h"
 #include "experiments/config/key_lookup.h"
@@ -26,12 +24,9 @@ std::string too_large() {
 }
 
 // Reads at most one byte more than allowed.
-std::string read_limited(const std::filesystem::path& file) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
+std::string read_limited(std::istream& in) {
   std::string bytes(max_file_bytes + 1, '\0');
-  if (in) in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!in.is_open() || in.bad()) throw std::system_error(errno, std::generic_category());
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<std::size_t>(in.gcount()));
   return bytes;
 }
@@ -99,11 +94,11 @@ Experiment experiment_of(const TomlNode& root, const std::string& file, const Se
 }  // namespace
 
 Loaded load(const std::filesystem::path& file, const Selection& selection) {
-  try {
-    return load_text(read_limited(file), file, selection);
-  } catch (const std::system_error& error) {
-    return failed({.file = file.string()}, "cannot be read: " + error.code().message());
-  }
+  PlainFileReader in(file);
+  if (!in) return failed({.file = file.string()}, "cannot be read: " + in.problem());
+  const std::string text = read_limited(in);
+  if (in.bad()) return failed({.file = file.string()}, "cannot be read: the disk reports an error");
+  return load_text(text, file, selection);
 }
 
 Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection) {

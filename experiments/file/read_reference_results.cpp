@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "base/named_row.h"
+#include "base/plain_file.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/config/toml_tree.h"
 
@@ -175,14 +174,12 @@ PublishedSource read_source(const TomlMember& section, const PublishedNames& nam
 }
 
 std::optional<std::string> text_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error) ||
-      std::filesystem::file_size(file, error) > max_file_bytes)
-    return std::nullopt;
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return in ? std::optional(text.str()) : std::nullopt;
+  PlainFileReader in(file);
+  std::string text(max_file_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in || !in.eof()) return std::nullopt;  // it is longer, or cannot be read
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
 }
 
 }  // namespace

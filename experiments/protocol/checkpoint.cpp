@@ -1,12 +1,12 @@
 #include "experiments/protocol/checkpoint.h"
 
 #include <charconv>
-#include <fstream>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_members.h"
+#include "base/plain_file.h"
 #include "experiments/protocol/crc32c.h"
 
 namespace trainyard::experiments {
@@ -74,8 +74,8 @@ std::optional<CheckpointFile> named(const fs::path& path) {
 // Reads a checkpoint file once, from beginning to end.
 class Reader {
  public:
-  explicit Reader(const fs::path& file) : file_(file), in_(file, std::ios::binary) {
-    if (!in_) fail("it cannot be read");
+  explicit Reader(const fs::path& file) : file_(file), in_(file) {
+    if (!in_) fail("it cannot be read: " + in_.problem());
   }
 
   // Appends the values to `values`, unless it is null.
@@ -119,14 +119,14 @@ class Reader {
   }
 
   fs::path file_;
-  std::ifstream in_;
+  PlainFileReader in_;
 };
 
 }  // namespace
 
 FileSum sum_of_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw_file_error(file);
+  PlainFileReader in(file);
+  if (!in) throw UserError(file.string() + ": cannot be read: " + in.problem());
   FileSum sum;
   std::uint32_t crc = 0;
   std::string block(block_bytes, '\0');

@@ -1,13 +1,13 @@
 #include "experiments/protocol/launch.h"
 
 #include <array>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_members.h"
+#include "base/plain_file.h"
 #include "base/sha256.h"
 #include "experiments/protocol/record.h"
 
@@ -20,11 +20,11 @@ namespace {
 constexpr int launch_version = 1;
 
 std::string read_text(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
+  PlainFileReader in(file);
   std::ostringstream text;
   text << in.rdbuf();
   if (!in)
-    throw UserError("cannot read the run file", "check that it exists and is readable",
+    throw UserError("cannot read the run file: " + in.problem(), "check that it exists and is readable",
                     {.file = file.string()});
   return text.str();
 }

@@ -145,7 +145,7 @@ bool belongs_to_another(const Dataset& dataset, const std::filesystem::path& dir
 bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
   std::error_code ignored;
   if (dataset.format == DataFormat::imdb && is_archive_name(place))
-    return std::filesystem::is_regular_file(place, ignored);
+    return std::filesystem::exists(place, ignored);
   if (dataset.format == DataFormat::image_folder) return holds_images(place);
   const std::vector<std::string> names = accepted_names(dataset);
   return std::any_of(names.begin(), names.end(),

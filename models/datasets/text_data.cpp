@@ -3,13 +3,13 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <system_error>
 
 #include <unistd.h>
 
+#include "base/plain_file.h"
 #include "base/sha256.h"
 #include "models/datasets/synthetic_texts.h"
 #include "models/readers/text_readers.h"
@@ -208,7 +208,7 @@ bool write_new(std::string& name, std::string_view content) {
 
 std::optional<std::string> ContentCache::get(const std::string& name) const {
   if (folder_.empty()) return std::nullopt;
-  std::ifstream file(folder_ / name, std::ios::binary);
+  PlainFileReader file(folder_ / name);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.size() < digest_line) return std::nullopt;
   std::string content = text.substr(digest_line);

@@ -118,7 +118,7 @@ namespace {
 
 fs::path file_of(const fs::path& folder, const std::string& name) {
   for (const char* packed : {"", ".gz"})
-    if (fs::is_regular_file(folder / (name + packed))) return folder / (name + packed);
+    if (fs::exists(folder / (name + packed))) return folder / (name + packed);
   throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name),
                   "download the data set again");
 }

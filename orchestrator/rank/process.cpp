@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/host.h"
+#include "base/plain_file.h"
 
 // Version 1 of Boost.Process is header-only. Version 2 needs an Asio executor for each process. Boost 1.86
 // moved version 1 into its own folder and namespace.
@@ -50,9 +51,11 @@ namespace bp = boost::process;
 
 namespace {
 
+[[noreturn]] void cannot_start(const RankCommand& command, const std::string& problem) {
+  throw UserError("cannot start " + command.argv.front() + ": " + problem);
+}
 [[noreturn]] void cannot_start(const RankCommand& command, const std::string& step, int error) {
-  throw UserError("cannot start " + command.argv.front() + ": " + step + ": " +
-                  std::generic_category().message(error));
+  cannot_start(command, step + ": " + std::generic_category().message(error));
 }
 
 // Path of the program. A name without a slash is searched in PATH. Any other name is relative to the working
@@ -100,8 +103,9 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   prepared.pinned = !command.cores.empty();
   prepared.folder = command.folder.string();
   prepared.input = FileDescriptor::open("/dev/null", O_RDONLY);
-  prepared.log = FileDescriptor::open(command.log, O_WRONLY | O_CREAT | O_APPEND);
-  if (!prepared.log) cannot_start(command, "log " + command.log.string(), errno);
+  OpenedFile log = open_plain(command.log, O_WRONLY | O_CREAT | O_APPEND);
+  if (!log.fd) cannot_start(command, "log " + command.log.string() + ": " + log.problem);
+  prepared.log = std::move(log.fd);
 }
 
 // Boost passes one number from the child to its parent: the failed step times this factor, plus errno.

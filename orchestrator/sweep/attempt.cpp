@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "db/ingest/attempt_fault.h"
 #include "orchestrator/rank/log_limit.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/plain_file.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
 #include "experiments/protocol/record_lines.h"
@@ -247,8 +247,9 @@ static bool is_quiet(const std::string& line) {
 // Last line of `log` for which `wanted` is true.
 template <typename Wanted>
 static std::optional<std::string> last_of(const std::filesystem::path& log, Wanted&& wanted) {
-  std::ifstream stream(log, std::ios::binary | std::ios::ate);
+  PlainFileReader stream(log);
   if (!stream) return std::nullopt;
+  stream.seekg(0, std::ios::end);
   stream.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(stream.tellg()) - tail_bytes));
   std::optional<std::string> last;
   for (std::string line; std::getline(stream, line);)

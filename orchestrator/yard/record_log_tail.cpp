@@ -5,22 +5,15 @@
 #include <string_view>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/plain_file.h"
 
 namespace trainyard::orchestrator {
 
 namespace {
 
 constexpr auto hole_patience = std::chrono::seconds(3);
-
-// Opens a plain file. Empty for anything else: a link may point anywhere, and reading a pipe would block.
-FileDescriptor open_plain(const std::filesystem::path& file) {
-  auto fd = FileDescriptor::open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  struct stat status {};
-  if (fd && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) fd.reset();
-  return fd;
-}
 
 }  // namespace
 
@@ -31,7 +24,7 @@ std::vector<std::string> RecordLogTail::new_lines(std::size_t most_bytes) {
   std::vector<std::string> lines;
   at_end_ = true;
   if (too_long()) return lines;
-  if (!fd_) fd_ = open_plain(file_);
+  if (!fd_) fd_ = std::move(open_plain(file_, O_RDONLY | O_NOFOLLOW).fd);  // a link may point anywhere
   if (!fd_) return lines;
   read_some(most_bytes);
   while (auto line = lines_.next()) lines.push_back(*std::move(line));

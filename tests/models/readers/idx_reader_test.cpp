@@ -158,5 +158,5 @@ TEST_CASE("a folder with the name of a file is an error, and not an empty data s
   folder.write(labels_name, idx_labels(written_samples));
   const std::string error = user_error_of(
       [&] { read_idx_part(*find_idx_part(folder.path(), "t10k"), idx_shape, 10, nullptr, nullptr); });
-  CHECK(contains(error, images_name + ": cannot be read: "));
+  CHECK(contains(error, images_name + ": cannot be opened: it is a folder"));
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -18,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/record.h"
@@ -270,7 +270,7 @@ bool print_some(Log& log, bool titled, bool at_end, int& last_rank) {
   std::error_code missing;
   if (fs::file_size(log.file, missing) < static_cast<std::uintmax_t>(log.printed) && !missing)
     log.printed = 0;  // it was shortened
-  std::ifstream in(log.file, std::ios::binary);
+  PlainFileReader in(log.file, O_NOFOLLOW);
   if (!in.seekg(log.printed)) return false;
   std::string text(std::size_t{1} << 20, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -409,7 +409,7 @@ class Followed {
   }
 
  private:
-  void open() { fd_ = FileDescriptor::open(file_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); }
+  void open() { fd_ = std::move(open_plain(file_, O_RDONLY | O_NOFOLLOW).fd); }
   std::string rest() const {
     std::string text;
     std::array<char, 65536> part{};

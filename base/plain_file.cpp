@@ -1,0 +1,89 @@
+#include "base/plain_file.h"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <ext/stdio_filebuf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace trainyard {
+
+namespace {
+
+using Buffer = __gnu_cxx::stdio_filebuf<char>;  // std::filebuf cannot be made from a descriptor
+
+std::string reason_of(int error) {
+  return std::generic_category().message(error);
+}
+
+// "it is a FIFO, not a plain file". Empty for a plain file.
+std::string kind_problem(mode_t mode) {
+  const char* kind = S_ISFIFO(mode)   ? "a FIFO"
+                     : S_ISDIR(mode)  ? "a folder"
+                     : S_ISSOCK(mode) ? "a socket"
+                     : S_ISLNK(mode)  ? "a link"
+                                      : "a device";
+  return S_ISREG(mode) ? "" : std::string("it is ") + kind + ", not a plain file";
+}
+
+// The kind of a file that open(2) refuses: it explains more than "No such device or address". Empty for others.
+std::string kind_on_disk(const std::filesystem::path& file, int flags) {
+  struct stat found {};
+  const int result = (flags & O_NOFOLLOW) != 0 ? ::lstat(file.c_str(), &found) : ::stat(file.c_str(), &found);
+  return result == 0 ? kind_problem(found.st_mode) : "";
+}
+
+std::unique_ptr<std::streambuf> buffer_of(OpenedFile& opened, std::ios::openmode mode) {
+  if (!opened.fd) return nullptr;
+  return std::make_unique<Buffer>(opened.fd.release(), mode | std::ios::binary);
+}
+
+}  // namespace
+
+FileDescriptor OpenedFile::or_refuse(const std::filesystem::path& file) && {
+  if (!fd) throw UserError(file.string() + ": cannot be opened: " + problem);
+  return std::move(fd);
+}
+
+OpenedFile open_plain(const std::filesystem::path& file, int flags, mode_t mode) {
+  auto fd = FileDescriptor::open(file, (flags & ~O_TRUNC) | O_NONBLOCK | O_NOCTTY, mode);
+  struct stat found {};
+  if (!fd || ::fstat(fd.get(), &found) != 0) {
+    const int error = errno;
+    const std::string kind = kind_on_disk(file, flags);
+    return {{}, kind.empty() ? reason_of(error) : kind, kind.empty() ? error : 0};
+  }
+  if (const std::string kind = kind_problem(found.st_mode); !kind.empty()) return {{}, kind, 0};
+  if ((flags & O_TRUNC) != 0 && ::ftruncate(fd.get(), 0) != 0) return {{}, reason_of(errno), errno};
+  ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK);  // a program that inherits it expects to wait
+  return {std::move(fd), "", 0};
+}
+
+PlainFileReader::PlainFileReader(const std::filesystem::path& file, int flags) : std::istream(nullptr) {
+  OpenedFile opened = open_plain(file, O_RDONLY | flags);
+  problem_ = std::move(opened.problem);
+  buffer_ = buffer_of(opened, std::ios::in);
+  rdbuf(buffer_.get());  // also sets the state: bad without a buffer
+}
+
+PlainFileReader::~PlainFileReader() = default;
+
+PlainFileWriter::PlainFileWriter(const std::filesystem::path& file, int flags) : std::ostream(nullptr) {
+  OpenedFile opened = open_plain(file, O_WRONLY | O_CREAT | flags);
+  problem_ = std::move(opened.problem);
+  buffer_ = buffer_of(opened, std::ios::out);
+  rdbuf(buffer_.get());
+}
+
+PlainFileWriter::~PlainFileWriter() = default;
+
+void PlainFileWriter::close() {
+  auto* buffer = static_cast<Buffer*>(buffer_.get());
+  if (buffer == nullptr || buffer->close() == nullptr) setstate(std::ios::badbit);
+}
+
+}  // namespace trainyard
