@@ -1,7 +1,6 @@
 #include "models/datasets/published_files.h"
 
 #include <array>
-#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
+#include "base/plain_file.h"
 #include "base/sha256.h"
 #include "models/readers/data_file.h"
 
@@ -41,10 +41,18 @@ KnownDataset fashion_mnist() {
   return {.dataset = "fashion-mnist",
           .address = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
           .folder = "fashion-mnist",
-          .files = {{"train-images-idx3-ubyte.gz", 26421880, "", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", ""},
-                    {"train-labels-idx1-ubyte.gz", 29515, "", "25c81989df183df01b3e8a0aad5dffbe", ""},
-                    {"t10k-images-idx3-ubyte.gz", 4422102, "", "bef4ecab320f06d8554ea6380940ec79", ""},
-                    {"t10k-labels-idx1-ubyte.gz", 5148, "", "bb300cfdad3c16e7a12a480ee83cd310", ""}},
+          .files = {{"train-images-idx3-ubyte.gz", 26421880,
+                     "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                     "8d4fb7e6c68d591d4c3dfef9ec88bf0d", ""},
+                    {"train-labels-idx1-ubyte.gz", 29515,
+                     "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                     "25c81989df183df01b3e8a0aad5dffbe", ""},
+                    {"t10k-images-idx3-ubyte.gz", 4422102,
+                     "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                     "bef4ecab320f06d8554ea6380940ec79", ""},
+                    {"t10k-labels-idx1-ubyte.gz", 5148,
+                     "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+                     "bb300cfdad3c16e7a12a480ee83cd310", ""}},
           .unpacked = "",
           .members = {}};
 }
@@ -151,8 +159,8 @@ const KnownDataset* find_known_dataset(const std::string& dataset) {
 }
 
 Digests digests_of_file(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw UserError(fmt::format("{}: cannot be read", file.string()));
+  PlainFileReader stream(file);
+  if (!stream) throw UserError(fmt::format("{}: cannot be read: {}", file.string(), stream.problem()));
   return digests_of([&](std::vector<std::uint8_t>& piece) {
     stream.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
     return static_cast<std::size_t>(stream.gcount());

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <vector>
 
 #include <archive.h>
@@ -13,6 +14,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 
 namespace trainyard::models {
@@ -31,9 +33,10 @@ struct DataFile::Stream {
 
 DataFile::DataFile(const std::filesystem::path& path, Sha256* hash, std::string advice)
     : path_(path), hash_(hash), advice_(std::move(advice)), stream_(std::make_unique<Stream>()) {
-  stream_->file.reset(gzopen(path.c_str(), "rb"));
-  if (!stream_->file)
-    throw UserError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+  FileDescriptor fd = open_plain(path).or_refuse(path);
+  stream_->file.reset(gzdopen(fd.get(), "rb"));
+  if (!stream_->file) throw std::bad_alloc();  // the only reason for a descriptor that can be read
+  fd.release();                                // gzclose_r closes it
   gzbuffer(stream_->file.get(), buffer_bytes);
 }
 
@@ -47,6 +50,7 @@ std::size_t DataFile::read(std::span<std::uint8_t> bytes) {
     if (got > 0) {
       filled += static_cast<unsigned>(got);
       offset_ += static_cast<unsigned>(got);
+      refuse_bomb(offset_);
       continue;
     }
     int error = Z_OK;
@@ -61,7 +65,14 @@ std::size_t DataFile::read(std::span<std::uint8_t> bytes) {
   return filled;
 }
 
+// UserError if the file is in gzip and `bytes` of it are too many.
+void DataFile::refuse_bomb(std::uint64_t bytes) const {
+  if (bytes > most_unpacked && gzdirect(stream_->file.get()) == 0)
+    fail(offset_, fmt::format("the file unpacks to more than {} bytes, which is the limit", most_unpacked));
+}
+
 void DataFile::read_exactly(std::uint64_t count, const std::string& whole, const Piece& use) {
+  refuse_bomb(count);
   std::vector<std::uint8_t> piece(std::min(count, piece_bytes));
   const std::uint64_t end = offset_ + count;
   while (offset_ < end) {
@@ -91,6 +102,8 @@ std::string read_text_file(const std::filesystem::path& path) {
   for (std::size_t got = piece.size(); got == piece.size();) {
     got = file.read(piece);
     text.append(reinterpret_cast<const char*>(piece.data()), got);
+    if (text.size() > most_text)
+      file.fail(most_text, fmt::format("the text has more than {} bytes, which is the limit", most_text));
   }
   if (const auto byte = first_not_utf8(text)) file.fail(*byte, "this is not UTF-8");
   return text;
@@ -157,6 +170,10 @@ std::string Archive::content() {
     state_->check(got < 0 ? static_cast<int>(got) : ARCHIVE_OK);
     if (got <= 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));
+    if (text.size() > most_text)
+      state_->file.fail(state_->file.offset(),
+                        fmt::format("{} in the archive has more than {} bytes, which is the limit",
+                                    archive_entry_pathname(state_->entry), most_text));
   }
 }
 

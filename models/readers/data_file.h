@@ -13,6 +13,11 @@
 
 namespace trainyard::models {
 
+// Limits of what small files unpack to, in bytes. A damaged or hostile file could fill memory and time.
+inline constexpr std::uint64_t most_unpacked = 1U
+                                               << 30U;  // of a file in gzip; others are as large as they are
+inline constexpr std::uint64_t most_text = 1U << 26U;   // of a text, and of a file in an archive
+
 // A file that is read once, from front to back.
 // - All bytes that are read can be hashed at the same time.
 // - Errors: UserError with the file and the byte. Bytes are counted in the unpacked content.
@@ -28,11 +33,11 @@ class DataFile {
   DataFile& operator=(const DataFile&) = delete;
 
   // Fill `bytes`, up to the end of the file. Returns how many bytes were read.
-  // UserError if the gzip stream is truncated or damaged.
+  // UserError if the gzip stream is truncated or damaged, or unpacks to more than `most_unpacked`.
   std::size_t read(std::span<std::uint8_t> bytes);
 
   // Read exactly `count` bytes, in pieces of at most 1 MiB: a wrong size in a header costs no memory.
-  // UserError if there are fewer. `whole` names what the bytes belong to.
+  // UserError if there are fewer, or more than may be unpacked. `whole` names what the bytes belong to.
   using Piece = std::function<void(std::span<const std::uint8_t>)>;
   void read_exactly(std::uint64_t count, const std::string& whole, const Piece& use);
 
@@ -41,6 +46,7 @@ class DataFile {
   [[noreturn]] void fail(std::uint64_t byte, const std::string& what) const;  // UserError with `advice`
 
  private:
+  void refuse_bomb(std::uint64_t bytes) const;
   struct Stream;
   std::filesystem::path path_;
   Sha256* hash_;
@@ -49,7 +55,7 @@ class DataFile {
   std::uint64_t offset_ = 0;
 };
 
-// The content of a text file. UserError if it cannot be read or is not UTF-8.
+// The content of a text file. UserError if it cannot be read, is longer than `most_text` or is not UTF-8.
 std::string read_text_file(const std::filesystem::path& path);
 
 // A tar archive that is read once, from front to back, without unpacking it to disk.
@@ -64,7 +70,9 @@ class Archive {
   // The name of the next regular file. Empty after the last.
   // UserError if the archive is truncated or damaged, even after its last file.
   std::optional<std::string> next();
-  std::string content();  // of the file that `next` returned; call it at most once per file
+  // The content of the file that `next` returned. Call it at most once per file.
+  // UserError if it is longer than `most_text`.
+  std::string content();
 
  private:
   struct State;

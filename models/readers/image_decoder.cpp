@@ -31,9 +31,10 @@ constexpr std::int64_t most_pixels_per_byte = std::int64_t{8} * 1032;
 
 void check_size(std::int64_t height, std::int64_t width, std::size_t bytes, const fs::path& file) {
   if (height < 1 || width < 1 || height > largest_side || width > largest_side ||
-      height * width >
-          std::min<std::int64_t>(1 << 28, most_pixels_per_byte * static_cast<std::int64_t>(bytes)))
+      height * width > most_pixels_per_byte * static_cast<std::int64_t>(bytes))
     fail(file, fmt::format("its header has the wrong size {}x{}", width, height));
+  if (height * width > most_pixels)
+    fail(file, fmt::format("it has {}x{} pixels, but at most {} are allowed", width, height, most_pixels));
 }
 
 Picture decode_png(std::span<const std::uint8_t> bytes, const fs::path& file) {
@@ -69,7 +70,7 @@ Picture decode_jpeg(std::span<const std::uint8_t> bytes, const fs::path& file) {
   Picture picture{.height = height, .width = width, .pixels = {}};
   picture.pixels.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3);
   check(tjDecompress2(decoder.get(), bytes.data(), size, picture.pixels.data(), width, 0, height, TJPF_RGB,
-                      TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING));
+                      TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS));
   return picture;
 }
 

@@ -14,9 +14,12 @@ struct Picture {
   std::vector<std::uint8_t> pixels;  // [y, x, channel]: red, green, blue
 };
 
+inline constexpr std::int64_t most_pixels = 1 << 26;  // decoded: 192 MiB
+
 // Decode a picture. The first bytes decide the format, not the name of the file.
 // - Grey and palette images become RGB. Transparent pixels are drawn on black.
-// - UserError with the name of the file if the bytes are neither PNG nor JPEG, or are damaged.
+// - UserError with the name of the file if the bytes are neither PNG nor JPEG, or are damaged, or if there
+//   are more than `most_pixels`.
 Picture decode_picture(std::span<const std::uint8_t> bytes, const std::filesystem::path& file);
 
 // The picture scaled so that its shorter side has `size` pixels, then cropped to its middle: [channel, y, x].

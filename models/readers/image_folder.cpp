@@ -4,8 +4,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "models/readers/data_file.h"
 #include "models/readers/image_decoder.h"
@@ -52,7 +51,7 @@ Names names_in(const fs::path& folder, const Fits& fits) {
 
 Names pictures_in(const fs::path& folder) {
   return names_in(folder, [](const fs::directory_entry& entry) {
-    return entry.is_regular_file() && is_picture_name(entry.path().filename().string());
+    return is_picture_name(entry.path().filename().string());
   });
 }
 
@@ -80,9 +79,16 @@ void refuse_empty_classes(const fs::path& folder) {
 }
 
 std::vector<std::uint8_t> bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw UserError(fmt::format("{}: cannot be read", path.string()));
+  PlainFileReader file(path);
+  if (!file) throw UserError(fmt::format("{}: cannot be read: {}", path.string(), file.problem()));
+  const auto size = static_cast<std::uint64_t>(file.seekg(0, std::ios::end).tellg());
+  if (size > most_unpacked)
+    throw UserError(
+        fmt::format("{}: has {} bytes, but a picture may have {}", path.string(), size, most_unpacked),
+        "replace the picture or remove it from the folder");
+  std::vector<std::uint8_t> bytes(size);
+  file.seekg(0).read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!file) throw UserError(fmt::format("{}: cannot be read to its end", path.string()));
   return bytes;
 }
 

@@ -1,12 +1,16 @@
 #include "tools/trainyard/cli/download.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 
 #include <curl/curl.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/plain_file.h"
 
 namespace trainyard::tools {
 namespace {
@@ -17,17 +21,62 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 using Curl = std::unique_ptr<CURL, void (*)(CURL*)>;
 
 constexpr long longest_wait = 60;  // seconds with less than one byte per second
+constexpr long most_redirects = 5;
 
 File open_part(const fs::path& part, bool anew) {
-  File file(std::fopen(part.c_str(), anew ? "wb" : "ab"), [](std::FILE* open) { return std::fclose(open); });
-  if (!file) throw UserError(part.string() + ": cannot be written", "name a writable folder with --data");
+  OpenedFile opened = open_plain(part, O_WRONLY | O_CREAT | (anew ? O_TRUNC : O_APPEND));
+  File file(opened.fd ? ::fdopen(opened.fd.get(), "wb") : nullptr, &std::fclose);
+  if (!file)
+    throw UserError(part.string() + ": cannot be written: " + opened.problem,
+                    "name a writable folder with --data");
+  opened.fd.release();  // fclose closes it
   return file;
+}
+
+[[noreturn]] void refuse_more(const std::string& address, const fs::path& part, std::uint64_t bytes) {
+  fs::remove(part);
+  throw UserError("cannot download " + address + ": the server sends more than the " + std::to_string(bytes) +
+                      " bytes of the published file",
+                  "use another address with --from");
 }
 
 struct Reported {
   const DownloadProgress& progress;
   std::uint64_t before;  // bytes from earlier tries
 };
+
+struct Written {
+  std::FILE* file;
+  std::uint64_t left;  // bytes until the limit
+  bool too_many = false;
+  int error = 0;  // errno of a failed write
+};
+
+// Called by libcurl with received bytes. Any other result than their number ends the download.
+std::size_t write(const char* bytes, std::size_t size, std::size_t count, void* client) {
+  auto& written = *static_cast<Written*>(client);
+  written.too_many = size * count > written.left;
+  if (written.too_many) return 0;
+  written.left -= size * count;
+  const std::size_t done = std::fwrite(bytes, 1, size * count, written.file);
+  if (done < size * count) written.error = errno;
+  return done;
+}
+
+// A server decides where its redirects lead, so they may not leave the protocol that the user trusts.
+void limit_protocols(CURL* curl, const std::string& address, bool plain_http) {
+  const bool https = address.starts_with("https:");
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, plain_http ? "https,http,file" : "https,file");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "https,http");
+#else
+  const long allowed = CURLPROTO_HTTPS | CURLPROTO_FILE | (plain_http ? CURLPROTO_HTTP : 0);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, allowed);
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTPS | (https ? 0L : CURLPROTO_HTTP));
+#endif
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, most_redirects);
+}
 
 int report(void* client, curl_off_t total, curl_off_t now, curl_off_t /*total_up*/, curl_off_t /*now_up*/) {
   const auto& reported = *static_cast<const Reported*>(client);
@@ -38,17 +87,19 @@ int report(void* client, curl_off_t total, curl_off_t now, curl_off_t /*total_up
 
 // Try once, from byte `from` on. `text` receives libcurl's message about the result.
 CURLcode try_once(const std::string& address, const fs::path& part, std::uint64_t from,
-                  const DownloadProgress& progress, std::string& text) {
+                  const DownloadLimits& limits, const DownloadProgress& progress, std::string& text) {
   const File file = open_part(part, from == 0);
   const Curl curl(curl_easy_init(), &curl_easy_cleanup);
   if (!curl) throw InternalError("libcurl does not start");
   std::array<char, CURL_ERROR_SIZE> said{};
   Reported reported{progress, from};
+  Written written{file.get(), limits.bytes - std::min(limits.bytes, from)};
   curl_easy_setopt(curl.get(), CURLOPT_URL, address.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, file.get());
+  limit_protocols(curl.get(), address, limits.plain_http);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &write);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &written);
   curl_easy_setopt(curl.get(), CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(from));
   curl_easy_setopt(curl.get(), CURLOPT_FAILONERROR, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT, longest_wait);
   curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -59,17 +110,24 @@ CURLcode try_once(const std::string& address, const fs::path& part, std::uint64_
   curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &reported);
   const CURLcode result = curl_easy_perform(curl.get());
   text = said.front() == '\0' ? curl_easy_strerror(result) : said.data();
+  if (written.too_many) refuse_more(address, part, limits.bytes);
+  if (written.error == 0 && std::fflush(file.get()) != 0) written.error = errno;
+  if (written.error != 0) throw_file_error(part, written.error);
   return result;
 }
 
 }  // namespace
 
-void download(const std::string& address, const fs::path& part, const DownloadProgress& progress) {
+void download(const std::string& address, const fs::path& part, const DownloadLimits& limits,
+              const DownloadProgress& progress) {
+  if (!limits.plain_http && !address.starts_with("https:") && !address.starts_with("file:"))
+    throw UserError("cannot download " + address + ": only the MD5 of the file is known",
+                    "use an address with https:// for --from");
   const std::uint64_t before = fs::exists(part) ? fs::file_size(part) : 0;
   std::string text;
-  CURLcode result = try_once(address, part, before, progress, text);
+  CURLcode result = try_once(address, part, before, limits, progress, text);
   const bool cannot_continue = result == CURLE_RANGE_ERROR || result == CURLE_HTTP_RETURNED_ERROR;
-  if (before > 0 && cannot_continue) result = try_once(address, part, 0, progress, text);
+  if (before > 0 && cannot_continue) result = try_once(address, part, 0, limits, progress, text);
   if (result == CURLE_OK) return;
   throw UserError("cannot download " + address + ": " + text,
                   "the downloaded part is kept in " + part.string() + "; the same command continues");

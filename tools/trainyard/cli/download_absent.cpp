@@ -4,7 +4,8 @@
 
 namespace trainyard::tools {
 
-void download(const std::string& address, const std::filesystem::path&, const DownloadProgress&) {
+void download(const std::string& address, const std::filesystem::path&, const DownloadLimits&,
+              const DownloadProgress&) {
   throw UserError("this build of trainyard cannot download files",
                   "download " + address + " by hand, or build with -DTRAINYARD_DOWNLOADS=ON");
 }

@@ -1,7 +1,6 @@
 #include "tools/trainyard/commands/data.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -9,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/named_row.h"
+#include "base/plain_file.h"
 #include "experiments/file/file.h"
 #include "models/datasets/datasets.h"
 #include "models/readers/data_file.h"
@@ -37,7 +38,7 @@ constexpr const char* data_footer =
     "A data directory holds a folder or an archive for each data set. --data or TRAINYARD_DATA names it, "
     "here and for `run`.\n\n"
     "`get` downloads to NAME.part, continues after an interruption, verifies size and digest, and renames. "
-    "So a file is complete or absent. The digest is SHA-256, or MD5 if only that is published.\n\n"
+    "So a file is complete or absent. The digest is SHA-256.\n\n"
     "`verify` reads the data as a run does. It also accepts a .gz that was compressed again, if the digest "
     "of its content is known.\n\n"
     "Exit codes: 0 all is well, 1 a file differs from the published one or cannot be read, 2 a download "
@@ -167,14 +168,21 @@ fs::path with_part(const fs::path& file) {
   return file.string() + ".part";
 }
 
+// UserError if it is not a plain file.
+std::uint64_t size_of_plain(const fs::path& file) {
+  (void)open_plain(file).or_refuse(file);
+  return fs::file_size(file);
+}
+
 // Download a file and verify it. Returns the path of its .part file.
 fs::path get_part(const models::KnownFile& file, const std::string& address, const fs::path& folder) {
   fs::create_directories(folder);
   const fs::path part = with_part(folder / file.name);
-  if (!fs::exists(part) || fs::file_size(part) != file.bytes) {
-    if (fs::exists(part) && fs::file_size(part) > file.bytes) fs::remove(part);
+  const std::uint64_t before = fs::exists(part) ? size_of_plain(part) : 0;
+  if (before != file.bytes) {
+    if (before > file.bytes) fs::remove(part);
     ProgressLine line(file.name);
-    download(address + '/' + file.name, part,
+    download(address + '/' + file.name, part, {.bytes = file.bytes, .plain_http = !file.sha256.empty()},
              [&](std::uint64_t now, std::uint64_t whole) { line.show(now, whole); });
   }
   const models::Digests found = models::digests_of_file(part);
@@ -196,10 +204,10 @@ void unpack(const fs::path& archive, const fs::path& directory, const std::strin
   while (const auto entry = files.next()) {
     const fs::path path(*entry);
     if (path.parent_path().filename() != name) continue;
-    std::ofstream out(part / path.filename(), std::ios::binary);
+    PlainFileWriter out(part / path.filename());
     out << files.content();
-    if (!out.flush())
-      throw UserError((part / path.filename()).string() + ": cannot be written; is the disk full?");
+    out.close();
+    if (!out) throw_file_error(part / path.filename());
   }
   fs::remove_all(directory / name);
   fs::rename(part, directory / name);
@@ -242,11 +250,11 @@ namespace fs = std::filesystem;
 
 // The file at `place` under its published name, or unpacked without ".gz". Empty if there is none.
 std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
-  if (fs::is_regular_file(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
-  if (fs::is_regular_file(place / name)) return place / name;
+  if (!fs::is_directory(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
+  if (fs::exists(place / name)) return place / name;
   if (!name.ends_with(".gz")) return std::nullopt;
   const fs::path plain = place / name.substr(0, name.size() - 3);
-  return fs::is_regular_file(plain) ? std::optional(plain) : std::nullopt;
+  return fs::exists(plain) ? std::optional(plain) : std::nullopt;
 }
 
 struct Verdict {
@@ -254,17 +262,30 @@ struct Verdict {
   std::string text;
 };
 
+// Empty if the content cannot be unpacked. Reading the data then reports why.
+std::string content_md5(const fs::path& file) try {
+  return models::digests_of_content(file).md5;
+} catch (const UserError&) {
+  return "";
+}
+
 Verdict verdict_of(const models::KnownFile& known, const fs::path& file) {
   if (models::fits(known, models::digests_of_file(file)))
     return {false, "as published, " + models::digest_text(known)};
   if (!known.content_md5.empty()) {
-    if (models::digests_of_content(file).md5 == known.content_md5)
+    if (content_md5(file) == known.content_md5)
       return {false, "its content is as published, MD5 " + known.content_md5};
     return {true, "NOT as published: its content should have MD5 " + known.content_md5};
   }
   if (file.filename() != known.name) return {false, "unpacked, and no digest of the content is known"};
   return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
                     models::digest_text(known)};
+}
+
+Verdict verdict_or_error(const models::KnownFile& known, const fs::path& file) try {
+  return verdict_of(known, file);
+} catch (const UserError& error) {
+  return {true, std::string("NOT readable: ") + error.what()};
 }
 
 bool verify_files(const models::KnownDataset& known, const fs::path& place, std::ostream& out) {
@@ -274,7 +295,7 @@ bool verify_files(const models::KnownDataset& known, const fs::path& place, std:
     const auto found = file_at(place, file.name);
     if (!found) continue;
     any = true;
-    const Verdict verdict = verdict_of(file, *found);
+    const Verdict verdict = verdict_or_error(file, *found);
     good = good && !verdict.wrong;
     out << found->string() << ": " << verdict.text << '\n';
   }

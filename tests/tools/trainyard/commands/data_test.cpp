@@ -117,6 +117,37 @@ TEST_CASE("a file that the server does not have is an error with its address") {
   CHECK(contains(error, "404"));
 }
 
+TEST_CASE("a server that sends more than the published size is cut off, and nothing is kept") {
+  const Site site;
+  site.served.write("a.bin", content);
+  const std::string error = site.error(known("a.bin", content.substr(0, 1000)), "range");
+  CHECK_MESSAGE(contains(error, "the server sends more than the 1000 bytes of the published file"), error);
+  CHECK(names_in(site.data.path()).empty());
+}
+
+TEST_CASE("without our own SHA-256 a file is downloaded over HTTPS only") {
+  const Site site;
+  site.served.write("a.bin", content);
+  models::KnownDataset set = known("a.bin", content);
+  set.files[0].sha256.clear();
+  set.files[0].md5 = "00000000000000000000000000000000";
+  const std::string error = site.error(set, "range");
+  CHECK_MESSAGE(contains(error, "only the MD5 of the file is known; use an address with https://"), error);
+  CHECK(site.requests().empty());
+  for (const auto& published : models::known_datasets())
+    for (const auto& file : published.files)
+      CHECK_MESSAGE((!file.sha256.empty() || published.address.starts_with("https://")), file.name);
+}
+
+TEST_CASE("redirects that do not end, or that lead to a local file, are not followed") {
+  const Site site;
+  site.served.write("a.bin", content);
+  CHECK(contains(site.error(known("a.bin", content), "loop"), "Maximum (5) redirects followed"));
+  CHECK(site.requests().size() == 6 * std::string("/a.bin -\n").size());
+  const std::string error = site.error(known("a.bin", content), "local");
+  CHECK_MESSAGE(contains(error, "Protocol \"file\" not supported or disabled"), error);
+}
+
 TEST_CASE("an archive that is kept unpacked is unpacked, and no other file remains") {
   const Site site;
   const std::string archive =

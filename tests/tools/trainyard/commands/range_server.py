@@ -4,6 +4,8 @@ Usage: range_server.py FOLDER MODE
   range  honours the Range header
   whole  ignores it
   cut    like "range", but an answer from byte 0 ends after half of the file
+  loop   redirects each request to itself
+  local  redirects each request to the file in the folder
 Each request is appended as a line to FOLDER/requests.
 """
 import http.server
@@ -21,6 +23,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with open(folder / "requests", "a") as log:
             print(self.path, asked.group(1) if asked else "-", file=log)
         path = folder / self.path.lstrip("/")
+        if mode in ("loop", "local"):
+            self.send_response(302)
+            self.send_header("Location", self.path if mode == "loop" else path.resolve().as_uri())
+            return self.end_headers()
         if not path.is_file():
             return self.send_error(404)
         body = path.read_bytes()
