@@ -4,6 +4,7 @@
 #include <SQLiteCpp/Savepoint.h>
 #include <sqlite3.h>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
 #include "db/database/axis_views.h"
 #include "db/database/schema.h"
@@ -75,6 +76,9 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   if (error.getErrorCode() == SQLITE_CORRUPT)
     throw UserError(std::string("is damaged: ") + error.what(), advice_for(SQLITE_CORRUPT),
                     {.file = file.string()});
+  if (error.getErrorCode() == SQLITE_FULL || error.getErrorCode() == SQLITE_IOERR)
+    throw OfDisk<UserError>(std::string("cannot open the database: ") + error.what(), advice_for(SQLITE_FULL),
+                            Location{.file = file.string()});
   const bool held = error.getErrorCode() == SQLITE_BUSY || error.getErrorCode() == SQLITE_LOCKED;
   throw UserError(std::string("cannot open the database: ") + error.what(),
                   held

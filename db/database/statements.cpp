@@ -1,9 +1,11 @@
 #include "db/database/statements.h"
 
 #include <string>
+#include <string_view>
 
 #include <sqlite3.h>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
 #include "db/database/database.h"
 
@@ -32,10 +34,16 @@ const char* advice_for(int code) {
 }
 
 void rethrow(const SQLite::Exception& error, const SQLite::Database& connection) {
-  const char* advice = advice_for(error.getErrorCode());
+  const int code = error.getErrorCode() & 0xFF;  // a backup reports an extended code
+  const std::string message = std::string("database: ") + error.what();
   const std::string& file = connection.getFilename();
+  if (code == SQLITE_FULL || code == SQLITE_IOERR)
+    throw OfDisk<StorageError>(message, advice_for(code), Location{.file = file});
+  // SQLite reports a text that should be JSON like a wrong query. Only damage of the file makes one.
+  const bool bad_text = std::string_view(error.what()).starts_with("malformed JSON");
+  const char* advice = advice_for(bad_text ? SQLITE_CORRUPT : code);
   if (!advice) throw InternalError("database " + file + ": " + error.what());
-  throw StorageError(std::string("database: ") + error.what(), advice, {.file = file});
+  throw StorageError(message, advice, {.file = file});
 }
 
 }  // namespace trainyard::db

@@ -53,19 +53,26 @@ void connect_functions(sqlite3* connection) {
   sqlite3_exec(connection, ("EXPLAIN " + sql).c_str(), nullptr, nullptr, nullptr);
 }
 
-// A guard that allows only reading on the connection.
+constexpr int longest_value = 1 << 26;  // bytes of a text or blob
+
+// A guard that allows only reading on the connection, and no longer values.
 class ReadingOnly {
  public:
-  explicit ReadingOnly(sqlite3* connection) : connection_(connection) {
+  explicit ReadingOnly(sqlite3* connection)
+      : connection_(connection), length_(sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, longest_value)) {
     connect_functions(connection_);
     sqlite3_set_authorizer(connection_, allow_reading, nullptr);
   }
-  ~ReadingOnly() { sqlite3_set_authorizer(connection_, nullptr, nullptr); }
+  ~ReadingOnly() {
+    sqlite3_set_authorizer(connection_, nullptr, nullptr);
+    sqlite3_limit(connection_, SQLITE_LIMIT_LENGTH, length_);
+  }
   ReadingOnly(const ReadingOnly&) = delete;
   ReadingOnly& operator=(const ReadingOnly&) = delete;
 
  private:
   sqlite3* connection_;
+  int length_;  // the limit before
 };
 
 [[noreturn]] void refuse_writing() {
@@ -74,7 +81,10 @@ class ReadingOnly {
 }
 
 [[noreturn]] void fail(sqlite3* connection) {
-  if (sqlite3_errcode(connection) == SQLITE_AUTH) refuse_writing();
+  const int code = sqlite3_errcode(connection);
+  if (code == SQLITE_AUTH) refuse_writing();
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FULL || code == SQLITE_IOERR)
+    throw SQLite::Exception(connection, code);  // not a fault of the statement
   std::string text = sqlite3_errmsg(connection);
   std::replace(text.begin(), text.end(), '\n', ' ');
   throw UserError("SQL: " + text, "tables and views are described in db/README.md");
@@ -140,19 +150,39 @@ json value_of(sqlite3_stmt* statement, int column) {
 
 }  // namespace
 
-ResultTable select(const Database& database, const std::string& sql) {
-  sqlite3* connection = database.connection().getHandle();
+static void select_checked(sqlite3* connection, const std::string& sql,
+                           const std::function<void(const std::vector<std::string>&)>& columns,
+                           const std::function<bool(const ExportRow&)>& row) {
   const ReadingOnly reading_only(connection);
   const Prepared statement = prepare_one(connection, sql);
-  const int columns = sqlite3_column_count(statement.get());
-  ResultTable table;
-  for (int i = 0; i < columns; ++i) table.columns.emplace_back(sqlite3_column_name(statement.get(), i));
+  const int count = sqlite3_column_count(statement.get());
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace_back(sqlite3_column_name(statement.get(), i));
+  columns(names);
   int outcome = SQLITE_ROW;
   while ((outcome = sqlite3_step(statement.get())) == SQLITE_ROW) {
-    std::vector<json>& row = table.rows.emplace_back();
-    for (int i = 0; i < columns; ++i) row.push_back(value_of(statement.get(), i));
+    ExportRow values;
+    for (int i = 0; i < count; ++i) values.push_back(value_of(statement.get(), i));
+    if (!row(values)) return;
   }
   if (outcome != SQLITE_DONE) fail(connection);
+}
+
+void select_rows(const Database& database, const std::string& sql,
+                 const std::function<void(const std::vector<std::string>&)>& columns,
+                 const std::function<bool(const ExportRow&)>& row) {
+  translated(database.connection(),
+             [&] { select_checked(database.connection().getHandle(), sql, columns, row); });
+}
+
+ResultTable select(const Database& database, const std::string& sql) {
+  ResultTable table;
+  select_rows(
+      database, sql, [&](const auto& names) { table.columns = names; },
+      [&](const ExportRow& row) {
+        table.rows.push_back(row);
+        return true;
+      });
   return table;
 }
 

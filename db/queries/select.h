@@ -1,4 +1,4 @@
-// Export of whole views, for `trainyard export`. Only one row is in memory at a time.
+// Export of whole views, for `trainyard export`, and queries of users. Only one row is in memory at a time.
 #pragma once
 
 #include <functional>
@@ -26,5 +26,11 @@ using ExportRow = std::vector<nlohmann::json>;  // null, integer, number or text
 void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
                  const std::function<void(const std::vector<std::string>&)>& columns,
                  const std::function<void(const ExportRow&)>& row);
+
+// Run the statement of a user: call `columns` once, then `row` for each row until it returns false.
+// UserError if the statement is wrong, writes, or makes a text of more than 64 MiB.
+void select_rows(const Database& database, const std::string& sql,
+                 const std::function<void(const std::vector<std::string>&)>& columns,
+                 const std::function<bool(const ExportRow&)>& row);
 
 }  // namespace trainyard::db

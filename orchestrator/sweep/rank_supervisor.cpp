@@ -1,6 +1,7 @@
 #include "orchestrator/sweep/rank_supervisor.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
@@ -171,12 +172,23 @@ std::optional<RankError> RankSupervisor::hang() const {
   return RankError{watchdog_.first_stalled_rank(), state_.hang};
 }
 
+// Why a signal was sent, for messages. Empty if that is not known.
+std::string RankSupervisor::reason_of(int signal) const {
+  if (signal == SIGXFSZ) return ": a file became larger than `ulimit -f` allows";
+  if (signal == SIGKILL && memory_kills_.happened())
+    return ": the kernel ended it because memory ran out; use smaller batches or fewer processes, or raise "
+           "the "
+           "limit of the cgroup";
+  return "";
+}
+
 // Error from the `end` record of the rank, else from its log, else from its exit status.
 std::string RankSupervisor::error_of(const RankExitSeen& failed) const {
   const auto& [rank, status] = failed;
   const auto log = rank_log_of(place_, rank);
   if (const auto said = collector_.error(rank)) return *said;
-  const std::string by_signal = status.signal != 0 ? " (" + to_text(status) + ")" : "";
+  const std::string exited = to_text(status) + reason_of(status.signal);
+  const std::string by_signal = status.signal != 0 ? " (" + exited + ")" : "";
   if (const auto line = last_error_line(log)) return *line + by_signal;
   if (status.clean()) {
     const auto left_out = collector_.left_out(rank);
@@ -187,8 +199,7 @@ std::string RankSupervisor::error_of(const RankExitSeen& failed) const {
                        left_out ? "; in its records " + *left_out : "");
   }
   const auto line = status.signal == 0 ? last_line(log) : std::nullopt;
-  return line ? fmt::format("{} ({})", *line, to_text(status))
-              : fmt::format("rank {}: {}", rank, to_text(status));
+  return line ? fmt::format("{} ({})", *line, exited) : fmt::format("rank {}: {}", rank, exited);
 }
 
 }  // namespace trainyard::orchestrator

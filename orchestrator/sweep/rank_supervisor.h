@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrator/launch/launcher.h"
+#include "orchestrator/resources/memory_kills.h"
 #include "orchestrator/sweep/attempt_end.h"
 #include "orchestrator/sweep/attempt_log.h"
 #include "orchestrator/sweep/attempt_state.h"
@@ -64,6 +65,7 @@ class RankSupervisor {
   void note_loss(const RankExitSeen& exit);
   void end_ranks(const AttemptEvent& why, double after_seconds);
   bool records_may_come() const;
+  std::string reason_of(int signal) const;
   std::string error_of(const RankExitSeen& failed) const;
 
   AttemptPlace place_;
@@ -80,6 +82,7 @@ class RankSupervisor {
   std::vector<Unheard> unheard_;
   bool all_collected_ = false;  // when the ends were noted
   Watchdog watchdog_;
+  MemoryKills memory_kills_;  // since the attempt began
   std::string job_;
   Clock::time_point next_look_;
 };

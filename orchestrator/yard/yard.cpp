@@ -13,10 +13,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "experiments/protocol/record.h"
 
@@ -33,6 +36,14 @@ Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) 
 }
 
 namespace {
+
+// Create a folder that only its owner can enter, because arguments of commands are in its files. The owner can
+// share it with chmod. Folders that exist keep their permissions.
+void make_private_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder.parent_path(), failed);
+  ::mkdir(folder.c_str(), S_IRWXU);
+}
 
 // `folder`/`name`. UserError if `name` is not a single folder name.
 fs::path below(const fs::path& folder, const std::string& name) {
@@ -82,7 +93,8 @@ Yard with_spool(const Yard& yard, const fs::path& spool) {
                         ", but `spool` in [machine] puts them in " + runs.string(),
                     "choose another yard with --yard, or restore the old value of `spool`");
   try {
-    fs::create_directories(runs);
+    make_private_folder(runs);
+    fs::create_directories(runs);  // for its error
   } catch (const fs::filesystem_error& error) {
     throw UserError("cannot create " + runs.string() + ": " + error.code().message(),
                     "check `spool` in [machine]");
@@ -165,12 +177,9 @@ fs::path lock_file(const Yard& yard) {
 YardLock::YardLock(const Yard& yard, const std::string& command) {
   const fs::path file = lock_file(yard);
   refuse_links(yard);
-  std::error_code failed;
-  fs::create_directories(yard.root(), failed);
+  make_private_folder(yard.root());  // opening the lock gives the better error
   fd_ = FileDescriptor::open(file, O_RDWR | O_CREAT);
-  if (!fd_)
-    throw UserError("cannot open " + file.string() + ": " + std::generic_category().message(errno),
-                    "choose another yard with --yard");
+  if (!fd_) throw_unwritten("cannot open " + file.string(), "choose another yard with --yard");
   if (!locks(fd_.get()))
     throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(content_of(fd_.get())),
                     "wait for it to end, or choose another yard with --yard");
@@ -178,7 +187,7 @@ YardLock::YardLock(const Yard& yard, const std::string& command) {
 }
 
 bool in_use(const Yard& yard) {
-  const auto fd = FileDescriptor::open(lock_file(yard), O_RDONLY);
+  const FileDescriptor fd = std::move(open_plain(lock_file(yard)).fd);
   return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
 }
 

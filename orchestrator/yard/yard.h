@@ -55,7 +55,7 @@ Yard yard_from(const std::optional<std::filesystem::path>& from_command_line);
 // - UserError "… is in use by process 4711 (trainyard run …), since …".
 class YardLock {
  public:
-  YardLock(const Yard& yard, const std::string& command);  // creates the yard's folder
+  YardLock(const Yard& yard, const std::string& command);  // creates the yard's folder, for its owner only
 
  private:
   FileDescriptor fd_;

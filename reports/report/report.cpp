@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
@@ -25,12 +26,12 @@ namespace {
 // Replaces a symbolic link at `path`, not its target.
 void write_file(const std::filesystem::path& path, const std::string& bytes) {
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(path))) std::filesystem::remove(path);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  const std::string what = "cannot write " + path.string();
+  PlainFileWriter file(path);
+  if (!file) throw UserError(what + ": " + file.problem(), "remove it, or write elsewhere with --out");
   file << bytes;
   file.close();
-  if (!file)
-    throw UserError("cannot write " + path.string(),
-                    "check that the folder is writable and the disk is not full");
+  if (!file) throw_incomplete(what, "free disk space, or write elsewhere with --out");
 }
 
 void make_folder(const std::filesystem::path& folder) {

@@ -8,10 +8,12 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "orchestrator/yard/journal.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
 
@@ -47,6 +49,26 @@ TEST_CASE("the yard is the requested one, else TRAINYARD_HOME, else ./yard") {
   CHECK(yard_from(std::nullopt).root() == "/tmp/home");
   CHECK(yard_from("/tmp/asked").root() == "/tmp/asked");
   ::unsetenv("TRAINYARD_HOME");
+}
+
+TEST_CASE("only its owner can enter a new yard, and an existing one keeps its permissions") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const auto permissions = [](const fs::path& place) { return fs::status(place).permissions(); };
+  const mode_t before = ::umask(022);
+  const Yard yard(folder.path / "above/yard");
+  { const YardLock lock(yard, "trainyard run"); }
+  CHECK(permissions(yard.root()) == fs::perms::owner_all);
+  CHECK(permissions(folder.path / "above") != fs::perms::owner_all);  // only the yard itself is ours
+  fs::permissions(yard.root(), fs::perms(0750));
+  ::umask(027);
+  append_to_journal(yard.journal(), {{"type", "rm"}});
+  { const YardLock lock(yard, "trainyard run"); }
+  CHECK(permissions(yard.root()) == fs::perms(0750));
+  CHECK(permissions(yard.journal()) == fs::perms(0640));  // files respect the umask
+  const Yard spooled = with_spool(yard, folder.path / "spool");
+  CHECK(permissions(spooled.runs()) == fs::perms::owner_all);
+  ::umask(before);
 }
 
 TEST_CASE("the error for a second lock on a yard has the process, command and time of the first") {

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -62,8 +63,8 @@ int write_new(const NewOptions& options) {
         replaces ? std::filesystem::canonical(options.file) : std::filesystem::absolute(options.file),
         experiments::template_file(options.file.stem().string()));
   } catch (const std::system_error& error) {
-    throw UserError(options.file.string() + " cannot be written: " + error.code().message(),
-                    "check the folder and the free disk space");
+    throw_unwritten(options.file.string() + " cannot be written", "check the folder and the free disk space",
+                    error.code().value());
   }
   std::cout << "wrote " << options.file.string() << "; run it with: trainyard run "
             << shell_quoted(options.file.string()) << '\n';

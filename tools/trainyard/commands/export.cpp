@@ -1,12 +1,13 @@
 // trainyard export: the results of an experiment as CSV or JSON Lines, for other programs.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
+#include "base/plain_file.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
 #include "db/queries/select.h"
@@ -67,11 +68,12 @@ int export_results(const ExportOptions& options) {
     write_rows(database, experiment, options, std::cout);
     return done;
   }
-  std::ofstream file(*options.out, std::ios::binary | std::ios::trunc);
+  PlainFileWriter file(*options.out);
+  if (!file)
+    throw UserError("cannot write " + options.out->string() + ": " + file.problem(), "name another file");
   write_rows(database, experiment, options, file);
   file.close();
-  if (!file)
-    throw UserError("cannot write " + options.out->string(), "check the folder and the free disk space");
+  if (!file) throw_incomplete("cannot write " + options.out->string(), "check the free disk space");
   return done;
 }
 
@@ -117,6 +119,7 @@ struct SqlOptions {
   std::string statement;
   bool schema = false;
   std::string format = "table";
+  std::size_t most_rows = 100'000;
   std::optional<std::filesystem::path> yard;
 };
 
@@ -143,10 +146,6 @@ std::string schema_text(const db::ResultTable& schema) {
   return text + line + '\n';
 }
 
-db::ResultTable answer_of(const db::Database& database, const SqlOptions& options) {
-  return options.schema ? db::schema_columns(database) : db::select(database, options.statement);
-}
-
 // Columns without text values are right-aligned.
 reports::Table table_of(const db::ResultTable& result) {
   reports::Table table;
@@ -159,20 +158,81 @@ reports::Table table_of(const db::ResultTable& result) {
   return table;
 }
 
+// Prints the rows of an answer, at most `--max-rows`. CSV and JSON are printed row by row. The other formats need
+// the widths of all rows first.
+class Answer {
+ public:
+  explicit Answer(const SqlOptions& options) : options_(options) {}
+
+  void columns(const std::vector<std::string>& names) {
+    whole_.columns = names;
+    table_.exact = true;
+    table_.columns.assign(names.begin(), names.end());
+    if (options_.format == "csv") std::cout << csv_head(table_);
+  }
+
+  // False after the last row that may be printed, and if nobody reads the output.
+  bool row(const db::ExportRow& row) {
+    if (count_ == options_.most_rows) {
+      too_many_ = true;
+      return false;
+    }
+    ++count_;
+    if (options_.format == "csv")
+      std::cout << csv_row(table_, row_of(row));
+    else if (options_.format == "json")
+      print_object(row_of(row));
+    else
+      whole_.rows.push_back(row);
+    return static_cast<bool>(std::cout);
+  }
+
+  int end() {
+    if (options_.format == "json") std::cout << (count_ == 0 ? "[]\n" : "\n]\n");
+    if (options_.format == "markdown") std::cout << markdown_table(table_of(whole_));
+    if (options_.format == "table") std::cout << aligned_table(table_of(whole_));
+    if (!too_many_) return done;
+    std::cout << std::flush;
+    std::cerr << "trainyard: the answer has more than " << options_.most_rows
+              << " rows, and only these are printed; print more with --max-rows, or ask for fewer\n";
+    return run_failed;
+  }
+
+ private:
+  // An object in the array of `json_table`, whose first and last line belong to the array.
+  void print_object(const reports::TableRow& row) {
+    table_.rows = {row};
+    const std::string array = json_table(table_);
+    const auto begin = array.find('\n'), last = array.rfind("\n]");
+    std::cout << (count_ == 1 ? "[" : ",") << array.substr(begin, last - begin);
+  }
+
+  const SqlOptions& options_;
+  reports::Table table_;   // its columns, for rows that are printed one by one
+  db::ResultTable whole_;  // for formats that need all rows
+  std::size_t count_ = 0;
+  bool too_many_ = false;
+};
+
 int ask(const SqlOptions& options) {
   if (options.statement.empty() && !options.schema)
     throw UserError("no SQL statement is given", "write it in quotes, or list the views with --schema");
   const auto database = open_yard(options.yard);
-  const auto result = answer_of(database, options);
-  if (options.format == "csv")
-    std::cout << csv_table(table_of(result));
-  else if (options.format == "json")
-    std::cout << json_table(table_of(result));
-  else if (options.format == "markdown")
-    std::cout << markdown_table(table_of(result));
-  else
-    std::cout << (options.schema ? schema_text(result) : aligned_table(table_of(result)));
-  return done;
+  if (options.schema && options.format == "table") {
+    std::cout << schema_text(db::schema_columns(database));
+    return done;
+  }
+  Answer answer(options);
+  const auto columns = [&](const std::vector<std::string>& names) { answer.columns(names); };
+  const auto row = [&](const db::ExportRow& cells) { return answer.row(cells); };
+  if (!options.schema) {
+    db::select_rows(database, options.statement, columns, row);
+    return answer.end();
+  }
+  const db::ResultTable schema = db::schema_columns(database);
+  columns(schema.columns);
+  for (const db::ExportRow& cells : schema.rows) row(cells);
+  return answer.end();
 }
 
 }  // namespace
@@ -185,6 +245,10 @@ void add_sql(CLI::App& program, Invocation& invocation) {
       ->excludes(statement);
   command->add_option("--format", options->format, "how to print it")
       ->check(CLI::IsMember({"table", "csv", "json", "markdown"}))
+      ->capture_default_str();
+  command->add_option("--max-rows", options->most_rows, "print at most this many rows; more is an error")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return ask(*options); }; });

@@ -4,15 +4,19 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
+#include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/named_row.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/process_limits.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/help_pages.h"
@@ -104,20 +108,37 @@ int failed(const std::string& what) {
   return run_failed;
 }
 
+int failed(const std::system_error& error) {
+  return failed(error.what() + limit_text(error.code().value()));
+}
+
+// The disk is full, or the command or a file is wrong.
+int refused(const UserError& error) {
+  const bool disk = dynamic_cast<const DiskFailure*>(&error) != nullptr;
+  std::cerr << "trainyard: " << error.what() << (disk ? limit_text(EFBIG) : "") << '\n';
+  return disk ? run_failed : wrong_usage;
+}
+
 // The exit code, with all exceptions caught.
 int outcome(int argc, char** argv) {
   try {
+    require_open_files();
     return parse_and_run(argc, argv);
   } catch (const UserError& error) {
-    std::cerr << "trainyard: " << error.what() << '\n';
-    return wrong_usage;
+    return refused(error);
   } catch (const std::filesystem::filesystem_error& error) {
-    if (!is_wrong_path(error.code())) return failed(error.what());
+    if (!is_wrong_path(error.code())) return failed(error);
     std::cerr << "trainyard: " << error.path1().string() << ": " << error.code().message()
               << "; name another path\n";
     return wrong_usage;
   } catch (const std::system_error& error) {  // full disk, read-only folder
-    return failed(error.what());
+    return failed(error);
+  } catch (const std::bad_alloc&) {
+    return failed("the memory of this machine or of its cgroup is used up");
+  } catch (
+      const nlohmann::json::exception& error) {  // every file is checked when it is read, but the database
+    return refused(UserError(std::string("the database has a damaged value: ") + error.what(),
+                             "`trainyard db check` compares it with the files of the yard"));
   } catch (const std::exception& error) {
     return failed(std::string("internal error: ") + error.what());
   }
@@ -139,6 +160,7 @@ int with_output(int code, const PrintableOutput& output) {
 int main(int argc, char** argv) {
   using namespace trainyard::tools;
   open_closed_streams();
+  survive_file_size_limit();
   const PrintableOutput out(std::cout), err(std::cerr);
   return with_output(outcome(argc, argv), out);
 }

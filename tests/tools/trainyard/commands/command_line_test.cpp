@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>
 
 #include "db/ingest/ingest.h"
@@ -67,11 +68,72 @@ TEST_CASE("on a full disk results can be read, and an existing experiment file i
   REQUIRE(trainyard_says("new '" + file + "'").code == 0);
   const std::string before = yard.text_of("first.toml");
   const Outcome again = shell_says(full + " new --force '" + file + "'");
-  CHECK(again.code == 2);
+  CHECK(again.code == 1);
   CHECK(contains(again.out, "first.toml cannot be written: File too large"));
   CHECK(yard.text_of("first.toml") == before);
-  CHECK(shell_says(full + " new '" + file + ".2'").code == 2);
+  CHECK(shell_says(full + " new '" + file + ".2'").code == 1);
   CHECK(!std::filesystem::exists(file + ".2"));
+}
+
+TEST_CASE("a full disk is exit code 1, whatever a command writes to it") {
+  const OneRun yard;
+  const std::string full =
+      std::string("ulimit -f 1; ") + TRAINYARD_PROGRAM;  // SIGXFSZ does not end trainyard
+  const auto in_folder = [&](const char* name) { return "'" + (yard.folder / name).string() + "'"; };
+  const std::string place = " --yard " + in_folder("");
+  for (const std::string& command :
+       {"export runs --out " + in_folder("out.csv") + place, "report --out " + in_folder("pages") + place,
+        "db backup " + in_folder("copy.db") + place, "new " + in_folder("new.toml")}) {
+    const Outcome said = shell_says(full + " " + command);
+    CHECK_MESSAGE(said.code == 1, command << said.out);
+    CHECK_MESSAGE(contains(said.out, "(`ulimit -f`)"), command << said.out);
+  }
+}
+
+TEST_CASE("too few open files are refused before anything is done, with the limit") {
+  const OneRun yard;
+  const Outcome said = shell_says(std::string("ulimit -n 14; ") + TRAINYARD_PROGRAM + " status --yard '" +
+                                  yard.folder.path().string() + "'");
+  CHECK(said.code == 2);
+  CHECK_MESSAGE(contains(said.out, "may open only 14 files, but trainyard needs 64; raise the limit"),
+                said.out);
+}
+
+TEST_CASE("a query prints at most --max-rows rows, says so, and fails") {
+  const OneRun yard;
+  const std::string many =
+      "sql 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n'";
+  for (const std::string format : {"csv", "json", "markdown", "table"}) {
+    const Outcome said = yard.asks(many + " --max-rows 3 --format " + format);
+    CHECK_MESSAGE(said.code == 1, said.out);
+    CHECK_MESSAGE(contains(said.out, "the answer has more than 3 rows, and only these are printed"),
+                  said.out);
+    CHECK(contains(said.out, "3"));
+    CHECK_FALSE(contains(said.out, "4"));
+  }
+  CHECK(contains(yard.asks(many + " --format csv").out, "more than 100000 rows"));
+  const std::string place = " --yard '" + yard.folder.path().string() + "'";
+  CHECK(trainyard_says(many + place + " --max-rows 1000000000 --format csv | head -n 1 #").out == "i\n");
+  CHECK(yard.asks("sql 'SELECT 1 AS i UNION SELECT 2' --max-rows 2 --format json").out ==
+        "[\n  {\n    \"i\": 1\n  },\n  {\n    \"i\": 2\n  }\n]\n");
+  CHECK(contains(yard.asks("sql 'SELECT zeroblob(100000000)'").out, "string or blob too big"));
+}
+
+TEST_CASE("a damaged value in the database is an error of the user, not of the program") {
+  const OneRun yard;
+  SQLite::Database file((yard.folder / "results.db").string(), SQLite::OPEN_READWRITE);
+  for (const char* damage :
+       {"UPDATE attempt SET launch = substr(launch, 3)", "UPDATE run SET resolved = substr(resolved, 3)"}) {
+    file.exec(damage);
+    bool seen = false;
+    for (const std::string verb :
+         {"status", "status --runs", "export", "export runs", "report", "show last"}) {
+      const Outcome said = yard.asks(verb);
+      CHECK_MESSAGE(!contains(said.out, "internal error"), verb << ": " << said.out);
+      seen = seen || (said.code == 2 && contains(said.out, "`trainyard db"));
+    }
+    CHECK_MESSAGE(seen, damage);
+  }
 }
 
 TEST_CASE("an empty key is not a run, even in a yard with only one run") {
