@@ -78,11 +78,11 @@ TEST_CASE("on a full disk results can be read, and an existing experiment file i
 TEST_CASE("a full disk is exit code 1, whatever a command writes to it") {
   const OneRun yard;
   const std::string full =
-      std::string("ulimit -f 1; ") + TRAINYARD_PROGRAM;  // SIGXFSZ does not end trainyard
+      std::string("ulimit -f 0; ") + TRAINYARD_PROGRAM;  // SIGXFSZ does not end trainyard
   const auto in_folder = [&](const char* name) { return "'" + (yard.folder / name).string() + "'"; };
   const std::string place = " --yard " + in_folder("");
   for (const std::string& command :
-       {"export runs --out " + in_folder("out.csv") + place, "report --out " + in_folder("pages") + place,
+       {"export --out " + in_folder("out.csv") + place, "report --out " + in_folder("pages") + place,
         "db backup " + in_folder("copy.db") + place, "new " + in_folder("new.toml")}) {
     const Outcome said = shell_says(full + " " + command);
     CHECK_MESSAGE(said.code == 1, command << said.out);
