@@ -1,7 +1,10 @@
 #include "experiments/protocol/checkpoint.h"
 
+#include <cerrno>
 #include <charconv>
 #include <numeric>
+
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -125,13 +128,14 @@ class Reader {
 }  // namespace
 
 FileSum sum_of_file(const fs::path& file) {
-  PlainFileReader in(file);
-  if (!in) throw UserError(file.string() + ": cannot be read: " + in.problem());
+  const OpenedFile opened = open_plain(file);
+  if (!opened.fd) throw_file_error(file, opened.error == 0 ? EINVAL : opened.error);
   FileSum sum;
   std::uint32_t crc = 0;
   std::string block(block_bytes, '\0');
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0) {
-    const auto size = static_cast<std::size_t>(in.gcount());
+  for (ssize_t got = 0; (got = ::read(opened.fd.get(), block.data(), block.size())) != 0;) {
+    if (got < 0) throw_file_error(file);
+    const auto size = static_cast<std::size_t>(got);
     crc = crc32c(std::string_view(block).substr(0, size), crc);
     sum.bytes += size;
   }
