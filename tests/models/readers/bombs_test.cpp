@@ -27,7 +27,8 @@ std::string big_endian(std::uint32_t number) {
 std::string chunk(const std::string& type, const std::string& data) {
   const std::string body = type + data;
   const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big_endian(static_cast<std::uint32_t>(data.size())) + body + big_endian(static_cast<std::uint32_t>(crc));
+  return big_endian(static_cast<std::uint32_t>(data.size())) + body +
+         big_endian(static_cast<std::uint32_t>(crc));
 }
 
 // A black PNG with one bit per pixel.
@@ -35,8 +36,8 @@ std::vector<std::uint8_t> one_bit_png(std::uint32_t side) {
   const std::string rows(static_cast<std::size_t>(side) * (side / 8 + 1), '\0');
   std::string packed(::compressBound(rows.size()), '\0');
   uLongf size = packed.size();
-  REQUIRE(::compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(rows.data()),
-                     rows.size()) == Z_OK);
+  REQUIRE(::compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                     reinterpret_cast<const Bytef*>(rows.data()), rows.size()) == Z_OK);
   packed.resize(size);
   const std::string header = big_endian(side) + big_endian(side) + std::string{1, 0, 0, 0, 0};
   const std::string png =
@@ -78,8 +79,9 @@ TEST_CASE("images in gzip that would unpack to too much are refused by their hea
   const auto images = folder.write("train-images-idx3-ubyte.gz", big_endian(0x803) + big_endian(4'000'000) +
                                                                      big_endian(28) + big_endian(28));
   const auto labels = folder.write("train-labels-idx1-ubyte.gz", idx_labels(1));
-  const std::string error = user_error_of(
-      [&] { read_idx_part({images, labels}, {.channels = 1, .height = 28, .width = 28}, 10, nullptr, nullptr); });
+  const std::string error = user_error_of([&] {
+    read_idx_part({images, labels}, {.channels = 1, .height = 28, .width = 28}, 10, nullptr, nullptr);
+  });
   CHECK_MESSAGE(contains(error, "the file unpacks to more than 1073741824 bytes"), error);
 }
 
@@ -104,7 +106,8 @@ TEST_CASE("a picture with too many pixels is refused, whatever its file's size")
     return user_error_of([&] { decode_picture(one_bit_png(side), "x.png"); });
   };
   CHECK(error(16'000) ==
-        "x.png: it has 16000x16000 pixels, but at most 67108864 are allowed; replace the picture or remove it from "
+        "x.png: it has 16000x16000 pixels, but at most 67108864 are allowed; replace the picture or remove "
+        "it from "
         "the folder");
   CHECK(error(800).empty());
 }
