@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "experiments/config/key_lookup.h"
 #include "models/datasets/datasets.h"
@@ -37,8 +39,8 @@ void read_name(const TomlNode& item, std::string& name, Diagnostics& problems) {
   if (item.text() != nullptr && is_experiment_name(*item.text())) {
     name = *item.text();
   } else {
-    problems.error(item.at, std::string("name must be ") + name_rule + " (a folder has this name), is " +
-                                description(item));
+    problems.error(item.at, fmt::format("name must be {} (a folder has this name), is {}", name_rule,
+                                        description(item)));
   }
 }
 
@@ -72,8 +74,8 @@ void report_misplaced(const TomlMember& member, const std::string& where,
   if (where == "the file" && run_parameter(member.name) != nullptr && place.empty())
     place = "[defaults], [model.*], [strategy.*] or [matrix]";
   if (place.empty()) return report_unknown(member, where, known, problems);
-  problems.error(member.at,
-                 in_quotes(member.name) + " is not a key of " + where + "; it belongs in " + place);
+  problems.error(member.at, fmt::format("{} is not a key of {}; it belongs in {}", in_quotes(member.name),
+                                        where, place));
 }
 
 // Keys of [model.NAME]. The parameters of a declared model are in a table of their own.
@@ -100,8 +102,8 @@ void read_model(const TomlMember& member, const models::Model& model, const Decl
   for (const TomlMember& each : *table) {
     if (is_declared(model) && declares_model(each.name)) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
-      problems.error(each.at, in_quotes(each.name) + " of " + where +
-                                  " is a parameter of this model; set it in `parameters`");
+      problems.error(each.at, fmt::format("{} of {} is a parameter of this model; set it in `parameters`",
+                                          in_quotes(each.name), where));
     else
       settings.push_back(each);
   }
@@ -135,8 +137,8 @@ std::vector<std::string> default_key_names(const ExperimentConfig& sheet) {
 void read_row(const TomlNode& item, const std::string& where, const Declared& declared,
               std::vector<Row>& rows, Diagnostics& problems) {
   if (item.table() == nullptr || item.table()->empty()) {
-    problems.error(item.at, where + " must be a table of values, is " +
-                                (item.table() ? std::string("empty") : description(item)));
+    problems.error(item.at, fmt::format("{} must be a table of values, is {}", where,
+                                        item.table() ? std::string("empty") : description(item)));
     return;
   }
   Row row;
@@ -192,7 +194,8 @@ const std::string* path_or_argument(const TomlNode& item) {
 const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
                                      Diagnostics& problems) {
   if (section.value.table() == nullptr)
-    problems.error(section.value.at, what + " must be a table, is " + description(section.value));
+    problems.error(section.value.at,
+                   fmt::format("{} must be a table, is {}", what, description(section.value)));
   return section.value.table();
 }
 
@@ -209,11 +212,11 @@ void read_settings(const TomlNode::Table& table, const std::string& where,
 }
 
 void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems) {
-  problems.error(
-      member.at,
-      "there is no model " + in_quotes(member.name) + name_advice(member.name, model_names(declared)) +
-          (nearest_name(member.name, model_names(declared)).empty() ? "; a model of your own needs a title"
-                                                                    : ""));
+  problems.error(member.at, fmt::format("there is no model {}{}{}", in_quotes(member.name),
+                                        name_advice(member.name, model_names(declared)),
+                                        nearest_name(member.name, model_names(declared)).empty()
+                                            ? "; a model of your own needs a title"
+                                            : ""));
 }
 
 std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, Diagnostics& problems) {
@@ -222,7 +225,8 @@ std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, 
   if (const TomlNode::List* list = section.value.list()) {
     for (const TomlNode& item : *list) read_row(item, where, declared, rows, problems);
   } else {
-    problems.error(section.value.at, section.name + " must be written as " + where + ", once per row");
+    problems.error(section.value.at,
+                   fmt::format("{} must be written as {}, once per row", section.name, where));
   }
   return rows;
 }
@@ -296,8 +300,8 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
   const TomlNode::List* list = member.value.list();
   if (list == nullptr || list->empty()) {
     const std::string allowed = member.name == "seed" ? " or { count = n }" : "";
-    problems.error(member.value.at, member.name + " must be a list of alternatives" + allowed + ", is " +
-                                        description(member.value));
+    problems.error(member.value.at, fmt::format("{} must be a list of alternatives{}, is {}", member.name,
+                                                allowed, description(member.value)));
     return values;
   }
   for (const TomlNode& item : *list)
@@ -340,7 +344,7 @@ void drop_repeated_values(Axis& axis, Diagnostics& problems) {
   std::set<Value> seen;
   std::erase_if(axis.values, [&](const Setting& setting) {
     if (seen.insert(setting.value).second) return false;
-    problems.error(setting.at, axis.name + " has " + trainyard::to_text(setting.value) + " twice");
+    problems.error(setting.at, fmt::format("{} has {} twice", axis.name, trainyard::to_text(setting.value)));
     return true;
   });
 }
@@ -349,9 +353,9 @@ bool equally_long(const Dimension& dimension, Diagnostics& problems) {
   const Axis& first = dimension.front();
   for (const Axis& axis : dimension) {
     if (axis.values.size() == first.values.size()) continue;
-    problems.error(axis.at, "the lists of a zip must have equal lengths: " + axis.name + " has length " +
-                                std::to_string(axis.values.size()) + ", " + first.name + " has length " +
-                                std::to_string(first.values.size()));
+    problems.error(
+        axis.at, fmt::format("the lists of a zip must have equal lengths: {} has length {}, {} has length {}",
+                             axis.name, axis.values.size(), first.name, first.values.size()));
     return false;
   }
   return true;
@@ -439,9 +443,9 @@ void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagn
         if (run_parameter(axis.name) != nullptr ||
             hyperparameter(*model_or_null(name, declared), axis.name) != nullptr)
           continue;
-        problems.error(axis.at,
-                       axis.name + " is not a key of model " + in_quotes(name) +
-                           ", which is in the matrix; set it in the [model.*] tables of models that have it");
+        problems.error(axis.at, fmt::format("{} is not a key of model {}, which is in the matrix; set it in "
+                                            "the [model.*] tables of models that have it",
+                                            axis.name, in_quotes(name)));
       }
 }
 

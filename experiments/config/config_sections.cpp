@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/config/config.h"
@@ -42,8 +44,8 @@ std::optional<std::string> value_name(const TomlNode& item, const std::string& w
   known.insert(known.end(), further.begin(), further.end());
   const std::string* name = item.text();
   if (name != nullptr && std::find(known.begin(), known.end(), *name) != known.end()) return *name;
-  problems.error(item.at, what + " must be the name of an axis or a key, is " + description(item) +
-                              (name == nullptr ? "" : name_advice(*name, known)));
+  problems.error(item.at, fmt::format("{} must be the name of an axis or a key, is {}{}", what,
+                                      description(item), name == nullptr ? "" : name_advice(*name, known)));
   return std::nullopt;
 }
 
@@ -52,14 +54,14 @@ void read_names(const TomlMember& member, std::vector<std::string>& names, const
   const TomlNode::List* list = member.value.list();
   names.clear();
   if (list == nullptr) {
-    problems.error(member.value.at, member.name + " must be a list of axis names, as in [\"seed\"], is " +
-                                        description(member.value));
+    problems.error(member.value.at, fmt::format("{} must be a list of axis names, as in [\"seed\"], is {}",
+                                                member.name, description(member.value)));
     return;
   }
   for (const TomlNode& item : *list) {
     const auto name = value_name(item, member.name, declared, problems, further);
     if (name && std::find(names.begin(), names.end(), *name) != names.end())
-      problems.error(item.at, member.name + " has " + in_quotes(*name) + " twice");
+      problems.error(item.at, fmt::format("{} has {} twice", member.name, in_quotes(*name)));
     if (name) names.push_back(*name);
   }
 }
@@ -164,7 +166,7 @@ namespace {
 struct Choice {
   std::string phase;
   const models::Metric* metric = nullptr;
-  std::string name() const { return phase + '_' + std::string(metric->name); }
+  std::string name() const { return fmt::format("{}_{}", phase, metric->name); }
 };
 
 std::vector<Choice> choices_of(const models::Model& model) {
@@ -182,7 +184,7 @@ std::vector<Choice> choices_of(const models::Model& model) {
 bool is_metric(const std::string& name) {
   for (const models::Metric& metric : models::all_metrics)
     for (const std::string_view phase : models::phases)
-      if (name == std::string(phase) + '_' + std::string(metric.name)) return true;
+      if (name == fmt::format("{}_{}", phase, metric.name)) return true;
   return false;
 }
 
@@ -192,9 +194,9 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
   known.reserve(choices.size());
   for (const Choice& choice : choices) known.push_back(choice.name());
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
-  problems.error(member.at, member.name + " is not defined for model " + in_quotes(model.name) + " (" +
-                                (model.task.empty() ? "no task" : model.task) + "); choose from " +
-                                joined(known));
+  problems.error(member.at, fmt::format("{} is not defined for model {} ({}); choose from {}", member.name,
+                                        in_quotes(model.name), model.task.empty() ? "no task" : model.task,
+                                        joined(known)));
 }
 
 std::optional<double> read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,
@@ -216,10 +218,11 @@ std::optional<double> read_bound(const std::string& name, const models::Metric& 
   const double bound = std::get<double>(*value);
   // A fraction is probably meant, and every run would pass it.
   if (is_score && bound > 0 && bound < 1)
-    problems.error(item.at, std::string(metric.name) +
-                                " is a score from 0 to 100, and this is less than 1; for the fraction " +
-                                trainyard::to_text(bound) + " write " +
-                                trainyard::to_text(std::round(1e8 * bound) / 1e6));
+    problems.error(
+        item.at,
+        fmt::format("{} is a score from 0 to 100, and this is less than 1; for the fraction {} write {}",
+                    metric.name, trainyard::to_text(bound),
+                    trainyard::to_text(std::round(1e8 * bound) / 1e6)));
   return bound;
 }
 
@@ -292,8 +295,8 @@ void check_options(const TomlNode& list, const LauncherRules& launcher, Diagnost
   for (const TomlNode& item : *list.list()) {
     if (item.text() == nullptr) continue;
     if (launcher.long_options && (item.text()->size() < 3 || !item.text()->starts_with("--")))
-      problems.error(item.at, "an option of " + launcher.program +
-                                  " must be \"--name\" or \"--name=value\", is " + description(item));
+      problems.error(item.at, fmt::format("an option of {} must be \"--name\" or \"--name=value\", is {}",
+                                          launcher.program, description(item)));
     else if (is_own_option(launcher, *item.text()))
       problems.error(item.at, description(item) + " is set by trainyard; remove it from options");
   }
@@ -306,15 +309,16 @@ void check_together(const TomlNode::Table& table, const Machine& machine, Diagno
     if (key == nullptr) continue;
     if (!key->launchers.empty() &&
         std::ranges::find(key->launchers, machine.launcher) == key->launchers.end())
-      problems.error(member.at, member.name +
-                                    " needs launcher = " + joined(key->launchers, in_quotes, " or ") +
-                                    ", but the launcher is " + in_quotes(machine.launcher));
+      problems.error(member.at,
+                     fmt::format("{} needs launcher = {}, but the launcher is {}", member.name,
+                                 joined(key->launchers, in_quotes, " or "), in_quotes(machine.launcher)));
     else if (member.name == "options")
       check_options(member.value, machine.rules(), problems);
     if (member.name == "exclusive" && !machine.rules().shares_hosts && !machine.exclusive_host)
-      problems.error(member.value.at,
-                     "exclusive must be \"host\" if launcher = " + in_quotes(machine.launcher) + ": " +
-                         machine.rules().program + " does not share hosts between runs");
+      problems.error(
+          member.value.at,
+          fmt::format("exclusive must be \"host\" if launcher = {}: {} does not share hosts between runs",
+                      in_quotes(machine.launcher), machine.rules().program));
     if (machine.accelerator == "cpu" && member.name == "gpus_per_task")
       problems.error(member.at, "gpus_per_task needs GPUs, but accelerator is \"cpu\"");
     if (machine.accelerator == "cpu" && member.name == "communicator" && machine.communicator == "nccl")
@@ -335,8 +339,8 @@ Machine read_machine(const TomlMember& section, Diagnostics& problems) {
     if (key == nullptr)
       report_unknown(member, "[machine]", names, problems);
     else if (!key->read(member.value, machine))
-      problems.error(member.value.at,
-                     member.name + " must be " + key->allowed + ", is " + description(member.value));
+      problems.error(member.value.at, fmt::format("{} must be {}, is {}", member.name, key->allowed,
+                                                  description(member.value)));
   }
   check_together(*table, machine, problems);
   return machine;
@@ -355,11 +359,11 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
                      in_quotes(member.name) +
                          " is a data set of your own, which your program reads itself; remove this line");
     } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
-      problems.error(member.at,
-                     "there is no data set " + in_quotes(member.name) + name_advice(member.name, names));
+      problems.error(member.at, fmt::format("there is no data set {}{}", in_quotes(member.name),
+                                            name_advice(member.name, names)));
     } else if (text == nullptr) {
-      problems.error(member.value.at,
-                     member.name + " must be a folder or \"synthetic\", is " + description(member.value));
+      problems.error(member.value.at, fmt::format("{} must be a folder or \"synthetic\", is {}", member.name,
+                                                  description(member.value)));
     } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {
       problems.error(member.value.at, member.name + " is generated and has no folder; remove this line");
     } else {

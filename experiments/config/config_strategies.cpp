@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "base/plain_file.h"
 #include "base/sha256.h"
@@ -49,9 +51,9 @@ std::string kind_of(const TomlMember& member, const TomlNode::Table& table, Diag
   if (said) return kind;
   const std::string near = nearest_name(member.name, strategy_names());
   problems.error(member.at,
-                 "there is no strategy " + in_quotes(member.name) +
-                     " (a name of your own needs a command or a kind: " + allowed_text(kind_parameter()) +
-                     ")" + (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+                 fmt::format("there is no strategy {} (a name of your own needs a command or a kind: {}){}",
+                             in_quotes(member.name), allowed_text(kind_parameter()),
+                             near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   return "";
 }
 
@@ -97,8 +99,8 @@ bool known_strategy(const ExperimentConfig& sheet, const Setting& setting, Diagn
   if (strategy_kind(sheet, label) != nullptr) return true;
   // A wrong table was already reported.
   if (!sheet.strategies.contains(label))
-    problems.error(setting.at,
-                   "there is no strategy " + in_quotes(label) + name_advice(label, strategy_labels(sheet)));
+    problems.error(setting.at, fmt::format("there is no strategy {}{}", in_quotes(label),
+                                           name_advice(label, strategy_labels(sheet))));
   return false;
 }
 
@@ -171,9 +173,9 @@ std::vector<std::string> texts_of(const TomlMember& member, const std::string& w
         texts.push_back(*text);
     }
   if (!sound)
-    problems.error(member.value.at, member.name + " of " + where +
-                                        " must be a list of texts, as in [\"python3\", \"train.py\"], is " +
-                                        description(member.value));
+    problems.error(member.value.at,
+                   fmt::format("{} of {} must be a list of texts, as in [\"python3\", \"train.py\"], is {}",
+                               member.name, where, description(member.value)));
   return sound ? texts : std::vector<std::string>{};
 }
 
@@ -197,14 +199,17 @@ void read_variable(const TomlMember& member, const std::string& where, ForeignTa
                    Diagnostics& problems) {
   const std::string* text = member.value.text();
   if (!is_variable_name(member.name))
-    problems.error(member.at,
-                   "env of " + where + " has " + in_quotes(member.name) +
-                       ", but the name of a variable may have only letters, digits and underscores");
+    problems.error(
+        member.at,
+        fmt::format(
+            "env of {} has {}, but the name of a variable may have only letters, digits and underscores",
+            where, in_quotes(member.name)));
   else if (is_of_the_launch(member.name))
     problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
   else if (text == nullptr || text->find('\0') != std::string::npos)
-    problems.error(member.value.at, member.name + " of env must be a text, as in { NAME = \"value\" }, is " +
-                                        description(member.value));
+    problems.error(member.value.at,
+                   fmt::format("{} of env must be a text, as in {{ NAME = \"value\" }}, is {}", member.name,
+                               description(member.value)));
   else
     foreign.environment[member.name] = *text;
 }
@@ -266,9 +271,10 @@ std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& fold
   for (const FoundFile& found : found_files(entry, folder))
     files.push_back({found.name, hash_of(found.place, experiment), true});
   if (files.empty())
-    throw UserError("`files` has " + in_quotes(entry) + ", which matches no file in " + folder.string(),
-                    "correct the name or pattern; hidden files and __pycache__ are ignored",
-                    {.file = experiment.file.string()});
+    throw UserError(
+        fmt::format("`files` has {}, which matches no file in {}", in_quotes(entry), folder.string()),
+        "correct the name or pattern; hidden files and __pycache__ are ignored",
+        {.file = experiment.file.string()});
   return files;
 }
 
@@ -303,8 +309,8 @@ void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) 
     if (!result.unknown.empty()) {
       std::vector<std::string> names;
       for (const auto& each : values) names.push_back(each.first);
-      problems.error(foreign.at, "a run has no value named " + in_quotes(result.unknown) +
-                                     key_advice(result.unknown, names));
+      problems.error(foreign.at, fmt::format("a run has no value named {}{}", in_quotes(result.unknown),
+                                             key_advice(result.unknown, names)));
     }
     return result.text;
   };

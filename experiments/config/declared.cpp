@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/config/config.h"
@@ -76,8 +78,8 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
   auto value = as_value(member.value);
   if (!value)
     return problems.error(member.value.at,
-                          member.name + " must be a number, a text, true, false or a list of numbers, is " +
-                              description(member.value));
+                          fmt::format("{} must be a number, a text, true, false or a list of numbers, is {}",
+                                      member.name, description(member.value)));
   parameter.type = type_of(*value);
   parameter.fallback = checked_value(parameter, member.value, problems);
   if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
@@ -97,7 +99,7 @@ void read_task(const TomlNode& item, models::Model& model, Diagnostics& problems
 
 bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics& problems) {
   if (is_experiment_name(member.name)) return true;
-  problems.error(member.at, "the name of a " + what + " must be " + name_rule);
+  problems.error(member.at, fmt::format("the name of a {} must be {}", what, name_rule));
   return false;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include "base/error.h"
@@ -35,14 +36,14 @@ class Search {
     if (part == "**") {
       if (!last) match(folder, name, parts, next + 1);
       for_each(folder, [&](const fs::path& place, const std::string& own, bool is_folder) {
-        if (is_folder) match(place, name + own + "/", parts, next);
+        if (is_folder) match(place, fmt::format("{}{}/", name, own), parts, next);
         if (!is_folder && last) add(place, name + own);
       });
     } else {
       for_each(folder, [&](const fs::path& place, const std::string& own, bool is_folder) {
         if (::fnmatch(part.c_str(), own.c_str(), FNM_PERIOD) != 0) return;
         if (last && !is_folder) add(place, name + own);
-        if (!last && is_folder) match(place, name + own + "/", parts, next + 1);
+        if (!last && is_folder) match(place, fmt::format("{}{}/", name, own), parts, next + 1);
       });
     }
   }
@@ -64,17 +65,16 @@ class Search {
       if (!is_left_out(own, is_folder) && !is_none) visit(at->path(), own, is_folder);
     }
     if (error)
-      throw UserError(
-          "`files` has \"" + entry_ + "\", but " + folder.string() + " cannot be read: " + error.message(),
-          "correct the name or pattern, or the permissions of the folder");
+      throw UserError(fmt::format("`files` has \"{}\", but {} cannot be read: {}", entry_, folder.string(),
+                                  error.message()),
+                      "correct the name or pattern, or the permissions of the folder");
   }
 
   void add(const fs::path& place, const std::string& name) {
     found_.emplace(name, place);
     if (found_.size() > most_files)
-      throw UserError(
-          "`files` has \"" + entry_ + "\", which matches more than " + std::to_string(most_files) + " files",
-          "list only the files that the program uses");
+      throw UserError(fmt::format("`files` has \"{}\", which matches more than {} files", entry_, most_files),
+                      "list only the files that the program uses");
   }
 
   std::string entry_;

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/run/run.h"
@@ -115,13 +117,13 @@ bool is_value_of_every_run(std::string_view name) {
 std::optional<Value> checked_value(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   const auto raw = as_value(item);
   auto wrong = raw ? problem_with(parameter, *raw)
-                   : "must be " + allowed_text(parameter) + ", is " + description(item);
+                   : fmt::format("must be {}, is {}", allowed_text(parameter), description(item));
   // Any text may become an argument of a program and is written to JSON.
   if (raw && !wrong && item.text() != nullptr &&
       (!is_utf8(*item.text()) || item.text()->find('\0') != std::string::npos))
     wrong = "must be text in UTF-8 without zero bytes";
   if (wrong) {
-    problems.error(item.at, parameter.name + " " + *wrong + near_choice(parameter, item));
+    problems.error(item.at, fmt::format("{} {}{}", parameter.name, *wrong, near_choice(parameter, item)));
     return std::nullopt;
   }
   return coerced(parameter, *raw);
@@ -154,8 +156,8 @@ std::string key_advice(const std::string& name, const std::vector<std::string>& 
 
 void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
                     Diagnostics& problems) {
-  problems.error(member.at,
-                 in_quotes(member.name) + " is not a key of " + where + key_advice(member.name, known));
+  problems.error(member.at, fmt::format("{} is not a key of {}{}", in_quotes(member.name), where,
+                                        key_advice(member.name, known)));
 }
 
 namespace {
@@ -163,8 +165,8 @@ namespace {
 constexpr std::string_view per_replica = " per replica";
 
 void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  problems.error(item.at, parameter.name + " must be " + allowed_text(*key_or_null(parameter.name)) +
-                              ", is " + description(item));
+  problems.error(item.at, fmt::format("{} must be {}, is {}", parameter.name,
+                                      allowed_text(*key_or_null(parameter.name)), description(item)));
 }
 
 // The number before " per replica". Empty for any other text.

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include "base/text.h"
@@ -66,7 +67,7 @@ void refuse_long_keys(std::string_view text, const std::string& file) {
     if (character == '\n') at = {file, at.line + 1, 0};
     if (!in_key(character) || (character == '.' && last == '.')) points = 0;
     if (character == '.' && last != '.' && ++points >= max_key_parts)
-      throw NotToml{at, "a key has more than " + std::to_string(max_key_parts) + " parts"};
+      throw NotToml{at, fmt::format("a key has more than {} parts", max_key_parts)};
     if (character != ' ' && character != '\t') last = character;
   }
 }

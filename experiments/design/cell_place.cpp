@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "experiments/run/strategies.h"
 
 namespace trainyard::experiments {
@@ -16,7 +18,8 @@ bool makes_cells(const std::string& name, const Compare& compare) {
 std::string pair_text(const ValueText& value, const std::vector<std::string>& names) {
   if (names.size() == 1) return value(names.front());
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name + "=" + value(name);
+  for (const std::string& name : names)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value(name));
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "experiments/run/keys.h"
@@ -58,7 +59,7 @@ std::string value_text(const Values& values, const std::string& name) {
 // Appends " name value" if the run has this value.
 void append_value(std::string& to, const Values& values, const std::string& name) {
   if (const std::string value = value_text(values, name); !value.empty())
-    to += (to.empty() ? "" : " ") + name + " " + value;
+    to += fmt::format("{}{} {}", to.empty() ? "" : " ", name, value);
 }
 
 // The learning rate of the first step, as in `effective_learning_rate`. The text of a batch per replica
@@ -256,15 +257,14 @@ std::string weights_text(const std::map<std::string, std::string>& hash_by_path)
   // "2.weight" before "10.weight"
   std::ranges::stable_sort(layers, {}, [](const auto& layer) { return std::atoi(layer.first.c_str()); });
   std::string all;
-  for (const auto& [path, hash] : layers)
-    all.append(all.empty() ? "" : "\n").append(path).append(" ").append(hash);
+  for (const auto& [path, hash] : layers) all += fmt::format("{}{} {}", all.empty() ? "" : "\n", path, hash);
   return all;
 }
 
 std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch) {
   std::string all;
   for (const auto& [epoch, hash] : hash_by_epoch)
-    all.append(all.empty() ? "epoch " : "\nepoch ").append(std::to_string(epoch)).append(" ").append(hash);
+    all += fmt::format("{}epoch {} {}", all.empty() ? "" : "\n", epoch, hash);
   return all;
 }
 
@@ -293,7 +293,7 @@ std::string declared_mesh_difference(const Values& baseline, const Values& arm) 
 }
 
 std::string to_text(const TermDifference& difference) {
-  return difference.title + " " + difference.arm + " against " + difference.baseline;
+  return fmt::format("{} {} against {}", difference.title, difference.arm, difference.baseline);
 }
 
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,

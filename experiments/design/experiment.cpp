@@ -1,5 +1,6 @@
 #include "experiments/design/experiment.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -59,11 +60,11 @@ std::optional<double> optional_number(const json& object, const char* name) {
 }  // namespace
 
 std::string metric_name(const Expectation& expectation) {
-  return expectation.phase + '_' + expectation.metric;
+  return fmt::format("{}_{}", expectation.phase, expectation.metric);
 }
 
 std::string to_text(const Expectation& expectation) {
-  std::string text = expectation.model + ": " + metric_name(expectation);
+  std::string text = fmt::format("{}: {}", expectation.model, metric_name(expectation));
   if (expectation.at_least) text += " >= " + number_text(*expectation.at_least);
   if (expectation.at_least && expectation.at_most) text += " and";
   if (expectation.at_most) text += " <= " + number_text(*expectation.at_most);

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/design/cell_place.h"
@@ -69,7 +71,7 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
   bool complete = !row.broken;
   const auto missing = [&](const std::string& axis, const std::string& why) {
     if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
-    problems.error(row.at, "[[include]] must set " + axis + why);
+    problems.error(row.at, fmt::format("[[include]] must set {}{}", axis, why));
     complete = false;
   };
   for (const Dimension& dimension : matrix.dimensions)
@@ -78,8 +80,7 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
       if (axis.values.size() == 1) {
         point.values[axis.name] = axis.values.front();
       } else {
-        missing(axis.name,
-                ", because the matrix has " + std::to_string(axis.values.size()) + " values of it");
+        missing(axis.name, fmt::format(", because the matrix has {} values of it", axis.values.size()));
       }
     }
   if (!point.values.contains("model") && matrix.axis("model") == nullptr) missing("model", "");
@@ -91,7 +92,7 @@ bool suits_model(const Row& row, const models::Model& model, Diagnostics& proble
   const std::size_t errors = problems.errors();
   for (const auto& [name, setting] : row.settings)
     if (run_parameter(name) == nullptr && hyperparameter(model, name) == nullptr)
-      problems.error(setting.at, name + " is not a key of model " + in_quotes(model.name));
+      problems.error(setting.at, fmt::format("{} is not a key of model {}", name, in_quotes(model.name)));
   return problems.errors() == errors;
 }
 
@@ -112,7 +113,7 @@ class Collection {
   std::vector<ExpandedRun> finished() {
     for (const auto& [text, repetition] : repetitions_) {
       const std::string more =
-          repetition.count > 1 ? " (" + std::to_string(repetition.count - 1) + " more like it)" : "";
+          repetition.count > 1 ? fmt::format(" ({} more like it)", repetition.count - 1) : "";
       problems_.error(repetition.at, text + more);
     }
     return std::move(runs_);
@@ -137,9 +138,10 @@ class Collection {
         ++repetition.count;
         return;
       }
-    repetitions_.push_back({"the run \"" + label(second) + "\" does the same work as \"" + label(first) +
-                                "\"; leave one out with [[exclude]]",
-                            {at, 1}});
+    repetitions_.push_back(
+        {fmt::format("the run \"{}\" does the same work as \"{}\"; leave one out with [[exclude]]",
+                     label(second), label(first)),
+         {at, 1}});
   }
 
   bool may_repeat_;
@@ -196,9 +198,8 @@ std::size_t product_size(const Matrix& matrix) {
 std::vector<ExpandedRun> expand(const ExperimentConfig& sheet, Diagnostics& problems) {
   const std::size_t count = product_size(sheet.matrix);
   if (count + sheet.include.size() > max_runs) {
-    problems.error(sheet.matrix.at, std::to_string(count + sheet.include.size()) +
-                                        " runs are too many; at most " + std::to_string(max_runs) +
-                                        " are allowed");
+    problems.error(sheet.matrix.at, fmt::format("{} runs are too many; at most {} are allowed",
+                                                count + sheet.include.size(), max_runs));
     return {};
   }
   Collection runs(!sheet.overrides.empty(), problems);
@@ -254,12 +255,12 @@ void report_baseline(const CompareTable& table, const std::vector<Value>& values
   if (values.empty()) {
     problems.error(table.at, "no run has a value of the axis " + axis);
   } else if (!table.baseline && axis != "strategy") {
-    problems.error(table.at,
-                   "the comparison of " + axis + " has no baseline; choose from " + list_of(values));
+    problems.error(
+        table.at, fmt::format("the comparison of {} has no baseline; choose from {}", axis, list_of(values)));
   } else {
     const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
-    problems.error(table.baseline_at, "baseline " + in_quotes(wanted) + " is not a value of " + axis +
-                                          "; choose from " + list_of(values));
+    problems.error(table.baseline_at, fmt::format("baseline {} is not a value of {}; choose from {}",
+                                                  in_quotes(wanted), axis, list_of(values)));
   }
 }
 
@@ -274,11 +275,11 @@ void warn_of_differences(const std::map<std::string, Value>& baseline,
                          Diagnostics& problems) {
   for (const TermDifference& difference : differing_terms(stated_by(baseline), stated_by(arm), compare)) {
     if (difference.declared) continue;
-    problems.warning(at, "NOT COMPARABLE: " + plain_text(arm.at("model")) + " " +
-                             plain_text(arm.at(compare.axis)) + " against " + compare.baseline + ": " +
-                             to_text(difference) +
-                             "; make it equal, or declare the difference with differs = [" +
-                             in_quotes(difference.declare_as) + "]");
+    problems.warning(
+        at, fmt::format("NOT COMPARABLE: {} {} against {}: {}; make it equal, or declare the difference with "
+                        "differs = [{}]",
+                        plain_text(arm.at("model")), plain_text(arm.at(compare.axis)), compare.baseline,
+                        to_text(difference), in_quotes(difference.declare_as)));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
@@ -18,8 +20,8 @@ models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Dia
     const Value raw = found ? found->value : parameter.fallback.value();
     const auto wrong = problem_with(parameter, raw);
     if (wrong)
-      problems.error(settings.place(parameter.name),
-                     parameter.name + " of model " + in_quotes(settings.model().name) + " " + *wrong);
+      problems.error(settings.place(parameter.name), fmt::format("{} of model {} {}", parameter.name,
+                                                                 in_quotes(settings.model().name), *wrong));
     values[parameter.name] = wrong ? raw : coerced(parameter, raw);
   }
   return values;
@@ -32,9 +34,9 @@ void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problem
   if (!usual.empty()) run.data.dataset = usual.front();
   if (usual.empty())
     problems.error(settings.place("dataset"),
-                   "model " + in_quotes(settings.model().name) +
-                       " has no data set; add one, such as dataset = \"my-captions\", to [model." +
-                       settings.model().name + "] or [defaults]");
+                   fmt::format("model {} has no data set; add one, such as dataset = \"my-captions\", to "
+                               "[model.{}] or [defaults]",
+                               in_quotes(settings.model().name), settings.model().name));
 }
 
 Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
@@ -99,10 +101,11 @@ void check_number(const Key& key, std::int64_t number, const RunSettings& settin
   const std::string& name = key.parameter.name;
   const Range& range = settings.kind().*key.of;
   if (range.has(number)) return;
-  const std::string allowed = range.any() ? ">= " + std::to_string(range.minimum) : "1";
-  const std::string advice = range.any() ? "" : "; strategies with " + name + " are " + kinds_with(key.of);
-  problems.error(settings.place(name), name + " of " + strategy_text(settings) + " must be " + allowed +
-                                           ", is " + std::to_string(number) + advice);
+  const std::string allowed = range.any() ? fmt::format(">= {}", range.minimum) : "1";
+  const std::string advice =
+      range.any() ? "" : fmt::format("; strategies with {} are {}", name, kinds_with(key.of));
+  problems.error(settings.place(name), fmt::format("{} of {} must be {}, is {}{}", name,
+                                                   strategy_text(settings), allowed, number, advice));
 }
 
 // Reports a schedule or a split of a kind that has none.
@@ -110,8 +113,8 @@ void check_use(const Key& key, const RunSettings& settings, Diagnostics& problem
   const Setting* found = settings.find(key.parameter.name);
   if (found == nullptr || (settings.kind().*key.of).any() || found->value == Value(std::string("auto")))
     return;
-  problems.error(found->at, strategy_text(settings) + " has no " + key.parameter.name +
-                                "; strategies with one are " + kinds_with(key.of));
+  problems.error(found->at, fmt::format("{} has no {}; strategies with one are {}", strategy_text(settings),
+                                        key.parameter.name, kinds_with(key.of)));
 }
 
 void check_mesh(const RunSettings& settings, const Run& run, Diagnostics& problems) {
@@ -236,9 +239,9 @@ class Check {
     if (settings_.kind().name == foreign_kind().name) return;
     const std::string what =
         own_model() ? "model " + in_quotes(run_.model) : "data set " + in_quotes(run_.data.dataset);
-    problems_.error(settings_.place("strategy"), "strategy " + in_quotes(run_.strategy.name) +
-                                                     " cannot train your own " + what +
-                                                     "; use a strategy with a command");
+    problems_.error(settings_.place("strategy"),
+                    fmt::format("strategy {} cannot train your own {}; use a strategy with a command",
+                                in_quotes(run_.strategy.name), what));
   }
 
   bool hyperparameters_fit() const {
@@ -278,16 +281,16 @@ class Check {
   void enough_samples() {
     if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.sharing_replicas())
       problems_.error(settings_.place("train_samples"),
-                      std::to_string(*run_.data.train_samples) + " train_samples are too few for " +
-                          std::to_string(run_.strategy.replicas) + " replicas; each needs at least one");
+                      fmt::format("{} train_samples are too few for {} replicas; each needs at least one",
+                                  *run_.data.train_samples, run_.strategy.replicas));
   }
 
   // Reports a setting of this run, or of its model, that does not belong to its data.
   bool refuse(const std::string& name, const std::string& of, models::DataKind kind) {
     const Setting* found = settings_.find_own(name);
     if (found == nullptr) return false;
-    problems_.error(found->at, name + " is a key of " + of + "; data set " + in_quotes(run_.data.dataset) +
-                                   " has " + std::string(models::kind_name(kind)));
+    problems_.error(found->at, fmt::format("{} is a key of {}; data set {} has {}", name, of,
+                                           in_quotes(run_.data.dataset), models::kind_name(kind)));
     return true;
   }
 
@@ -296,24 +299,24 @@ class Check {
     const std::int64_t parts =
         run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
     if (parts <= run_.global_batch) return;
-    std::string text = "a batch of " + std::to_string(run_.global_batch) + " is too small for " +
-                       std::to_string(run_.strategy.replicas) +
-                       (run_.strategy.replicas == 1 ? " replica" : " replicas");
+    std::string text =
+        fmt::format("a batch of {} is too small for {}{}", run_.global_batch, run_.strategy.replicas,
+                    run_.strategy.replicas == 1 ? " replica" : " replicas");
     if (run_.strategy.micro_batches > 1)
-      text += " x " + std::to_string(run_.strategy.micro_batches) + " micro-batches";
+      text += fmt::format(" x {} micro-batches", run_.strategy.micro_batches);
     if (run_.gradient_accumulation > 1)
-      text += " x " + std::to_string(run_.gradient_accumulation) + " turns of gradient accumulation";
+      text += fmt::format(" x {} turns of gradient accumulation", run_.gradient_accumulation);
     problems_.error(place_of_parts(), text + "; each needs at least one sample");
   }
 
   void sampler() {
     if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.sharing_replicas() == 0) return;
     const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
-    problems_.error(settings_.place(name),
-                    "a batch of " + std::to_string(run_.global_batch) + " cannot be divided equally among " +
-                        std::to_string(run_.strategy.replicas) +
-                        " replicas, as sampler \"distributed\" requires; give the batch per replica, or use "
-                        "sampler \"exact\"");
+    problems_.error(
+        settings_.place(name),
+        fmt::format("a batch of {} cannot be divided equally among {} replicas, as sampler \"distributed\" "
+                    "requires; give the batch per replica, or use sampler \"exact\"",
+                    run_.global_batch, run_.strategy.replicas));
   }
 
   Location place_of_parts() const {
@@ -330,7 +333,7 @@ class Check {
 
   bool warn_unused(const std::string& name, const std::string& why) {
     const Setting* found = settings_.find_own(name);
-    if (found != nullptr) problems_.warning(found->at, name + " " + why);
+    if (found != nullptr) problems_.warning(found->at, fmt::format("{} {}", name, why));
     return found != nullptr;
   }
 
@@ -348,21 +351,20 @@ class Check {
 
   void stages(std::int64_t layers) {
     const Strategy& strategy = run_.strategy;
-    const std::string model = std::to_string(layers) + " layers of model " + in_quotes(run_.model);
+    const std::string model = fmt::format("{} layers of model {}", layers, in_quotes(run_.model));
     if (strategy.stages > layers) {
-      problems_.error(settings_.place("stages"), std::to_string(strategy.stages) +
-                                                     " stages are more than the " + model +
-                                                     "; each needs at least one");
+      problems_.error(
+          settings_.place("stages"),
+          fmt::format("{} stages are more than the {}; each needs at least one", strategy.stages, model));
     } else if (strategy.split == "given" &&
                static_cast<std::int64_t>(strategy.boundaries.size()) != strategy.stages - 1) {
       problems_.error(settings_.place("stage_split"),
-                      "stage_split has " + std::to_string(strategy.boundaries.size()) + " boundaries, but " +
-                          std::to_string(strategy.stages) + " stages need " +
-                          std::to_string(strategy.stages - 1));
+                      fmt::format("stage_split has {} boundaries, but {} stages need {}",
+                                  strategy.boundaries.size(), strategy.stages, strategy.stages - 1));
     } else if (strategy.split == "given" && strategy.boundaries.back() >= layers) {
       problems_.error(settings_.place("stage_split"),
-                      "stage_split ends at layer " + std::to_string(strategy.boundaries.back()) +
-                          ", but the " + model + " are 0 to " + std::to_string(layers - 1));
+                      fmt::format("stage_split ends at layer {}, but the {} are 0 to {}",
+                                  strategy.boundaries.back(), model, layers - 1));
     }
   }
 
@@ -375,8 +377,8 @@ class Check {
 
 std::string dataset_problem(const models::Model& model, const std::string& dataset) {
   if (std::find(model.datasets.begin(), model.datasets.end(), dataset) != model.datasets.end()) return "";
-  return "model " + in_quotes(model.name) + " cannot be trained on " + in_quotes(dataset) + ", only on " +
-         joined(model.datasets);
+  return fmt::format("model {} cannot be trained on {}, only on {}", in_quotes(model.name),
+                     in_quotes(dataset), joined(model.datasets));
 }
 
 Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "experiments/config/key_lookup.h"
 
@@ -80,15 +82,15 @@ void set_everywhere(const std::string& name, const Setting& setting, ExperimentC
 void apply_change(const Pair& change, ExperimentConfig& sheet, Diagnostics& problems) {
   const Location at{.file = "--set " + change.name};
   if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, sheet.declared)) {
-    problems.error(at, in_quotes(change.name) + " is not a key" +
-                           key_advice(change.name, all_value_names(sheet.declared)));
+    problems.error(at, fmt::format("{} is not a key{}", in_quotes(change.name),
+                                   key_advice(change.name, all_value_names(sheet.declared))));
   } else if (run_parameter(change.name) == nullptr && !any_model_has(sheet, change.name)) {
     problems.error(at, in_quotes(change.name) + " is not a key of any model of the experiment");
   } else if (auto value = checked_value(change.name, as_item(change.value, at), sheet.declared, problems)) {
     const auto* label = change.name == "strategy" ? std::get_if<std::string>(&*value) : nullptr;
     if (label != nullptr && strategy_kind(sheet, *label) == nullptr)
-      problems.error(
-          at, "there is no strategy " + in_quotes(*label) + name_advice(*label, strategy_labels(sheet)));
+      problems.error(at, fmt::format("there is no strategy {}{}", in_quotes(*label),
+                                     name_advice(*label, strategy_labels(sheet))));
     else
       set_everywhere(change.name, {std::move(*value), at}, sheet);
   }
@@ -116,7 +118,7 @@ Alternatives parse_where(const std::vector<std::string>& conditions, const std::
 
 void report_useless(const std::string& option, const std::string& name, const std::vector<std::string>& texts,
                     const std::vector<Values>& runs, Diagnostics& problems) {
-  const Location at{.file = option + " " + name};
+  const Location at{.file = fmt::format("{} {}", option, name)};
   std::vector<std::string> known;
   for (const Values& values : runs)
     if (const auto value = values.find(name); value != values.end())
@@ -127,14 +129,14 @@ void report_useless(const std::string& option, const std::string& name, const st
     std::set<std::string> names;
     for (const Values& values : runs)
       for (const auto& entry : values) names.insert(entry.first);
-    problems.error(at, "no run has a value named " + in_quotes(name) +
-                           name_advice(name, std::vector(names.begin(), names.end())));
+    problems.error(at, fmt::format("no run has a value named {}{}", in_quotes(name),
+                                   name_advice(name, std::vector(names.begin(), names.end()))));
     return;
   }
   for (const std::string& text : texts)
     if (std::none_of(runs.begin(), runs.end(),
                      [&](const Values& values) { return has_one_of(values, name, {text}); }))
-      problems.error(at, "no run has " + name + " = " + text + name_advice(text, known));
+      problems.error(at, fmt::format("no run has {} = {}{}", name, text, name_advice(text, known)));
 }
 
 std::vector<Values> values_of(const std::vector<ExpandedRun>& runs) {

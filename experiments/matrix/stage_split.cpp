@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "experiments/design/experiment.h"
 #include "models/catalogue.h"
@@ -89,8 +91,7 @@ std::vector<models::Layer> model_layers(const Run& run, const models::InputShape
 std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts) {
   const auto count = static_cast<std::size_t>(parts);
   if (parts < 1 || count > costs.size())
-    throw InternalError(std::to_string(costs.size()) + " layers cannot be cut into " + std::to_string(parts) +
-                        " stages");
+    throw InternalError(fmt::format("{} layers cannot be cut into {} stages", costs.size(), parts));
   const std::vector<double> sums = running_sums(costs);
   const std::vector<std::int64_t> shares = running_sums(whole_shares(costs, sums.back()));
   const Cuts cuts = cuts_within(least_maximum(sums, count), sums, shares, count);
@@ -123,12 +124,12 @@ std::string stages_text(const Run& run) {
   for (const std::int64_t end : ends) {
     const double cost = sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(start)];
     const double percent = sums.back() > 0 ? std::round(1000 * cost / sums.back()) / 10 : 0;
-    layers += (layers.empty() ? "" : " | ") + std::to_string(start);
-    if (end - start > 1) layers += '-' + std::to_string(end - 1);
+    layers += fmt::format("{}{}", layers.empty() ? "" : " | ", start);
+    if (end - start > 1) layers += fmt::format("-{}", end - 1);
     shares += (shares.empty() ? "" : " + ") + trainyard::to_text(percent);
     start = end;
   }
-  return layers + " (" + shares + " % of the estimated cost)";
+  return fmt::format("{} ({} % of the estimated cost)", layers, shares);
 }
 
 }  // namespace trainyard::experiments

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/named_row.h"
 #include "base/text.h"
 #include "models/datasets/datasets.h"
@@ -288,7 +290,7 @@ std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
   for (const StrategyKind& kind : strategy_kinds())
     if ((kind.*part).any()) names[(kind.*part).fallback].push_back(kind.name);
   std::string text;
-  for (const auto& [number, kinds] : names) text += joined(kinds) + " " + std::to_string(number) + "; ";
+  for (const auto& [number, kinds] : names) text += fmt::format("{} {}; ", joined(kinds), number);
   return text + "others 1";
 }
 
@@ -444,7 +446,7 @@ const Key* key_or_null(std::string_view name) {
 
 std::string allowed_text(const Key& key) {
   const std::string text = allowed_text(key.parameter);
-  return key.other_form.empty() ? text : text + " or " + key.other_form;
+  return key.other_form.empty() ? text : fmt::format("{} or {}", text, key.other_form);
 }
 
 }  // namespace trainyard::experiments

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "experiments/run/keys.h"
 
 namespace trainyard::experiments {
@@ -22,7 +24,7 @@ double effective_learning_rate(const Run& run) {
 
 Value batch_value(std::int64_t size, const std::string& per) {
   if (per == "global") return size;
-  return std::to_string(size) + " per " + per;
+  return fmt::format("{} per {}", size, per);
 }
 
 namespace {
@@ -69,10 +71,10 @@ std::string plain_text(const Value& value) {
 }
 
 std::string label(const Run& run) {
-  std::string text = run.model + ' ' + run.strategy.name + " seed " + std::to_string(run.seed);
+  std::string text = fmt::format("{} {} seed {}", run.model, run.strategy.name, run.seed);
   for (const auto& [name, value] : run.axes) {
     if (name == "model" || name == "strategy" || name == "seed") continue;
-    text += ' ' + name + '=' + plain_text(value);
+    text += fmt::format(" {}={}", name, plain_text(value));
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -335,7 +336,7 @@ std::string strategy_work(const Run& run) {
   std::vector<std::string> files, found;
   for (const ForeignFile& file : strategy.files)
     if (file.found)
-      found.push_back(file.name + ' ' + file.sha256);
+      found.push_back(fmt::format("{} {}", file.name, file.sha256));
     else
       files.push_back(file.sha256);
   std::ranges::sort(files);
@@ -343,7 +344,8 @@ std::string strategy_work(const Run& run) {
   work["files"] = text_of(files);
   if (!found.empty()) work["found_files"] = text_of(found);
   std::vector<std::string> environment;
-  for (const auto& [name, value] : strategy.environment) environment.push_back(name + '=' + value);
+  for (const auto& [name, value] : strategy.environment)
+    environment.push_back(fmt::format("{}={}", name, value));
   if (!environment.empty()) work["env"] = text_of(environment);
   return object_of(work);
 }
