@@ -76,7 +76,7 @@ std::int64_t read_part(const std::string& name, const std::vector<Reader>& reade
   for (const Reader& reader : readers) {
     hash.update(name + "\n");
     const std::int64_t count = reader(images, &hash);
-    hash.update(std::to_string(count) + "\n");
+    hash.update(fmt::format("{}\n", count));
     all += count;
   }
   return all;
@@ -94,8 +94,7 @@ DataFacts read_parts(const Dataset& dataset, const fs::path& folder, Images* tra
 }
 
 std::string recipe_fingerprint(const Dataset& dataset, std::uint64_t seed) {
-  return sha256_hex(dataset.name + " version " + std::to_string(synthetic_digits_version) + " seed " +
-                    std::to_string(seed));
+  return sha256_hex(fmt::format("{} version {} seed {}", dataset.name, synthetic_digits_version, seed));
 }
 
 Splits drawn(const Dataset& dataset, const DataChoice& choice) {

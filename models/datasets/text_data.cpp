@@ -7,6 +7,7 @@
 #include <sstream>
 #include <system_error>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/plain_file.h"
@@ -36,13 +37,13 @@ struct Words {
 
 Source load(const Dataset& dataset, const fs::path& folder, std::uint64_t seed) {
   if (dataset.generated()) {
-    const std::string recipe = dataset.name + " version " + std::to_string(synthetic_texts_version) +
-                               " tokens " + std::to_string(tokens_version) + " seed " + std::to_string(seed);
+    const std::string recipe = fmt::format("{} version {} tokens {} seed {}", dataset.name,
+                                           synthetic_texts_version, tokens_version, seed);
     return {.parts = dataset.kind == DataKind::texts ? synthetic_reviews(seed) : synthetic_phrases(seed),
             .fingerprint = sha256_hex(recipe)};
   }
   Sha256 hash;
-  hash.update("tokens " + std::to_string(tokens_version) + '\n');
+  hash.update(fmt::format("tokens {}\n", tokens_version));
   Parts<RawTexts> parts =
       dataset.kind == DataKind::texts ? read_imdb(folder, hash) : read_multi30k(folder, hash);
   return {.parts = std::move(parts), .fingerprint = hash.hex()};
@@ -81,18 +82,16 @@ std::string exact(double number) {
 
 // A name that depends on everything that the words depend on.
 std::string cache_name(const std::string& fingerprint, const DataChoice& choice) {
-  std::string what = fingerprint + " longest " + std::to_string(longest_text) + " seed " +
-                     std::to_string(choice.split_seed) + " split";
+  std::string what = fmt::format("{} longest {} seed {} split", fingerprint, longest_text, choice.split_seed);
   for (const double fraction : choice.split) what += ' ' + exact(fraction);
   what += " samples " + (choice.train_samples ? std::to_string(*choice.train_samples) : "all");
-  what += " frequency " + std::to_string(choice.vocabulary_min_frequency) + " size " +
-          std::to_string(choice.vocabulary_max_size);
+  what += fmt::format(" frequency {} size {}", choice.vocabulary_min_frequency, choice.vocabulary_max_size);
   return "vocabulary-" + sha256_hex(what).substr(0, 32);
 }
 
 std::string to_lines(const Words& words) {
-  std::string text = std::to_string(words.source.size()) + ' ' + std::to_string(words.target.size()) + ' ' +
-                     std::to_string(words.source_length) + ' ' + std::to_string(words.target_length) + '\n';
+  std::string text = fmt::format("{} {} {} {}\n", words.source.size(), words.target.size(),
+                                 words.source_length, words.target_length);
   for (const auto* side : {&words.source, &words.target})
     for (const std::string& word : *side) text += word + '\n';
   return text;
