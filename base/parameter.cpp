@@ -8,6 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -89,8 +91,8 @@ std::string bounds_text(const Parameter& parameter) {
   const auto& low = parameter.minimum;
   const auto& high = parameter.maximum;
   if (low && high) {
-    return std::string(" in ") + (low->included ? "[" : "(") + bound_text(parameter, low->value) + ", " +
-           bound_text(parameter, high->value) + (high->included ? "]" : ")");
+    return fmt::format(" in {}{}, {}{}", low->included ? "[" : "(", bound_text(parameter, low->value),
+                       bound_text(parameter, high->value), high->included ? "]" : ")");
   }
   if (low) return (low->included ? " >= " : " > ") + bound_text(parameter, low->value);
   if (high) return (high->included ? " <= " : " < ") + bound_text(parameter, high->value);
@@ -110,9 +112,9 @@ std::string elements_text(const Parameter& parameter) {
   } else if (low == 0) {
     text = "at most ";
   } else if (low != *high) {
-    text = std::to_string(low) + " to ";
+    text = fmt::format("{} to ", low);
   }
-  return text + std::to_string(last) + " " + noun + (last == 1 ? "" : "s");
+  return fmt::format("{}{} {}{}", text, last, noun, last == 1 ? "" : "s");
 }
 
 std::string choices_text(const std::vector<std::string>& choices) {
@@ -180,7 +182,7 @@ std::string allowed_text(const Parameter& parameter) {
       return choices_text(parameter.choices);
     case ValueType::integers:
     case ValueType::numbers:
-      return "a list of " + elements_text(parameter) + bounds_text(parameter);
+      return fmt::format("a list of {}{}", elements_text(parameter), bounds_text(parameter));
   }
   throw InternalError("parameter " + parameter.name + " has no type");
 }
@@ -191,12 +193,12 @@ std::string default_text(const Parameter& parameter) {
 
 std::optional<std::string> problem_with(const Parameter& parameter, const Value& value) {
   if (std::visit(Fits{parameter}, value)) return std::nullopt;
-  return "must be " + allowed_text(parameter) + ", is " + to_text(value);
+  return fmt::format("must be {}, is {}", allowed_text(parameter), to_text(value));
 }
 
 Value coerced(const Parameter& parameter, const Value& value) {
   if (const auto problem = problem_with(parameter, value)) {
-    throw InternalError(parameter.name + " " + *problem);
+    throw InternalError(fmt::format("{} {}", parameter.name, *problem));
   }
   if (parameter.type == ValueType::number) {
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
