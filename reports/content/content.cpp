@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "reports/content/data_figures.h"
 #include "reports/content/effects.h"
 #include "reports/content/panels.h"
@@ -32,9 +34,9 @@ void add_effects(Content& content) {
   for (Comparison& comparison : content.comparisons) {
     const std::string axis = slug_of(comparison.compare.axis);
     const bool again = !axes.insert(axis).second;
-    comparison.effects =
-        make_effects(comparison, content.palette,
-                     "effects-" + axis + (again ? "-against-" + slug_of(comparison.compare.baseline) : ""));
+    comparison.effects = make_effects(
+        comparison, content.palette,
+        fmt::format("effects-{}{}", axis, again ? "-against-" + slug_of(comparison.compare.baseline) : ""));
   }
 }
 
@@ -54,7 +56,7 @@ std::vector<std::vector<Cell>> new_cells(const std::vector<Comparison>& comparis
       add_new_keys(cell.baseline, seen, keys);
       if (keys.size() == before) continue;
       const std::string slug = cell.slug;
-      for (int i = 2; !slugs.insert(cell.slug).second; ++i) cell.slug = slug + "-" + std::to_string(i);
+      for (int i = 2; !slugs.insert(cell.slug).second; ++i) cell.slug = fmt::format("{}-{}", slug, i);
       added.push_back(std::move(cell));
     }
     seen.merge(keys);
@@ -68,7 +70,8 @@ void add_statements(const Comparison& comparison, std::vector<Statement> more, b
                     std::vector<Statement>& statements) {
   for (Statement& statement : more) {
     if (std::ranges::find(statements, statement.text, &Statement::text) != statements.end()) continue;
-    if (!first) statement.text = "Against " + baseline_text(comparison.compare) + ": " + statement.text;
+    if (!first)
+      statement.text = fmt::format("Against {}: {}", baseline_text(comparison.compare), statement.text);
     statements.push_back(std::move(statement));
   }
 }

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "reports/statistics/statistics.h"
 
 namespace trainyard::reports {
@@ -182,8 +184,8 @@ void CurveReader::add_arm(std::vector<Series>& result, const Arm& arm, const Met
     if (!series.points.empty()) result.push_back(std::move(series));
   };
   for (std::int64_t replica = 0; replicas > 1 && replica < replicas; ++replica) {
-    const std::string label = arm.value + " " + noun + std::to_string(replica);
-    const std::string short_label = arm.value + " r" + std::to_string(replica);
+    const std::string label = fmt::format("{} {}{}", arm.value, noun, replica);
+    const std::string short_label = fmt::format("{} r{}", arm.value, replica);
     Series series{label, label, short_label, colour, static_cast<int>(replica) + 1, {}, std::nullopt};
     add(std::move(series), read_curves(replicas_, runs, metric, replica));
   }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "reports/results/cells.h"
 
 namespace trainyard::reports {
@@ -17,7 +19,8 @@ std::string sql_of(const ReportData& data) {
 }
 
 std::string subject_of(const experiments::ProfiledData& data) {
-  return data.source == data.dataset ? data.dataset : data.dataset + " (stand-in " + data.source + ")";
+  return data.source == data.dataset ? data.dataset
+                                     : fmt::format("{} (stand-in {})", data.dataset, data.source);
 }
 
 Figure class_figure(const experiments::ProfiledData& data, const std::string& slug) {
@@ -42,7 +45,7 @@ Figure class_figure(const experiments::ProfiledData& data, const std::string& sl
     return std::to_string(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   };
   figure.caption =
-      sum(train) + " training, " + sum(validation) + " validation and " + sum(test) + " test samples.";
+      fmt::format("{} training, {} validation and {} test samples.", sum(train), sum(validation), sum(test));
   return figure;
 }
 
@@ -79,7 +82,7 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
 std::vector<Figure> make_data_figures(const ReportData& data) {
   std::vector<Figure> figures;
   for (const experiments::ProfiledData& profiled : data.plan.data_profiles) {
-    const std::string slug = "data-" + slug_of(profiled.dataset) + "-" + slug_of(profiled.identity);
+    const std::string slug = fmt::format("data-{}-{}", slug_of(profiled.dataset), slug_of(profiled.identity));
     if (!profiled.profile.classes[0].empty()) figures.push_back(class_figure(profiled, slug));
     if (!profiled.profile.channels.empty()) figures.push_back(density_figure(profiled, slug));
   }

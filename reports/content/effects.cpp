@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "reports/format/number_text.h"
 #include "reports/verdicts/verdict_text.h"
 
@@ -117,7 +119,7 @@ std::string keys_of(const Comparison& comparison) {
   std::string keys;
   const auto add = [&](const Arm& arm) {
     for (const Observation& observation : arm.runs)
-      keys += (keys.empty() ? "'" : ", '") + observation.run->run_key + "'";
+      keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", observation.run->run_key);
   };
   for (const CellVerdicts& judged : comparison.cells) {
     add(judged.cell.baseline);
@@ -142,7 +144,7 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
     if (last == nullptr || last->columns.size() == most_columns(*metric) || metric->task != task) {
       task = metric->task;
       Figure figure;
-      figure.slug = slug + (figures.empty() ? "" : "-" + std::to_string(figures.size() + 1));
+      figure.slug = slug + (figures.empty() ? "" : fmt::format("-{}", figures.size() + 1));
       figure.title = "Effects against " + baseline_text(comparison.compare);
       figure.picture = Effects{rows, {}};
       figure.caption =

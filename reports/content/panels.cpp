@@ -5,6 +5,8 @@
 #include <limits>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "reports/content/curves.h"
 #include "reports/content/scaling.h"
 
@@ -20,7 +22,7 @@ std::string column_of(const Metric& metric) {
 
 void add_keys(std::string& list, const Arm& arm) {
   for (const Observation& observation : arm.runs) {
-    list += (list.empty() ? "('" : ", ('") + observation.run->run_key + "')";
+    list += fmt::format("{}{}')", list.empty() ? "('" : ", ('", observation.run->run_key);
   }
 }
 
@@ -31,13 +33,12 @@ std::string query_of(const Cell& cell, const Metric& metric, const std::string& 
   for (const Arm& arm : cell.arms) add_keys(keys, arm);
   const std::string column = column_of(metric) + further;
   const std::string task = metric.task.empty() ? "" : "task_";
-  return "WITH cell (run_key) AS (VALUES " + keys +
-         ")\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, " + column + "\nFROM cell JOIN " +
-         task +
-         "epoch_average USING (run_key)\nUNION ALL SELECT DISTINCT strategy, seed, "
-         "replica, epoch, " +
-         column + "\nFROM cell JOIN " + task +
-         "epoch_replica USING (run_key)\nORDER BY strategy, seed, replica, epoch";
+  return fmt::format(
+      "WITH cell (run_key) AS (VALUES {})\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, "
+      "{}\nFROM cell JOIN {}epoch_average USING (run_key)\nUNION ALL SELECT DISTINCT strategy, seed, "
+      "replica, epoch, {}\nFROM cell JOIN {}epoch_replica USING (run_key)\nORDER BY strategy, seed, replica, "
+      "epoch",
+      keys, column, task, column, task);
 }
 
 Table bars_table(const std::vector<Series>& series) {
@@ -76,10 +77,9 @@ std::string seeds_text(const std::vector<int>& counts) {
   const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
   const int most = counts.empty() ? 0 : *std::ranges::max_element(counts);
   if (most <= 1) return "One seed, so no interval is shown.";
-  const std::string count =
-      fewest == most ? std::to_string(most) : std::to_string(fewest) + " – " + std::to_string(most);
-  return "Mean over " + count + " seeds" + (fewest == 1 ? " (one seed: no interval)" : "") +
-         " with 95 % confidence interval (Student's t).";
+  const std::string count = fewest == most ? std::to_string(most) : fmt::format("{} – {}", fewest, most);
+  return fmt::format("Mean over {} seeds{} with 95 % confidence interval (Student's t).", count,
+                     fewest == 1 ? " (one seed: no interval)" : "");
 }
 
 std::string seeds_text_of_finals(const std::vector<Series>& series) {
@@ -151,7 +151,7 @@ bool all_positive(const std::vector<Series>& series) {
 
 Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric, const CurveReader& reader) {
   Figure figure;
-  figure.slug = cell.slug + "-" + metric.name;
+  figure.slug = fmt::format("{}-{}", cell.slug, metric.name);
   figure.subject = cell.label;
   figure.title = metric.title;
   std::vector<Series> series = reader.series(metric);
@@ -277,8 +277,8 @@ std::vector<Guide> published_guides(const ReportData& data, const std::string& m
   for (const experiments::PublishedSource& source : sources_of(data)) {
     for (const experiments::PublishedSeries& published : source.series) {
       if (published.model != model || published.metric != name) continue;
-      guides.push_back({"published " + published.arm + (several ? ", " + source.name : ""), "published",
-                        points_of(published, shown_scale(metric.kind), series)});
+      guides.push_back({fmt::format("published {}{}", published.arm, several ? ", " + source.name : ""),
+                        "published", points_of(published, shown_scale(metric.kind), series)});
     }
   }
   return guides;

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/results/metrics.h"
@@ -57,9 +59,9 @@ std::string listed(const PublishedTable::Row& row, MetricKind kind) {
 
 // "verdicts"; for a second comparison "verdicts-augmentation-none".
 std::string slug_for(const char* what, const Comparison& comparison, bool first) {
-  return first
-             ? what
-             : std::string(what) + "-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline);
+  return first ? what
+               : fmt::format("{}-{}", what,
+                             slug_of(comparison.compare.axis + " " + comparison.compare.baseline));
 }
 
 PaperTable published_shape(const Comparison& comparison, bool first) {
@@ -68,10 +70,11 @@ PaperTable published_shape(const Comparison& comparison, bool first) {
   paper.slug = slug_for("verdicts", comparison, first);
   paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
                          left_column("Time", 0.235)};
-  paper.table.caption =
-      "Models by verdict on validation accuracy, validation loss and training time per epoch: each " +
-      comparison.compare.axis + " against " + baseline_text(comparison.compare) + "." +
-      (published.marked ? " † The training metric has the opposite verdict." : "");
+  paper.table.caption = fmt::format(
+      "Models by verdict on validation accuracy, validation loss and training time per epoch: each {} "
+      "against {}.{}",
+      comparison.compare.axis, baseline_text(comparison.compare),
+      published.marked ? " † The training metric has the opposite verdict." : "");
   for (const auto& [name, row] : published.rows) {
     paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
                                 listed(row, MetricKind::time)});
@@ -94,16 +97,17 @@ PaperTable effects(const Comparison& comparison, bool first) {
   paper.slug = slug_for("effects", comparison, first);
   paper.long_table = true;
   paper.table.columns = effect_columns();
-  paper.table.caption =
-      "All effects against " + baseline_text(comparison.compare) +
-      ", with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
-      "hypothesis (the arm is better or worse than the margin, or inside it). n: number of " +
-      (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.");
+  paper.table.caption = fmt::format(
+      "All effects against {}, with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
+      "hypothesis (the arm is better or worse than the margin, or inside it). n: number of {}",
+      baseline_text(comparison.compare),
+      comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.");
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : judged.verdicts) {
       const std::string why = judged.not_verified(verdict.arm);
-      const std::string arm = judged.cell.label + ": " + verdict.arm + (why.empty() ? "" : ". " + why + ".");
+      const std::string arm =
+          fmt::format("{}: {}{}", judged.cell.label, verdict.arm, why.empty() ? "" : ". " + why + ".");
       if (arm != heading) paper.table.rows.push_back({heading = arm});
       paper.table.rows.push_back(effect_row(verdict));
     }
@@ -176,7 +180,7 @@ std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons)
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) {
     const std::string slug = paper.slug;
-    for (int i = 2; !used.insert(paper.slug).second; ++i) paper.slug = slug + "-" + std::to_string(i);
+    for (int i = 2; !used.insert(paper.slug).second; ++i) paper.slug = fmt::format("{}-{}", slug, i);
   }
   return papers;
 }
@@ -257,8 +261,8 @@ std::string percent_text(const BenchmarkRow& row, const char* metric) {
   if (found == row.percent.end()) return "–";
   const Percent& percent = found->second;
   if (!percent.interval) return fixed(percent.value, 1);
-  return fixed(percent.value, 1) + " [" + fixed(percent.interval->low, 1) + ", " +
-         fixed(percent.interval->high, 1) + "]";
+  return fmt::format("{} [{}, {}]", fixed(percent.value, 1), fixed(percent.interval->low, 1),
+                     fixed(percent.interval->high, 1));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "reports/content/curves.h"
 #include "reports/format/number_text.h"
 #include "reports/statistics/statistics.h"
@@ -111,8 +113,8 @@ std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<Mac
   if (limits.empty())
     text += " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
   for (const MachineLimit& limit : limits)
-    text += " " + std::to_string(limit.runs) + " independent runs at once reach a total speed-up of " +
-            fixed(limit.speed_up, 2) + ".";
+    text += fmt::format(" {} independent runs at once reach a total speed-up of {}.", limit.runs,
+                        fixed(limit.speed_up, 2));
   for (const ScaledArm& arm : arms) {
     if (arm.shares_devices)
       text += " Ranks of " + arm.arm->value + " shared devices, so it has no time verdict.";
@@ -139,7 +141,7 @@ std::string sql_of(const Cell& cell) {
   std::string keys;
   const auto add = [&](const Arm& arm) {
     for (const Observation& observation : arm.runs)
-      keys += (keys.empty() ? "'" : ", '") + observation.run->run_key + "'";
+      keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", observation.run->run_key);
   };
   add(cell.baseline);
   for (const Arm& arm : cell.arms) add(arm);

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "reports/content/scaling.h"
 #include "reports/format/number_text.h"
 
@@ -81,7 +83,8 @@ std::string reasons(const std::vector<Excess>& found) {
   double said = 0;
   for (const Excess& excess : found) {
     if (said >= 0.8 * all || excess.seconds < 0.05 * all) break;
-    text += (text.empty() ? "" : ", ") + fixed(100 * excess.seconds / all, 0) + " % " + excess.why;
+    text +=
+        fmt::format("{}{} % {}", text.empty() ? "" : ", ", fixed(100 * excess.seconds / all, 0), excess.why);
     said += excess.seconds;
   }
   return text;
@@ -92,7 +95,7 @@ std::string limit_text(const std::vector<MachineLimit>& limits, int devices) {
   const auto found = std::ranges::find(limits, devices, &MachineLimit::runs);
   return found == limits.end()
              ? ""
-             : ", " + std::to_string(devices) + " independent runs at once: " + fixed(found->speed_up, 2);
+             : fmt::format(", {} independent runs at once: {}", devices, fixed(found->speed_up, 2));
 }
 
 // Why an arm is slower than the ideal for its devices, in a few sentences.
@@ -108,9 +111,9 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
                      fixed(baseline.total / stack.total, 2) + " times as long (ideal: " + fixed(more, 2) +
                      limit_text(limits, devices) + ").";
   if (first.launched != nullptr && first.launched->devices_shared)
-    text += " Its " + std::to_string(first.run->replicas * first.run->stages) + " ranks share the devices.";
+    text += fmt::format(" Its {} ranks share the devices.", first.run->replicas * first.run->stages);
   if (stack.total <= 1.02 * ideal) return text + " No time is lost.";
-  return text + " Lost time: " + reasons(excesses(baseline, stack, more, first.run->stages)) + ".";
+  return fmt::format("{} Lost time: {}.", text, reasons(excesses(baseline, stack, more, first.run->stages)));
 }
 
 // Leaves out parts that take no time in any stack, for example the bubble without a pipeline.

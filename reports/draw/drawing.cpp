@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "reports/draw/scale.h"
 #include "reports/draw/svg.h"
 #include "reports/format/number_text.h"
@@ -45,7 +47,7 @@ namespace {
 
 std::string with_interval(const Point& point) {
   std::string text = for_table(point.mean);
-  if (has_interval(point)) text += " (" + for_table(point.low) + " to " + for_table(point.high) + ")";
+  if (has_interval(point)) text += fmt::format(" ({} to {})", for_table(point.low), for_table(point.high));
   return text;
 }
 
@@ -54,9 +56,9 @@ std::string with_interval(const Point& point) {
 std::string spoken(const std::vector<Series>& series) {
   std::string text;
   for (const Series& one : series) {
-    if (one.final) text += "; " + one.label + " " + with_interval(*one.final);
+    if (one.final) text += fmt::format("; {} {}", one.label, with_interval(*one.final));
     if (one.final || one.points.empty()) continue;
-    text += "; " + one.label + " ends at " + with_interval(one.points.back());
+    text += fmt::format("; {} ends at {}", one.label, with_interval(one.points.back()));
   }
   return text;
 }
@@ -126,9 +128,9 @@ void draw_bar_guides(Markup& out, const Bars& bars, const std::string& unit, con
     out.open("g", {{"class", "gd gd-" + guide.colour}});
     if (value <= y.high) draw_rule(out, "gl", left, y(value), right, y(value));
     draw_rule(out, "gl", left, row - 3, left + 14, row - 3);
-    draw_text(
-        out, "gt", left + 18, row,
-        guide.label + ": " + for_table(value, 3) + " " + unit + (value <= y.high ? "" : ", off the scale"));
+    draw_text(out, "gt", left + 18, row,
+              fmt::format("{}: {} {}{}", guide.label, for_table(value, 3), unit,
+                          value <= y.high ? "" : ", off the scale"));
     out.close();
     row += bar_guide_row;
   }
@@ -211,9 +213,9 @@ void draw_stack(Markup& out, const Stacks& figure, const Stack& stack, const Sca
                       {"width", coordinate(width)},
                       {"height", coordinate(bar_height)}});
     out.leaf("title", {},
-             stack.group + ", " + stack.label + ": " + figure.parts[i].name + " " +
-                 for_table(stack.parts[i], 3) + " s (" + fixed(share(stack, stack.parts[i]), 0) +
-                 " % of the baseline's epoch)");
+             fmt::format("{}, {}: {} {} s ({} % of the baseline's epoch)", stack.group, stack.label,
+                         figure.parts[i].name, for_table(stack.parts[i], 3),
+                         fixed(share(stack, stack.parts[i]), 0)));
     out.close();
   }
   draw_text(out, "pc", x(share(stack, stack.total)) + 8, y + 12, for_table(stack.total, 3) + " s");
@@ -257,7 +259,7 @@ Drawing drawing_of(const Figure&, const Stacks& stacks) {
   drawing.height = stacks_height(stacks);
   for (const Part& part : stacks.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
   for (const Stack& stack : stacks.stacks)
-    drawing.spoken += "; " + stack.group + " " + stack.label + " " + for_table(stack.total, 3) + " s";
+    drawing.spoken += fmt::format("; {} {} {} s", stack.group, stack.label, for_table(stack.total, 3));
   drawing.draw = [&](Markup& out) { draw_stacks(out, stacks); };
   return drawing;
 }

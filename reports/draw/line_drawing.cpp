@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "reports/draw/drawing.h"
 #include "reports/draw/scale.h"
 #include "reports/draw/svg.h"
@@ -323,8 +325,9 @@ std::string text_of(const Guide& guide, const std::string& title, const std::str
   if (drawn || guide.points.empty()) return guide.label;
   const auto [x, y] = guide.points.back();
   const bool on_scale = y >= layout.y.low && y <= layout.y.high;
-  const std::string where = on_scale ? " at " + title + " " + plain_number(x) : ", off the scale";
-  return guide.label + ": " + for_table(y, 3) + (unit == "log scale" ? "" : " " + unit) + where;
+  const std::string where = on_scale ? fmt::format(" at {} {}", title, plain_number(x)) : ", off the scale";
+  return fmt::format("{}: {}{}{}", guide.label, for_table(y, 3), unit == "log scale" ? "" : " " + unit,
+                     where);
 }
 
 void lay_guides(LineLayout& layout, const Lines& figure, const std::string& unit) {

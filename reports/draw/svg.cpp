@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "reports/draw/assets.h"
 #include "reports/draw/drawing.h"
 #include "reports/draw/scale.h"
@@ -31,8 +33,8 @@ std::string view_box(double width, double height) {
 
 // Text for screen readers.
 std::string label_of(const Figure& figure, const Drawing& drawing) {
-  return figure.title + drawing.spoken + ". Numbers below." +
-         (drawing.crosshair ? " Arrow keys read epochs." : "");
+  return fmt::format("{}{}. Numbers below.{}", figure.title, drawing.spoken,
+                     drawing.crosshair ? " Arrow keys read epochs." : "");
 }
 
 // Draws the legend in rows of the figure's width. Returns its height.
@@ -105,7 +107,8 @@ double draw_title(Markup& out, const Figure& figure, double width) {
 }  // namespace
 
 std::string series_class(const Series& series) {
-  return "c-" + series.colour + (series.dash > 0 ? " r r" + std::to_string((series.dash - 1) % 4) : "");
+  return fmt::format("c-{}{}", series.colour,
+                     series.dash > 0 ? fmt::format(" r r{}", (series.dash - 1) % 4) : "");
 }
 
 Markup page_svg(const Figure& figure) {

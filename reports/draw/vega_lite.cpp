@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -132,8 +133,8 @@ void add(Json& specification, const Figure&, const Effects& picture) {
     for (std::size_t i = 0; i < column.effects.size(); ++i) {
       const std::optional<Effect>& effect = column.effects[i];
       if (!effect || !effect->on_scale) continue;
-      values.push_back({{"metric", column.title + ", " + column.unit},
-                        {"cell", picture.rows[i].group + ", " + picture.rows[i].label},
+      values.push_back({{"metric", fmt::format("{}, {}", column.title, column.unit)},
+                        {"cell", fmt::format("{}, {}", picture.rows[i].group, picture.rows[i].label)},
                         {"effect", number(effect->value)},
                         {"low", number(effect->low)},
                         {"high", number(effect->high)},

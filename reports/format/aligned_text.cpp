@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 
 namespace trainyard::reports {
@@ -149,7 +151,7 @@ std::string paragraph(std::string_view text, std::size_t width) {
   if (width <= indent) return printable_line(text) + "\n";
   std::string lines;
   for (const std::string& line : wrapped(text, width - indent))
-    lines += (lines.empty() ? "" : "  ") + line + "\n";
+    lines += fmt::format("{}{}\n", lines.empty() ? "" : "  ", line);
   return lines;
 }
 

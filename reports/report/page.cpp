@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "reports/draw/assets.h"
 #include "reports/draw/svg.h"
 #include "reports/format/number_text.h"
@@ -17,10 +19,10 @@ namespace {
 
 // Content security policy: only our own style sheet and script are active, whatever the data contains.
 std::string policy(const std::string& style) {
-  return "default-src 'none'; script-src '" + policy_hash(page_js()) + "'; style-src '" + policy_hash(style) +
-         "'; img-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
-         "trusted-types "
-         "'none'";
+  return fmt::format(
+      "default-src 'none'; script-src '{}'; style-src '{}'; img-src 'none'; base-uri 'none'; form-action "
+      "'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      policy_hash(page_js()), policy_hash(style));
 }
 
 void add_head(Markup& out, const Content& content, const std::string& style) {
@@ -102,9 +104,10 @@ std::string lede(const Content& content) {
     }
     cells.push_back(judged.cell.label);
   }
-  const std::string what = cells.size() <= 6 ? listed(cells) : std::to_string(cells.size()) + " cells";
-  return "Effects of " + (arms.empty() ? "each " + comparison.compare.axis : listed(arms)) +
-         " on the training of " + what + ", compared with " + baseline_text(comparison.compare);
+  const std::string what = cells.size() <= 6 ? listed(cells) : fmt::format("{} cells", cells.size());
+  return fmt::format("Effects of {} on the training of {}, compared with {}",
+                     arms.empty() ? "each " + comparison.compare.axis : listed(arms), what,
+                     baseline_text(comparison.compare));
 }
 
 const char* class_of(Severity bearing) {
@@ -183,7 +186,7 @@ void add_files(Markup& out, const Figure& figure, const std::set<std::string>& f
   Markup links;
   for (const auto& [format, extension] : files) {
     if (formats.count(format) != 0)
-      links.leaf("a", {{"href", "figures/" + figure.slug + "." + extension}}, extension).text(" ");
+      links.leaf("a", {{"href", fmt::format("figures/{}.{}", figure.slug, extension)}}, extension).text(" ");
   }
   if (!links.str().empty()) out.open("p", {{"class", "said"}}).text(figure.slug + ": ").add(links).close();
 }
@@ -306,7 +309,7 @@ std::string range_of(const std::vector<double>& values) {
   std::ranges::copy_if(values, std::back_inserter(finite), [](double value) { return std::isfinite(value); });
   if (finite.empty()) return "–";
   const auto [low, high] = std::ranges::minmax(finite);
-  return low == high ? for_table(low) : for_table(low) + " – " + for_table(high);
+  return low == high ? for_table(low) : fmt::format("{} – {}", for_table(low), for_table(high));
 }
 
 std::string title_of_runs(const std::string& model, const ReportData& data) {
@@ -385,9 +388,9 @@ std::string of_the_task(const db::FinalMetrics& final) {
     if (metric.task.empty() || metric.epoch_value) continue;
     const double value = final[metric.final_value];
     if (!std::isfinite(value)) continue;
-    text += (text.empty() ? "" : ", ") + std::string(metric.of->title) + ' ' +
-            (higher_is_better(metric.kind) ? fixed(value, 2) : for_table(value)) +
-            (metric.kind == MetricKind::psnr ? " dB" : "");
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.of->title,
+                        higher_is_better(metric.kind) ? fixed(value, 2) : for_table(value),
+                        metric.kind == MetricKind::psnr ? " dB" : "");
   }
   return text;
 }
@@ -414,7 +417,7 @@ std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final) {
   std::string text;
   if (final != nullptr && !final->times_count)
     text += std::string(text.empty() ? "" : ", ") + "times not compared";
-  if (run.attempts > 1) text += (text.empty() ? "" : ", ") + std::to_string(run.attempts) + " attempts";
+  if (run.attempts > 1) text += fmt::format("{}{} attempts", text.empty() ? "" : ", ", run.attempts);
   if (!run.failure.empty() && run.status != "finished") text += (text.empty() ? "" : ", ") + run.failure;
   return text;
 }
@@ -449,8 +452,8 @@ void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* fin
   add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
   for (const std::string& axis : axes) add_axis(out, run, axis);
   add_number(out, static_cast<double>(run.epochs_done),
-             std::to_string(run.epochs_done) +
-                 (run.epochs_done == run.epochs ? "" : "/" + std::to_string(run.epochs)));
+             run.epochs_done == run.epochs ? std::to_string(run.epochs)
+                                           : fmt::format("{}/{}", run.epochs_done, run.epochs));
   const double accuracy = value["validation_accuracy"];
   const double loss = value["validation_loss"];
   const double tested = value["test_accuracy"];

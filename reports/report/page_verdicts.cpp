@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
@@ -78,8 +80,7 @@ Markup tally(const Comparison& comparison) {
     for (const CellVerdicts& judged : comparison.cells)
       count += std::ranges::count(judged.verdicts, look.word, &Verdict::word);
     if (count == 0 && look.word >= VerdictKind::interim) continue;
-    out.leaf("li", {{"class", look.style}},
-             std::string(look.glyph) + " " + look.text + ": " + std::to_string(count));
+    out.leaf("li", {{"class", look.style}}, fmt::format("{} {}: {}", look.glyph, look.text, count));
   }
   out.close();
   return out;
@@ -239,8 +240,8 @@ void add_rows(Markup& out, const CellVerdicts& judged, const std::vector<const M
     }
     out.open("th", {{"scope", "row"}}).text(metric->title);
     out.leaf("small", {},
-             std::string(higher_is_better(metric->kind) ? "higher is better" : "lower is better") + ", " +
-                 margin_of(*metric, margins));
+             fmt::format("{}, {}", higher_is_better(metric->kind) ? "higher is better" : "lower is better",
+                         margin_of(*metric, margins)));
     out.close();
     for (const std::string& arm : arms) out.add(verdict_cell(judged.find(arm, metric->name)));
     out.close();
@@ -306,7 +307,7 @@ Markup interval_picture(const Verdict& verdict) {
 }
 
 std::string spoken(const Verdict& verdict) {
-  std::string text = "n = " + std::to_string(verdict.n);
+  std::string text = fmt::format("n = {}", verdict.n);
   if (verdict.p_value())
     text += (p_text(verdict.p_value()).starts_with('<') ? ", p " : ", p = ") + p_text(verdict.p_value()) +
             " (Holm, " + verdict.hypothesis() + ")";
@@ -327,7 +328,7 @@ Markup verdict_cell(const Verdict* verdict) {
   }
   const VerdictBadge& look = badge_of(verdict->word);
   out.open("span", {{"class", std::string("v ") + look.style}, {"title", spoken(*verdict)}});
-  out.leaf("b", {}, std::string(look.glyph) + " " + look.text);
+  out.leaf("b", {}, fmt::format("{} {}", look.glyph, look.text));
   if (verdict->estimate) {
     out.open("i")
         .leaf("span", {}, effect_text(*verdict))

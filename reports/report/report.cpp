@@ -37,7 +37,7 @@ void write_file(const std::filesystem::path& path, const std::string& bytes) {
 void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw UserError("cannot create " + folder.string() + ": " + error.message());
+  if (error) throw UserError(fmt::format("cannot create {}: {}", folder.string(), error.message()));
 }
 
 void refuse_link(const std::filesystem::path& folder) {
@@ -123,7 +123,8 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
     if (!figure->missing.empty()) continue;
     for (const FigureFormat& format : figure_formats) {
       if (formats.count(format.name) != 0)
-        writer.write("figures/" + figure->slug + "." + format.extension, format.bytes(*figure, content));
+        writer.write(fmt::format("figures/{}.{}", figure->slug, format.extension),
+                     format.bytes(*figure, content));
     }
   }
   return writer.written();
@@ -133,7 +134,7 @@ std::vector<std::string> missed_expectations(const std::vector<CheckedExpectatio
   std::vector<std::string> lines;
   for (const CheckedExpectation& checked : expectations)
     for (const std::string& run : checked.missed)
-      lines.push_back(run + ", expected of " + experiments::to_text(checked.expectation));
+      lines.push_back(fmt::format("{}, expected of {}", run, experiments::to_text(checked.expectation)));
   return lines;
 }
 
@@ -145,7 +146,7 @@ std::vector<std::string> broken_arms(const ReportData& data) {
     for (const Cell& cell : make_cells(data, compare))
       for (const Arm& arm : cell.arms) {
         const std::string broken = comparability_of(data, compare, cell, arm).broken;
-        const std::string line = cell.label + " " + arm.value + ": " + broken;
+        const std::string line = fmt::format("{} {}: {}", cell.label, arm.value, broken);
         if (!broken.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
       }
   return lines;
@@ -160,10 +161,10 @@ const char* sign_of(Severity bearing) {
 std::string opening(const Content& content) {
   std::string text = "# " + markdown_escaped(content.data->experiment) + "\n\n";
   for (const auto& [name, value] : content.provenance)
-    text += "- **" + markdown_escaped(name) + "**: " + markdown_escaped(value) + "\n";
+    text += fmt::format("- **{}**: {}\n", markdown_escaped(name), markdown_escaped(value));
   text += "\n## Is this comparison fair?\n\n";
   for (const Statement& statement : content.fairness)
-    text += std::string("- ") + sign_of(statement.bearing) + markdown_escaped(statement.text) + "\n";
+    text += fmt::format("- {}{}\n", sign_of(statement.bearing), markdown_escaped(statement.text));
   return text;
 }
 
@@ -181,8 +182,8 @@ std::string expected_text(const Content& content) {
 std::string figure_text(const Figure& figure, const char* extension) {
   if (!figure.missing.empty()) return "";
   const std::string title = markdown_escaped(whole_title(figure, ": "));
-  return "![" + title + "](figures/" + figure.slug + "." + extension + ")\n\n" + title + ". " +
-         markdown_escaped(figure.caption) + "\n\n";
+  return fmt::format("![{}](figures/{}.{})\n\n{}. {}\n\n", title, figure.slug, extension, title,
+                     markdown_escaped(figure.caption));
 }
 
 }  // namespace
@@ -195,7 +196,7 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   for (const Comparison& comparison : content.comparisons)
     if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
   for (const PaperTable& paper : content.tables)
-    text += markdown_escaped(paper.table.caption) + "\n\n" + markdown_table(paper.table) + "\n";
+    text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension == nullptr) return text;
   text += "## Figures\n\n";
@@ -265,8 +266,8 @@ std::string published_lines(const Comparison& comparison, std::size_t width) {
   const std::size_t field = field_width(table, width);
   std::string text =
       paragraph("Models by verdict: validation accuracy, validation loss, training time per epoch", width);
-  text +=
-      "\n" + padded("", name_width) + padded("accuracy", field + 2) + padded("loss", field + 2) + "time\n";
+  text += fmt::format("\n{}{}{}time\n", padded("", name_width), padded("accuracy", field + 2),
+                      padded("loss", field + 2));
   for (const auto& [name, row] : table.rows) {
     std::vector<std::vector<std::string>> fields;
     std::size_t height = 1;
@@ -293,9 +294,10 @@ std::string terminal_table(const Content& content, std::size_t width) {
   std::vector<std::string> blocks;
   for (const Comparison& comparison : content.comparisons) {
     if (has_verdicts(comparison)) {
-      blocks.push_back(paragraph("Verdicts against " + baseline_text(comparison.compare), width) + "\n" +
-                       verdict_lines(comparison, width) + "\n" + benchmark_lines(comparison, width) +
-                       published_lines(comparison, width));
+      blocks.push_back(fmt::format("{}\n{}\n{}{}",
+                                   paragraph("Verdicts against " + baseline_text(comparison.compare), width),
+                                   verdict_lines(comparison, width), benchmark_lines(comparison, width),
+                                   published_lines(comparison, width)));
     } else {
       blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "experiments/design/cell_place.h"
 #include "reports/results/metrics.h"
 
@@ -78,7 +80,7 @@ class CellBuilder {
       keep_latest(cell);
       const std::string slug = slug_of(label_of(cell.model, cell.further));
       cell.slug = slug;
-      for (int i = 2; !used.insert(cell.slug).second; ++i) cell.slug = slug + "-" + std::to_string(i);
+      for (int i = 2; !used.insert(cell.slug).second; ++i) cell.slug = fmt::format("{}-{}", slug, i);
     }
     return std::move(cells_);
   }
@@ -190,10 +192,11 @@ bool is_open(const Observation& observation) {
 
 std::string name_of(const db::RunSummary& run, const std::string& model,
                     const std::vector<std::string>& varied) {
-  std::string text = model + " " + run.strategy + " seed " + std::to_string(run.seed);
+  std::string text = fmt::format("{} {} seed {}", model, run.strategy, run.seed);
   for (const std::string& name : varied) {
     if (name == "model" || name == "strategy" || name == "seed") continue;
-    if (const std::string value = value_of(run, name); !value.empty()) text += " " + name + "=" + value;
+    if (const std::string value = value_of(run, name); !value.empty())
+      text += fmt::format(" {}={}", name, value);
   }
   return text;
 }
@@ -219,7 +222,7 @@ std::vector<std::string> varying_axes(const ReportData& data) {
 
 std::string baseline_text(const experiments::Compare& compare) {
   const bool is_name = compare.axis == "strategy" || compare.axis == "model" || compare.axis == "group";
-  return is_name ? compare.baseline : compare.axis + " " + compare.baseline;
+  return is_name ? compare.baseline : fmt::format("{} {}", compare.axis, compare.baseline);
 }
 
 std::string value_of(const db::RunSummary& run, const std::string& name) {

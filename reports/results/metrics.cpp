@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "models/catalogue.h"
 
@@ -22,13 +24,13 @@ const models::Model* find_row(const std::string& model) {
 // "Training accuracy".
 std::string title_of(std::string_view phase, const models::Metric& metric) {
   const std::string first = phase == "train" ? "Training" : phase == "validation" ? "Validation" : "Test";
-  return first + " " + std::string(metric.title);
+  return fmt::format("{} {}", first, metric.title);
 }
 
 Metric row_of(std::string_view phase, const models::Metric& metric) {
   const std::string name(metric.name);
-  const auto column = db::MetricColumn::named(std::string(phase) + '_' + name);
-  return {.name = std::string(phase) + '-' + name,
+  const auto column = db::MetricColumn::named(fmt::format("{}_{}", phase, name));
+  return {.name = fmt::format("{}-{}", phase, name),
           .title = title_of(phase, metric),
           .kind = metric.kind,
           .of = &metric,

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "db/queries/queries.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/run/strategies.h"
@@ -125,9 +127,7 @@ struct Basis {
 
 std::string part_of_batch(const experiments::Run& run, const experiments::Run& base) {
   const auto local = run.global_batch / run.strategy.sharing_replicas();
-  return local == base.global_batch
-             ? ""
-             : " on " + std::to_string(local) + " of " + std::to_string(base.global_batch) + " samples";
+  return local == base.global_batch ? "" : fmt::format(" on {} of {} samples", local, base.global_batch);
 }
 
 bool timed_alike(const MeasuredRun& a, const MeasuredRun& b) {
@@ -168,7 +168,7 @@ Basis basis_of(const MeasuredRun& measured, const Arms& arms) {
   const bool from_limit = limit != nullptr && !basis.runs.empty();
   if (basis.runs.empty() && limit != nullptr && single != nullptr) basis = usable(*single, measured);
   if (basis.runs.empty()) return basis;
-  basis.text = from_limit ? std::to_string(strategy.replicas) + " independent ranks at once" : "single";
+  basis.text = from_limit ? fmt::format("{} independent ranks at once", strategy.replicas) : "single";
   basis.text += part_of_batch(run, basis.runs.front()->run);
   if (!strategy.independent()) basis.text += ", with the measured waits for gradients";
   return basis;

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "experiments/run/strategies.h"
 #include "reports/results/cells.h"
@@ -34,10 +36,9 @@ std::string counts_text(const ReportData& data, bool in_latest_plan) {
   for (const db::RunSummary& run : data.runs)
     if (run.in_latest_plan == in_latest_plan) ++status[run.status];
   if (status.empty() && !in_latest_plan) return "";
-  std::string text =
-      std::to_string(status["finished"]) + " complete, " + std::to_string(status["failed"]) + " failed";
+  std::string text = fmt::format("{} complete, {} failed", status["finished"], status["failed"]);
   for (const char* other : {"running", "interrupted", "planned"})
-    if (status[other] > 0) text += ", " + std::to_string(status[other]) + " " + other;
+    if (status[other] > 0) text += fmt::format(", {} {}", status[other], other);
   return text;
 }
 
@@ -60,7 +61,8 @@ Texts data_sets(const ReportData& data) {
 Texts meshes(const ReportData& data) {
   Texts texts;
   for (const db::RunSummary& run : data.runs)
-    if (const std::string mesh = mesh_text(run); !mesh.empty()) texts.insert(run.strategy + ": " + mesh);
+    if (const std::string mesh = mesh_text(run); !mesh.empty())
+      texts.insert(fmt::format("{}: {}", run.strategy, mesh));
   return texts;
 }
 
@@ -93,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const ReportData& da
       {"Processor", launched_with(data, &Circumstances::processor)},
       {"Release", launched_with(data, &Circumstances::release)},
       {"LibTorch", libtorch_text(data)},
-      {"Database", "schema " + std::to_string(data.schema_version)}};
+      {"Database", fmt::format("schema {}", data.schema_version)}};
   std::erase_if(result, [](const auto& entry) { return entry.second.empty(); });
   return result;
 }

@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
@@ -41,8 +43,8 @@ std::string useless_placement(const Launched& launched) {
   const std::string ranks = counted_in_words(launched.ranks, "rank");
   const std::string devices = counted_in_words(launched.devices, "device");
   const auto threads = launched.circumstances.threads_per_rank;
-  if (launched.ranks > launched.devices || threads <= 1) return ranks + " on " + devices;
-  return ranks + " with " + counted_in_words(threads, "thread") + " each on " + devices;
+  if (launched.ranks > launched.devices || threads <= 1) return fmt::format("{} on {}", ranks, devices);
+  return fmt::format("{} with {} each on {}", ranks, counted_in_words(threads, "thread"), devices);
 }
 
 bool asks_for(const ReportData& data, const experiments::Compare& compare, const std::string& run_key) {
@@ -159,7 +161,7 @@ std::vector<std::string> differing_names(const std::vector<db::RunSummary>& runs
   std::map<std::string, const db::RunSummary*> first;
   std::vector<std::string> names;
   for (const db::RunSummary& run : runs) {
-    const db::RunSummary*& like = first[run.model + '\n' + run.strategy];
+    const db::RunSummary*& like = first[fmt::format("{}\n{}", run.model, run.strategy)];
     if (like == nullptr) like = &run;
     for (const auto& [name, value] : run.axes) {
       const auto found = like->axes.find(name);
@@ -202,7 +204,8 @@ std::vector<Condition> conditions_of(const ReportData& data, const std::vector<s
       throw UserError("--where \"" + text + "\" has no =", "write NAME=VALUE, as in --where model=mlp");
     const std::string name = text.substr(0, equals);
     if (known.count(name) == 0)
-      throw UserError("--where: no run has a value called \"" + name + "\"" + name_advice(name, names));
+      throw UserError(
+          fmt::format("--where: no run has a value called \"{}\"{}", name, name_advice(name, names)));
     auto condition = std::ranges::find(conditions, name, &Condition::name);
     if (condition == conditions.end()) condition = conditions.insert(condition, Condition{name, {}});
     condition->values.push_back(text.substr(equals + 1));
@@ -297,7 +300,7 @@ void keep_selected(ReportData& data, const Selection& selection) {
     if (wanted) keys.insert(run.run_key);
   }
   data.selected = description(selection);
-  if (keys.empty()) throw UserError("no run of " + data.experiment + " matches: " + data.selected);
+  if (keys.empty()) throw UserError(fmt::format("no run of {} matches: {}", data.experiment, data.selected));
   keep(data.runs, keys);
   keep(data.finals, keys);
   keep(data.averages, keys);

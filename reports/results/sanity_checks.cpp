@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "models/catalogue.h"
@@ -66,9 +68,9 @@ Symptom symptom_of(const db::RunSummary& run, const std::vector<const db::EpochR
 std::string text_of(Symptom symptom, double classes) {
   switch (symptom) {
     case Symptom::chance:
-      return "at chance: the training loss stays at ln " + plain_number(classes) + " = " +
-             fixed(std::log(classes), 3) + " and the accuracy at 1/" + plain_number(classes) +
-             ", so nothing was learnt";
+      return fmt::format(
+          "at chance: the training loss stays at ln {} = {} and the accuracy at 1/{}, so nothing was learnt",
+          plain_number(classes), fixed(std::log(classes), 3), plain_number(classes));
     case Symptom::constant:
       return "constant: the training loss is the same in every epoch";
     case Symptom::diverged:
@@ -101,7 +103,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
   for (const db::RunSummary& run : data.runs) {
     const auto found = epochs.find(run.run_key);
     if (found == epochs.end() || run.status != "finished") continue;
-    const std::string name = title_of(run) + " " + run.strategy;
+    const std::string name = fmt::format("{} {}", title_of(run), run.strategy);
     auto group = std::ranges::find(groups, name, &std::pair<std::string, SymptomCount>::first);
     if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
     ++group->second.runs;
@@ -112,9 +114,9 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
   for (const auto& [name, group] : groups)
     for (const auto& [symptom, count] : group.having) {
       if (symptom == Symptom::none) continue;
-      const std::string text = std::to_string(count) + " of " + std::to_string(group.runs) +
-                               (group.runs == 1 ? " run" : " runs") + verb_of(symptom, count) +
-                               text_of(symptom, group.classes) + ".";
+      const std::string text =
+          fmt::format("{} of {}{}{}{}.", count, group.runs, group.runs == 1 ? " run" : " runs",
+                      verb_of(symptom, count), text_of(symptom, group.classes));
       const auto known =
           std::ranges::find_if(names_by_text, [&](const auto& one) { return one.first == text; });
       if (known == names_by_text.end()) {
@@ -126,7 +128,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
   std::vector<std::string> lines;
   for (const auto& [text, names] : names_by_text) {
     const std::string more = names.size() == 1 ? "" : " and " + counted(names.size() - 1, "other arm");
-    lines.push_back(names.front() + more + ": " + text);
+    lines.push_back(fmt::format("{}{}: {}", names.front(), more, text));
   }
   return lines;
 }
@@ -134,8 +136,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
 std::string outcome_of(const CheckedExpectation& checked) {
   if (checked.values.empty()) return "no finished run";
   if (checked.holds()) return "✓ all as expected";
-  return "✗ missed by " + std::to_string(checked.missed.size()) + " of " +
-         std::to_string(checked.values.size());
+  return fmt::format("✗ missed by {} of {}", checked.missed.size(), checked.values.size());
 }
 
 std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
@@ -153,8 +154,8 @@ std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
       const double value = (*final->second)[column];
       result.values.push_back(value);
       if (experiments::holds(expectation, value)) continue;
-      result.missed.push_back(name_of(run, run.model, data.plan.varied) + " (" + run.run_key + ") has " +
-                              metric + " " + for_table(value));
+      result.missed.push_back(fmt::format("{} ({}) has {} {}", name_of(run, run.model, data.plan.varied),
+                                          run.run_key, metric, for_table(value)));
     }
     checked.push_back(std::move(result));
   }

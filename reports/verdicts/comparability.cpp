@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "experiments/run/strategies.h"
 #include "reports/format/number_text.h"
@@ -30,7 +32,7 @@ std::string processor_of(const db::RunEvidence& evidence, const db::RunEvidence:
 // "cpu", or the kind of accelerator with its model: a Tesla K80 is not a Tesla P100.
 std::string device_kind(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
   const std::string kind = rank.device.substr(0, rank.device.find(':'));
-  return kind.empty() || kind == "cpu" ? kind : kind + " " + processor_of(evidence, rank);
+  return kind.empty() || kind == "cpu" ? kind : fmt::format("{} {}", kind, processor_of(evidence, rank));
 }
 
 std::string weights_of(const db::RunEvidence& evidence) {
@@ -53,7 +55,7 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
     processors.insert(processor_of(evidence, rank));
     if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
     devices.insert(device_kind(evidence, rank));
-    versions.insert("trainyard " + rank.trainyard_version + ", LibTorch " + rank.libtorch_version);
+    versions.insert(fmt::format("trainyard {}, LibTorch {}", rank.trainyard_version, rank.libtorch_version));
   }
   terms["threads"] = joined(threads);
   terms["device"] = joined(devices);
@@ -62,7 +64,7 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   terms["initial_weights"] = weights_of(evidence);
   terms["batches"] = experiments::batches_text(evidence.batches);
   if (processors.empty()) processors.insert(evidence.processor);
-  terms["machine"] = evidence.host + " " + joined(processors);
+  terms["machine"] = fmt::format("{} {}", evidence.host, joined(processors));
   if (evidence.samples_an_epoch > 0) terms["samples"] = plain_number(evidence.samples_an_epoch, 15);
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
@@ -251,7 +253,7 @@ std::string text_member(const json& object, const char* name) {
 std::string after_step(const json& body) {
   const auto step = body.find("step");
   return step != body.end() && step->is_number_integer()
-             ? " after step " + std::to_string(step->get<std::int64_t>())
+             ? fmt::format(" after step {}", step->get<std::int64_t>())
              : "";
 }
 
@@ -262,7 +264,8 @@ std::string other_gradient(const json& body, const Tolerance& tolerance) {
     const double distance = number_member(layer.values, "difference");
     // A NaN distance passes here: the check of the loss finds it.
     if (distance > tolerance.gradient * norm + tolerance.whole_gradient * (std::isnan(whole) ? 0 : whole))
-      return "the gradient of layer " + layer.path + " differs from the reference" + after_step(body);
+      return fmt::format("the gradient of layer {} differs from the reference{}", layer.path,
+                         after_step(body));
   }
   return "";
 }
@@ -281,10 +284,11 @@ class Replicas {
     for (const LayerProbe& layer : layers_of(probe.body)) {
       const std::string hash = text_member(layer.values, "parameter_hash");
       if (hash.empty()) continue;
-      const std::string place = probe.run_key + after_step(probe.body) + "\n" + layer.path;
+      const std::string place = fmt::format("{}{}\n{}", probe.run_key, after_step(probe.body), layer.path);
       const auto [first, added] = hashes_.try_emplace(place, hash);
       if (!added && first->second != hash)
-        return "replicas have different parameters in layer " + layer.path + after_step(probe.body);
+        return fmt::format("replicas have different parameters in layer {}{}", layer.path,
+                           after_step(probe.body));
     }
     return "";
   }
@@ -319,7 +323,7 @@ std::vector<std::string> not_probed(const ReportData& data, const std::vector<Ce
   };
   const auto look_at = [&](const Cell& cell, const Arm& arm) {
     if (!arm.runs.empty() && std::ranges::none_of(arm.runs, probed))
-      names.push_back(cell.label + " " + arm.value);
+      names.push_back(fmt::format("{} {}", cell.label, arm.value));
   };
   for (const Cell& cell : cells) {
     look_at(cell, cell.baseline);

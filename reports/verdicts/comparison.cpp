@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
@@ -17,8 +19,8 @@ bool has_verdicts(const Comparison& comparison) {
 }
 
 std::string no_verdicts_text(const Comparison& comparison) {
-  return "No verdicts: there is no arm of " + comparison.compare.axis + " to compare with " +
-         baseline_text(comparison.compare) + ".";
+  return fmt::format("No verdicts: there is no arm of {} to compare with {}.", comparison.compare.axis,
+                     baseline_text(comparison.compare));
 }
 
 namespace {
@@ -66,12 +68,12 @@ std::vector<std::string> values_of(const ReportData& data, const std::string& na
 void check_condition(const ReportData& data, const GroupValue& condition) {
   const std::vector<std::string> names = names_of(data);
   if (std::ranges::find(names, condition.name) == names.end())
-    throw UserError("no run has a value called \"" + condition.name + "\"" +
-                    name_advice(condition.name, names));
+    throw UserError(fmt::format("no run has a value called \"{}\"{}", condition.name,
+                                name_advice(condition.name, names)));
   const std::vector<std::string> values = values_of(data, condition.name);
   if (std::ranges::find(values, condition.value) == values.end())
-    throw UserError("no run has " + condition.name + "=" + condition.value + "; values of " + condition.name +
-                    " are " + joined(values));
+    throw UserError(fmt::format("no run has {}={}; values of {} are {}", condition.name, condition.value,
+                                condition.name, joined(values)));
 }
 
 Group parsed(const ReportData& data, const std::string& text, const std::string& axis) {
@@ -80,7 +82,7 @@ Group parsed(const ReportData& data, const std::string& text, const std::string&
     for (const std::string& part : split_at(text, ',')) {
       const std::size_t equals = part.find('=');
       if (equals == std::string::npos)
-        throw UserError("\"" + part + "\" in \"" + text + "\" has no =", "write strategy=ddp,batch=64");
+        throw UserError(fmt::format("\"{}\" in \"{}\" has no =", part, text), "write strategy=ddp,batch=64");
       group.conditions.push_back({part.substr(0, equals), part.substr(equals + 1)});
       check_condition(data, group.conditions.back());
     }
@@ -98,9 +100,10 @@ Group parsed(const ReportData& data, const std::string& text, const std::string&
     group.run_key = keys.front();
     return group;
   }
-  throw UserError("\"" + text + "\" is not a value of " + axis +
-                      (keys.empty() ? " or the key of a run" : " and matches the keys of several runs"),
-                  "give a value of " + axis + " (" + joined(values) + "), NAME=VALUE or a run key");
+  throw UserError(
+      fmt::format("\"{}\" is not a value of {}{}", text, axis,
+                  keys.empty() ? " or the key of a run" : " and matches the keys of several runs"),
+      fmt::format("give a value of {} ({}), NAME=VALUE or a run key", axis, joined(values)));
 }
 
 bool holds(const Group& group, const db::RunSummary& run) {
@@ -140,7 +143,7 @@ void keep_arm(Comparison& comparison, const std::string& arm) {
 void refuse_shared_runs(const ReportData& data, const Group& a, const Group& b) {
   for (const db::RunSummary& run : data.runs)
     if (holds(a, run) && holds(b, run))
-      throw UserError("run " + run.run_key + " is in both groups, " + a.text + " and " + b.text);
+      throw UserError(fmt::format("run {} is in both groups, {} and {}", run.run_key, a.text, b.text));
 }
 
 // Assigns runs to the groups and removes all other runs.
@@ -166,7 +169,7 @@ void check_differs(const ReportData& data, const std::vector<std::string>& diffe
     if (std::ranges::find(known, name) == known.end()) known.push_back(name);
   for (const std::string& name : differs)
     if (std::ranges::find(known, name) == known.end())
-      throw UserError("--differs: unknown name \"" + name + "\"" + name_advice(name, known));
+      throw UserError(fmt::format("--differs: unknown name \"{}\"{}", name, name_advice(name, known)));
 }
 
 Comparison compare_groups(ReportData& data, const GroupOptions& options) {
@@ -203,8 +206,8 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
   });
   comparison.cells = judge(data, comparison.compare);
   if (!has_verdicts(comparison))
-    throw UserError("nothing to compare: " + a.text + " and " + b.text +
-                    " have no model and metric in common");
+    throw UserError(
+        fmt::format("nothing to compare: {} and {} have no model and metric in common", a.text, b.text));
   for (CellVerdicts& judged : comparison.cells)
     for (Verdict& verdict : judged.verdicts)
       verdict.notes.emplace_back("not planned in the experiment file: exploratory");

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -38,7 +40,7 @@ bool same_machine(const Observation& a, const Observation& b) {
 
 std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
   if (compare.pair.empty()) return "run " + observation.run->run_key;
-  if (compare.pair.size() == 1) return compare.pair.front() + " " + observation.pair;
+  if (compare.pair.size() == 1) return fmt::format("{} {}", compare.pair.front(), observation.pair);
   return observation.pair;
 }
 
@@ -57,7 +59,7 @@ std::string every_run_of(const Arm& arm) {
   const std::string which = runs == 1   ? "the only run"
                             : runs == 2 ? "both runs"
                                         : "all " + in_words(runs) + " runs";
-  return which + " of " + arm.value;
+  return fmt::format("{} of {}", which, arm.value);
 }
 
 std::string words_of(const Metric& metric) {
@@ -74,16 +76,17 @@ std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric)
   if (lacks.failed == runs) return every_run_of(arm) + " failed";
   const std::string cost = metric.kind == MetricKind::time ? "times" : "energy";
   const std::string not_counted = metric.kind == MetricKind::time ? " do not count" : " does not count";
-  if (lacks.placed + lacks.uncounted == runs) return "the " + cost + " of " + every_run_of(arm) + not_counted;
-  if (lacks.unmeasured == runs) return every_run_of(arm) + " recorded no " + words_of(metric);
+  if (lacks.placed + lacks.uncounted == runs)
+    return fmt::format("the {} of {}{}", cost, every_run_of(arm), not_counted);
+  if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
   std::vector<std::string> parts;
   const auto add = [&](int count, const std::string& what) {
-    if (count > 0) parts.push_back(in_words(count) + " " + what);
+    if (count > 0) parts.push_back(fmt::format("{} {}", in_words(count), what));
   };
   add(lacks.failed, "failed");
-  add(lacks.placed + lacks.uncounted, "measured " + cost + " that" + not_counted);
+  add(lacks.placed + lacks.uncounted, fmt::format("measured {} that{}", cost, not_counted));
   add(lacks.unmeasured, "recorded no " + words_of(metric));
-  return "no run of " + arm.value + " has a value: " + joined(parts);
+  return fmt::format("no run of {} has a value: {}", arm.value, joined(parts));
 }
 
 class Collector {
@@ -112,7 +115,7 @@ class Collector {
 
  private:
   void drop(const Observation& observation, const std::string& why) {
-    result_.dropped.push_back(pair_name(observation, compare_) + ": " + why);
+    result_.dropped.push_back(fmt::format("{}: {}", pair_name(observation, compare_), why));
   }
 
   void say_what_is_missing() {
@@ -135,7 +138,7 @@ class Collector {
     Lacks& lacks = lacks_[arm];
     if (run.status == "failed") {
       ++lacks.failed;
-      drop(observation, arm + " failed" + (run.failure.empty() ? "" : ": " + run.failure));
+      drop(observation, fmt::format("{} failed{}", arm, run.failure.empty() ? "" : ": " + run.failure));
       return false;
     }
     if (observation.final == nullptr) return false;
@@ -143,9 +146,11 @@ class Collector {
       const std::string placement =
           observation.launched == nullptr ? "" : useless_placement(*observation.launched);
       ++(placement.empty() ? lacks.uncounted : lacks.placed);
-      if (!placement.empty()) placement_ = arm == arm_.value ? placement : arm + " had " + placement;
-      drop(observation, arm + (placement.empty() ? " shared the host or a device" : " had " + placement) +
-                            ": " + costs("its") + " not count");
+      if (!placement.empty())
+        placement_ = arm == arm_.value ? placement : fmt::format("{} had {}", arm, placement);
+      drop(observation, fmt::format("{}{}: {} not count", arm,
+                                    placement.empty() ? " shared the host or a device" : " had " + placement,
+                                    costs("its")));
       return false;
     }
     if (!std::isfinite((*observation.final)[metric_.final_value])) {
@@ -180,8 +185,8 @@ class Collector {
     const bool second = usable(b, arm_.value);  // not short-circuited: each run records its own reason
     if (!first || !second) return;
     if (is_cost(metric_.kind) && !same_machine(a, b)) {
-      drop(a, std::string("different machines or releases: ") +
-                  (metric_.kind == MetricKind::time ? "times are" : "energy is") + " not compared");
+      drop(a, fmt::format("different machines or releases: {} not compared",
+                          metric_.kind == MetricKind::time ? "times are" : "energy is"));
       return;
     }
     result_.baseline.push_back(number_of(a));
@@ -274,7 +279,7 @@ std::vector<std::string> without_partner(const Arm& baseline, const Arm& arm,
   const auto add = [&](const Arm& of, const Arm& other) {
     for (const Observation& one : of.runs)
       if (std::ranges::find(other.runs, one.pair, &Observation::pair) == other.runs.end())
-        alone.push_back(pair_name(one, compare) + ": " + other.value + " has no such run");
+        alone.push_back(fmt::format("{}: {} has no such run", pair_name(one, compare), other.value));
   };
   add(baseline, arm);
   add(arm, baseline);

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/results/metrics.h"
@@ -93,10 +95,9 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
             "Not all arms have the same values of " + by + ". Runs without a partner are left out."};
   const std::string number = counts.size() > 1      ? "values"
                              : *counts.begin() == 1 ? "value"
-                                                    : std::to_string(*counts.begin()) + " values";
-  return {Severity::fair, "All arms" + std::string(counts.size() > 1 ? " of a cell" : "") +
-                              " have the same " + number + " of " + by +
-                              ". Differences are computed per pair."};
+                                                    : fmt::format("{} values", *counts.begin());
+  return {Severity::fair, fmt::format("All arms{} have the same {} of {}. Differences are computed per pair.",
+                                      counts.size() > 1 ? " of a cell" : "", number, by)};
 }
 
 Statement warm_up(const std::vector<Cell>& cells) {
@@ -150,7 +151,7 @@ std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
   constexpr std::size_t most = 3;
   std::string text;
   for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i)
-    text += (i == 0 ? "" : "; ") + counted(sorted[i].second, "run") + ": " + sorted[i].first;
+    text += fmt::format("{}{}: {}", i == 0 ? "" : "; ", counted(sorted[i].second, "run"), sorted[i].first);
   if (sorted.size() > most)
     text += "; " + counted(sorted.size() - most, "further reason") + " in `trainyard show`";
   return text;
@@ -160,9 +161,9 @@ Statement marked_times(const std::vector<Cell>& cells) {
   const TimesKnown known = times_known(cells);
   if (known.finished == 0) return {Severity::note, "No times are known yet."};
   if (known.marked > 0)
-    return {Severity::unfair, "The times of " + counted(known.marked, "run") + " of " +
-                                  std::to_string(known.finished) + " are flagged and not used in verdicts (" +
-                                  reasons_text(known.problems) + ")."};
+    return {Severity::unfair,
+            fmt::format("The times of {} of {} are flagged and not used in verdicts ({}).",
+                        counted(known.marked, "run"), known.finished, reasons_text(known.problems))};
   if (known.not_recorded > 0)
     return {Severity::note,
             "It is not known whether every finished run had its devices to itself. The load of other "
@@ -176,8 +177,8 @@ Statement marked_times(const std::vector<Cell>& cells) {
 
 // Cores and threads of one rank: "2 cores for 2 threads".
 std::string cores_and_threads(std::size_t cores, int threads) {
-  return counted(static_cast<std::int64_t>(cores), "core") + " for " +
-         counted(static_cast<std::int64_t>(threads), "thread");
+  return fmt::format("{} for {}", counted(static_cast<std::int64_t>(cores), "core"),
+                     counted(static_cast<std::int64_t>(threads), "thread"));
 }
 
 // Ranks with fewer cores than threads. An earlier release launched them for `threads = 2` on two cores.
@@ -196,9 +197,9 @@ std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
     });
   }
   if (crowded == 0) return std::nullopt;
-  return Statement{Severity::unfair, "Each rank of " + counted(crowded, "run") +
-                                         " had fewer cores than threads (" + joined(texts) +
-                                         "). These times do not count."};
+  return Statement{Severity::unfair,
+                   fmt::format("Each rank of {} had fewer cores than threads ({}). These times do not count.",
+                               counted(crowded, "run"), joined(texts))};
 }
 
 // Whether all ranks of a cell, also those of the baseline, have the same number of cores.
@@ -234,8 +235,10 @@ void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statement
     });
   }
   for (const auto& [asked, read] : replaced) {
-    statements.push_back({Severity::unfair, "Stand-in data: " + read + " was used instead of " + asked +
-                                                ". The results do not apply to " + asked + "."});
+    statements.push_back(
+        {Severity::unfair,
+         fmt::format("Stand-in data: {} was used instead of {}. The results do not apply to {}.", read, asked,
+                     asked)});
   }
 }
 
@@ -244,7 +247,7 @@ Statement machines(const ReportData& data) {
   Texts programs;
   for (const auto& [key, launched] : data.launched) {
     const experiments::Circumstances& circumstances = launched.circumstances;
-    hosts.insert(circumstances.host + " " + circumstances.processor);
+    hosts.insert(fmt::format("{} {}", circumstances.host, circumstances.processor));
     programs.insert(circumstances.release);
   }
   if (hosts.empty()) return {Severity::note, "The machines of the runs are not known."};
@@ -284,9 +287,10 @@ void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
   }
   for (const auto& [reason, names] : names_by_reason) {
     const std::string which =
-        names.size() == 1 ? *names.begin() : counted(names.size(), "run") + ", for example " + *names.begin();
-    statements.push_back(
-        {Severity::unfair, "Failed and left out: " + (reason.empty() ? "" : reason + ": ") + which + "."});
+        names.size() == 1 ? *names.begin()
+                          : fmt::format("{}, for example {}", counted(names.size(), "run"), *names.begin());
+    statements.push_back({Severity::unfair, fmt::format("Failed and left out: {}{}.",
+                                                        reason.empty() ? "" : reason + ": ", which)});
   }
 }
 
@@ -312,10 +316,10 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   missing_runs(data, cells, statements);
   if (!compared) return statements;
   statements.push_back(
-      {Severity::note, "p-values are corrected for the number of cells of one metric and arm (Holm, α = " +
-                           plain_number(compare.alpha) +
-                           (compare.final_look ? ", one look" : ", 0.8 α for the first look") +
-                           "). The intervals shown are not corrected."});
+      {Severity::note, fmt::format("p-values are corrected for the number of cells of one metric and arm "
+                                   "(Holm, α = {}{}). The intervals shown are not corrected.",
+                                   plain_number(compare.alpha),
+                                   compare.final_look ? ", one look" : ", 0.8 α for the first look")});
   return statements;
 }
 
@@ -330,7 +334,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
   for (const CellVerdicts& judged : cells) {
     for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
       const Comparability& found = judged.comparability[i];
-      const std::string arm = judged.cell.label + " " + judged.cell.arms[i].value;
+      const std::string arm = fmt::format("{} {}", judged.cell.label, judged.cell.arms[i].value);
       const auto add = [&](Severity bearing, const std::string& word, const std::vector<std::string>& texts) {
         if (texts.empty()) return;
         const std::string reasons = joined(Texts(texts.begin(), texts.end()), {}, "; ");
@@ -358,7 +362,8 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
   for (const Found& one : all) {
     const std::string more = one.arms.size() == 1 ? "" : " and " + counted(one.arms.size() - 1, "other arm");
     const std::string reasons = (one.word == "NOT VERIFIED" ? "the records do not state " : "") + one.reasons;
-    statements.push_back({one.bearing, one.word + ": " + one.arms.front() + more + ": " + reasons + "."});
+    statements.push_back(
+        {one.bearing, fmt::format("{}: {}{}: {}.", one.word, one.arms.front(), more, reasons)});
   }
   return statements;
 }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "reports/verdicts/comparability.h"
 
@@ -104,12 +106,12 @@ Shared shared_term(const ReportData& data, const experiments::Compare& compare,
 Statement statement_of(const Shared& shared, bool meant, const std::string& title, const std::string& same) {
   if (!shared.other.empty())
     return {meant ? Severity::note : Severity::unfair,
-            title + ": " + joined(shared.other) + (shared.other.size() == 1 ? " differs" : " differ") +
-                " from the baseline" + (meant ? ", as declared." : ".")};
+            fmt::format("{}: {}{} from the baseline{}", title, joined(shared.other),
+                        shared.other.size() == 1 ? " differs" : " differ", meant ? ", as declared." : ".")};
   if (!shared.not_stated.empty())
-    return {Severity::note, title + ": not stated by " + joined(shared.not_stated) + "."};
+    return {Severity::note, fmt::format("{}: not stated by {}.", title, joined(shared.not_stated))};
   if (!shared.in_part.empty())
-    return {Severity::note, title + ": stated only in part by " + joined(shared.in_part) + "."};
+    return {Severity::note, fmt::format("{}: stated only in part by {}.", title, joined(shared.in_part))};
   return {Severity::fair, same};
 }
 

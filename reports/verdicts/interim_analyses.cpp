@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/verdicts/differences.h"
@@ -50,7 +52,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 void add_change(std::vector<std::string>& changes, const std::string& what, const std::string& before,
                 const std::string& now) {
-  if (before != now) changes.push_back(what + " was " + before + " in the first plan, now " + now);
+  if (before != now) changes.push_back(fmt::format("{} was {} in the first plan, now {}", what, before, now));
 }
 
 std::vector<std::string> changes_since(const experiments::Compare& first, const experiments::Compare& now) {
@@ -163,11 +165,11 @@ void decide_diverged(Verdict& verdict, const Differences& differences, const Arm
   if (differences.arm_diverged && !differences.baseline_diverged) {
     verdict.word = VerdictKind::deteriorates;
     verdict.reason =
-        "diverged: the loss of " + verdict.arm + " is not finite, that of " + baseline.value + " is";
+        fmt::format("diverged: the loss of {} is not finite, that of {} is", verdict.arm, baseline.value);
   } else if (differences.baseline_diverged && !differences.arm_diverged) {
     verdict.word = VerdictKind::improves;
     verdict.reason =
-        "diverged: the loss of " + baseline.value + " is not finite, that of " + verdict.arm + " is";
+        fmt::format("diverged: the loss of {} is not finite, that of {} is", baseline.value, verdict.arm);
   } else {
     verdict.reason = "diverged: the loss is not finite in both arms";
   }

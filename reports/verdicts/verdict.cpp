@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "reports/statistics/power_analysis.h"
 #include "reports/verdicts/differences.h"
@@ -67,16 +69,16 @@ void take_decision(Verdict& verdict, const Decision& decision) {
 }
 
 std::string look_name(const Verdict& look) {
-  return "look " + std::to_string(look.look) + " (n = " + std::to_string(look.n) + ")";
+  return fmt::format("look {} (n = {})", look.look, look.n);
 }
 
 // "decided at the first look, n = 3"; only if there are several looks.
 std::string decided_at(const Verdict& standing) {
   static constexpr std::array ordinals{"first", "second", "third", "fourth", "fifth", "sixth"};
   const auto index = static_cast<std::size_t>(standing.look - 1);
-  const std::string look = index < ordinals.size() ? std::string("the ") + ordinals[index] + " look"
-                                                   : "look " + std::to_string(standing.look);
-  return decided_at_look + look + ", n = " + std::to_string(standing.n);
+  const std::string look = index < ordinals.size() ? fmt::format("the {} look", ordinals[index])
+                                                   : fmt::format("look {}", standing.look);
+  return fmt::format("{}{}, n = {}", decided_at_look, look, standing.n);
 }
 
 void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
@@ -88,9 +90,9 @@ void note_other_looks(Verdict& standing, const Case& one, const Decision& decisi
       standing.notes.push_back(look_name(look) + " gave no decision");
     if (look.look <= standing.look) continue;
     if (look.word == VerdictKind::interim) {
-      standing.notes.push_back(look_name(look) + ": " + look.reason);
+      standing.notes.push_back(fmt::format("{}: {}", look_name(look), look.reason));
     } else if (word != standing.word && word != VerdictKind::interim && word != VerdictKind::inconclusive) {
-      standing.notes.push_back(look_name(look) + ": " + text_of(word));
+      standing.notes.push_back(fmt::format("{}: {}", look_name(look), text_of(word)));
     }
   }
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/verdicts/differences.h"
@@ -75,7 +77,7 @@ std::string interval_text(const Verdict& verdict, double level) {
   if (!verdict.estimate) return "–";
   const Interval interval = change_of(verdict, level).interval;
   const int decimals = decimals_of(verdict);
-  return "[" + signed_fixed(interval.low, decimals) + ", " + signed_fixed(interval.high, decimals) + "]";
+  return fmt::format("[{}, {}]", signed_fixed(interval.low, decimals), signed_fixed(interval.high, decimals));
 }
 
 std::string margin_text(const Verdict& verdict) {
@@ -83,7 +85,7 @@ std::string margin_text(const Verdict& verdict) {
     case Scale::log_ratio:
       return "a factor of " + plain_number(std::exp(verdict.margin), 5);
     case Scale::points:
-      return "±" + plain_number(verdict.margin, 4) + points_of(verdict);
+      return fmt::format("±{}{}", plain_number(verdict.margin, 4), points_of(verdict));
     case Scale::decibels:
       return "±" + plain_number(verdict.margin, 2) + " dB";
     case Scale::absolute:
@@ -99,7 +101,7 @@ std::string speed_text(const Verdict& verdict) {
 
 std::string p_with_hypothesis(std::optional<double> p, const std::string& hypothesis) {
   if (!p) return p_text(p);
-  return p_text(p) + " (" + hypothesis.substr(0, hypothesis.find(' ')) + ")";
+  return fmt::format("{} ({})", p_text(p), hypothesis.substr(0, hypothesis.find(' ')));
 }
 
 std::string p_text(std::optional<double> p) {
@@ -188,7 +190,7 @@ std::string with_reason(VerdictKind word, const std::vector<std::string>& remark
 }
 
 std::string arm_of(const VerdictRecord& record) {
-  return record.label + " " + record.arm;
+  return fmt::format("{} {}", record.label, record.arm);
 }
 
 // One text, with its arms and the metrics of each.
@@ -202,7 +204,7 @@ void add_remark(std::vector<Remark>& remarks, const std::string& text, const Ver
   if (remark == remarks.end()) remark = remarks.insert(remarks.end(), {text, {}});
   auto& arms = remark->metrics_by_arm;
   if (arms.empty() || arms.back().first != arm_of(record)) arms.push_back({arm_of(record), {}});
-  arms.back().second.push_back(record.phase + " " + record.metric);
+  arms.back().second.push_back(fmt::format("{} {}", record.phase, record.metric));
 }
 
 std::string and_others(const Remark& remark) {
@@ -219,8 +221,8 @@ std::string places_text(const Remark& remark, const std::map<std::string, std::s
   const auto& [arm, metrics] = remark.metrics_by_arm.front();
   const bool all = metrics.size() > 1 && metrics.size() == metrics_of_arm.at(arm);
   const std::string others = and_others(remark);
-  return arm + ": " + (all ? "all " + std::to_string(metrics.size()) + " metrics" : joined(metrics)) +
-         (others.empty() ? "" : "," + others);
+  return fmt::format("{}: {}{}", arm, all ? fmt::format("all {} metrics", metrics.size()) : joined(metrics),
+                     others.empty() ? "" : "," + others);
 }
 
 std::optional<double> known(double value) {
@@ -289,9 +291,9 @@ std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& recor
     }
   }
   std::vector<std::string> lines;
-  for (const Remark& remark : arms) lines.push_back(remark.text + " [" + arms_text(remark) + "]");
+  for (const Remark& remark : arms) lines.push_back(fmt::format("{} [{}]", remark.text, arms_text(remark)));
   for (const Remark& remark : remarks)
-    lines.push_back(remark.text + " [" + places_text(remark, metrics_of_arm) + "]");
+    lines.push_back(fmt::format("{} [{}]", remark.text, places_text(remark, metrics_of_arm)));
   return lines;
 }
 
