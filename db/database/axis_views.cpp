@@ -99,20 +99,20 @@ void add_found(const SQLite::Database& connection, const std::string& experiment
 std::string variant_sql(const std::vector<std::string>& axes) {
   std::string text;
   for (const std::string& axis : axes)
-    text += (text.empty() ? "" : " || ") + std::string("COALESCE(") + doubled(", " + axis + " ", '\'') +
-            " || " + axis_value_sql(axis) + ", '')";
+    text += fmt::format("{}COALESCE({} || {}, '')", text.empty() ? "" : " || ",
+                        doubled(", " + axis + " ", '\''), axis_value_sql(axis));
   return axes.empty() ? "''" : "substr(" + text + ", 3)";
 }
 
 std::string final_metrics_view(const std::vector<std::string>& axes) {
-  std::string text =
+  std::string text = fmt::format(
       "CREATE VIEW final_metrics AS\n"
-      "SELECT v.run_key, v.experiment, v.model, v.strategy, v.seed" +
-      each_mean(all_phases, "f.{phase}_{name}") +
-      ", s.epoch_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, s.peak_device_bytes,\n  " +
-      variant_sql(axes) + " AS variant";
+      "SELECT v.run_key, v.experiment, v.model, v.strategy, v.seed{}"
+      ", s.epoch_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, s.peak_device_bytes,\n"
+      "  {} AS variant",
+      each_mean(all_phases, "f.{phase}_{name}"), variant_sql(axes));
   for (const AxisColumn& column : axis_columns(axes, fixed_columns()))
-    text += ",\n  " + axis_value_sql(column.axis) + " AS " + quoted_identifier(column.name);
+    text += fmt::format(",\n  {} AS {}", axis_value_sql(column.axis), quoted_identifier(column.name));
   return text +
          "\nFROM run_final f\n"
          "JOIN run_state s ON s.run_key = f.run_key\n"

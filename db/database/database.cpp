@@ -2,6 +2,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <SQLiteCpp/Savepoint.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "base/disk_failure.h"
@@ -99,8 +100,8 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
     throw UserError("is a database, but was not written by trainyard",
                     "name the yard with --yard, or move this file away", {.file = file.string()});
   if (version > schema_version)
-    throw UserError("was written by a later trainyard (schema " + std::to_string(version) +
-                        ", this program needs " + std::to_string(schema_version) + ")",
+    throw UserError(fmt::format("was written by a later trainyard (schema {}, this program needs {})",
+                                version, schema_version),
                     "use that release or another yard", {.file = file.string()});
   if (version < schema_version) throw OlderSchemaError(version, file);
 }
@@ -142,8 +143,7 @@ void check_exists(const std::filesystem::path& file) {
 
 OlderSchemaError::OlderSchemaError(int found, const std::filesystem::path& file)
     : UserError(
-          "has the older schema " + std::to_string(found) + " (this program needs " +
-              std::to_string(schema_version) + ")",
+          fmt::format("has the older schema {} (this program needs {})", found, schema_version),
           "`trainyard db rebuild` rebuilds it from the yard's files, and so does the next `trainyard run`",
           {.file = file.string()}),
       schema(found) {}

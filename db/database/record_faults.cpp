@@ -58,7 +58,7 @@ std::string seconds_text(double value) {
 std::string ranges_text(const std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
   return joined(parts, [](const auto& part) {
     const std::string first = std::to_string(part.first);
-    return part.first == part.second ? first : first + " to " + std::to_string(part.second);
+    return part.first == part.second ? first : fmt::format("{} to {}", first, part.second);
   });
 }
 
@@ -271,30 +271,32 @@ RecordFaults::Found RecordFaults::in_epochs(const std::string& run_key, const st
       RowReader row(rows.row());
       const std::int64_t epoch = row.integer();
       const std::int64_t rank = row.integer();
-      const std::string of = "rank " + std::to_string(rank) + ", epoch " + std::to_string(epoch) + ": ";
+      const std::string of = fmt::format("rank {}, epoch {}: ", rank, epoch);
       if (rank < 0 || rank >= asked.ranks) continue;
       RankEpochs& own = ranks[static_cast<std::size_t>(rank)];
       for (const char* name : {"train_seconds", "validation_seconds"}) {
         const double taken = row.number();
         if (taken < 0)
-          claim(link, epoch, rank, of + name + " is " + seconds_text(taken) + ", and no time is below 0 s");
+          claim(link, epoch, rank,
+                fmt::format("{}{} is {}, and no time is below 0 s", of, name, seconds_text(taken)));
         if (taken > 0) own.seconds += taken;
       }
       if (own.seconds > wall)
         claim(link, epoch, rank,
-              of + "train_seconds and validation_seconds are " + seconds_text(own.seconds) +
-                  " up to here, but the run took at most " + seconds_text(wall) + " from launch to end");
+              fmt::format("{}train_seconds and validation_seconds are {} up to here, but the run took at "
+                          "most {} from launch to end",
+                          of, seconds_text(own.seconds), seconds_text(wall)));
       if (!link.holds(epoch)) continue;
       own.take(epoch);
       if (epoch > asked.epochs)
         return Fault{link.attempt, rank, "epoch", epoch,
-                     of + "the run asks for " + std::to_string(asked.epochs) + " epochs"};
+                     fmt::format("{}the run asks for {} epochs", of, asked.epochs)};
       const std::string batches = row.text();
       if (batches.empty()) continue;
       if (stated_epoch == epoch && stated.text != batches)
         claim(link, epoch, rank,
-              of + "states another data order (batches) than rank " + std::to_string(stated.rank) + ": " +
-                  at_most_40(batches) + " against " + at_most_40(stated.text));
+              fmt::format("{}states another data order (batches) than rank {}: {} against {}", of,
+                          stated.rank, at_most_40(batches), at_most_40(stated.text)));
       if (stated_epoch != epoch) stated = {rank, batches};
       stated_epoch = epoch;
     }
@@ -305,12 +307,13 @@ RecordFaults::Found RecordFaults::in_epochs(const std::string& run_key, const st
     if (rank.missing.empty()) continue;
     const auto number = static_cast<std::int64_t>(i);
     const bool one = rank.missing.size() == 1 && rank.missing[0].first == rank.missing[0].second;
-    return Fault{links.back().attempt, number, "end", of_the_test,
-                 "rank " + std::to_string(i) + " says that it has finished, but of the " +
-                     std::to_string(asked.epochs) + (asked.epochs == 1 ? " epoch" : " epochs") +
-                     " asked for it has recorded none of " + (one ? "epoch " : "epochs ") +
-                     ranges_text(rank.missing) +
-                     why_left_out(run_key, static_cast<int>(links.back().attempt), number, "epoch")};
+    return Fault{
+        links.back().attempt, number, "end", of_the_test,
+        fmt::format(
+            "rank {} says that it has finished, but of the {}{} asked for it has recorded none of {}{}{}", i,
+            asked.epochs, asked.epochs == 1 ? " epoch" : " epochs", one ? "epoch " : "epochs ",
+            ranges_text(rank.missing),
+            why_left_out(run_key, static_cast<int>(links.back().attempt), number, "epoch"))};
   }
   return impossible;
 }
@@ -326,11 +329,11 @@ RecordFaults::Found RecordFaults::in_times_after_training(const std::string& run
          {Member{"test", "seconds"}, Member{"end", "setup_seconds"}, Member{"end", "total_seconds"}}) {
       const double taken = row.number();
       if (!(taken < 0 || taken > wall)) continue;
-      return Fault{
-          last.attempt, rank, type, of_the_test,
-          "rank " + std::to_string(rank) + ", record " + type + ": " + name + " is " + seconds_text(taken) +
-              (taken < 0 ? ", and no time is below 0 s"
-                         : ", but the run took at most " + seconds_text(wall) + " from launch to end")};
+      return Fault{last.attempt, rank, type, of_the_test,
+                   fmt::format("rank {}, record {}: {} is {}{}", rank, type, name, seconds_text(taken),
+                               taken < 0 ? ", and no time is below 0 s"
+                                         : ", but the run took at most " + seconds_text(wall) +
+                                               " from launch to end")};
     }
   }
   return std::nullopt;
@@ -375,12 +378,13 @@ RecordFaults::Found RecordFaults::in_metric(const std::string& run_key, const Li
   const std::string name = row.text();
   const double sum = row.number();
   const double weight = row.number();
-  const std::string record = epoch == of_the_test ? "record test" : "epoch " + std::to_string(epoch);
-  const std::string of = "rank " + std::to_string(rank) + ", " + record + ": " + phase + " " + name;
+  const std::string record = epoch == of_the_test ? "record test" : fmt::format("epoch {}", epoch);
+  const std::string of = fmt::format("rank {}, {}: {} {}", rank, record, phase, name);
   return Fault{link.attempt, rank, epoch == of_the_test ? "test" : "epoch", epoch,
-               weight < 0 ? of + " has the weight " + number_text(weight) + ", and none is below 0"
-                          : of + " has the sum " + number_text(sum) + " of a weight of " +
-                                number_text(weight) + ", and it counts from 0 to its weight"};
+               weight < 0
+                   ? fmt::format("{} has the weight {}, and none is below 0", of, number_text(weight))
+                   : fmt::format("{} has the sum {} of a weight of {}, and it counts from 0 to its weight",
+                                 of, number_text(sum), number_text(weight))};
 }
 
 RecordFaults::Found RecordFaults::of_weights(const std::string& run_key, const Link& first,
@@ -393,10 +397,9 @@ RecordFaults::Found RecordFaults::of_weights(const std::string& run_key, const L
   const double before = row.number();
   const double now = row.number();
   return Fault{link.attempt, rank, "epoch", epoch,
-               "rank " + std::to_string(rank) + ", epoch " + std::to_string(epoch) + ": " + phase + " " +
-                   name + " has a weight of " + number_text(now) + ", but in epoch " +
-                   std::to_string(first_epoch) + " of " + number_text(before) +
-                   ", and over all ranks it must stay the same"};
+               fmt::format("rank {}, epoch {}: {} {} has a weight of {}, but in epoch {} of {}, and over all "
+                           "ranks it must stay the same",
+                           rank, epoch, phase, name, number_text(now), first_epoch, number_text(before))};
 }
 
 // Ranks of a program of the user's state the terms of one training.
@@ -414,9 +417,8 @@ RecordFaults::Found RecordFaults::in_terms(const std::string& run_key, int attem
       const auto [first, is_new] = stated.try_emplace(term, RankStatement{rank, text});
       if (is_new || first->second.text == text) continue;
       return Fault{attempt, rank, "start", of_the_test,
-                   "rank " + std::to_string(rank) + " states another term than rank " +
-                       std::to_string(first->second.rank) + ": " + term + " " + at_most_40(text) +
-                       " against " + at_most_40(first->second.text)};
+                   fmt::format("rank {} states another term than rank {}: {} {} against {}", rank,
+                               first->second.rank, term, at_most_40(text), at_most_40(first->second.text))};
     }
   }
   return std::nullopt;
@@ -440,7 +442,7 @@ std::string RecordFaults::why_left_out(const std::string& run_key, int attempt, 
     RowReader row(rows.row());
     if (row.integer() != rank) continue;
     const std::int64_t seq = row.integer();
-    return "; a record (seq " + std::to_string(seq) + ") could not be read: " + row.text();
+    return fmt::format("; a record (seq {}) could not be read: {}", seq, row.text());
   }
   return "";
 }

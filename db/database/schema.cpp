@@ -3,6 +3,7 @@
 #include <string>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 
 #include "db/database/database.h"
 #include "db/database/metric_sql.h"
@@ -327,8 +328,8 @@ void make_schema(SQLite::Database& connection) {
   if (connection.execAndGet("PRAGMA user_version").getInt() == schema_version) return;
   connection.exec(tables());
   for (const std::string& view : views()) connection.exec(view);
-  connection.exec("PRAGMA application_id = " + std::to_string(application_id));
-  connection.exec("PRAGMA user_version = " + std::to_string(schema_version));
+  connection.exec(fmt::format("PRAGMA application_id = {}", application_id));
+  connection.exec(fmt::format("PRAGMA user_version = {}", schema_version));
   transaction.commit();
 }
 

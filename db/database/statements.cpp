@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "base/disk_failure.h"

@@ -3,6 +3,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "db/database/axis_views.h"
 #include "db/database/metric_sql.h"
 
@@ -180,8 +182,8 @@ CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 // that were added later. Existing columns keep their position.
 std::string select_with_derived(const std::string& base, const std::string& first, Phases phases,
                                 const std::string& more_columns = "", const std::string& more_joins = "") {
-  return "SELECT " + first + each_of_loss(phases) + more_columns + "\nFROM " + base +
-         " v JOIN run r ON r.run_key = v.run_key" + more_joins;
+  return fmt::format("SELECT {}{}{}\nFROM {} v JOIN run r ON r.run_key = v.run_key{}", first,
+                     each_of_loss(phases), more_columns, base, more_joins);
 }
 
 std::string task_epoch_average() {
@@ -223,14 +225,14 @@ std::vector<std::string> views() {
 
 std::string task_final_metrics(const std::string& more_columns) {
   return "CREATE VIEW task_final_metrics AS\n" +
-         select_with_derived(
-             "final_metrics",
-             "v.run_key, v.experiment, v.model, v.strategy, v.seed" +
-                 each_mean(all_phases, "v.{phase}_{name}") +
-                 ", v.epoch_train_seconds, v.total_validation_seconds",
-             all_phases,
-             each_of_sums("f.test_{name}") + ", v.epoch_energy_joules, v.peak_device_bytes" + more_columns,
-             " JOIN run_final f ON f.run_key = v.run_key");
+         select_with_derived("final_metrics",
+                             "v.run_key, v.experiment, v.model, v.strategy, v.seed" +
+                                 each_mean(all_phases, "v.{phase}_{name}") +
+                                 ", v.epoch_train_seconds, v.total_validation_seconds",
+                             all_phases,
+                             fmt::format("{}, v.epoch_energy_joules, v.peak_device_bytes{}",
+                                         each_of_sums("f.test_{name}"), more_columns),
+                             " JOIN run_final f ON f.run_key = v.run_key");
 }
 
 }  // namespace trainyard::db

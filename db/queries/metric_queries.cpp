@@ -41,9 +41,11 @@ std::string listed(const std::vector<NamedColumn>& columns, std::string_view pre
 // Rows of task_epoch_average `e` that `which` selects.
 std::vector<EpochRow> averages(const Database& database, const std::string& which, const std::string& of) {
   return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(),
-                                "SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch" +
-                                    listed(epoch_columns(), "e.") + " FROM task_epoch_average e" + which);
+    SQLite::Statement statement(
+        database.connection(),
+        fmt::format(
+            "SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch{} FROM task_epoch_average e{}",
+            listed(epoch_columns(), "e."), which));
     Bound rows(statement, of);
     std::vector<EpochRow> found;
     while (rows.next()) found.push_back(epoch_of(RowReader(rows.row())));
@@ -69,10 +71,10 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
   return translated(database.connection(), [&] {
     SQLite::Statement statement(
         database.connection(),
-        "SELECT f.run_key, f.model, f.strategy, f.seed" + listed(final_columns(), "f.") +
-            ", s.epochs_done, s.times_count, s.times_problem, s.other_share FROM task_final_metrics f "
-            "JOIN run_state s ON s.run_key = f.run_key" +
-            which);
+        fmt::format(
+            "SELECT f.run_key, f.model, f.strategy, f.seed{}, s.epochs_done, s.times_count, s.times_problem, "
+            "s.other_share FROM task_final_metrics f JOIN run_state s ON s.run_key = f.run_key{}",
+            listed(final_columns(), "f."), which));
     Bound rows(statement, of);
     std::vector<FinalMetrics> found;
     while (rows.next()) found.push_back(final_of(RowReader(rows.row())));

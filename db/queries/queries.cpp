@@ -4,6 +4,7 @@
 #include <string>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -350,7 +351,7 @@ void read_plan_member(Plan& plan, std::string_view name, const json& value) try 
   for (const PlanMember& member : plan_members)
     if (member.name == name) member.read(value, plan);
 } catch (const json::exception& error) {
-  throw InternalError("member " + std::string(name) + " of a journal entry: " + error.what());
+  throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
 }
 
 void require_readable_plan(const json& entry) {

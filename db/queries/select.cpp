@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "base/error.h"
@@ -223,7 +224,7 @@ std::string axis_columns_of(const SQLite::Database& connection, const std::strin
   for (int i = 0; i < columns.getColumnCount(); ++i) taken.emplace_back(columns.getColumnName(i));
   std::string text;
   for (const AxisColumn& column : axis_columns(varying_axes(connection, experiment), taken))
-    text += ", " + axis_value_sql(column.axis) + " AS " + quoted_identifier(column.name);
+    text += fmt::format(", {} AS {}", axis_value_sql(column.axis), quoted_identifier(column.name));
   return text;
 }
 
@@ -238,8 +239,9 @@ void export_rows(const Database& database, const ExportedView& view, const std::
                  const std::function<void(const ExportRow&)>& row) {
   translated(database.connection(), [&] {
     SQLite::Statement statement(
-        database.connection(), "SELECT v.*" + axis_columns_of(database.connection(), view.view, experiment) +
-                                   " FROM " + view.view + " v WHERE v.experiment = ? ORDER BY " + view.order);
+        database.connection(),
+        fmt::format("SELECT v.*{} FROM {} v WHERE v.experiment = ? ORDER BY {}",
+                    axis_columns_of(database.connection(), view.view, experiment), view.view, view.order));
     std::vector<std::string> names;
     for (int i = 0; i < statement.getColumnCount(); ++i) names.emplace_back(statement.getColumnName(i));
     columns(names);
