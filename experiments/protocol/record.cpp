@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -198,11 +199,15 @@ struct WholeLines {
 };
 
 WholeLines whole_lines(int fd, const std::filesystem::path& file) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw_file_error(file);
+  const auto whole = static_cast<std::size_t>(status.st_size);  // a device can be read without end
   WholeLines lines;
   std::array<char, 65536> buffer;
   std::size_t done = 0;
-  while (true) {
-    const ssize_t size = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(done));
+  while (done < whole) {
+    const ssize_t size =
+        ::pread(fd, buffer.data(), std::min(buffer.size(), whole - done), static_cast<off_t>(done));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) throw_file_error(file);
     if (size == 0) break;
