@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json_members.h"
+#include "base/plain_file.h"
 #include "db/database/axis_views.h"
 #include "db/database/database.h"
 #include "db/database/run_states.h"
