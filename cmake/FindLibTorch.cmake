@@ -10,6 +10,7 @@
 #   LibTorch_GLOO_INCLUDE_DIR, LibTorch_CUDA_STUB_INCLUDE_DIR, LibTorch_NCCL_ROOT   folders, see below
 # Out
 #   LibTorch_FOUND, LibTorch_VERSION, LibTorch_LIBRARY_DIR
+#   LibTorch_RUNTIME_DIRS   the folders of all libraries that a program links: a program's RUNPATH needs them
 #   LibTorch_PYTHON_USED  the interpreter that found it; empty if LibTorch_ROOT was given
 #   LibTorch_WHEEL_CUDA   the CUDA version of the wheel; empty for a CPU wheel
 #   LibTorch_CUDA_FOUND, LibTorch_CUDA_WHY (why not), LibTorch_NCCL_VERSION
@@ -148,6 +149,12 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   _libtorch_find_cuda()
   _libtorch_check_runnable()
   _libtorch_make_targets()
+  set(LibTorch_RUNTIME_DIRS "${LibTorch_LIBRARY_DIR}")
+  foreach(_library IN LISTS LibTorch_CUDA_LIBRARIES)
+    get_filename_component(_folder "${_library}" DIRECTORY)
+    list(APPEND LibTorch_RUNTIME_DIRS "${_folder}")
+  endforeach()
+  list(REMOVE_DUPLICATES LibTorch_RUNTIME_DIRS)
   set(_libtorch_text "LibTorch ${LibTorch_VERSION} at ${LibTorch_ROOT}")
   if(LibTorch_CUDA_FOUND)
     string(APPEND _libtorch_text ", CUDA ${LibTorch_WHEEL_CUDA}, NCCL ${LibTorch_NCCL_VERSION}")
