@@ -124,7 +124,6 @@ class LocalLauncher : public Launcher {
  public:
   explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
 
-  // A single rank needs no store. A single foreign rank may make its own, on a free port.
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
     auto gang = std::make_unique<LocalRankGroup>();
     gang->start(command, store_program_);

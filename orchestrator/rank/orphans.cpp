@@ -187,7 +187,7 @@ std::optional<std::uint64_t> first_ticks(const LaunchedProcesses& launched) {
 std::string difference(const Process& process, const ProcessMark& mark, const std::string& token) {
   if (!is_of_own_user(process.pid)) return "belongs to another user";
   if (process.start_ticks != mark.start_ticks) return "was started at another time";
-  if (!has_token(process.pid, token)) return "has not the token of this attempt";
+  if (!has_token(process.pid, token)) return "does not have the token of this attempt";
   return "";
 }
 

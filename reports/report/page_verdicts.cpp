@@ -308,9 +308,8 @@ Markup interval_picture(const Verdict& verdict) {
 
 std::string spoken(const Verdict& verdict) {
   std::string text = fmt::format("n = {}", verdict.n);
-  if (verdict.p_value())
-    text += (p_text(verdict.p_value()).starts_with('<') ? ", p " : ", p = ") + p_text(verdict.p_value()) +
-            " (Holm, " + verdict.hypothesis() + ")";
+  if (const std::string p = p_text(verdict.p_value()); verdict.p_value())
+    text += fmt::format(", p {}{} (Holm, {})", p.starts_with('<') ? "" : "= ", p, verdict.hypothesis());
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.empty()) text += "; " + verdict.reason;
   for (const std::string& note : verdict.notes) text += "; " + note;

@@ -34,7 +34,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// Only anonymous memory has seals, so this is never a file of the user's.
+// Only a memfd can have these seals, so this is never a file of the user's, not even one on tmpfs.
 bool is_shared_memory(const FileDescriptor& file, std::size_t bytes) {
   struct stat status {};
   return ::fcntl(file.get(), F_GET_SEALS) == seals && ::fstat(file.get(), &status) == 0 &&

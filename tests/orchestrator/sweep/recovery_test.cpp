@@ -144,8 +144,9 @@ TEST_CASE("recovery ends only processes with the token, the user and a start tim
   CHECK(bench.status_of(0, 1) == "interrupted");
   REQUIRE(bench.status.messages.size() == 3);
   const auto named = [](const Stranger& of) { return "process " + std::to_string(of.pid()) + " (sleep) "; };
-  CHECK(contains(bench.status.messages[0],
-                 named(without_environment) + "has not the token of this attempt, so it was left alone"));
+  CHECK(
+      contains(bench.status.messages[0],
+               named(without_environment) + "does not have the token of this attempt, so it was left alone"));
   CHECK(contains(bench.status.messages[1],
                  named(reused) + "was started at another time, so it was left alone"));
 }
