@@ -63,6 +63,26 @@ OpenedFile open_plain(const std::filesystem::path& file, int flags, mode_t mode)
   return {std::move(fd), "", 0};
 }
 
+PlainContent plain_content(const std::filesystem::path& file, std::size_t longest) {
+  const OpenedFile opened = open_plain(file);
+  if (!opened.fd) return {"", opened.problem, opened.error};
+  struct stat found {};
+  if (::fstat(opened.fd.get(), &found) != 0) return {"", reason_of(errno), errno};
+  if (static_cast<std::size_t>(found.st_size) > longest)
+    return {"", "it is larger than " + std::to_string(longest >> 20) + " MiB", 0};
+  std::string text(static_cast<std::size_t>(found.st_size), '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::read(opened.fd.get(), text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return {"", reason_of(errno), errno};
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  text.resize(done);
+  return {std::move(text), "", 0};
+}
+
 PlainFileReader::PlainFileReader(const std::filesystem::path& file, int flags) : std::istream(nullptr) {
   OpenedFile opened = open_plain(file, O_RDONLY | flags);
   problem_ = std::move(opened.problem);

@@ -3,6 +3,7 @@
 // opening or reading it can wait forever or never end.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <istream>
 #include <memory>
@@ -26,6 +27,14 @@ struct OpenedFile {
 
 // Open a plain file with O_CLOEXEC. A file with O_TRUNC is truncated only if it is a plain file.
 OpenedFile open_plain(const std::filesystem::path& file, int flags = O_RDONLY, mode_t mode = 0666);
+
+// The content of a plain file of at most `longest` bytes.
+struct PlainContent {
+  std::string text;
+  std::string problem;  // "it is larger than 64 MiB", or as in OpenedFile; empty if `text` is the content
+  int error = 0;        // errno of the problem; 0 if the file has the wrong kind or is too large
+};
+PlainContent plain_content(const std::filesystem::path& file, std::size_t longest);
 
 // A plain file as a stream. If it cannot be opened, the stream has failed and `problem` is not empty.
 class PlainFileReader : public std::istream {

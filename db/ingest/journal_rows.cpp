@@ -156,6 +156,8 @@ RunRows::RunRows(SQLite::Database& connection)
 
 void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin) {
   const experiments::Run run = experiments::run_from_json(resolved);
+  if (const std::string actual = experiments::run_key(run); actual != key)
+    throw InternalError("the work of run " + key + " has the key " + actual);
   const int changes = execute(put_, key, run.model, run.data.dataset, run.data.source, run.strategy.name,
                               run.strategy.kind, run.strategy.replicas, run.strategy.stages, run.seed,
                               run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run));

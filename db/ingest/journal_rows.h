@@ -24,7 +24,7 @@ class RunRows {
  public:
   explicit RunRows(SQLite::Database& connection);
 
-  // `resolved` is the JSON of an `experiments::Run`, else InternalError.
+  // `resolved` is the JSON of an `experiments::Run` with this key, else InternalError.
   void put(const std::string& key, const nlohmann::json& resolved, RunOrigin origin);
 
   // Delete the run and all rows that refer to it.

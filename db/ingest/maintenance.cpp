@@ -21,9 +21,9 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/plain_file.h"
+#include "base/text.h"
 #include "db/database/statements.h"
-#include "db/ingest/ingest.h"
+#include "db/ingest/file_lines.h"
 
 namespace trainyard::db {
 
@@ -51,30 +51,14 @@ std::vector<std::string> texts(const SQLite::Database& connection, const std::st
   return found;
 }
 
-// Columns to compare. Ids of the journal are not in the files and may differ.
-std::string compared_columns(const SQLite::Database& connection, const std::string& table) {
-  std::string columns;
-  for (const std::string& column : texts(connection, "SELECT name FROM pragma_table_info('" + table + "')")) {
-    const bool own_number = (table == "journal" && column == "id") || column.ends_with("journal_id");
-    if (!own_number) columns += (columns.empty() ? "\"" : ", \"") + column + "\"";
-  }
-  return columns;
-}
-
-// The number of rows of `table` that are only in `left`.
-std::int64_t only_in(SQLite::Database& connection, const std::string& left, const std::string& right,
-                     const std::string& table) {
-  const std::string columns = compared_columns(connection, table);
-  return connection
-      .execAndGet("SELECT COUNT(*) FROM (SELECT " + columns + " FROM " + left + ".\"" + table +
-                  "\" EXCEPT SELECT " + columns + " FROM " + right + ".\"" + table + "\")")
-      .getInt64();
-}
-
+// At least the number of lines of a file. A last line without its newline does not count.
 std::int64_t lines_of(const fs::path& file) {
-  PlainFileReader in(file);
   std::int64_t lines = 0;
-  for (std::string line; std::getline(in, line);) lines += in.eof() || line.empty() ? 0 : 1;
+  if (!fs::exists(fs::symlink_status(file))) return lines;
+  read_lines(file,
+             {std::size_t{256} << 20,
+              [&](const std::string& line, std::int64_t) { return lines += line.empty() ? 0 : 1, true; },
+              [&](const DamagedLine&) { return ++lines, true; }});
   return lines;
 }
 
@@ -93,21 +77,29 @@ std::vector<std::string> damage(const Database& database) {
 
 namespace {
 
-std::vector<std::string> differences(SQLite::Database& rebuilt, const Database& database) {
-  SQLite::Statement attach(rebuilt, "ATTACH ? AS held");
+std::string of_earlier_release(std::int64_t number, const std::string& noun) {
+  return counted(number, noun) + (number == 1 ? " has" : " have") + " no checksum";
+}
+
+// What cannot be proven, because earlier releases and other programs wrote no checksums.
+std::vector<std::string> unsealed(const fs::path& yard, const Replay& replayed) {
+  std::vector<std::string> lines;
+  if (replayed.unsealed_entries > 0)
+    lines.push_back((yard / "journal.jsonl").string() + ": " +
+                    of_earlier_release(replayed.unsealed_entries, "line") +
+                    ". The keys of their runs are right");
+  if (replayed.unsealed_run_files > 0)
+    lines.push_back(of_earlier_release(replayed.unsealed_run_files, "run file") + ". Their keys are right");
+  if (replayed.unsealed_record_files > 0)
+    lines.push_back(of_earlier_release(replayed.unsealed_record_files, "record file"));
+  return lines;
+}
+
+Sides sides_of(Database& rebuilt, const Database& database, const fs::path& yard, const Replay& replayed) {
+  SQLite::Statement attach(rebuilt.connection(), "ATTACH ? AS held");
   attach.bind(1, database.connection().getFilename());
   attach.exec();
-  std::vector<std::string> found;
-  for (const std::string& table : texts(rebuilt,
-                                        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name "
-                                        "NOT LIKE 'sqlite_%' ORDER BY name")) {
-    const auto lacking = only_in(rebuilt, "main", "held", table);
-    const auto extra = only_in(rebuilt, "held", "main", table);
-    if (lacking + extra > 0)
-      found.push_back(table + ": " + std::to_string(lacking) + " rows are in the files only, " +
-                      std::to_string(extra) + " in the database only");
-  }
-  return found;
+  return compare_sides(rebuilt.connection(), yard, replayed);
 }
 
 }  // namespace
@@ -119,10 +111,12 @@ FileCheck check_files(const fs::path& yard, const Database* database, Workplace 
   FileCheck found;
   {
     Database rebuilt = in_yard ? Database::open_new(again) : Database::open_temporary();
-    found.unreadable = replay(yard, rebuilt).problems;
+    const Replay replayed = replay(yard, rebuilt);
+    found.unreadable = replayed.problems;
+    found.unsealed = unsealed(yard, replayed);
     if (database)
-      found.differences =
-          translated(rebuilt.connection(), [&] { return differences(rebuilt.connection(), *database); });
+      static_cast<Sides&>(found) =
+          translated(rebuilt.connection(), [&] { return sides_of(rebuilt, *database, yard, replayed); });
   }
   if (in_yard) remove_database(again);
   return found;
@@ -213,11 +207,24 @@ Database open_up_to_date(const fs::path& yard, const Tell& tell) {
 
 }  // namespace
 
-Replay rebuild(const fs::path& yard) {
+namespace {
+
+// `file`, or `file`-2, `file`-3, … if it exists. An earlier database may be the only one with a result.
+fs::path unused(const fs::path& file) {
+  fs::path free = file;
+  for (int number = 2; fs::exists(fs::symlink_status(free)); ++number)
+    free = with_suffix(file, ("-" + std::to_string(number)).c_str());
+  return free;
+}
+
+}  // namespace
+
+Rebuild rebuild(const fs::path& yard) {
   refuse_network_file_system(yard);
   Rebuilt rebuilt(yard);
-  rebuilt.replace(with_suffix(yard / file_name, ".before-rebuild"));
-  return rebuilt.replay();
+  const fs::path kept = unused(with_suffix(yard / file_name, ".before-rebuild"));
+  rebuilt.replace(kept);
+  return {rebuilt.replay(), kept};
 }
 
 Database open_yard_for_writing(const fs::path& yard, const Tell& tell) {

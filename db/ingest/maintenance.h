@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "db/database/database.h"
-#include "db/ingest/ingest.h"
+#include "db/ingest/replay.h"
+#include "db/ingest/sides.h"
 
 namespace trainyard::db {
 
 // Damaged pages, indices and references that SQLite finds. Empty if the database is intact.
 std::vector<std::string> damage(const Database& database);
 
-// The result of reading the yard's files again.
-struct FileCheck {
-  // Tables that differ between the database and one rebuilt from the files, with the number of rows that only
-  // one of them has. Empty if nothing differs, or if nothing was compared.
-  std::vector<std::string> differences;
+// The result of reading the yard's files again. The sides are empty if nothing was compared.
+struct FileCheck : Sides {
   // "file:line: what is wrong" for everything that a rebuild skips.
   std::vector<std::string> unreadable;
+  // What has no checksum, because an earlier release or another program wrote it. This is not an error.
+  std::vector<std::string> unsealed;
 };
 // The place of the rebuilt database during the check. A read-only yard needs temporary files.
 enum class Workplace { yard, temporary_files };
@@ -35,8 +35,13 @@ FileCheck check_files(const std::filesystem::path& yard, const Database* databas
 void back_up(const Database& database, const std::filesystem::path& to);
 
 // Rebuild the yard's database from journal and record files. The new file replaces the old one when it is
-// complete. The old file is kept as results.db.before-rebuild. The yard must be locked.
-Replay rebuild(const std::filesystem::path& yard);
+// complete. The old file is kept as results.db.before-rebuild, or before-rebuild-2 and so on. The yard must be
+// locked.
+struct Rebuild {
+  Replay replayed;
+  std::filesystem::path kept;  // the old database, if there was one
+};
+Rebuild rebuild(const std::filesystem::path& yard);
 
 // Open the yard's database for writing. The yard must be locked. UserError on a network file system.
 // - An empty database is filled from the files. It was moved away, or its writer was killed at the beginning.

@@ -87,6 +87,12 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
         SELECT 1 FROM process WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3
           AND (test_seconds IS NOT NULL OR test_extra IS NOT NULL)
         UNION ALL SELECT 1 FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND rank = ?3)sql"),
+      find_known_(connection, R"sql(
+        SELECT last_time FROM spool WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
+          AND last_time IS NOT NULL
+        UNION ALL SELECT time FROM event WHERE run_key = ?1 AND attempt = ?2 AND ?3 = -1 AND seq = ?4
+        UNION ALL SELECT time FROM message WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4
+        UNION ALL SELECT time FROM extra_record WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4)sql"),
       advance_(connection, R"sql(
         INSERT INTO spool (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
@@ -143,8 +149,8 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
 Accepted RecordRows::take(const Record& record) {
   const auto ranks = world_size(record);
   if (!ranks || rank_of(record) >= *ranks || rank_of(record) < orchestrator_rank) return Accepted::refused;
-  const auto [expected, ended] = state_of(record);
-  if (record.seq < expected) return Accepted::known;
+  const auto [expected, ended] = state_of(record.run, record.attempt, record.rank);
+  if (record.seq < expected) return is_other(record) ? Accepted::conflict : Accepted::known;
   if (record.seq > expected) {
     execute(note_gap_, record.run, record.attempt, rank_of(record), expected);
     return Accepted::gap;
@@ -164,10 +170,21 @@ std::optional<std::int64_t> RecordRows::world_size(const Record& record) {
   return row.row().getColumn(0).getInt64();
 }
 
-RecordRows::SpoolState RecordRows::state_of(const Record& record) {
-  Bound row(find_spool_, record.run, record.attempt, rank_of(record));
+RecordRows::SpoolState RecordRows::state_of(const std::string& run_key, int attempt,
+                                            std::optional<int> rank) {
+  Bound row(find_spool_, run_key, attempt, rank.value_or(orchestrator_rank));
   if (!row.next()) return {};
   return {row.row().getColumn(0).getInt64(), row.row().getColumn(1).getInt() != 0};
+}
+
+std::int64_t RecordRows::next_seq(const std::string& run_key, int attempt, std::optional<int> rank) {
+  return state_of(run_key, attempt, rank).next_seq;
+}
+
+// The times of the last record of a file, and of records that have a row by number, tell two records apart.
+bool RecordRows::is_other(const Record& record) {
+  Bound row(find_known_, record.run, record.attempt, rank_of(record), record.seq);
+  return row.next() && row.row().getColumn(0).getString() != record.time;
 }
 
 void RecordRows::store(const Record& record) {

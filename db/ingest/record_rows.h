@@ -36,6 +36,8 @@ class RecordRows {
 
   // Add the record, and mark the derived rows of its run and epoch in `states` as out of date.
   Accepted take(const experiments::Record& record);
+  // The number of the next record of a rank, or of the orchestrator.
+  std::int64_t next_seq(const std::string& run_key, int attempt, std::optional<int> rank);
 
  private:
   struct Kind;  // one row of the table of record types
@@ -46,7 +48,8 @@ class RecordRows {
     std::int64_t next_seq = 0;
     bool ended = false;  // the rank has recorded its end
   };
-  SpoolState state_of(const experiments::Record& record);
+  SpoolState state_of(const std::string& run_key, int attempt, std::optional<int> rank);
+  bool is_other(const experiments::Record& record);  // than the one with its number in the database
   void store(const experiments::Record& record);
 
   void start(const experiments::Record& record, Members& members);
@@ -66,6 +69,7 @@ class RecordRows {
   SQLite::Statement find_attempt_;
   SQLite::Statement find_spool_;
   SQLite::Statement find_test_;
+  SQLite::Statement find_known_;
   SQLite::Statement advance_;
   SQLite::Statement note_gap_;
   SQLite::Statement put_start_;

@@ -1,7 +1,6 @@
 #include "experiments/protocol/launch.h"
 
 #include <array>
-#include <sstream>
 #include <string_view>
 
 #include "base/error.h"
@@ -10,6 +9,7 @@
 #include "base/plain_file.h"
 #include "base/sha256.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 
 namespace trainyard::experiments {
 
@@ -18,16 +18,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int launch_version = 1;
-
-std::string read_text(const std::filesystem::path& file) {
-  PlainFileReader in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in)
-    throw UserError("cannot read the run file: " + in.problem(), "check that it exists and is readable",
-                    {.file = file.string()});
-  return text.str();
-}
 
 // Checks the version of run.json. Its members are checked when they are read.
 void check_version(const json& object) {
@@ -132,19 +122,51 @@ Launch launch_from_json(const json& object) try {
 
 void write_launch(const Launch& launch) {
   const std::filesystem::path file = launch.records / run_file_name;
-  const std::string text = to_json(launch).dump(2) + '\n';
+  const std::string text = sealed(to_json(launch).dump(2)) + '\n';
   write_durably(file, std::array{std::string_view(text)});
 }
 
+namespace {
+
+constexpr std::size_t longest_run_file = std::size_t{64} << 20;
+
+// Nothing else protects the work in a run file of an earlier release.
+void check_key(const Launch& launch) {
+  const std::string key = run_key(launch.run);
+  if (key != launch.key)
+    throw UserError("it has no checksum, and its work has the run key " + key + " instead of " + launch.key);
+}
+
+}  // namespace
+
+RunFile run_file_from_text(std::string_view text) try {
+  RunFile file;
+  file.content = json::parse(text);
+  const Seal seal = seal_of(text, file.content);
+  if (!seal.problem.empty()) throw UserError(seal.problem);
+  file.sealed = seal.present;
+  file.launch = launch_from_json(file.content);
+  if (!file.sealed) check_key(file.launch);
+  file.content.erase("crc");
+  return file;
+} catch (const json::parse_error& error) {
+  throw UserError("not JSON at byte " + std::to_string(error.byte));
+} catch (const json::exception& error) {
+  throw UserError(std::string("not JSON: ") + error.what());
+} catch (const InternalError& error) {
+  throw UserError(error.what());
+}
+
 Launch read_launch(const std::filesystem::path& run_file) {
-  const std::string text = read_text(run_file);
-  const std::string advice = "trainyard writes this file before it launches a run";
+  const PlainContent content = plain_content(run_file, longest_run_file);
+  if (!content.problem.empty())
+    throw UserError("cannot read the run file: " + content.problem,
+                    "check that it is a plain file and that you can read it", {.file = run_file.string()});
   try {
-    return launch_from_json(json::parse(text));
-  } catch (const json::parse_error& error) {
-    throw UserError("not JSON at byte " + std::to_string(error.byte), advice, {.file = run_file.string()});
-  } catch (const std::exception& error) {
-    throw UserError(error.what(), advice, {.file = run_file.string()});
+    return run_file_from_text(content.text).launch;
+  } catch (const UserError& error) {
+    throw UserError(error.what(), "trainyard writes this file before it launches a run",
+                    {.file = run_file.string()});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -62,11 +63,22 @@ std::string gpu_of_task(std::size_t rank);
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
 // host_exclusive, devices_shared, host_locked (absent: false), probe (absent: false), circumstances,
-// circumstances_hash, world_size, created.
+// circumstances_hash, world_size, created. The file has `crc` too.
 // Optional: checkpoints, retries_left, resumes_attempt, resumes_after_epoch.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
-void write_launch(const Launch& launch);  // writes run.json in `records`, atomically and durably
-Launch read_launch(const std::filesystem::path& run_file);  // UserError if it is not a valid run.json
+// Writes run.json in `records`, atomically and durably, with a seal (seal.h) as the last member `crc`.
+void write_launch(const Launch& launch);
+
+// The content of a run.json. Its seal is right. If it has none, the run's key is that of its work.
+struct RunFile {
+  nlohmann::json content;  // without the seal
+  Launch launch;
+  bool sealed = false;
+};
+RunFile run_file_from_text(std::string_view text);  // UserError without the file's name
+
+// UserError if it is not a plain file with a valid run.json of at most 64 MiB.
+Launch read_launch(const std::filesystem::path& run_file);
 
 }  // namespace trainyard::experiments

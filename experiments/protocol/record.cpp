@@ -16,15 +16,14 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_members.h"
-#include "experiments/protocol/crc32c.h"
+#include "experiments/protocol/record_lines.h"
+#include "experiments/protocol/seal.h"
 
 namespace trainyard::experiments {
 
 using nlohmann::json;
 
 namespace {
-
-constexpr std::string_view crc_member = ",\"crc\"";
 
 std::string integer_problem(const json& object, const char* name, std::int64_t minimum,
                             std::int64_t maximum) {
@@ -79,18 +78,6 @@ std::string member_problem(const json& object, std::string& time) {
   for (const std::string& problem : problems)
     if (!problem.empty()) return problem;
   return {};
-}
-
-// Why the CRC of `line` is wrong; `object` is its parsed form. Empty if it is right or missing.
-std::string seal_problem(std::string_view line, const json& object) {
-  const auto crc = object.find("crc");
-  if (crc == object.end()) return {};
-  const std::size_t place = line.rfind(crc_member);
-  if (!crc->is_string() || place == std::string_view::npos)
-    return "crc is not the last member, written as ,\"crc\":\"8 hexadecimal digits\"";
-  const std::string expected = hexadecimal(crc32c(line.substr(0, place)));
-  const std::string& found = crc->get_ref<const std::string&>();
-  return found == expected ? "" : "CRC is " + found + ", should be " + expected;
 }
 
 Record to_record(json object, std::string time) {
@@ -162,10 +149,7 @@ json parsed(std::string_view line) {
 
 std::string sealed_line(const nlohmann::ordered_json& object) {
   if (!object.is_object() || object.empty()) throw InternalError("a record is an object with members");
-  std::string line = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  line.pop_back();  // the closing brace
-  const std::string crc = hexadecimal(crc32c(line));
-  return line.append(crc_member).append(":\"").append(crc).append("\"}");
+  return sealed(object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 ParsedLine parse_line(std::string_view line) {
@@ -180,10 +164,10 @@ ParsedLine parse_line(std::string_view line) {
   }
   if (!object.is_object()) return {std::nullopt, "not a JSON object"};
   std::string time;
-  std::string problem = seal_problem(line, object);
-  if (problem.empty()) problem = member_problem(object, time);
-  if (!problem.empty()) return {std::nullopt, problem};
-  return {to_record(std::move(object), std::move(time)), ""};
+  const Seal seal = seal_of(line, object);
+  std::string problem = seal.problem.empty() ? member_problem(object, time) : seal.problem;
+  if (!problem.empty()) return {std::nullopt, std::move(problem), seal.present};
+  return {to_record(std::move(object), std::move(time)), "", seal.present};
 }
 
 std::string utc_now() {
@@ -194,6 +178,7 @@ namespace {
 
 struct WholeLines {
   std::int64_t count = 0;
+  std::size_t last = 0;   // where the last one begins
   std::size_t bytes = 0;  // to the end of the last one
   bool torn = false;      // bytes follow
 };
@@ -213,7 +198,11 @@ WholeLines whole_lines(int fd, const std::filesystem::path& file) {
     if (size == 0) break;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(size));
     lines.count += std::count(bytes.begin(), bytes.end(), '\n');
-    if (const auto last = bytes.rfind('\n'); last != std::string_view::npos) lines.bytes = done + last + 1;
+    if (const auto end = bytes.rfind('\n'); end != std::string_view::npos) {
+      const auto before = end == 0 ? std::string_view::npos : bytes.rfind('\n', end - 1);
+      lines.last = before == std::string_view::npos ? lines.bytes : done + before + 1;
+      lines.bytes = done + end + 1;
+    }
     done += bytes.size();
   }
   lines.torn = done > lines.bytes;
@@ -240,8 +229,31 @@ void write_whole(int fd, const std::string& line, const std::filesystem::path& f
 
 }  // namespace
 
+namespace {
+
+// The number after the last of these whole lines. They may begin after 0, if the file has lost records. A line
+// that no reader accepts is not read.
+std::int64_t number_after(const WholeLines& lines, int fd, const std::filesystem::path& file) {
+  if (lines.bytes == 0 || lines.bytes - lines.last > longest_record + 1) return lines.count;
+  std::string line(lines.bytes - lines.last - 1, '\0');
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t size =
+        ::pread(fd, line.data() + done, line.size() - done, static_cast<off_t>(lines.last + done));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) throw_file_error(file);
+    if (size == 0) break;
+    done += static_cast<std::size_t>(size);
+  }
+  line.resize(done);
+  const ParsedLine last = parse_line(line);
+  return last.record ? std::max(lines.count, last.record->seq + 1) : lines.count;
+}
+
+}  // namespace
+
 RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, int attempt,
-                           std::optional<int> rank)
+                           std::optional<int> rank, std::int64_t at_least)
     : spool_(spool),
       run_(std::move(run)),
       attempt_(attempt),
@@ -251,7 +263,7 @@ RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, 
   if (!fd_) throw_file_error(spool_);
   const WholeLines lines = whole_lines(fd_.get(), spool_);
   if (lines.torn) truncate(fd_.get(), lines.bytes, spool_);
-  next_seq_ = lines.count;
+  next_seq_ = std::max(at_least, number_after(lines, fd_.get(), spool_));
 }
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {

@@ -1,6 +1,6 @@
 // Records: format, writer and times. Runner and orchestrator append them to the spools of an attempt, the
 // orchestrator tails the spools, and `db` ingests them.
-// - A record is one line with one JSON object, sealed with a CRC-32C.
+// - A record is one line with one JSON object, sealed with a CRC-32C (seal.h).
 // - Members: `v, run, attempt, rank, seq, type, time, elapsed_seconds`, then those of its type, then `crc`.
 // - `crc` is optional when reading, for foreign programs. The orchestrator's own records have no `rank`.
 // - `probe` (runner/parity/parity_check.h) has `step, loss, reference_loss, gradient_norm` and `layers`. This
@@ -43,6 +43,7 @@ std::string sealed_line(const nlohmann::ordered_json& object);
 struct ParsedLine {
   std::optional<Record> record;
   std::string problem;
+  bool sealed = false;  // it has a `crc`
 };
 ParsedLine parse_line(std::string_view line);
 
@@ -50,13 +51,15 @@ ParsedLine parse_line(std::string_view line);
 std::string utc_now();
 
 // Appends records to one spool: that of a rank, or of the orchestrator.
-// - Each record is one `write`. `seq` counts from 0 without gaps.
+// - Each record is one `write`. `seq` counts from 0 without gaps, and continues after the last whole record.
 // - `elapsed_seconds` is the time since construction on the monotonic clock.
 class RecordWriter {
  public:
   // Opens `spool` and continues after its last complete record. A torn last line is removed.
   // std::system_error with the file's name on failure.
-  RecordWriter(const std::filesystem::path& spool, std::string run, int attempt, std::optional<int> rank);
+  // `at_least`: the smallest number of the next record. The database may know more records than the file.
+  RecordWriter(const std::filesystem::path& spool, std::string run, int attempt, std::optional<int> rank,
+               std::int64_t at_least = 0);
 
   // Appends a record of `type` with the members of `body` after the common ones.
   void append(const std::string& type, const nlohmann::ordered_json& body = nlohmann::ordered_json::object());

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "experiments/design/experiment.h"
 #include "experiments/design/reference_results.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::orchestrator {
@@ -64,25 +67,58 @@ nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key) {
 
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& journal) {
-  throw std::system_error(errno, std::generic_category(), "cannot append to " + journal.string());
+[[noreturn]] void fail(const std::filesystem::path& journal, int error) {
+  throw std::system_error(error, std::generic_category(), "cannot append to " + journal.string());
 }
 
-// A killed writer may have left half a line. The next entry must start on a new line.
-bool ends_within_a_line(int fd) {
-  const off_t size = ::lseek(fd, 0, SEEK_END);
+// Writes the whole line. Returns 0, or the reason why only a part of it was written.
+int write_whole(int fd, std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = ::write(fd, line.data(), line.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    if (written == 0) return ENOSPC;
+    line.remove_prefix(static_cast<std::size_t>(written));  // the next write gives the reason
+  }
+  return 0;
+}
+
+bool ends_within_a_line(int fd, off_t size) {
   char last = '\n';
   return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+// A killed writer or a power cut may have left half a line. It is not an entry, so it is moved to
+// journal.jsonl.damaged. A whole entry without its newline stays. Returns what the next entry begins with.
+std::string end_last_line(const std::filesystem::path& journal, int fd, off_t size) {
+  if (!ends_within_a_line(fd, size)) return "";
+  const std::string text = whole_file(journal);
+  const std::size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
+  const std::string line = text.substr(begin);
+  if (nlohmann::json::accept(line)) return "\n";
+  const std::filesystem::path damaged = journal.string() + ".damaged";
+  const auto kept = FileDescriptor::open(damaged, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
+  if (!kept) fail(damaged, errno);
+  if (const int error = write_whole(kept.get(), line + '\n'); error != 0) fail(damaged, error);
+  if (::fsync(kept.get()) != 0) fail(damaged, errno);
+  if (::ftruncate(fd, static_cast<off_t>(begin)) != 0) fail(journal, errno);
+  return "";
 }
 
 }  // namespace
 
 void append_to_journal(const std::filesystem::path& journal, const nlohmann::json& entry) {
-  const auto fd = FileDescriptor::open(journal, O_RDWR | O_CREAT | O_APPEND);
-  if (!fd) fail(journal);
-  const std::string line = (ends_within_a_line(fd.get()) ? "\n" : "") + entry.dump() + "\n";
-  if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail(journal);
-  if (::fsync(fd.get()) != 0) fail(journal);
+  const auto fd = FileDescriptor::open(journal, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
+  if (!fd) fail(journal, errno);
+  const std::string begin = end_last_line(journal, fd.get(), ::lseek(fd.get(), 0, SEEK_END));
+  const off_t size = ::lseek(fd.get(), 0, SEEK_END);
+  int error = write_whole(fd.get(), begin + experiments::sealed(entry.dump()) + '\n');
+  if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
+  if (error != 0) {
+    (void)!::ftruncate(fd.get(), size);  // if this fails too, the next entry removes the half line
+    fail(journal, error);
+  }
+  if (size == 0) sync_folder(std::filesystem::absolute(journal).parent_path());  // the file may be new
 }
 
 std::vector<experiments::ProfiledData> data_profiles(const experiments::Experiment& experiment,

@@ -5,6 +5,7 @@
 //   published results as read) and `data_profiles`.
 // - `asked` in it is what the command line added: `folder` of the file, `data`, `set`, `where` and
 //   `exclude_where`. With it `resume` can ask the same again.
+// - The last member `crc` seals an entry (experiments/protocol/seal.h). Earlier releases wrote none.
 // - An `rm` entry has `v, type, time, keys` and `attempts`: the number of removed attempts per key.
 // - `db::Ingest::journal_entry` turns entries into rows.
 #pragma once
@@ -26,7 +27,9 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
                          const nlohmann::json& asked = nullptr);
 nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key);
 
-// Appends one line with one write, then calls fsync.
+// Appends one sealed line, then calls fsync. The yard must be locked.
+// - Half a line at the end, which a killed writer left, is moved to journal.jsonl.damaged.
+// - If the disk is full, the journal keeps its bytes. std::system_error with the cause.
 void append_to_journal(const std::filesystem::path& journal, const nlohmann::json& entry);
 
 // Profiles of the data sets of all runs, in order, one per data set. Those in `known` are not read again. The

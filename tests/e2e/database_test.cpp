@@ -65,6 +65,7 @@ TEST_CASE("a journal entry with a value of the wrong type is a damaged line, and
   const TwoRuns scratch;
   const fs::path journal = scratch.path() / "yard/journal.jsonl";
   auto entry = nlohmann::json::parse(std::ifstream(journal));
+  entry.erase("crc");  // it would not match the changed entry
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);
   };

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
-#include "db/ingest/ingest.h"
+#include "db/ingest/replay.h"
 #include "db/queries/queries.h"
 #include "tests/e2e/support/program.h"
 #include "tests/e2e/support/sweep_file.h"

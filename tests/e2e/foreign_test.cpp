@@ -168,7 +168,7 @@ TEST_CASE("a record's time may be in any zone, and a record with an invalid time
   CHECK_MESSAGE(contains(ended.out, "2026-11-20T09:30:12.345Z"), ended.out);
 }
 
-TEST_CASE("db check names an unreadable journal line and explains the effect of a rebuild") {
+TEST_CASE("db check names an unreadable journal line, says which side to believe, and advises no loss") {
   const Scratch scratch;
   run_trivial(scratch, 1);
   const auto journal = scratch.path() / "yard/journal.jsonl";
@@ -176,8 +176,7 @@ TEST_CASE("db check names an unreadable journal line and explains the effect of 
   const auto added = run_trainyard(scratch.path(), {"db", "check"});
   CHECK(added.code == 1);
   CHECK(contains(added.out, "journal.jsonl:2: not JSON at byte 1\n"));
-  CHECK(contains(added.out,
-                 "`trainyard db rebuild` leaves out lines that cannot be read. The database lacks them"));
+  CHECK_MESSAGE(contains(added.out, "the database is intact, and lacks nothing that can be read"), added.out);
   const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
   CHECK(contains(rebuilt.err, "journal.jsonl:2: not JSON at byte 1\n"));
   CHECK(contains(rebuilt.out, "left out: 1 damaged line, the rest of 0 damaged spools"));
@@ -185,7 +184,21 @@ TEST_CASE("db check names an unreadable journal line and explains the effect of 
   const auto lost = run_trainyard(scratch.path(), {"db", "check"});
   CHECK(lost.code == 1);
   CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
-  CHECK(contains(lost.out, "that only the database has would be lost: repair such lines first"));
+  CHECK_MESSAGE(
+      contains(lost.out, "journal.jsonl: believe the database: the file lacks 1 line, or they are damaged"),
+      lost.out);
+  CHECK(contains(lost.out, "do not run `trainyard db rebuild`"));
+  CHECK_FALSE(contains(lost.out, "rebuilds it from the files"));
+  std::filesystem::remove(scratch.path() / "yard/journal.jsonl");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard/runs"))
+    if (entry.path().filename() == "rank-0.records.jsonl") {
+      std::filesystem::remove(entry.path());
+      std::filesystem::create_symlink("/dev/zero", entry.path());
+    }
+  const auto endless = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK(endless.code == 1);
+  CHECK_MESSAGE(contains(endless.out, "rank-0.records.jsonl: is a link, which is not followed"), endless.out);
+  CHECK(contains(endless.out, "believe the database: its files lack records"));
 }
 
 TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` rebuild it") {

@@ -11,6 +11,7 @@
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 #include "tests/db/support/yard.h"
 
 namespace trainyard::db::testing {
@@ -33,7 +34,7 @@ struct LiveYard {
   Ingest ingest{live};
 
   void journal(const nlohmann::json& entry) {
-    append_line(folder / "journal.jsonl", entry.dump() + "\n");
+    append_line(folder / "journal.jsonl", experiments::sealed(entry.dump()) + "\n");
     ingest.journal_entry(entry);
   }
 };

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "experiments/design/experiment.h"
+#include "experiments/protocol/crc32c.h"
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
 #include "tests/support/scratch_folder.h"
@@ -80,6 +81,41 @@ TEST_CASE("run.json survives writing and reading, and no other file is left in t
   CHECK(back.circumstances == launch.circumstances);
   CHECK(back.cores == launch.cores);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("the seal of run.json follows the bytes that it had before, and a flipped bit is an error") {
+  const tests::ScratchFolder folder;
+  const Launch launch = example_launch(folder.path());
+  write_launch(launch);
+  const auto file = folder / run_file_name;
+  const std::string text = tests::read_text(file), before = to_json(launch).dump(2);
+  const std::string same = before.substr(0, before.size() - 2);  // without the brace and its newline
+  CHECK(text == same + ",\n  \"crc\": \"" + hexadecimal(crc32c(same)) + "\"\n}\n");
+  for (std::size_t place = 0; place + 1 < text.size(); place += 11) {
+    std::string flipped = text;
+    flipped[place] = static_cast<char>(flipped[place] ^ (1 << (place % 8)));
+    tests::write_text(file, flipped);
+    CAPTURE(place);
+    CHECK(error_of(file) != "");
+  }
+}
+
+TEST_CASE("an unsealed run.json of an earlier release must have the key of its work") {
+  const tests::ScratchFolder folder;
+  const auto file = folder / run_file_name;
+  Launch launch = example_launch(folder.path());
+  tests::write_text(file, to_json(launch).dump(2));
+  CHECK(error_of(file).find("it has no checksum, and its work has the run key ") != std::string::npos);
+  launch.key = run_key(launch.run);
+  tests::write_text(file, to_json(launch).dump(2));
+  CHECK(read_launch(file).key == launch.key);
+}
+
+TEST_CASE("a run.json that is not a plain file is refused at once") {
+  const tests::ScratchFolder folder;
+  const auto file = folder / run_file_name;
+  std::filesystem::create_symlink("/dev/zero", file);
+  CHECK(error_of(file).find("check that it is a plain file") != std::string::npos);
 }
 
 TEST_CASE("run.json has the members that foreign programs rely on") {

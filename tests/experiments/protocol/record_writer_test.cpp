@@ -49,6 +49,28 @@ TEST_CASE("records of a rank have all common members, in order, and no gaps") {
   CHECK(parse_line(lines[1]).record->body.at("text") == "line\nbreak");
 }
 
+TEST_CASE("numbers continue after the larger of the file and the database") {
+  const tests::ScratchFolder folder;
+  const auto spool = folder / orchestrator_records_name;
+  RecordWriter(spool, "a", 1, std::nullopt, 5).append("leased");  // the file has lost five records
+  RecordWriter(spool, "a", 1, std::nullopt, 2).append("launched");
+  const auto lines = lines_of(spool);
+  REQUIRE(lines.size() == 2);
+  CHECK(parse_line(lines[0]).record->seq == 5);
+  CHECK(parse_line(lines[1]).record->seq == 6);
+}
+
+TEST_CASE("numbers continue after a last line of any length") {
+  const tests::ScratchFolder folder;
+  for (std::size_t length = 65200; length < 65540; ++length) {  // around the size of a block
+    const auto spool = folder / std::to_string(length);
+    RecordWriter(spool, "a", 1, std::nullopt, 5).append("message", {{"text", std::string(length, 'x')}});
+    RecordWriter(spool, "a", 1, std::nullopt).append("launched");
+    CAPTURE(length);
+    CHECK(parse_line(lines_of(spool).at(1)).record.value().seq == 6);
+  }
+}
+
 TEST_CASE("the orchestrator's own records have no rank") {
   const tests::ScratchFolder folder;
   RecordWriter(folder / orchestrator_records_name, "a", 1, std::nullopt)

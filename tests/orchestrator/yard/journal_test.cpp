@@ -1,11 +1,14 @@
 #include "orchestrator/yard/journal.h"
 
+#include <cerrno>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include <doctest/doctest.h>
 
 #include "tests/orchestrator/support/sweep_fixture.h"
+#include "tests/support/file_size_limit.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -42,11 +45,43 @@ TEST_CASE("a run entry has the whole file, its comparisons, and every run by key
   CHECK(experiments::run_from_json(entry.at("runs").at(second)) == experiment.runs[1]);
 }
 
-TEST_CASE("each entry is one line, and an incomplete line of a killed writer is separate") {
+TEST_CASE("each entry is one sealed line, and half a line of a killed writer is moved away") {
   const TemporaryFolder folder;
   const auto journal = folder.path / "journal.jsonl";
   append_to_journal(journal, {{"n", 1}});
   std::ofstream(journal, std::ios::app) << R"({"n":)";
   append_to_journal(journal, {{"n", 2}});
-  CHECK(lines_of(journal) == std::vector<std::string>{R"({"n":1})", R"({"n":)", R"({"n":2})"});
+  // The CRC-32C of {"n":1 and of {"n":2
+  CHECK(lines_of(journal) ==
+        std::vector<std::string>{R"({"n":1,"crc":"fbd8009e"})", R"({"n":2,"crc":"e888f36a"})"});
+  CHECK(lines_of(folder.path / "journal.jsonl.damaged") == std::vector<std::string>{R"({"n":)"});
+}
+
+TEST_CASE("a last entry whose newline is missing is kept") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path / "journal.jsonl";
+  std::ofstream(journal) << R"({"n":1})";  // of an earlier release, without a seal
+  append_to_journal(journal, {{"n", 2}});
+  REQUIRE(lines_of(journal).size() == 2);
+  CHECK(lines_of(journal)[0] == R"({"n":1})");
+}
+
+TEST_CASE("on a full disk the journal keeps its bytes, and the error names the cause") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path / "journal.jsonl";
+  append_to_journal(journal, {{"n", 1}});
+  const std::string before = text_of(journal);
+  std::string error;
+  {
+    const tests::FileSizeLimit limit(before.size() + 10);
+    errno = 0;  // a short write does not set it
+    try {
+      append_to_journal(journal, {{"n", 2}, {"text", std::string(100, 'x')}});
+    } catch (const std::system_error& thrown) {
+      error = thrown.what();
+      CHECK(thrown.code() == std::errc::file_too_large);
+    }
+  }
+  CHECK(error == "cannot append to " + journal.string() + ": File too large");
+  CHECK(text_of(journal) == before);
 }

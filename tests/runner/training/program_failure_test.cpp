@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/support/scratch_folder.h"
@@ -117,7 +118,8 @@ TEST_CASE(
   experiments::write_launch(launch);
   auto told = json::parse(trainyard::tests::read_text(file));
   told["records"] = (folder / "elsewhere").string();
-  trainyard::tests::write_text(file, told.dump());
+  told.erase("crc");
+  trainyard::tests::write_text(file, experiments::sealed(told.dump()));
 
   Child astray({TRAINYARD_RUNNER}, {{"TRAINYARD_RUN", file.string()}});
   CHECK(astray.wait(60s) == 1);

@@ -53,20 +53,37 @@ class QuiescentYard {
   fs::file_time_type last_locked_;
 };
 
-// Print what `db rebuild` would do, one line per kind of problem.
+// Print what to do. No advice loses a result that only one side has.
 void print_advice(bool damaged, const db::FileCheck& files, bool reads_only) {
-  const bool differs = !files.differences.empty();
-  if (damaged || differs)
-    std::cout << (damaged ? "the database is damaged; "
-                          : "the database is intact, but differs from the files; ")
-              << "`trainyard db rebuild` rebuilds it from the files\n";
-  if (!files.unreadable.empty())
-    std::cout << "`trainyard db rebuild` leaves out lines that cannot be read. "
-              << (damaged || differs
-                      ? "Results of them that only the database has would be lost: repair such lines first."
-                      : "The database lacks them already: repair such a line, or delete it from its file.")
-              << '\n';
+  if (damaged && (files.rebuild_loses || !files.unreadable.empty()))
+    std::cout << "the database is damaged, and may be the only place of results that the files lack: copy "
+                 "results.db and restore the named files from a backup before `trainyard db rebuild`\n";
+  else if (damaged)
+    std::cout << "the database is damaged; `trainyard db rebuild` rebuilds it from the files\n";
+  else if (files.rebuild_loses)
+    std::cout
+        << "the database is intact, and may be the only place of results that the files lack: do not run "
+           "`trainyard db rebuild`, copy the database with `trainyard db backup FILE`, and restore the "
+           "named files from a backup\n";
+  else if (files.rebuild_helps)
+    std::cout
+        << "the database is intact, but differs from the files; `trainyard db rebuild` rebuilds it from "
+           "the files\n";
+  else
+    std::cout << "the database is intact, and lacks nothing that can be read: restore the named files from a "
+                 "backup, or leave them as they are\n";
   if (reads_only) std::cout << "you have no write access to this yard: ask somebody who has it\n";
+}
+
+// A damaged database is compared too, if SQLite can read it.
+db::FileCheck compared(const orchestrator::Yard& yard, const db::Database& database, bool damaged,
+                       db::Workplace place) {
+  if (!damaged) return db::check_files(yard.root(), &database, place);
+  try {
+    return db::check_files(yard.root(), &database, place);
+  } catch (const db::StorageError&) {
+    return db::check_files(yard.root(), nullptr, place);
+  }
 }
 
 int check(const DbOptions& options) {
@@ -75,13 +92,19 @@ int check(const DbOptions& options) {
   const QuiescentYard still(yard);
   const auto database = open_yard(options.yard);
   const auto damage = db::damage(database);
-  const auto files =
-      db::check_files(yard.root(), damage.empty() ? &database : nullptr,
-                      still.reads_only() ? db::Workplace::temporary_files : db::Workplace::yard);
+  const auto files = compared(yard, database, !damage.empty(),
+                              still.reads_only() ? db::Workplace::temporary_files : db::Workplace::yard);
   still.require();
-  for (const auto* problems : {&damage, &files.differences, &files.unreadable})
-    for (const auto& problem : *problems) std::cout << problem << '\n';
-  if (damage.empty() && files.differences.empty() && files.unreadable.empty()) {
+  const std::vector<std::string> none;
+  bool sound = true;
+  for (const auto* problems : {&damage, damage.empty() ? &files.differences : &none, &files.unreadable,
+                               &files.incomplete_files, damage.empty() ? &files.beliefs : &none})
+    for (const auto& problem : *problems) {
+      std::cout << problem << '\n';
+      sound = false;
+    }
+  for (const auto& line : files.unsealed) std::cout << line << '\n';
+  if (sound) {
     std::cout << yard.database().string() << ": intact, and equal to the files\n";
     return done;
   }
@@ -101,13 +124,13 @@ int rebuild(const DbOptions& options) {
   if (!fs::exists(yard.root() / "runs") && !fs::exists(yard.journal()))
     throw UserError("no yard in " + yard.root().string(), "name the folder with --yard or TRAINYARD_HOME");
   const orchestrator::YardLock lock(yard, "trainyard db rebuild");
-  const auto result = db::rebuild(yard.root());
+  const auto [result, kept] = db::rebuild(yard.root());
   for (const auto& problem : result.problems) std::cerr << problem << '\n';
   std::cout << "rebuilt " << yard.database().string() << " from " << result.records << " records";
   if (result.damaged_lines + result.damaged_spools > 0)
     std::cout << "; left out: " << counted(result.damaged_lines, "damaged line") << ", the rest of "
               << counted(result.damaged_spools, "damaged spool");
-  std::cout << "; the old database is kept as results.db.before-rebuild\n";
+  std::cout << "; the old database is kept as " << kept.filename().string() << '\n';
   return done;
 }
 

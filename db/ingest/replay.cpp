@@ -1,0 +1,286 @@
+#include "db/ingest/replay.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json_members.h"
+#include "base/plain_file.h"
+#include "db/ingest/file_lines.h"
+#include "db/ingest/ingest.h"
+#include "experiments/protocol/launch.h"
+#include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
+
+namespace trainyard::db {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Limits of what is read into memory. An entry of the journal has all runs of an experiment.
+constexpr std::size_t longest_entry = std::size_t{256} << 20;
+// Releases before the limit of `experiments::longest_record` read lines of any length.
+constexpr std::size_t longest_line = std::size_t{16} << 20;
+constexpr std::size_t longest_run_file = std::size_t{64} << 20;
+constexpr int most_named_lines = 20;  // damaged lines of one record log
+
+fs::directory_iterator entries_of(const fs::path& folder) try {
+  return fs::directory_iterator(folder);
+} catch (const fs::filesystem_error&) {
+  throw UserError("cannot be read", "check its permissions", {.file = folder.string()});
+}
+
+// The number between `before` and `after`, if `name` has exactly this form.
+std::optional<int> number_in(std::string_view name, std::string_view before, std::string_view after) {
+  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
+  if (name.size() <= before.size() + after.size()) return std::nullopt;
+  name = name.substr(before.size(), name.size() - before.size() - after.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+struct Numbered {
+  int number;
+  fs::path path;
+};
+
+// Entries of `folder` with names of the form `before`number`after`, sorted by number.
+std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, std::string_view after) {
+  std::vector<Numbered> found;
+  for (const fs::directory_entry& entry : entries_of(folder))
+    if (const auto number = number_in(entry.path().filename().string(), before, after))
+      found.push_back({*number, entry.path()});
+  std::sort(found.begin(), found.end(),
+            [](const Numbered& a, const Numbered& b) { return a.number < b.number; });
+  return found;
+}
+
+bool is_folder(const fs::path& path) {  // a link may lead out
+  return fs::is_directory(fs::symlink_status(path));
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : entries_of(folder))
+    if (is_folder(entry.path())) found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool there(const fs::path& path) {
+  return fs::exists(fs::symlink_status(path));
+}
+
+// A record file, identified by its path in the yard.
+struct Spool {
+  fs::path file;
+  std::string run;
+  int attempt = 0;
+  std::optional<int> rank;
+
+  // The first line that the orchestrator has not read, because the log exceeded a limit. 0: none.
+  std::int64_t unread_line = 0;
+
+  bool holds(const experiments::Record& record) const {
+    return record.run == run && record.attempt == attempt && record.rank == rank;
+  }
+};
+
+class Replayer {
+ public:
+  explicit Replayer(Database& database) : ingest_(database) {}
+
+  void journal(const fs::path& file) {
+    if (!there(file)) return;
+    read_lines(
+        file, {longest_entry,
+               [&](const std::string& line, std::int64_t number) { return entry(file, line, number), true; },
+               [&](const DamagedLine& line) { return damaged_line(file, line.number, line.problem), true; }});
+  }
+
+  void runs(const fs::path& folder) {
+    if (!fs::is_directory(folder)) return;
+    for (const fs::path& run : folders_in(folder))
+      for (const Numbered& found : numbered(run, "attempt-", ""))
+        if (is_folder(found.path)) attempt(found.path, run.filename().string(), found.number);
+  }
+
+  void ended() { ingest_.replayed(); }
+  void together(const std::function<void()>& work) { ingest_.together(work); }
+  Replay result() && { return std::move(result_); }
+
+ private:
+  void entry(const fs::path& file, const std::string& line, std::int64_t number) try {
+    json object = json::parse(line);
+    const experiments::Seal seal = experiments::seal_of(line, object);
+    if (!seal.problem.empty()) return damaged_line(file, number, seal.problem);
+    if (object.is_object()) object.erase("crc");
+    ingest_.journal_entry(object);
+    if (!seal.present) ++result_.unsealed_entries;
+  } catch (const json::parse_error& error) {
+    damaged_line(file, number, "not JSON at byte " + std::to_string(error.byte));
+  } catch (const json::exception& error) {
+    damaged_line(file, number, error.what());
+  } catch (const InternalError& error) {
+    damaged_line(file, number, error.what());
+  }
+
+  void attempt(const fs::path& folder, const std::string& run, int number) {
+    const auto ranks = numbered(folder, "rank-", ".records.jsonl");
+    const fs::path orchestrator = folder / experiments::orchestrator_records_name;
+    const fs::path run_file = folder / experiments::run_file_name;
+    if (!there(run_file) && ranks.empty() && !there(orchestrator))
+      return;  // trainyard ended before the launch
+    if (!take_run_file(run_file, run, number)) return;
+    unread_lines_.clear();
+    if (there(orchestrator)) spool({orchestrator, run, number, std::nullopt});
+    for (const Numbered& rank : ranks)
+      spool({rank.path, run, number, rank.number, unread_lines_[rank.number]});
+  }
+
+  // False if the records beside it cannot or need not be read.
+  bool take_run_file(const fs::path& file, const std::string& run, int attempt) {
+    const auto run_file = read_run_file(file);
+    if (!run_file) return false;
+    if (run_file->launch.key != run || run_file->launch.attempt != attempt) {
+      damaged_spool(file, 0, "belongs to another run or attempt than its folder's name says");
+      return false;
+    }
+    if (!run_file->sealed) {
+      ++result_.unsealed_run_files;
+      result_.unsealed_launches.insert({run, attempt});
+    }
+    try {
+      return ingest_.run_file(run_file->content) != Accepted::refused;
+    } catch (const InternalError& error) {
+      damaged_spool(file, 0, error.what());
+      return false;
+    }
+  }
+
+  // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged spool.
+  std::optional<experiments::RunFile> read_run_file(const fs::path& file) {
+    if (!there(file)) return damaged_spool(file, 0, "is missing"), std::nullopt;
+    if (const std::string why = why_not_plain(file); !why.empty())
+      return damaged_spool(file, 0, why), std::nullopt;
+    const PlainContent content = plain_content(file, longest_run_file);
+    if (content.error != 0)
+      throw UserError("cannot be read: " + content.problem, "check it and its permissions",
+                      {.file = file.string()});
+    if (!content.problem.empty()) return damaged_spool(file, 0, content.problem), std::nullopt;
+    try {
+      return experiments::run_file_from_text(content.text);
+    } catch (const UserError& error) {
+      return damaged_spool(file, 0, error.what()), std::nullopt;
+    }
+  }
+
+  // What is wrong with lines of a log that exceeded a limit is known: it has failed its run.
+  void spool(const Spool& spool) {
+    bool sealed = true;
+    std::int64_t damaged = 0;
+    const auto name_line = [&](std::int64_t number, const std::string& problem) {
+      if (++damaged <= most_named_lines)
+        damaged_line(spool.file, number, problem);
+      else
+        ++result_.damaged_lines;
+      return true;
+    };
+    const auto leave_out = [&](std::int64_t number, const std::string& problem) {
+      return spool.unread_line > 0 || name_line(number, problem);
+    };
+    const auto take = [&](const std::string& line, std::int64_t number) {
+      if (number == spool.unread_line) return false;
+      const auto parsed = experiments::parse_line(line);
+      if (!parsed.record) return leave_out(number, parsed.problem);
+      if (!spool.holds(*parsed.record)) return leave_out(number, "a record of another run, attempt or rank");
+      sealed = sealed && parsed.sealed;
+      ++result_.records;
+      if (!spool.rank) note_over_limit(*parsed.record);
+      const Accepted accepted = ingest_.record(*parsed.record);
+      if (accepted == Accepted::conflict)
+        return name_line(number,
+                         "another record has the number " + std::to_string(parsed.record->seq) + " too");
+      return took(spool, *parsed.record, accepted, number);
+    };
+    const auto unreadable = [&](const DamagedLine& line) {
+      if (line.kind == DamagedLine::Kind::not_plain) return damaged_spool(spool.file, 0, line.problem), false;
+      if (line.number == spool.unread_line) return false;
+      if (line.kind == DamagedLine::Kind::zeros) return leave_out(line.number, line.problem);
+      damaged_spool(spool.file, line.number, line.problem + ", so the rest of the file is skipped");
+      return false;
+    };
+    read_lines(spool.file, {longest_line, take, unreadable});
+    if (damaged > most_named_lines)
+      result_.problems.push_back(spool.file.string() + ": " + std::to_string(damaged - most_named_lines) +
+                                 " more lines are damaged");
+    if (sealed) return;
+    ++result_.unsealed_record_files;
+    result_.unsealed_records.insert({spool.run, spool.attempt});
+  }
+
+  void note_over_limit(const experiments::Record& record) {
+    if (record.type != "over_limit") return;
+    const auto rank = record.body.find("of_rank"), line = record.body.find("line");
+    if (rank == record.body.end() || line == record.body.end() || !experiments::fits<int>(*rank) ||
+        !experiments::fits<std::int64_t>(*line))
+      return;
+    unread_lines_.emplace(rank->get<int>(), line->get<std::int64_t>());
+  }
+
+  // Whether the records after this one can be taken.
+  bool took(const Spool& spool, const experiments::Record& record, Accepted accepted, std::int64_t number) {
+    if (accepted == Accepted::taken || accepted == Accepted::known) return true;
+    damaged_spool(spool.file, number,
+                  accepted == Accepted::gap ? "records before seq " + std::to_string(record.seq) +
+                                                  " are missing, so the rest of the file is skipped"
+                                            : "the run has no such rank, so the file is skipped");
+    return false;
+  }
+
+  void damaged_line(const fs::path& file, std::int64_t number, const std::string& problem) {
+    ++result_.damaged_lines;
+    result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
+                               problem);
+  }
+
+  void damaged_spool(const fs::path& file, std::int64_t number, const std::string& problem) {
+    ++result_.damaged_spools;
+    result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
+                               problem);
+  }
+
+  Ingest ingest_;
+  Replay result_;
+  std::map<int, std::int64_t> unread_lines_;  // of the attempt's ranks
+};
+
+}  // namespace
+
+Replay replay(const fs::path& yard, Database& database) {
+  Replayer replayer(database);
+  replayer.together([&] {
+    replayer.journal(yard / "journal.jsonl");
+    replayer.runs(yard / "runs");
+    replayer.ended();
+  });
+  return std::move(replayer).result();
+}
+
+Replay replay_journal(const fs::path& yard, Database& database) {
+  Replayer replayer(database);
+  replayer.together([&] { replayer.journal(yard / "journal.jsonl"); });
+  return std::move(replayer).result();
+}
+
+}  // namespace trainyard::db
