@@ -62,7 +62,8 @@ Attempt::Attempt(Assignment assignment, Workplace workplace)
                                  : resume_point()),
       token_(new_token()),
       collector_(place_, run_file(), workplace.ingest),
-      log_(place_, experiments::label(planned().run), workplace.status),
+      log_(place_, experiments::label(planned().run), workplace.status,
+           workplace.ingest.next_number(place_.key, place_.attempt, std::nullopt)),
       ranks_(place_, workplace.options, collector_, log_),
       next_follow_(Clock::now() + follow_interval) {
   try {
@@ -226,9 +227,11 @@ void Attempt::finish(const RankGroupEnd& group) {
   ranks_.note_job();
   ranks_.release();
   end_leftovers();
+  const std::string times_problem = record_other_use();  // before the records of the ranks: one transaction
   collector_.collect_all();
   note_over_limits();
-  record_other_use();
+  if (!times_problem.empty() && collector_.finished() && !planned().devices_shared)
+    log_.tell("its times do not count: " + times_problem);
   const AttemptEvidence seen = evidence(group);
   conclude(end_of(seen), seen.failures);
   collector_.collect();
@@ -246,9 +249,10 @@ void Attempt::end_leftovers() {
   log_.write(log::Level::warning, "orphaned processes killed", {{"processes", left}});
 }
 
-// Call it after all processes of the attempt are reaped: only then is their own processor time known.
-void Attempt::record_other_use() {
-  if (!before_launch_) return;
+// Call it after all processes of the attempt are reaped: only then is their own processor time known. Returns
+// why the times do not count.
+std::string Attempt::record_other_use() {
+  if (!before_launch_) return "";
   const std::vector<int> cores = leased_cores(assignment_.devices);
   const auto use = other_use(*before_launch_, processor_times(), cores, with_hyper_threads(cores));
   const double limit = workplace_.options.others_limit;
@@ -262,9 +266,8 @@ void Attempt::record_other_use() {
   const std::string problem = use ? use_problem(*use, limit) : "";
   if (!problem.empty()) body["why"] = problem;
   log_.record("processor_use", body);
-  if (problem.empty()) return;
-  log_.write(log::Level::warning, "times do not count", {{"why", problem}});
-  if (collector_.finished() && !planned().devices_shared) log_.tell("its times do not count: " + problem);
+  if (!problem.empty()) log_.write(log::Level::warning, "times do not count", {{"why", problem}});
+  return problem;
 }
 
 AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {

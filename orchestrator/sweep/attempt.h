@@ -67,7 +67,7 @@ class Attempt {
   void finish(const RankGroupEnd& group);
   void end_leftovers();
   void end_at_once();
-  void record_other_use();
+  std::string record_other_use();
   AttemptEvidence evidence(const RankGroupEnd& group) const;
   std::optional<RankError> fault_of_records() const;
   void conclude(const AttemptEnd& end, const std::vector<RankFailure>& failures);

@@ -4,12 +4,12 @@
 
 namespace trainyard::orchestrator {
 
-AttemptLog::AttemptLog(const AttemptPlace& place, std::string label, Status& status)
+AttemptLog::AttemptLog(const AttemptPlace& place, std::string label, Status& status, std::int64_t next_number)
     : label_(std::move(label)),
       names_{{"run", place.key}, {"attempt", place.attempt}, {"label", label_}},
       status_(status),
       records_(place.directory / experiments::orchestrator_records_name, place.key, place.attempt,
-               std::nullopt) {}
+               std::nullopt, next_number) {}
 
 void AttemptLog::write(log::Level level, const char* event, const log::Fields& more) const {
   log::Fields fields = names_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -16,8 +17,8 @@ namespace trainyard::orchestrator {
 
 class AttemptLog {
  public:
-  // Opens the file of records. `label`: of the run.
-  AttemptLog(const AttemptPlace& place, std::string label, Status& status);
+  // Opens the file of records. `label`: of the run. `next_number`: of the next record in the database.
+  AttemptLog(const AttemptPlace& place, std::string label, Status& status, std::int64_t next_number);
 
   void record(const std::string& type, const nlohmann::ordered_json& body) { records_.append(type, body); }
   void sync() { records_.sync(); }  // all records so far are durable

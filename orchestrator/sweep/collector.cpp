@@ -76,6 +76,8 @@ std::vector<experiments::Record> Collector::new_records() {
 
 void Collector::take_lines(Spool& spool, std::vector<experiments::Record>& records) {
   const auto lines = spool.tail.new_lines(std::max(bytes_per_poll / spools_.size(), least_bytes_per_poll));
+  if (!lines.empty())
+    spool.tail.sync();  // on local file systems this makes the name of a new file durable too
   std::int64_t number = spool.tail.lines() - static_cast<std::int64_t>(lines.size());
   for (const std::string& line : lines) {
     ++number;
@@ -141,6 +143,12 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
       leave_out(
           record.rank,
           fmt::format("records from number {} on were left out: an earlier record is missing", record.seq));
+    return;
+  }
+  if (accepted == db::Accepted::conflict) {
+    if (conflicts_.insert(record.rank).second)
+      leave_out(record.rank,
+                fmt::format("the database has another record with the number {}, and keeps it", record.seq));
     return;
   }
   if (record.type == "cause" && !record.rank) has_cause_ = true;

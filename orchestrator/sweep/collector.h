@@ -1,6 +1,7 @@
 // Collector of the records of one attempt.
 //
 // - Passes whole records to the database, in one transaction per poll. A poll reads a limited number of bytes.
+// - The files are synced first, so that after a power cut the database has no record that the files lack.
 // - Keeps what supervision needs: which ranks have finished or failed, why, and the results of the test.
 // - Reports damaged lines and records of other runs, and leaves them out.
 // - Stops reading a record log that exceeds a limit (experiments/protocol/record_lines.h).
@@ -111,7 +112,8 @@ class Collector {
   bool has_cause_ = false;
   std::set<std::optional<int>> incomplete_;  // writers with records that were left out
   std::map<std::optional<int>, std::string> left_out_;
-  std::set<int> unheard_ends_;  // ranks with an `end` after a missing record
+  std::set<std::optional<int>> conflicts_;  // writers with other records than the database
+  std::set<int> unheard_ends_;              // ranks with an `end` after a missing record
   std::vector<std::string> messages_;
 };
 

@@ -1,18 +1,25 @@
 #include "orchestrator/sweep/recovery.h"
 
 #include <algorithm>
+#include <array>
+#include <istream>
+#include <optional>
+#include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/json_members.h"
+#include "base/plain_file.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/checkpoint.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/record_lines.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/plan/resume_point.h"
 #include "orchestrator/rank/orphans.h"
@@ -99,8 +106,44 @@ LaunchedProcesses launched_processes(const fs::path& directory) {
   return launched;
 }
 
-// Bytes before the first damaged record of the orchestrator's log. Empty if none is damaged.
-std::optional<std::uintmax_t> sound_bytes(const fs::path& spool, const Unfinished& attempt) {
+void keep_copy(const fs::path& spool) {
+  fs::path kept = spool;
+  fs::remove(kept += ".damaged");  // it may be a link
+  fs::copy_file(spool, kept);
+}
+
+// Where the last whole line ends. Empty if the file cannot be read.
+std::optional<std::streamoff> end_of_lines(std::istream& in, std::streamoff size) {
+  std::array<char, 65536> block;
+  while (size > 0) {
+    const std::streamoff begin =
+        std::max<std::streamoff>(0, size - static_cast<std::streamoff>(block.size()));
+    if (!in.seekg(begin).read(block.data(), size - begin)) return std::nullopt;
+    const auto end = std::string_view(block.data(), static_cast<std::size_t>(size - begin)).rfind('\n');
+    if (end != std::string_view::npos) return begin + static_cast<std::streamoff>(end) + 1;
+    size = begin;
+  }
+  return 0;
+}
+
+// Cuts zeros at the end of a file, after its last newline. After a power cut a file can have its size, but
+// not its last bytes. Keeps a copy of the whole file.
+void cut_zeros(const fs::path& spool) {
+  PlainFileReader in(spool, O_NOFOLLOW);
+  const std::streamoff size = in.seekg(0, std::ios::end).tellg();
+  char last = '\n';
+  if (size <= 0 || size > experiments::largest_record_log) return;
+  if (!in.seekg(-1, std::ios::end).get(last) || last != '\0') return;
+  const auto end = end_of_lines(in, size);
+  if (!end) return;
+  keep_copy(spool);
+  fs::resize_file(spool, static_cast<std::uintmax_t>(*end));
+}
+
+// Bytes before the first damaged record of the orchestrator's log. Empty if none is damaged. `in_database`: the
+// number of the next record there. The file may have lost the records before it.
+std::optional<std::uintmax_t> sound_bytes(const fs::path& spool, const Unfinished& attempt,
+                                          std::int64_t in_database) {
   std::uintmax_t bytes = 0;
   std::int64_t seq = 0;
   RecordLogTail log(spool);
@@ -109,10 +152,10 @@ std::optional<std::uintmax_t> sound_bytes(const fs::path& spool, const Unfinishe
       const auto parsed = experiments::parse_line(line);
       const auto& record = parsed.record;
       if (!record || record->run != attempt.key || record->attempt != attempt.attempt || record->rank ||
-          record->seq != seq)
+          record->seq < seq || record->seq > std::max(seq, in_database))
         return bytes;
       bytes += line.size() + 1;
-      ++seq;
+      seq = record->seq + 1;
     }
   while (!log.at_end());
   return log.too_long() ? std::optional(bytes) : std::nullopt;
@@ -120,20 +163,19 @@ std::optional<std::uintmax_t> sound_bytes(const fs::path& spool, const Unfinishe
 
 // Cuts the file before its first damaged record and keeps a copy of the whole file. Records after a damaged
 // one never reach the database, so a writer must not append to them.
-void cut_after_damage(const fs::path& spool, const Unfinished& attempt) {
-  const auto sound = sound_bytes(spool, attempt);
+void cut_after_damage(const fs::path& spool, const Unfinished& attempt, std::int64_t in_database) {
+  const auto sound = sound_bytes(spool, attempt, in_database);
   if (!sound) return;
-  fs::path kept = spool;
-  fs::remove(kept += ".damaged");  // it may be a link
-  fs::copy_file(spool, kept);
+  keep_copy(spool);
   fs::resize_file(spool, *sound);
 }
 
 // Appends the cause of the attempt's end. Returns why it failed, if a rank wrote more than it may.
-std::string mark_ended(const Unfinished& attempt, const std::vector<OverLimit>& over) {
+std::string mark_ended(const Unfinished& attempt, const std::vector<OverLimit>& over,
+                       std::int64_t in_database) {
   const fs::path spool = attempt.directory / experiments::orchestrator_records_name;
-  cut_after_damage(spool, attempt);
-  experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt);
+  cut_after_damage(spool, attempt, in_database);
+  experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt, in_database);
   using experiments::EndReason;
   nlohmann::ordered_json cause{{"outcome", experiments::status_of(EndReason::stopped)},
                                {"error", "the orchestrator ended before this run did"}};
@@ -163,11 +205,17 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
                     {.file = unfinished.directory.string()});
   const AttemptPlace place{unfinished.directory, launch.key, launch.attempt,
                            static_cast<int>(launch.run.strategy.world_size())};
+  cut_zeros(unfinished.directory / experiments::orchestrator_records_name);
+  for (int rank = 0; rank < place.world_size; ++rank)
+    cut_zeros(unfinished.directory / experiments::rank_records_name(rank));
   Collector collector(place, experiments::to_json(launch), ingest);
   collector.collect_all();
   const bool finished = collector.finished() && collector.over_limits().empty();
   if (collector.refused() || finished || collector.has_cause()) return;
-  const std::string failure = mark_ended(unfinished, collector.over_limits());
+  for (const std::string& text : collector.take_messages())
+    tell(fmt::format("{}: attempt {}: {}", experiments::label(launch.run), launch.attempt, text));
+  const std::string failure = mark_ended(unfinished, collector.over_limits(),
+                                         ingest.next_number(launch.key, launch.attempt, std::nullopt));
   Collector(place, experiments::to_json(launch), ingest).collect_all();
   const std::string killed =
       leftovers.ended > 0

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/plain_file.h"
 
 namespace trainyard::orchestrator {
@@ -14,6 +15,11 @@ namespace trainyard::orchestrator {
 namespace {
 
 constexpr auto hole_patience = std::chrono::seconds(3);
+
+// Empty if it is missing or not a plain file. A link may point anywhere.
+FileDescriptor opened(const std::filesystem::path& file) {
+  return std::move(open_plain(file, O_RDONLY | O_NOFOLLOW).fd);
+}
 
 }  // namespace
 
@@ -24,7 +30,7 @@ std::vector<std::string> RecordLogTail::new_lines(std::size_t most_bytes) {
   std::vector<std::string> lines;
   at_end_ = true;
   if (too_long()) return lines;
-  if (!fd_) fd_ = std::move(open_plain(file_, O_RDONLY | O_NOFOLLOW).fd);  // a link may point anywhere
+  if (!fd_) fd_ = opened(file_);
   if (!fd_) return lines;
   read_some(most_bytes);
   while (auto line = lines_.next()) lines.push_back(*std::move(line));
@@ -48,6 +54,15 @@ void RecordLogTail::read_some(std::size_t most_bytes) {
   lines_.add(std::string_view(bytes).substr(0, taken));
   offset_ += static_cast<std::int64_t>(taken);
   if (shared_) fd_.reset();
+}
+
+// The file is open for reading only, which is enough. If nothing can be written to its file system, nothing
+// has to be synced.
+void RecordLogTail::sync() const {
+  const FileDescriptor again = fd_ ? FileDescriptor() : opened(file_);
+  const int fd = fd_ ? fd_.get() : again.get();
+  if (fd < 0) return;
+  if (::fdatasync(fd) != 0 && errno != EROFS && errno != EINVAL) throw_file_error(file_);
 }
 
 // All bytes if a hole stays: then it counts as damage of its line.

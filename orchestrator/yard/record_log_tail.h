@@ -31,6 +31,9 @@ class RecordLogTail {
   std::int64_t lines() const { return lines_.count(); }  // that were returned
   std::int64_t bytes() const { return offset_; }         // that were read
 
+  // Makes all lines so far durable. std::system_error if the disk fails.
+  void sync() const;
+
  private:
   void read_some(std::size_t most_bytes);
   std::size_t bytes_before_hole(const std::string& bytes);

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,6 +26,7 @@ struct State {
   std::atomic<long> clock_shift = 0;
   std::atomic<pid_t> pid = 0;
   std::array<char, 4096> folder{};
+  Synced* synced = nullptr;
 };
 State& state() {
   static State only;
@@ -73,6 +76,47 @@ bool takes_half(ssize_t& taken, const auto& write_half) {
 
 constexpr auto nothing = [] {};
 
+Synced::Place* place_of(const char* path) {
+  Synced* all = state().synced;
+  for (int i = 0; i < all->count; ++i)
+    if (std::strcmp(all->places[i].path, path) == 0) return &all->places[i];
+  if (all->count == Synced::most || std::strlen(path) >= sizeof all->places[0].path) return nullptr;
+  Synced::Place& added = all->places[all->count++];
+  std::snprintf(added.path, sizeof added.path, "%s", path);
+  added.size = -1;
+  added.named = false;
+  return &added;
+}
+
+// All names in a folder that was synced.
+void note_names(const char* path) {
+  DIR* folder = ::opendir(path);
+  if (folder == nullptr) return;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string name = std::string(path) + "/" + entry->d_name;
+    if (Synced::Place* place = place_of(name.c_str())) place->named = true;
+  }
+  ::closedir(folder);
+}
+
+int note_sync(int fd, int result) {
+  State& all = state();
+  if (result != 0 || all.synced == nullptr || all.pid != ::getpid() || !below(fd)) return result;
+  std::array<char, 64> link{};
+  std::array<char, 4096> path{};
+  std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+  if (::readlink(link.data(), path.data(), path.size() - 1) <= 0) return result;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return result;
+  if (S_ISDIR(status.st_mode)) {
+    note_names(path.data());
+  } else if (Synced::Place* place = place_of(path.data())) {
+    place->size = static_cast<long>(status.st_size);
+    place->named = true;
+  }
+  return result;
+}
+
 }  // namespace
 
 const char* name_of(Fault fault) {
@@ -98,6 +142,10 @@ void arm(Fault fault, long at_call, const std::string& folder) {
   all.at = at_call;
   all.fault = fault;
   all.pid = ::getpid();
+}
+
+void watch_syncs(Synced* synced) {
+  state().synced = synced;
 }
 
 long calls() {
@@ -137,12 +185,12 @@ ssize_t pwrite(int fd, const void* bytes, size_t size, off_t place) {
 
 int fsync(int fd) {
   static auto* const next = real<int(int)>("fsync");
-  return fails(fd, nothing) ? -1 : next(fd);
+  return fails(fd, nothing) ? -1 : note_sync(fd, next(fd));
 }
 
 int fdatasync(int fd) {
   static auto* const next = real<int(int)>("fdatasync");
-  return fails(fd, nothing) ? -1 : next(fd);
+  return fails(fd, nothing) ? -1 : note_sync(fd, next(fd));
 }
 
 int ftruncate64(int fd, off64_t size) noexcept {

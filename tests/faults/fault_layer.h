@@ -21,6 +21,19 @@ const char* name_of(Fault fault);
 void arm(Fault fault, long at_call, const std::string& folder);
 long calls();  // since `arm`
 
+// The files and names that were synced since `arm`, for power cuts. Its owner shares it with the child.
+struct Synced {
+  struct Place {
+    char path[240];
+    long size;   // of a record file, a journal or a -wal file at its last sync; −1: unknown
+    bool named;  // it or its folder was synced while it had this name
+  };
+  static constexpr int most = 1000;
+  Place places[most];
+  int count;
+};
+void watch_syncs(Synced* synced);
+
 // Shifts the time of day that this process sees.
 void shift_clock(long seconds);
 

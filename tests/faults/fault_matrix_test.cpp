@@ -24,6 +24,26 @@ TEST_CASE("an orchestrator that is killed at any write, sync, rename or commit l
   }
 }
 
+TEST_CASE("after a power cut at any call, the same command finishes the sweep and the files are sound") {
+  FaultySweep sweep;
+  sweep.forget();
+  const long calls = sweep.run().calls;
+  for (const auto lost : {FaultySweep::Lost::records, FaultySweep::Lost::half_records,
+                          FaultySweep::Lost::zeroed_records, FaultySweep::Lost::records_and_log})
+    for (long at = 1 + static_cast<long>(lost); at <= calls; at += stride(17)) {
+      sweep.forget();
+      sweep.run(Fault::killed, at);
+      sweep.cut_power(lost);
+      const std::string what =
+          "power cut at call " + std::to_string(at) + ", case " + std::to_string(static_cast<int>(lost));
+      expect_survived(sweep, what);
+      const auto database = db::Database::open_read_only(sweep.yard() / "results.db");
+      const auto check = db::check_files(sweep.yard(), &database);
+      for (const auto& problem : check.unreadable) CHECK_MESSAGE(problem.empty(), (what + ": " + problem));
+      CHECK(check.incomplete_files.empty());
+    }
+}
+
 TEST_CASE("a disk that is full, broken or read-only stops the sweep with a reason, and nothing is lost") {
   FaultySweep sweep;
   sweep.forget();

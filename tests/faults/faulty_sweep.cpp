@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -29,6 +30,12 @@ experiments::Run small_run(const char* strategy, std::int64_t replicas, bool che
   run.epochs = 4;
   run.checkpoint = "epoch";
   return run;
+}
+
+template <typename T>
+T* shared() {
+  return static_cast<T*>(
+      ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
 // Whether a process is left that was started with a run file below the folder.
@@ -60,8 +67,8 @@ Tally& tally() {
 FaultySweep::FaultySweep(bool checkpoints)
     : bench_({small_run("single", 1, checkpoints), small_run("ddp", 2, checkpoints)}),
       machine_(machine_circumstances(bench_.programs)),
-      calls_(static_cast<long*>(
-          ::mmap(nullptr, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+      calls_(shared<long>()),
+      synced_(shared<Synced>()) {
   forget();
   run();
   undisturbed_ = results();
@@ -88,10 +95,12 @@ int FaultySweep::sweep_in_child() {
 }
 
 pid_t FaultySweep::start(Fault fault, long at_call, long clock_shift) {
+  synced_->count = 0;
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   int code = 3;
   arm(fault, at_call, yard().string());
+  watch_syncs(synced_);
   shift_clock(clock_shift);
   try {
     code = sweep_in_child();
@@ -116,6 +125,43 @@ Ended FaultySweep::wait(pid_t pid) {
 
 Ended FaultySweep::run(Fault fault, long at_call, long clock_shift) {
   return wait(start(fault, at_call, clock_shift));
+}
+
+namespace {
+
+bool is_log(const fs::path& file) {
+  return file.extension() == ".jsonl";
+}
+
+void lose_tail(const fs::path& file, long synced, FaultySweep::Lost lost) {
+  const auto size = static_cast<long>(fs::file_size(file));
+  if (size <= synced) return;
+  const long kept = lost == FaultySweep::Lost::half_records ? (synced + size) / 2 : synced;
+  fs::resize_file(file, static_cast<std::uintmax_t>(kept));
+  if (lost == FaultySweep::Lost::zeroed_records) fs::resize_file(file, static_cast<std::uintmax_t>(size));
+}
+
+}  // namespace
+
+void FaultySweep::cut_power(Lost lost) {
+  REQUIRE(becomes_true(tests::patience, [&] { return !any_rank_below(yard()); }));
+  std::map<fs::path, Synced::Place> places;
+  for (int i = 0; i < synced_->count; ++i) places[synced_->places[i].path] = synced_->places[i];
+  std::vector<fs::path> all;
+  if (fs::exists(yard()))
+    for (const auto& entry : fs::recursive_directory_iterator(yard())) all.push_back(entry.path());
+  for (const fs::path& path : all) {
+    if (fs::is_directory(path) || (path.parent_path() == yard() && !is_log(path))) continue;
+    const auto place = places.find(path);
+    if (place == places.end() || !place->second.named)
+      fs::remove(path);
+    else if (is_log(path))
+      lose_tail(path, std::max(0L, place->second.size), lost);
+  }
+  if (lost != Lost::records_and_log) return;
+  const fs::path log = yard() / "results.db-wal";
+  fs::remove(yard() / "results.db-shm");
+  if (fs::exists(log)) lose_tail(log, places.contains(log) ? std::max(0L, places[log].size) : 0, lost);
 }
 
 std::vector<std::string> FaultySweep::results() const {

@@ -31,6 +31,15 @@ class FaultySweep {
   pid_t start(Fault fault, long at_call, long clock_shift);  // does not wait
   Ended wait(pid_t pid);
 
+  // Removes what the last child had not synced, as a power cut may. Call it after the child was killed.
+  enum class Lost {
+    records,          // record files and names, but the database has all that was written
+    half_records,     // the same, but half of the bytes that were not synced are left
+    zeroed_records,   // the same, but all of these bytes are zeros
+    records_and_log,  // also the database's own log
+  };
+  void cut_power(Lost lost);
+
   // The first difference between this yard and that of an undisturbed sweep. Empty if there is none.
   std::string difference() const;
 
@@ -40,7 +49,8 @@ class FaultySweep {
 
   orchestrator::SweepFixture bench_;
   experiments::Circumstances machine_;
-  long* calls_;  // shared with the children
+  long* calls_;     // shared with the children
+  Synced* synced_;  // shared with the children
   std::vector<std::string> undisturbed_;
 };
 

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -8,9 +9,11 @@
 
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
+#include "db/ingest/maintenance.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/rank/orphans.h"
+#include "orchestrator/sweep/collector.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
@@ -210,6 +213,66 @@ TEST_CASE("a damaged orchestrator log is saved as a copy, truncated before the d
   CHECK(record_types(spool) == std::vector<std::string>{"leased", "cause"});
   CHECK(text_of(launch.records / "orchestrator.records.jsonl.damaged") == text);
   CHECK(bench.status_of(0, 1) == "interrupted");
+}
+
+namespace {
+
+// The attempt of a killed orchestrator, with all its records in the database too.
+experiments::Launch ingested_attempt(SweepFixture& bench) {
+  const auto launch = abandoned_attempt(bench, {});
+  db::Ingest ingest(bench.database);
+  Collector({launch.records, launch.key, 1, 1}, experiments::to_json(launch), ingest).collect();
+  return launch;
+}
+
+std::int64_t first_number(const std::filesystem::path& spool) {
+  const std::string text = text_of(spool);
+  return experiments::parse_line(text.substr(0, text.find('\n'))).record.value().seq;
+}
+
+}  // namespace
+
+TEST_CASE("if a power cut emptied the orchestrator's log, its numbers continue after those of the database") {
+  SweepFixture bench({mlp_run("single", 1, 0)});
+  const auto spool = ingested_attempt(bench).records / "orchestrator.records.jsonl";
+  std::filesystem::resize_file(spool, 0);
+  CHECK(bench.sweep().finished == 1);
+  CHECK(bench.status_of(0, 1) == "interrupted");
+  CHECK(record_types(spool) == std::vector<std::string>{"cause"});
+  CHECK(first_number(spool) == 2);
+}
+
+TEST_CASE(
+    "other records with the numbers of the database are a reported conflict, and the attempt is closed") {
+  SweepFixture bench({mlp_run("single", 1, 0)});
+  const auto launch = ingested_attempt(bench);
+  const auto spool = launch.records / "orchestrator.records.jsonl";
+  std::filesystem::resize_file(spool, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the time tells two records apart
+  experiments::RecordWriter(spool, launch.key, 1, std::nullopt).append("cause", {{"outcome", "interrupted"}});
+  CHECK(bench.sweep().finished == 1);
+  CHECK(bench.status_of(0, 1) == "interrupted");
+  REQUIRE_FALSE(bench.status.messages.empty());
+  CHECK_MESSAGE(
+      contains(bench.status.messages[0], "the database has another record with the number 0, and keeps it"),
+      bench.status.messages[0]);
+}
+
+TEST_CASE("zeros that a power cut left at the end of a record file are cut, and a copy is kept") {
+  SweepFixture bench({mlp_run("single", 1, 0)});
+  const auto launch = abandoned_attempt(bench, {});
+  const auto rank = launch.records / "rank-0.records.jsonl",
+             own = launch.records / "orchestrator.records.jsonl";
+  experiments::RecordWriter(rank, launch.key, 1, 0).append("start");
+  const std::string sound = text_of(rank);
+  for (const auto& file : {rank, own})
+    std::ofstream(file, std::ios::app) << "{\"v\"" << std::string(4000, '\0');
+  CHECK(bench.sweep().finished == 1);
+  CHECK(bench.status_of(0, 1) == "interrupted");
+  CHECK(text_of(rank) == sound);
+  CHECK(std::filesystem::file_size(launch.records / "rank-0.records.jsonl.damaged") == sound.size() + 4004);
+  CHECK(record_types(own) == std::vector<std::string>{"leased", "launched", "cause"});
+  CHECK(db::check_files(bench.yard.root(), &bench.database).unreadable.empty());
 }
 
 TEST_CASE("an attempt is finished if all its ranks finished after their orchestrator was killed") {
