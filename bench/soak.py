@@ -53,7 +53,7 @@ def wrong(program: str, folder: Path, runs: int) -> list[str]:
     found = []
     if left := ranks_below(folder):
         found.append(f"processes are left: {left}")
-    with sqlite3.connect(folder / "yard/results.db") as database:
+    with sqlite3.connect(f"file:{folder}/yard/results.db?mode=ro", uri=True) as database:
         finished = database.execute("SELECT COUNT(*) FROM run_summary WHERE status = 'finished'").fetchone()[0]
         twice = database.execute(
             "SELECT COUNT(*) FROM (SELECT 1 FROM attempt_status WHERE status = 'finished' GROUP BY run_key HAVING COUNT(*) > 1)"

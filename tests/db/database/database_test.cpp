@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "db/database/page_checksums.h"
 #include "db/database/schema.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/queries.h"
@@ -55,7 +56,8 @@ TEST_CASE("opening a database of an older schema fails with both versions and do
   fill(file);
   for (int version = -1; version < schema_version; ++version) {
     CAPTURE(version);
-    SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = " + std::to_string(version));
+    SQLite::Database(file, SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
+        .exec("PRAGMA user_version = " + std::to_string(version));
     for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
                               user_error([&] { Database::open_read_only(file); })}) {
       CHECK_MESSAGE(error.starts_with(file.string() + ": has the older schema " + std::to_string(version) +
@@ -78,7 +80,7 @@ TEST_CASE("a read-only database is not opened for writing, whatever its schema i
   ::chmod(yard.c_str(), 0777);
   ::chmod((yard / "results.db").c_str(), 0444);
   for (const int version : {schema_version, 1}) {
-    SQLite::Database(yard / "results.db", SQLite::OPEN_READWRITE)
+    SQLite::Database(yard / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
         .exec("PRAGMA user_version = " + std::to_string(version));
     const WithoutRights nobody;
     CHECK_THROWS_WITH_AS(Database::open_for_writing(yard / "results.db"),
@@ -133,7 +135,8 @@ TEST_CASE("another program's database is refused and not changed") {
 TEST_CASE("a database of a later release is refused, and the error names both versions") {
   const TemporaryFolder folder;
   fill(folder / "results.db");
-  SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
+  SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
+      .exec("PRAGMA user_version = 99");
   const std::string error = user_error([&] { Database::open_for_writing(folder / "results.db"); });
   CHECK(contains(error, "schema 99"));
   CHECK(contains(error, "needs " + std::to_string(schema_version)));
