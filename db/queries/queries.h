@@ -52,6 +52,7 @@ struct RunSummary {
   std::map<std::string, Value> axes;  // every resolved value by name; `strategy` as this experiment labels it
   // From the file, if it declares its own model or data set. Empty for those of trainyard.
   std::string model_title, task, dataset_title;
+  std::string files;  // names and SHA-256 of the files that a program of the user declares; empty for others
 };
 
 // All runs, or those of one experiment: one row per run and experiment. `experiment` is empty if no

@@ -31,7 +31,7 @@ std::string label_of(const std::string& title, const Further& further) {
 }
 
 // Values that are equal for runs of the same training with different seeds: all resolved values except the
-// pairing values.
+// pairing values, and the files of the user's own program.
 using Work = std::map<std::string, Value>;
 
 Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
@@ -39,6 +39,7 @@ Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
   work.erase("seed");
   for (const std::string& name : compare.pair) work.erase(name);
   work["data source"] = run.data_source;
+  work["files of the program"] = run.files;
   return work;
 }
 

@@ -34,6 +34,9 @@ std::string killed_after_a_checkpoint(std::string program) {
       "            os.kill(os.getpid(), 9)\n");
 }
 
+constexpr const char* documented_command =
+    R"([")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}", "--batch", "{batch}"])";
+
 // A shell script that trains nothing, records the requested epochs and finishes.
 const std::string every_epoch =  // NOLINT(cert-err58-cpp)
     "echo \"arguments: $*\"\n"
@@ -64,9 +67,7 @@ TEST_CASE("`show` lists the warnings of a rank below its attempt") {
 TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn and resume from their checkpoint") {
   const Scratch scratch;
   const auto program = scratch.write("train.py", documented_example());
-  scratch.write("foreign.toml",
-                foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}"])", 2,
-                             "files = [\"train.py\"]\n"));
+  scratch.write("foreign.toml", foreign_file(documented_command, 2, "files = [\"train.py\"]\n"));
   const auto output = run_trainyard(scratch.path(), {"run", "foreign.toml", "--no-report"});
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
@@ -93,6 +94,31 @@ TEST_CASE("the documented PyTorch DDP program is an arm: two ranks learn and res
   for (std::size_t i = 0; i < 3; ++i) CHECK(again[i]["train_loss"] == epochs[i]["train_loss"]);
   CHECK(contains(run_trainyard(scratch.path(), {"show", "last", "--yard", "resumed"}).out,
                  "resumes after epoch 2 of attempt 1"));
+}
+
+TEST_CASE("the documented PyTorch DDP program states all terms of a fair comparison") {
+  const Scratch scratch;
+  const std::string arm = std::string("command = ") + documented_command + "\nfiles = [\"train.py\"]\n";
+  scratch.write("arms.toml",
+                "name = \"arms\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"one\", \"two\"]\nseed = [0, 1]\n"
+                "[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\nbatch = 60\n[strategy.one]\n" +
+                    arm + "[strategy.two]\nreplicas = 2\n" + arm +
+                    "[compare]\naxis = \"strategy\"\nbaseline = \"one\"\npair = [\"seed\"]\n");
+  const auto compared = [&](const std::string& program, const std::string& yard) {
+    scratch.write("train.py", program);
+    const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--yard", yard});
+    CHECK_MESSAGE(output.code == 0, (output.out + output.err));
+    return run_trainyard(scratch.path(), {"compare", "--yard", yard}).out;
+  };
+  const std::string stated = compared(documented_example(), "stated");
+  CHECK_MESSAGE(contains(stated, "train loss"), stated);
+  CHECK_FALSE(contains(stated, "NOT VERIFIED"));
+  CHECK_FALSE(contains(stated, "NOT COMPARABLE"));
+  std::string less = documented_example();
+  const std::string term = ", batch_norm=\"local\"";
+  REQUIRE(contains(less, term));
+  const std::string silent = compared(less.erase(less.find(term), term.size()), "silent");
+  CHECK_MESSAGE(contains(silent, "NOT VERIFIED: the records do not state batch normalisation"), silent);
 }
 
 TEST_CASE("arguments are passed unchanged, even if a shell would interpret them") {

@@ -222,6 +222,16 @@ TEST_CASE("an arm that is planned again with other training has only the new run
   CHECK(verdict_on(cells, "mlp", "train-seconds").looks == 1);
 }
 
+TEST_CASE("runs of an earlier version of the user's program are not mixed with those of the latest") {
+  ReportData data = one_model(6);
+  for (db::RunSummary& run : data.runs)
+    if (run.strategy == "ddp") run.files = run.seed < 3 ? "[first version]" : "[second version]";
+  plan_again(data, keys_of_seeds(data, 3, 5));
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().cell.arms.front().runs.size() == 3);
+  CHECK(verdict_on(cells, "mlp", "train-seconds").n == 3);
+}
+
 TEST_CASE("an arm that is not in the file any more is not compared") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "other"}});
   std::vector<std::string> kept;
