@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csignal>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rank_agent.h"
 #include "orchestrator/rank/rendezvous.h"
+#include "orchestrator/rank/supervised_ranks.h"
 
 namespace trainyard::orchestrator {
 
@@ -39,7 +41,7 @@ std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
   throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
-// Local launcher: ranks are processes on this host. The store of trainyard's own ranks is a file in the
+// Local launcher: ranks are processes on this host, under a supervisor. The store of trainyard's own ranks is a file in the
 // attempt's folder. Foreign programs get a TCPStore on the loopback interface, as torchrun gives them.
 
 namespace {
@@ -54,9 +56,36 @@ nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
   return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
 }
 
+// Starts the store and the ranks of an attempt. A single rank needs no store, and a single foreign rank may
+// serve its own, on a free port.
+LocalProcesses start_here(const LaunchSpec& gang, const std::filesystem::path& store_program,
+                          const std::filesystem::path& store_file) {
+  LocalProcesses processes;
+  const auto ranks = static_cast<int>(gang.ranks.size());
+  StoreAddress address{"127.0.0.1", "0"};
+  if (ranks > 1 && gang.foreign) {
+    processes.store.emplace(store_program, gang.directory / "store.log");
+    address = processes.store->address();
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankCommand command = gang.ranks[static_cast<std::size_t>(rank)];
+    command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, address));
+    if (!store_file.empty()) command.environment["TRAINYARD_STORE"] = store_file.string();
+    processes.ranks.push_back(start_process(command));
+  }
+  return processes;
+}
+
 class LocalRankGroup : public RankGroup {
  public:
-  LocalRankGroup() = default;
+  LocalRankGroup(const LaunchSpec& gang, const std::filesystem::path& store_program,
+                 std::shared_ptr<std::set<int>> supervisors)
+      : store_file_(gang.ranks.size() > 1 && !gang.foreign ? make_store_file(gang.directory) : ""),
+        ranks_({gang.directory, gang.token, std::move(supervisors)},
+               [&] { return start_here(gang, store_program, store_file_); }),
+        marks_(marks_of(ranks_.pids())) {
+    marks_["supervisor"] = ranks_.supervisor();
+  }
   LocalRankGroup(const LocalRankGroup&) = delete;
   LocalRankGroup& operator=(const LocalRankGroup&) = delete;
   ~LocalRankGroup() override {
@@ -64,59 +93,27 @@ class LocalRankGroup : public RankGroup {
     if (!store_file_.empty()) std::filesystem::remove(store_file_, ignored);
   }
 
-  // A single rank needs no store. A single foreign rank may serve its own, on a free port.
-  void start(const LaunchSpec& gang, const std::filesystem::path& store_program) {
-    const auto ranks = static_cast<int>(gang.ranks.size());
-    StoreAddress address{"127.0.0.1", "0"};
-    if (ranks > 1 && gang.foreign) {
-      store_.emplace(store_program, gang.directory / "store.log");
-      address = store_->address();
-    } else if (ranks > 1) {
-      store_file_ = make_store_file(gang.directory);
-    }
-    std::vector<int> pids;
-    for (int rank = 0; rank < ranks; ++rank) {
-      RankCommand command = gang.ranks[static_cast<std::size_t>(rank)];
-      command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, address));
-      if (!store_file_.empty()) command.environment["TRAINYARD_STORE"] = store_file_.string();
-      ranks_.push_back({start_process(command), std::nullopt});
-      pids.push_back(ranks_.back().process->pid());
-    }
-    marks_ = marks_of(pids);
-  }
-
-  std::optional<ExitStatus> poll(int number) override {
-    Rank& rank = ranks_.at(static_cast<std::size_t>(number));
-    if (!rank.ended) rank.ended = rank.process->poll();
-    return rank.ended;
-  }
-
-  void signal(int number) override {
-    for (Rank& rank : ranks_)
-      if (!rank.ended) rank.process->signal(number);
-  }
+  std::optional<ExitStatus> poll(int rank) override { return ranks_.poll(rank); }
+  void signal(int number) override { ranks_.signal(number); }
 
   std::optional<RankGroupEnd> end() override {
-    for (const Rank& rank : ranks_)
-      if (!rank.ended) return std::nullopt;
-    return RankGroupEnd{};
+    const auto ended = ranks_.end();
+    if (!ended) return std::nullopt;
+    if (!ended->supervisor_failed) return RankGroupEnd{{}, "", ended->leftovers};
+    return RankGroupEnd{experiments::EndReason::failed,
+                        "the supervisor of its ranks ended: " + to_text(*ended->supervisor_failed),
+                        ended->leftovers};
   }
 
   void add_end_fds(std::vector<int>& fds) const override {
-    for (const Rank& rank : ranks_)
-      if (!rank.ended && rank.process->end_fd() >= 0) fds.push_back(rank.process->end_fd());
+    if (ranks_.end_fd() >= 0) fds.push_back(ranks_.end_fd());
   }
 
   nlohmann::ordered_json marks() const override { return marks_; }
 
  private:
-  struct Rank {
-    std::unique_ptr<RankProcess> process;
-    std::optional<ExitStatus> ended;
-  };
-  std::optional<StoreProcess> store_;  // outlives the ranks
   std::filesystem::path store_file_;
-  std::vector<Rank> ranks_;
+  SupervisedRanks ranks_;
   nlohmann::ordered_json marks_;
 };
 
@@ -125,13 +122,12 @@ class LocalLauncher : public Launcher {
   explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    auto gang = std::make_unique<LocalRankGroup>();
-    gang->start(command, store_program_);
-    return gang;
+    return std::make_unique<LocalRankGroup>(command, store_program_, supervisors_);
   }
 
  private:
   std::filesystem::path store_program_;
+  std::shared_ptr<std::set<int>> supervisors_ = std::make_shared<std::set<int>>();
 };
 
 }  // namespace

@@ -21,9 +21,10 @@ namespace trainyard::orchestrator {
 
 // How a group of ranks ended, as the launcher sees it.
 struct RankGroupEnd {
-  // preempted, over_limits, out_of_time or not_started. Empty: ranks ended by themselves, or we ended them.
+  // preempted, over_limits, out_of_time, not_started or failed. Empty: ranks ended by themselves, or we ended them.
   std::optional<experiments::EndReason> reason = {};
   std::string why = {};  // message of the cluster
+  int leftovers = 0;     // processes that the ranks left behind, and that the launcher has ended
 };
 
 // Ranks that were launched together. The destructor ends those that are alive.

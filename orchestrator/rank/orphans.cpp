@@ -165,6 +165,43 @@ std::optional<ProcessMark> mark_of(int pid) {
   return ProcessMark{pid, process->start_ticks};
 }
 
+namespace {
+
+// The kernel lists the children of a thread, zombies too. Not all kernels have this list.
+std::vector<int> own_children() {
+  const std::string own = std::to_string(::getpid());
+  std::ifstream list("/proc/self/task/" + own + "/children");
+  if (!list) return find([](const Process& process) { return process.parent == ::getpid(); });
+  std::vector<int> pids;
+  for (int pid = 0; list >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+}  // namespace
+
+// Only this process reaps its children. So a listed pid cannot be that of another process before it is killed.
+int end_children(const std::set<int>& except, std::uint64_t since_ticks) {
+  std::set<int> ended;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (bool any = true; any && !has_no_child() && std::chrono::steady_clock::now() < deadline;) {
+    any = false;
+    bool any_runs = false;
+    for (const int pid : own_children()) {
+      if (except.contains(pid)) continue;
+      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
+        any = true;  // it may have left children of its own
+        continue;
+      }
+      const auto mark = mark_of(pid);
+      if (mark && mark->start_ticks < since_ticks) continue;
+      any = any_runs = true;
+      if (::kill(pid, SIGKILL) == 0) ended.insert(pid);
+    }
+    if (any_runs) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return static_cast<int>(ended.size());
+}
+
 int end_children_with(const std::string& token) {
   if (has_no_child()) return 0;
   const int own = ::getpid();

@@ -6,12 +6,13 @@
 // - its user, which must be that of this process,
 // - its start time: the recorded one of a rank, and for children of ranks any time after the launch.
 // A name or a pid alone never counts, and records can be wrong.
-// docs/process-supervision.md: how a supervisor can catch processes that have neither.
+// `supervised_ranks.h` ends processes that have lost their token, because it is their ancestor.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ std::string new_token();                      // 32 random hexadecimal digits fr
 std::string boot_id();                        // /proc/sys/kernel/random/boot_id
 std::uint64_t ticks_now();                    // since boot, as in `ProcessMark`
 std::optional<ProcessMark> mark_of(int pid);  // empty if the process is gone
+
+// Kills and reaps the children of this process, adopted ones too, until none is left, at most two seconds. Returns
+// how many of them ran. Leaves alone: the children in `except`, and those that were started earlier.
+int end_children(const std::set<int>& except = {}, std::uint64_t since_ticks = 0);
 
 // Kills and reaps all children of this process with this token, adopted ones too. Returns their number.
 int end_children_with(const std::string& token);

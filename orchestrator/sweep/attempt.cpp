@@ -168,8 +168,6 @@ bool Attempt::step() {
   follow();
   ranks_.look_for_progress();
   ranks_.tell_ranks();
-  // What ranks left behind may still write, so that the end of their records would never be reached.
-  if (!place_.shared && ranks_.all_ended() && !collector_.drained()) end_leftovers();
   const auto end = ranks_.end();
   if (end) finish(*end);
   return !end;
@@ -226,7 +224,7 @@ void Attempt::shorten_logs() {
 void Attempt::finish(const RankGroupEnd& group) {
   ranks_.note_job();
   ranks_.release();
-  end_leftovers();
+  end_leftovers(group.leftovers);
   const std::string times_problem = record_other_use();  // before the records of the ranks: one transaction
   collector_.collect_all();
   note_over_limits();
@@ -241,8 +239,9 @@ void Attempt::finish(const RankGroupEnd& group) {
   tell_messages();
 }
 
-void Attempt::end_leftovers() {
-  const int left = end_children_with(token_);
+// `ended`: those that the launcher has ended already.
+void Attempt::end_leftovers(int ended) {
+  const int left = ended + end_children_with(token_);
   if (left == 0) return;
   log_.tell(
       fmt::format("killed {} {} that its ranks left behind", left, left == 1 ? "process" : "processes"));

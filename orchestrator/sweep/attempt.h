@@ -65,7 +65,7 @@ class Attempt {
   void note_over_limits();
   void shorten_logs();
   void finish(const RankGroupEnd& group);
-  void end_leftovers();
+  void end_leftovers(int ended);
   void end_at_once();
   std::string record_other_use();
   AttemptEvidence evidence(const RankGroupEnd& group) const;

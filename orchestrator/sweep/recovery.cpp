@@ -22,8 +22,10 @@
 #include "experiments/protocol/record_lines.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/plan/resume_point.h"
+#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
+#include "orchestrator/rank/supervised_ranks.h"
 #include "orchestrator/sweep/collector.h"
 #include "orchestrator/yard/record_log_tail.h"
 #include "orchestrator/yard/yard.h"
@@ -195,7 +197,10 @@ void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
                      const std::function<void(const std::string&)>& tell) {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     require_plain(unfinished.directory / name);
-  const EndedLeftovers leftovers = end_leftovers(launched_processes(unfinished.directory));
+  wait_for_supervisor(unfinished.directory);
+  const LaunchedProcesses launched = launched_processes(unfinished.directory);
+  const EndedLeftovers leftovers = end_leftovers(launched);
+  end_cgroup_of(launched.token);
   for (const std::string& problem : leftovers.left_alone)
     tell(unfinished.directory.string() + ": " + problem + ", so it was left alone");
   const experiments::Launch launch =

@@ -1,4 +1,6 @@
 // A sweep that is interrupted or killed, or loses a rank: no results are lost and no processes are left.
+#include <fstream>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -6,6 +8,7 @@
 #include "db/database/database.h"
 #include "db/queries/queries.h"
 #include "tests/e2e/support/program.h"
+#include "tests/e2e/support/shell_arm.h"
 #include "tests/e2e/support/sweep_file.h"
 #include "tests/support/contains.h"
 
@@ -70,6 +73,22 @@ TEST_CASE("if the orchestrator is killed, its ranks end too, and the same comman
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
   const auto interrupted = "SELECT COUNT(*) FROM attempt_status WHERE status = 'interrupted' AND attempt = 1";
   CHECK(db::select(database, interrupted).rows.at(0)[0] == 1);
+}
+
+TEST_CASE("kill -9 of trainyard leaves no process, not even one without its session and environment") {
+  const Scratch scratch;
+  const auto file = scratch.path() / "escaped";
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  scratch.write("arm.sh", shell_arm("setsid env -i /bin/sh -c 'echo $$ > " + file.string() +
+                                    "; exec sleep 1000' &\nsleep 1000"));
+  Trainyard running(scratch.path(), {"run", "arms.toml", "--no-report"});
+  pid_t escaped = 0;
+  REQUIRE(comes_true([&] { return std::ifstream(file) >> escaped && escaped > 0; }));
+  CHECK(kill(escaped, 0) == 0);
+  running.signal(SIGKILL);
+  running.wait();
+  CHECK(comes_true([&] { return kill(escaped, 0) != 0; }));
+  CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
 }
 
 TEST_CASE("a rank that dies ends its run, the sweep continues, and the failure is reported") {

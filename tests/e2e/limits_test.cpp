@@ -20,10 +20,12 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t mebibyte = 1 << 20;
 
-// Seed 1 does `harm`, and seed 2 stores the peak memory of its parent, the orchestrator, in the file `peak`.
+// Seed 1 does `harm`, and seed 2 stores the peak memory of the orchestrator in the file `peak`. The orchestrator is
+// the parent of its parent, the supervisor.
 std::string harmful(const std::string& harm) {
   return shell_arm("file=\"$dir/rank-0.records.jsonl\"\nif [ \"$seed\" = 1 ]; then\n" + harm +
-                   "\nelse grep VmHWM /proc/$PPID/status > peak; fi\nepoch 1\nfinish");
+                   "\nelse above=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)\n"
+                   "grep VmHWM /proc/$above/status > peak; fi\nepoch 1\nfinish");
 }
 
 double peak_mebibytes(const Scratch& scratch) {

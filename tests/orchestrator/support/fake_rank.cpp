@@ -24,6 +24,7 @@
 //   second         die in the first attempt, else finish
 //   seed-0-dies    die with seed 0, else hang
 //   grandchild     start a process in its own session that stays, then finish
+//   escape         start a process in its own session and with an empty environment that stays, then hang
 // "kill once 0 hangs" does "kill" as soon as rank 0 hangs.
 // FAKE_RANK_FAULT, for example "7 disk full", makes calls on the run's checkpoints fail from that call on,
 // in the first attempt only. If the run keeps checkpoints, each loss depends on all epochs before it.
@@ -103,6 +104,16 @@ void start_grandchild(const std::filesystem::path& file) {
     std::getline(in, line);
     if (in.eof()) line.clear();  // its newline is not written yet
   }
+}
+
+// Only an ancestor can find this process. Its pid is written to `file`.
+void start_escaping_grandchild(const std::filesystem::path& file) {
+  if (fork() != 0) return;
+  setsid();
+  std::ofstream(file) << getpid() << std::endl;
+  char* const nothing[] = {nullptr};
+  execle("/bin/sleep", "sleep", "1000", nullptr, nothing);
+  _exit(1);
 }
 
 // Makes steps of 0.1 s.
@@ -186,7 +197,8 @@ int train(const experiments::Launch& launch, int rank, int world_size) {
     hang(launch.records, rank);
   }
   if (what == "kill") raise(SIGKILL);
-  if (what == "hang" || what == "deaf") hang(launch.records, rank);
+  if (what == "escape") start_escaping_grandchild(launch.records / "escaped");
+  if (what == "hang" || what == "deaf" || what == "escape") hang(launch.records, rank);
   if (what == "leave") return 0;
   if (what == "torn") {
     append(launch, rank, R"({"v":1,"run":")");

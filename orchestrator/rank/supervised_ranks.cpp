@@ -1,0 +1,285 @@
+#include "orchestrator/rank/supervised_ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "orchestrator/rank/orphans.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+// Both ends are the same program, so a message is a struct. `not_started` is followed by the error's text.
+struct Message {
+  enum class Kind { rank_started, all_started, not_started, rank_ended, leftovers };
+  Kind kind = Kind::not_started;
+  int rank = 0;
+  int value = 0;  // pid, exit code, or number of processes
+  int signal = 0;
+};
+constexpr std::size_t longest_text = 4096;
+
+// Waits for input. Returns false if none came in time.
+bool readable(int fd, std::chrono::milliseconds at_most) {
+  pollfd polled{fd, POLLIN, 0};
+  int ready = 0;
+  do ready = ::poll(&polled, 1, static_cast<int>(at_most.count()));
+  while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+// Supervisor: everything below runs in its process.
+
+constexpr int its_socket = 3;
+
+// It keeps nothing of the orchestrator but its memory: no locks, no open files, no signals of a terminal.
+void become_supervisor(int socket, const std::filesystem::path& attempt_folder) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "rank-supervisor");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP})
+    ::signal(number, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int kept = ::fcntl(socket, F_DUPFD, its_socket);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, standard);
+  if (kept != its_socket) ::dup2(kept, its_socket);
+  ::fcntl(its_socket, F_SETFD, FD_CLOEXEC);
+  ::close_range(its_socket + 1, ~0U, 0);
+  const int folder = ::open(attempt_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) ::flock(folder, LOCK_EX | LOCK_NB);  // until this process ends
+}
+
+class Supervisor {
+ public:
+  explicit Supervisor(Cgroup& cgroup) : cgroup_(cgroup) {}
+
+  void run(const std::function<LocalProcesses()>& start) {
+    LocalProcesses processes;
+    try {
+      processes = start();
+    } catch (const std::exception& error) {
+      end_children();
+      send({Message::Kind::not_started}, error.what());
+      return;
+    }
+    ended_.resize(processes.ranks.size());
+    for (std::size_t rank = 0; rank < processes.ranks.size(); ++rank)
+      send({Message::Kind::rank_started, static_cast<int>(rank), processes.ranks[rank]->pid()});
+    send({Message::Kind::all_started});
+    const bool wanted = watch(processes);
+    if (!wanted) {
+      for (const auto& rank : processes.ranks) rank->signal(SIGKILL);
+      if (cgroup_.leave()) cgroup_.kill();
+    }
+    processes = {};
+    const int leftovers = end_children();
+    if (wanted)
+      send({Message::Kind::leftovers, 0, leftovers});
+    else
+      cgroup_.remove();
+  }
+
+ private:
+  // Returns true once all ranks have ended, and false if the orchestrator has ended.
+  bool watch(const LocalProcesses& processes) {
+    while (true) {
+      std::vector<pollfd> polled{{its_socket, POLLIN, 0}};
+      bool any_without_fd = false;
+      for (std::size_t rank = 0; rank < ended_.size(); ++rank) {
+        if (ended_[rank] || report_end(rank, *processes.ranks[rank])) continue;
+        const int fd = processes.ranks[rank]->end_fd();
+        if (fd >= 0) polled.push_back({fd, POLLIN, 0});
+        any_without_fd = any_without_fd || fd < 0;
+      }
+      if (std::ranges::all_of(ended_, [](bool ended) { return ended; })) return true;
+      constexpr int between_looks = 20;  // milliseconds
+      ::poll(polled.data(), polled.size(), any_without_fd ? between_looks : -1);
+      if (polled.front().revents != 0 && !obey(processes)) return false;
+    }
+  }
+
+  bool report_end(std::size_t rank, RankProcess& process) {
+    const auto status = process.poll();
+    if (!status) return false;
+    ended_[rank] = true;
+    send({Message::Kind::rank_ended, static_cast<int>(rank), status->code, status->signal});
+    return true;
+  }
+
+  // Sends the signal that the orchestrator wrote to the ranks. Returns false if the orchestrator has ended.
+  bool obey(const LocalProcesses& processes) {
+    int number = 0;
+    if (::recv(its_socket, &number, sizeof number, MSG_DONTWAIT) != sizeof number)
+      return errno == EAGAIN || errno == EINTR;
+    for (std::size_t rank = 0; rank < ended_.size(); ++rank)
+      if (!ended_[rank]) processes.ranks[rank]->signal(number);
+    return true;
+  }
+
+  static void send(const Message& message, const std::string& text = "") {
+    std::string packet(reinterpret_cast<const char*>(&message), sizeof message);
+    packet += text.substr(0, longest_text);
+    ::send(its_socket, packet.data(), packet.size(), MSG_NOSIGNAL);
+  }
+
+  Cgroup& cgroup_;
+  std::vector<bool> ended_;  // by rank
+};
+
+}  // namespace
+
+SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<LocalProcesses()>& start)
+    : setting_(std::move(setting)), cgroup_(cgroup_name(setting_.token)) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw UserError("cannot start the supervisor of the ranks: socketpair: " +
+                    std::generic_category().message(errno));
+  socket_ = FileDescriptor(ends[0]);
+  FileDescriptor its_end(ends[1]);
+  since_ticks_ = ticks_now();
+  supervisor_ = cgroup_.fork();
+  if (supervisor_ < 0)
+    throw UserError("cannot start the supervisor of the ranks: fork: " +
+                    std::generic_category().message(errno));
+  if (supervisor_ == 0) {
+    try {
+      become_supervisor(its_end.get(), setting_.attempt_folder);
+      Supervisor(cgroup_).run(start);
+    } catch (const std::exception&) {
+      ::_exit(1);  // the kernel kills its ranks, and the orchestrator ends the rest
+    }
+    ::_exit(0);
+  }
+  its_end.reset();
+  setting_.supervisors->insert(supervisor_);
+  try {
+    wait_for_start();
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+SupervisedRanks::~SupervisedRanks() {
+  release();
+}
+
+void SupervisedRanks::wait_for_start() {
+  while (!started_ && start_error_.empty())
+    if (!read_message() && over_) throw UserError("the supervisor of the ranks ended before they started");
+  if (!start_error_.empty()) throw UserError(start_error_);
+  ended_.resize(pids_.size());
+}
+
+// Reads one message. Waits for it only before the start. Returns false if there is none.
+bool SupervisedRanks::read_message() {
+  std::array<char, sizeof(Message) + longest_text> packet{};
+  const ssize_t size = ::recv(socket_.get(), packet.data(), packet.size(), started_ ? MSG_DONTWAIT : 0);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return false;
+  Message message;
+  if (size < static_cast<ssize_t>(sizeof message)) {
+    release();
+    return false;
+  }
+  std::memcpy(&message, packet.data(), sizeof message);
+  switch (message.kind) {
+    case Message::Kind::rank_started:
+      pids_.push_back(message.value);
+      break;
+    case Message::Kind::all_started:
+      started_ = true;
+      break;
+    case Message::Kind::not_started:
+      start_error_.assign(packet.data() + sizeof message, static_cast<std::size_t>(size) - sizeof message);
+      break;
+    case Message::Kind::rank_ended:
+      ended_.at(static_cast<std::size_t>(message.rank)) = ExitStatus{message.value, message.signal};
+      break;
+    case Message::Kind::leftovers:
+      end_.leftovers = message.value;
+      break;
+  }
+  return true;
+}
+
+void SupervisedRanks::read_messages() {
+  while (!over_ && read_message()) {
+  }
+}
+
+// Ends the supervisor and, with it, everything else. A supervisor that does not end in time is killed.
+void SupervisedRanks::release() {
+  if (over_) return;
+  over_ = true;
+  ::shutdown(socket_.get(), SHUT_WR);
+  constexpr std::chrono::seconds patience(5);
+  std::array<char, sizeof(Message) + longest_text> unread{};
+  ssize_t size = 1;
+  while (size > 0 && readable(socket_.get(), patience))
+    size = ::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT);
+  if (size > 0) ::kill(supervisor_, SIGKILL);
+  int status = 0;
+  while (::waitpid(supervisor_, &status, 0) < 0 && errno == EINTR) {
+  }
+  setting_.supervisors->erase(supervisor_);
+  if (WIFSIGNALED(status))
+    end_.supervisor_failed = ExitStatus{-1, WTERMSIG(status)};
+  else if (status != 0)
+    end_.supervisor_failed = ExitStatus{WEXITSTATUS(status), 0};
+  const int left = end_children(*setting_.supervisors, since_ticks_);
+  if (!end_.supervisor_failed) end_.leftovers += left;  // else it includes the ranks
+  if (!cgroup_.remove()) {
+    cgroup_.kill();
+    end_children(*setting_.supervisors, since_ticks_);
+  }
+  for (auto& rank : ended_)
+    if (!rank) rank = ExitStatus{-1, 0, true};
+}
+
+std::optional<ExitStatus> SupervisedRanks::poll(int rank) {
+  read_messages();
+  return ended_.at(static_cast<std::size_t>(rank));
+}
+
+void SupervisedRanks::signal(int number) {
+  if (!over_) ::send(socket_.get(), &number, sizeof number, MSG_NOSIGNAL);
+}
+
+std::optional<SupervisedRanks::End> SupervisedRanks::end() {
+  read_messages();
+  return over_ ? std::optional(end_) : std::nullopt;
+}
+
+int SupervisedRanks::end_fd() const {
+  return over_ ? -1 : socket_.get();
+}
+
+bool wait_for_supervisor(const std::filesystem::path& attempt_folder, std::chrono::milliseconds at_most) {
+  const auto folder = FileDescriptor::open(attempt_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const auto deadline = std::chrono::steady_clock::now() + at_most;
+  while (folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace trainyard::orchestrator
