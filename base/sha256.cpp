@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/error.h"
 
@@ -45,6 +46,17 @@ std::string sha256_hex(std::string_view bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.hex();
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view bytes) {
+  std::array<unsigned char, 32> code{};
+  unsigned int size = 0;
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(), code.data(), &size) ==
+          nullptr ||
+      size != code.size())
+    throw InternalError("OpenSSL has no HMAC-SHA-256");
+  return {code.begin(), code.end()};
 }
 
 }  // namespace trainyard

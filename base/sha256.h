@@ -1,4 +1,4 @@
-// SHA-256 of strings and streams, for run keys and data fingerprints. A thin wrapper around OpenSSL.
+// SHA-256 of strings and streams, for run keys, data fingerprints and proofs of a secret. A thin wrapper around OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -25,5 +25,8 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::string_view bytes);
+
+// HMAC-SHA-256 (RFC 2104), 32 bytes. Only who knows `key` can compute it.
+std::string hmac_sha256(std::string_view key, std::string_view bytes);
 
 }  // namespace trainyard

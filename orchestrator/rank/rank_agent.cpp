@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/rank/rendezvous.h"
+#include "orchestrator/rank/store_relay.h"
 
 namespace trainyard::orchestrator {
 
@@ -46,6 +48,41 @@ void note_signals() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaction(number, &action, nullptr);
 }
 
+// The hosts of the job, from the files that their tasks write. A new file is found when an unknown host connects.
+class JobHosts {
+ public:
+  JobHosts(fs::path folder, int world_size) : folder_(std::move(folder)), missing_(ranks_below(world_size)) {}
+
+  bool contain(const std::string& address) {
+    if (!addresses_.contains(address)) read_files();
+    return addresses_.contains(address);
+  }
+
+ private:
+  static std::set<int> ranks_below(int world_size) {
+    std::set<int> ranks;
+    for (int rank = 0; rank < world_size; ++rank) ranks.insert(ranks.end(), rank);
+    return ranks;
+  }
+
+  // At most once per nap: strangers must not keep a network file system busy.
+  void read_files() {
+    if (missing_.empty() || Clock::now() < next_reading_) return;
+    next_reading_ = Clock::now() + short_nap;
+    fresh_listing(folder_);
+    std::erase_if(missing_, [&](int rank) {
+      const auto addresses = read_rank_host(folder_, rank);
+      if (addresses) addresses_.insert(addresses->begin(), addresses->end());
+      return addresses.has_value();
+    });
+  }
+
+  fs::path folder_;
+  std::set<int> missing_;  // ranks whose file has not been read
+  std::set<std::string> addresses_;
+  Clock::time_point next_reading_;
+};
+
 class Task {
  public:
   Task(RankGroupFile gang, const TaskPlace& place)
@@ -56,6 +93,7 @@ class Task {
     if (!store) return end({{-1, 0}, told, host_name()});
     RankCommand command = gang_.command.ranks.at(static_cast<std::size_t>(place_.rank));
     command.environment.merge(torchrun_environment(gang_.command, place_, *store));
+    add_network(command);
     RankExit exit{{}, 0, host_name()};
     {
       const auto process = start_process(command);
@@ -75,23 +113,50 @@ class Task {
   }
 
  private:
-  // The store's address. Empty if the task is ended before the rendezvous.
+  // The address of the store for the rank of this task. Empty if the task is ended before the rendezvous.
   std::optional<StoreAddress> meet() {
     if (place_.world_size == 1) return StoreAddress{"127.0.0.1", "0"};
-    if (place_.rank == 0) {
-      store_.emplace(gang_.store, folder_ / "store.log", /*for_other_hosts=*/true);
-      write_rendezvous(folder_, {std::stoi(store_->address().port), own_addresses()});
-    }
+    write_rank_host(folder_, place_.rank, own_addresses());
+    return place_.rank == 0 ? serve() : join();
+  }
+
+  StoreAddress serve() {
+    store_.emplace(gang_.store, folder_ / "store.log");
+    const StoreAddress address = store_->address();
+    gateway_.emplace(LaunchSecret::make(folder_), address, gang_.interface,
+                     [hosts = JobHosts(folder_, place_.world_size)](const std::string& peer) mutable {
+                       return hosts.contain(peer);
+                     });
+    write_rendezvous(folder_, {gateway_->port(), own_addresses(gang_.interface)});
+    first_host_ = host_name();
+    return address;
+  }
+
+  std::optional<StoreAddress> join() {
     const auto deadline = Clock::now() + meeting_patience;
     while (Clock::now() < deadline) {
       fresh_listing(folder_);
       const auto meeting = read_rendezvous(folder_);
-      if (auto address = meeting ? reachable(*meeting) : std::nullopt) return address;
+      const auto secret = meeting ? LaunchSecret::read(folder_) : std::nullopt;
+      if (const auto gateway = secret ? find_gateway(*secret, *meeting) : std::nullopt) {
+        first_host_ = meeting->addresses.front();
+        return entrance_.emplace(*secret, *gateway).address();
+      }
       if (told != 0 || ::getppid() != parent_) return std::nullopt;
       std::this_thread::sleep_for(long_nap);
     }
     throw UserError("could not reach the store of rank 0 within 5 minutes",
-                    "the hosts of a run must reach each other and share " + folder_.string());
+                    "the hosts of a run must reach each other and share " + folder_.string() +
+                        "; trainyard-rank of rank 0 logs the addresses that it refuses");
+  }
+
+  // What other libraries and programs of the rank use: the interface, unless the user has chosen one, and the
+  // host of rank 0, because MASTER_ADDR is the near end of a relay.
+  void add_network(RankCommand& command) const {
+    if (place_.world_size > 1) command.environment["TRAINYARD_FIRST_HOST"] = first_host_;
+    if (gang_.interface.empty()) return;
+    for (const char* variable : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
+      if (std::getenv(variable) == nullptr) command.environment.try_emplace(variable, gang_.interface);
   }
 
   // Kills the rank if the launcher is gone, because nobody would wait for it.
@@ -116,6 +181,7 @@ class Task {
                 {"signal", exit.status.signal},
                 {"told", exit.told}});
     if (store_ && exit.status.clean()) wait_for_peers();
+    if (store_) LaunchSecret::remove(folder_);
     if (exit.status.signal != 0) return 128 + exit.status.signal;
     return exit.status.code < 0 ? 143 : exit.status.code;
   }
@@ -134,7 +200,10 @@ class Task {
   TaskPlace place_;
   int parent_;
   fs::path folder_;
+  std::string first_host_;
   std::optional<StoreProcess> store_;
+  std::optional<StoreGateway> gateway_;    // of rank 0
+  std::optional<StoreEntrance> entrance_;  // of another rank
 };
 
 // Logs at the level of the ranks. The task itself may have started without the variable.

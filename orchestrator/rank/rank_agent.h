@@ -5,7 +5,7 @@
 // - It leaves no process behind, and records how the program ended.
 //
 // So ranks on a cluster behave as on one host, and the orchestrator needs only the states of its jobs. The
-// store runs next to rank 0. A job does not need the host that submitted it, which may restart.
+// store runs next to rank 0, and store_relay.h is the way to it from the other ranks. A job does not need the host that submitted it, which may restart.
 #pragma once
 
 #include <filesystem>

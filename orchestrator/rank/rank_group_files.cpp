@@ -58,6 +58,7 @@ void write_rank_group_file(const RankGroupFile& gang) {
                                  {"launcher", gang.launcher},
                                  {"job", gang.job},
                                  {"allocation", gang.allocation},
+                                 {"interface", gang.interface},
                                  {"store", gang.store.string()},
                                  {"run_id", gang.command.run_id},
                                  {"token", gang.command.token},
@@ -68,8 +69,12 @@ void write_rank_group_file(const RankGroupFile& gang) {
 
 std::optional<RankGroupFile> read_rank_group_file(const fs::path& attempt_folder) {
   return from_object(attempt_folder / gang_name, [&](const nlohmann::json& json) {
-    RankGroupFile gang{
-        json.at("launcher"), json.at("job"), json.at("store").get<std::string>(), {}, json.at("allocation")};
+    RankGroupFile gang{json.at("launcher"),
+                       json.at("job"),
+                       json.at("store").get<std::string>(),
+                       {},
+                       json.at("allocation"),
+                       json.value("interface", "")};  // earlier releases have none
     gang.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
     for (const auto& rank : json.at("ranks")) gang.command.ranks.push_back(rank_from_json(rank));
     return gang;
@@ -100,6 +105,25 @@ void write_rendezvous(const fs::path& attempt_folder, const RendezvousEndpoint& 
 std::optional<RendezvousEndpoint> read_rendezvous(const fs::path& attempt_folder) {
   return from_object(attempt_folder / meeting_name, [](const nlohmann::json& json) {
     return RendezvousEndpoint{json.at("port"), json.at("addresses")};
+  });
+}
+
+namespace {
+
+std::string rank_host_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".host";
+}
+
+}  // namespace
+
+void write_rank_host(const fs::path& attempt_folder, int rank, const std::vector<std::string>& addresses) {
+  const nlohmann::ordered_json json = {{"addresses", addresses}};
+  write_whole_file(attempt_folder / rank_host_name(rank), json.dump() + "\n");
+}
+
+std::optional<std::vector<std::string>> read_rank_host(const fs::path& attempt_folder, int rank) {
+  return from_object(attempt_folder / rank_host_name(rank), [](const nlohmann::json& json) {
+    return json.at("addresses").get<std::vector<std::string>>();
   });
 }
 

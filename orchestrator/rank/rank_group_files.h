@@ -2,7 +2,9 @@
 // the attempt's folder, on a shared file system. Each is written whole and renamed into place.
 //   gang.json      commands and environments of the ranks; from the orchestrator
 //   rank-R.exit    how rank R ended, and whether its task received a signal; from R's task
-//   meeting.json   rendezvous: port and addresses of the store; from the task of rank 0
+//   meeting.json   rendezvous: port and addresses of the gateway to the store; from the task of rank 0
+//   rank-R.host    addresses of the host of rank R, which may connect to the gateway; from R's task
+//   store.secret   secret of the launch, launch_secret.h; from the task of rank 0
 //   abandoned      the attempt was given up, and none of its tasks may start; from a later orchestrator
 #pragma once
 
@@ -30,6 +32,7 @@ struct RankGroupFile {
   std::filesystem::path store;  // trainyard-store
   LaunchSpec command;
   std::string allocation = {};  // number of the job that this is a step of; empty: a job of its own
+  std::string interface = {};   // network interface of the hosts; empty: any
 };
 void write_rank_group_file(const RankGroupFile& gang);  // into the attempt's folder
 // Empty if there is none.
@@ -46,10 +49,14 @@ std::optional<RankExit> read_rank_exit(const std::filesystem::path& attempt_fold
 
 struct RendezvousEndpoint {
   int port = 0;
-  std::vector<std::string> addresses;  // of the store's host: its name and IPs, not all of them reachable
+  std::vector<std::string> addresses;  // of rank 0's host: its name and IPs, not all of them reachable
 };
 void write_rendezvous(const std::filesystem::path& attempt_folder, const RendezvousEndpoint& meeting);
 std::optional<RendezvousEndpoint> read_rendezvous(const std::filesystem::path& attempt_folder);
+
+void write_rank_host(const std::filesystem::path& attempt_folder, int rank,
+                     const std::vector<std::string>& addresses);
+std::optional<std::vector<std::string>> read_rank_host(const std::filesystem::path& attempt_folder, int rank);
 
 void abandon(const std::filesystem::path& attempt_folder);
 bool abandoned(const std::filesystem::path& attempt_folder);

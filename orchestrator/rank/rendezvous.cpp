@@ -9,13 +9,11 @@
 #include <system_error>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,7 +26,6 @@ namespace trainyard::orchestrator {
 
 namespace {
 
-constexpr int connect_milliseconds = 3000;
 constexpr const char* loopback = "127.0.0.1";
 
 std::string numeric(const sockaddr& address, socklen_t size) {
@@ -46,50 +43,33 @@ std::string number_of(const ifaddrs& interface) {
   return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? "" : numeric(*interface.ifa_addr, sizeof(sockaddr_in6));
 }
 
-bool connects(const addrinfo& address) {
-  const FileDescriptor fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return false;
-  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return true;
-  if (errno != EINPROGRESS) return false;
-  pollfd polled{fd.get(), POLLOUT, 0};
-  int error = 0;
-  socklen_t size = sizeof error;
-  return ::poll(&polled, 1, connect_milliseconds) == 1 &&
-         ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
-}
+}  // namespace
 
-bool takes_connection(const std::string& host, const std::string& port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next)
-    if (connects(*each)) return true;
-  return false;
+namespace {
+
+// The numeric addresses of `name`, or of all interfaces if it is empty.
+std::vector<std::string> numeric_addresses(const std::string& name) {
+  std::vector<std::string> addresses;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return addresses;
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next)
+    if (name.empty() || name == each->ifa_name)
+      if (const std::string number = number_of(*each); !number.empty()) addresses.push_back(number);
+  ::freeifaddrs(all);
+  return addresses;
 }
 
 }  // namespace
 
-std::vector<std::string> own_addresses() {
-  std::vector<std::string> addresses{host_name()};
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) == 0) {
-    for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next)
-      if (const std::string number = number_of(*each); !number.empty()) addresses.push_back(number);
-    ::freeifaddrs(all);
-  }
-  addresses.emplace_back(loopback);
-  return addresses;
+std::vector<std::string> addresses_of_interface(const std::string& name) {
+  return numeric_addresses(name);
 }
 
-std::optional<StoreAddress> reachable(const RendezvousEndpoint& meeting) {
-  const std::string port = std::to_string(meeting.port);
-  const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
-  for (const std::string& address : meeting.addresses)
-    if ((address != loopback || same_host) && takes_connection(address, port))
-      return StoreAddress{address, port};
-  return std::nullopt;
+std::vector<std::string> own_addresses(const std::string& interface) {
+  std::vector<std::string> addresses{host_name()};
+  for (const std::string& number : numeric_addresses(interface)) addresses.push_back(number);
+  addresses.emplace_back(loopback);
+  return addresses;
 }
 
 namespace {
@@ -122,10 +102,8 @@ std::filesystem::path make_store_file(const std::filesystem::path& attempt_folde
   return file;
 }
 
-StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log, bool for_other_hosts)
-    : argv_{program.string()}, log_(std::move(log)) {
-  if (for_other_hosts) argv_.emplace_back("--all-interfaces");
-}
+StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log)
+    : argv_{program.string()}, log_(std::move(log)) {}
 
 StoreAddress StoreProcess::address() {
   if (!process_ || process_->poll()) start();

@@ -1,5 +1,5 @@
-// Rendezvous of the ranks of a job. The host of rank 0 runs the store and publishes its addresses. Each rank
-// uses the first one that it can reach.
+// Rendezvous of the ranks of a job: the store, and the addresses of hosts. On several hosts, the task of rank 0
+// publishes the addresses of the way to the store (store_relay.h).
 #pragma once
 
 #include <filesystem>
@@ -21,13 +21,12 @@ struct StoreAddress {
 // Address in the store's output, "127.0.0.1 29500\n". Empty while the line is incomplete.
 std::optional<StoreAddress> parse_store_address(const std::string& output);
 
-// `trainyard-store`: a TCPStore on a port that the kernel chooses, for foreign programs and for several hosts.
-// It is started when its address is first needed, and again if it has died.
+// `trainyard-store`: a TCPStore on a port of the loopback interface that the kernel chooses, for foreign programs
+// and for several hosts. It refuses connections of other users. It is started when its address is first needed, and again if it has died.
 class StoreProcess {
  public:
-  // `log`: file for the store's output, from which the address is read. `for_other_hosts`: it listens on all
-  // network interfaces, not only on 127.0.0.1.
-  StoreProcess(std::filesystem::path program, std::filesystem::path log, bool for_other_hosts = false);
+  // `log`: file for the store's output, from which the address is read.
+  StoreProcess(std::filesystem::path program, std::filesystem::path log);
   StoreAddress address();  // UserError if the store does not start
 
  private:
@@ -43,10 +42,11 @@ class StoreProcess {
 // open. UserError if it cannot be made.
 std::filesystem::path make_store_file(const std::filesystem::path& attempt_folder);
 
-// Addresses of this host: its name, the IPs of its networks, and 127.0.0.1 for tasks on the same host.
-std::vector<std::string> own_addresses();
+// Addresses of this host: its name, the IPs of its networks, or of one interface, and 127.0.0.1 for tasks on the
+// same host.
+std::vector<std::string> own_addresses(const std::string& interface = "");
 
-// The first address that accepts a connection. Empty if none does.
-std::optional<StoreAddress> reachable(const RendezvousEndpoint& meeting);
+// IPs of a network interface. Empty if this host does not have it.
+std::vector<std::string> addresses_of_interface(const std::string& name);
 
 }  // namespace trainyard::orchestrator

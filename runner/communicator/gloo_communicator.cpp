@@ -1,18 +1,13 @@
 #include "runner/communicator/gloo_communicator.h"
 
-#include <cerrno>
-#include <system_error>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "base/fd.h"
+#include "runner/communicator/accepted_connections.h"
 #include "runner/communicator/process_groups.h"
 #include "runner/device/rank_process.h"
 
@@ -53,70 +48,26 @@ class GlooCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };
 
-Store connect_to(const Environment& environment) {
-  if (!environment.store_file.empty())
-    return c10::make_intrusive<c10d::FileStore>(environment.store_file.string(), environment.world_size);
-  c10d::TCPStoreOptions options;
-  options.port = environment.store_port;
-  options.isServer = !environment.agent_store && environment.rank == 0;
-  options.waitWorkers = false;
-  options.timeout = communication_timeout;
-  return c10::make_intrusive<c10d::TCPStore>(environment.store_host, options);
-}
-
-// A socket that listens on a free port of 127.0.0.1. TCPStore itself listens on all interfaces.
-FileDescriptor loopback_socket(std::uint16_t& port) {
-  const auto check = [](int result) {
-    if (result < 0) throw std::system_error(errno, std::generic_category(), "listening on 127.0.0.1");
-  };
-  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  check(fd.get());
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  check(::bind(fd.get(), any, size));
-  check(::listen(fd.get(), SOMAXCONN));
-  check(::getsockname(fd.get(), any, &size));
-  port = ntohs(address.sin_port);
-  return fd;
+// One host: the loopback interface. Several hosts: the interface that the launcher names, as PyTorch does, else
+// that of the host's name.
+std::shared_ptr<::gloo::transport::Device> device_of(const GroupOptions& group) {
+  using Gloo = c10d::ProcessGroupGloo;
+  if (group.one_host) return Gloo::createDeviceForHostname("127.0.0.1");
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  return interface != nullptr && *interface != '\0' ? Gloo::createDeviceForInterface(interface)
+                                                    : Gloo::createDefaultDevice();
 }
 
 }  // namespace
 
-Store connect_store(const Environment& environment) {
-  ignore_broken_pipes();  // this process may serve the store
-  return guarded(environment.rank, "connecting to the store", [&]() -> Store {
-    const Store store = connect_to(environment);
-    store->setTimeout(communication_timeout);
-    return c10::make_intrusive<c10d::PrefixStore>("trainyard/" + environment.run_id, store);
-  });
-}
-
-ServedStore serve_store(Listen where) {
-  ignore_broken_pipes();
-  c10d::TCPStoreOptions options;
-  options.port = 0;  // any free port
-  options.isServer = true;
-  options.waitWorkers = false;
-  FileDescriptor socket;
-  if (where == Listen::loopback) {
-    socket = loopback_socket(options.port);
-    options.masterListenFd = socket.release();  // the store closes it
-  }
-  const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-  return {store, store->getPort()};
-}
-
 std::unique_ptr<Communicator> gloo_communicator(const Store& store, const std::string& name,
                                                 const GroupOptions& group) {
   ignore_broken_pipes();
+  require_checked_accept();
   return guarded(group.rank, "rendezvous", [&]() -> std::unique_ptr<Communicator> {
     using Gloo = c10d::ProcessGroupGloo;
     auto options = Gloo::Options::create(group.timeout);
-    options->devices.push_back(group.one_host ? Gloo::createDeviceForHostname("127.0.0.1")
-                                              : Gloo::createDefaultDevice());
+    options->devices.push_back(device_of(group));
     return std::make_unique<GlooCommunicator>(c10::make_intrusive<Gloo>(
         c10::make_intrusive<c10d::PrefixStore>(name, store), group.rank, group.size, options));
   });

@@ -15,6 +15,7 @@
 #include "runner/communicator/nccl_communicator.h"
 #include "runner/communicator/nccl_settings.h"
 #include "runner/communicator/shared_memory_communicator.h"
+#include "runner/communicator/store.h"
 
 namespace trainyard::runner {
 

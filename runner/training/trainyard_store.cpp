@@ -1,6 +1,6 @@
 // trainyard-store: a rendezvous store, which is a key-value store over TCP, for foreign programs and for ranks
-// on several hosts. It prints its address with a free port, and serves until its parent ends. It has no
-// authentication (docs/security.md).
+// on several hosts. It prints its address with a free port of the loopback interface, and serves until its
+// parent ends. It refuses connections of other users (docs/security.md).
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -10,16 +10,16 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "runner/communicator/gloo_communicator.h"
+#include "runner/communicator/store.h"
 #include "runner/device/rank_process.h"
 
 namespace {
 
 using namespace trainyard;
 
-void serve(runner::Listen where) {
+void serve() {
   const pid_t parent = getppid();
-  const runner::ServedStore store = runner::serve_store(where);
+  const runner::ServedStore store = runner::serve_store();
   std::cout << "127.0.0.1 " << store.port << std::endl;
   // After the address, because a reader of both streams expects the address in the first line.
   log::info("store serves", {{"address", "127.0.0.1"}, {"port", store.port}, {"parent", parent}});
@@ -32,9 +32,6 @@ void serve(runner::Listen where) {
 int main(int argc, char** argv) {
   CLI::App program("Print \"127.0.0.1 PORT\" and serve ranks there until the process that started it ends.",
                    "trainyard-store");
-  bool all_interfaces = false;
-  program.add_flag("--all-interfaces", all_interfaces,
-                   "Listen on all network interfaces, not only on 127.0.0.1");
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -43,7 +40,7 @@ int main(int argc, char** argv) {
   runner::die_with_parent();
   try {
     log::to_standard_error(log::level_from_environment());
-    serve(all_interfaces ? runner::Listen::all_interfaces : runner::Listen::loopback);
+    serve();
   } catch (const std::exception& error) {
     std::cerr << "error: " << first_line(error.what()) << std::endl;
     _exit(1);

@@ -19,3 +19,10 @@ TEST_CASE("a stream has the same hash as its bytes in one piece") {
   for (int i = 0; i < 1000; ++i) hash.update(std::string(1000, 'a'));
   CHECK(hash.hex() == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
+
+TEST_CASE("the second example of RFC 4231 has the published HMAC") {
+  std::string hex;
+  for (const unsigned char byte : trainyard::hmac_sha256("Jefe", "what do ya want for nothing?"))
+    hex += "0123456789abcdef"[byte >> 4U], hex += "0123456789abcdef"[byte & 15U];
+  CHECK(hex == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}

@@ -6,10 +6,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;
   static const fuzz::Folder folder;
-  for (const char* name : {"gang.json", "rank-0.exit", "meeting.json"})
+  for (const char* name : {"gang.json", "rank-0.exit", "meeting.json", "rank-0.host"})
     fuzz::overwrite(folder.path / name, {bytes, size});
   orchestrator::read_rank_group_file(folder.path);
   orchestrator::read_rank_exit(folder.path, 0);
   orchestrator::read_rendezvous(folder.path);
+  orchestrator::read_rank_host(folder.path, 0);
   return 0;
 }

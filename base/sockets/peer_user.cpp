@@ -1,0 +1,200 @@
+#include "base/sockets/peer_user.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace trainyard {
+
+namespace {
+
+bool is_ipv4(const in6_addr& address) {
+  return IN6_IS_ADDR_V4MAPPED(&address);
+}
+
+in6_addr mapped(in_addr_t ipv4) {
+  in6_addr address{};
+  address.s6_addr[10] = address.s6_addr[11] = 0xff;
+  std::memcpy(&address.s6_addr[12], &ipv4, sizeof ipv4);
+  return address;
+}
+
+std::optional<SocketEnd> end_of(const sockaddr_storage& socket) {
+  if (socket.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(socket);
+    return SocketEnd{mapped(four.sin_addr.s_addr), ntohs(four.sin_port)};
+  }
+  if (socket.ss_family != AF_INET6) return std::nullopt;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(socket);
+  return SocketEnd{six.sin6_addr, ntohs(six.sin6_port)};
+}
+
+}  // namespace
+
+bool SocketEnd::has_address_of(const SocketEnd& other) const {
+  return std::memcmp(&address, &other.address, sizeof address) == 0;
+}
+
+bool SocketEnd::operator==(const SocketEnd& other) const {
+  return port == other.port && has_address_of(other);
+}
+
+bool SocketEnd::is_loopback() const {
+  return is_ipv4(address) ? address.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&address);
+}
+
+std::string SocketEnd::address_text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool four = is_ipv4(address);
+  const void* bytes = four ? static_cast<const void*>(&address.s6_addr[12]) : &address;
+  return ::inet_ntop(four ? AF_INET : AF_INET6, bytes, text.data(), text.size()) == nullptr ? ""
+                                                                                            : text.data();
+}
+
+std::optional<SocketEnds> ends_of(int connection) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  if (::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      ::getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
+    return std::nullopt;
+  const auto ours = end_of(own), theirs = end_of(peer);
+  if (!ours || !theirs) return std::nullopt;
+  return SocketEnds{*ours, *theirs};
+}
+
+// The kernel's own answer for one socket.
+
+namespace {
+
+struct Question {
+  nlmsghdr header{};
+  inet_diag_req_v2 body{};
+};
+
+void write_address(__be32 (&into)[4], const in6_addr& address) {
+  if (is_ipv4(address))
+    std::memcpy(&into[0], &address.s6_addr[12], sizeof into[0]);
+  else
+    std::memcpy(into, &address, sizeof into);
+}
+
+// Asks for the socket whose own end is the peer of `ends`.
+Question question_about(const SocketEnds& ends) {
+  Question question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = NLM_F_REQUEST;
+  question.body.sdiag_family = is_ipv4(ends.peer.address) ? AF_INET : AF_INET6;
+  question.body.sdiag_protocol = IPPROTO_TCP;
+  question.body.idiag_states = ~0U;
+  auto& id = question.body.id;
+  id.idiag_sport = htons(ends.peer.port);
+  id.idiag_dport = htons(ends.own.port);
+  write_address(id.idiag_src, ends.peer.address);
+  write_address(id.idiag_dst, ends.own.address);
+  id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  return question;
+}
+
+std::optional<uid_t> user_by_netlink(const FileDescriptor& kernel, const SocketEnds& ends) {
+  const Question question = question_about(ends);
+  if (::send(kernel.get(), &question, sizeof question, 0) != static_cast<ssize_t>(sizeof question))
+    return std::nullopt;
+  alignas(nlmsghdr) std::array<char, 4096> answer{};
+  const ssize_t size = ::recv(kernel.get(), answer.data(), answer.size(), 0);
+  if (size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg)))) return std::nullopt;
+  nlmsghdr header{};
+  std::memcpy(&header, answer.data(), sizeof header);
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;  // an error: there is no such socket
+  inet_diag_msg socket{};
+  std::memcpy(&socket, answer.data() + NLMSG_HDRLEN, sizeof socket);
+  if (socket.idiag_inode == 0) return std::nullopt;  // no process has it open
+  return socket.idiag_uid;
+}
+
+// /proc/net/tcp: addresses are words of 32 bits in the byte order of this host, as hexadecimal digits.
+
+bool read_hex(std::string_view text, std::uint32_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::optional<SocketEnd> end_in(std::string_view text) {
+  constexpr std::size_t word = 8;
+  const auto colon = text.find(':');
+  std::array<std::uint32_t, 4> words{};
+  std::uint32_t port = 0;
+  if ((colon != word && colon != 4 * word) || !read_hex(text.substr(colon + 1), port)) return std::nullopt;
+  for (std::size_t i = 0; i < colon / word; ++i)
+    if (!read_hex(text.substr(i * word, word), words[i])) return std::nullopt;
+  SocketEnd end{mapped(words[0]), static_cast<std::uint16_t>(port)};
+  if (colon != word) std::memcpy(&end.address, words.data(), sizeof end.address);
+  return end;
+}
+
+std::string text_of_table(const char* file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& ends) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string number, own, peer, state, queues, timer, retransmits, timeout;
+    std::uint64_t user = 0, inode = 0;
+    words >> number >> own >> peer >> state >> queues >> timer >> retransmits >> user >> timeout >> inode;
+    if (!words || end_in(own) != ends.peer || end_in(peer) != ends.own) continue;
+    if (inode == 0) return std::nullopt;  // no process has it open
+    return static_cast<uid_t>(user);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::optional<uid_t> ask_once(const SocketEnds& ends) {
+  const FileDescriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (const auto user = kernel ? user_by_netlink(kernel, ends) : std::nullopt) return user;
+  if (const auto user = user_in_table(text_of_table("/proc/net/tcp"), ends)) return user;
+  return user_in_table(text_of_table("/proc/net/tcp6"), ends);
+}
+
+}  // namespace
+
+// The kernel shows a socket that its process has closed as one of root, with the number 0. If it is closed while
+// the first answer is written, the second answer has the number 0.
+std::optional<uid_t> peer_user(const SocketEnds& ends) {
+  const auto user = ask_once(ends);
+  return user && ask_once(ends) == user ? user : std::nullopt;
+}
+
+bool from_other_user(int connection) {
+  const auto ends = ends_of(connection);
+  if (!ends) {
+    // A peer that has gone already: nobody reads an answer, but its bytes would be obeyed.
+    sockaddr_storage own{};
+    socklen_t size = sizeof own;
+    return ::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+           (own.ss_family == AF_INET || own.ss_family == AF_INET6);
+  }
+  return ends->within_host() && peer_user(*ends) != ::geteuid();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,17 @@
+// Connections that this process accepts, also inside LibTorch: those of other users of this host are refused.
+//
+// - This program has its own `accept` and `accept4`. They close a connection that comes from this host and from
+//   another user, before a byte of it is read, and continue with the next one. So TCPStore, Gloo and NCCL never
+//   see it. Connections from other hosts pass.
+// - The dynamic linker prefers a function of the program to that of libc. TCPStore has no hook for this, and a
+//   proxy in front of it would leave the port of the store itself open.
+// - Thread safety: like accept(2).
+#pragma once
+
+namespace trainyard::runner {
+
+// InternalError if LibTorch would call other functions, for example in a program that was linked differently.
+// Called before anything listens.
+void require_checked_accept();
+
+}  // namespace trainyard::runner
