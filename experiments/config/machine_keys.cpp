@@ -80,6 +80,12 @@ bool read_time_limit(const TomlNode& item, Machine& machine) {
   return read_text(item, machine.time_limit) && std::regex_match(machine.time_limit, form);
 }
 
+// As Linux allows: at most 15 bytes, without a slash, a colon or a space.
+bool read_interface(const TomlNode& item, Machine& machine) {
+  static const std::regex form("[A-Za-z0-9_.@-]{1,15}");
+  return read_text(item, machine.interface) && std::regex_match(machine.interface, form);
+}
+
 bool read_options(const TomlNode& item, Machine& machine) {
   if (item.list() == nullptr) return false;
   for (const TomlNode& each : *item.list()) {
@@ -152,6 +158,11 @@ std::span<const MachineKey> machine_keys() {
       {"gpus_per_task", "an integer >= 1", "", slurm,
        "sbatch --gpus-per-task; each rank trains on one of them",
        [](const TomlNode& item, Machine& to) { return (to.gpus_per_task = integer(item, 1)).has_value(); }},
+      {"interface", "the name of a network interface", "", clusters,
+       "network interface of the nodes for the rendezvous, Gloo and NCCL, for example \"ib0\"; default: any "
+       "for "
+       "the rendezvous, else what Gloo and NCCL choose",
+       read_interface},
       {"hosts", "a file", "", mpi, "host file of mpirun: one host per line",
        [](const TomlNode& item, Machine& to) { return read_text(item, to.hosts); }},
       {"options", "a list of texts", "[]", clusters,

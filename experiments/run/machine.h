@@ -41,6 +41,7 @@ struct Machine {
   std::optional<int> nodes;                         // slurm: most hosts per run
   int cpus_per_task = 1;
   std::optional<int> gpus_per_task;
+  std::string interface;             // network interface of the hosts, "ib0"; empty: that of the host's name
   std::string hosts;                 // mpi: host file
   std::vector<std::string> options;  // further arguments of sbatch or mpirun
 

@@ -207,7 +207,11 @@ class MpiLauncher : public Launcher {
   }
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    write_rank_group_file({"mpi", "", programs_.store, command});
+    write_rank_group_file({.launcher = "mpi",
+                           .job = "",
+                           .store = programs_.store,
+                           .command = command,
+                           .interface = machine_.interface});
     std::vector<std::string> argv{"mpirun", "-np", std::to_string(command.ranks.size())};
     if (!hosts_.empty()) argv.insert(argv.end(), {"--hostfile", hosts_.string()});
     argv.insert(argv.end(), machine_.options.begin(), machine_.options.end());

@@ -69,8 +69,11 @@ class SlurmLauncher : public Launcher {
         runs_(setting.yard.runs()) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const RankGroupFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store,
-                             command};
+    const RankGroupFile gang{.launcher = "slurm",
+                             .job = slurm_job_name(command.directory, command.run_id),
+                             .store = programs_.store,
+                             .command = command,
+                             .interface = machine_.interface};
     write_rank_group_file(gang);
     return std::make_unique<SlurmRankGroup>(
         queue_, gang,
@@ -292,8 +295,12 @@ class StepLauncher : public Launcher {
         queue_(allocation_) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const RankGroupFile gang{"slurm", slurm_job_name(command.directory, command.run_id), programs_.store,
-                             command, allocation_};
+    const RankGroupFile gang{.launcher = "slurm",
+                             .job = slurm_job_name(command.directory, command.run_id),
+                             .store = programs_.store,
+                             .command = command,
+                             .allocation = allocation_,
+                             .interface = machine_.interface};
     write_rank_group_file(gang);
     const auto arguments =
         srun_arguments(machine_, allocation_, gang.job, static_cast<int>(command.ranks.size()),

@@ -102,7 +102,7 @@ RunnerFacts runner_facts(const Programs& programs) {
 
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {
   here.host = machine.launcher;
-  for (const std::string& part : {machine.partition, machine.hosts})
+  for (const std::string& part : {machine.partition, machine.hosts, machine.interface})
     if (!part.empty()) here.host += ":" + part;
   here.processor = machine.gpus_elsewhere() ? "GPUs as the launcher chose" : "as the launcher chose";
   if (!machine.gpus_elsewhere()) here.nccl = "";  // nothing on a CPU uses it
