@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
-#include <sstream>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +17,8 @@
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "experiments/protocol/record.h"
+#include "orchestrator/yard/lock_holder.h"
+#include "orchestrator/yard/writer_lock.h"
 
 namespace trainyard::orchestrator {
 
@@ -126,46 +123,11 @@ Yard yard_from(const std::optional<fs::path>& from_command_line) {
 
 namespace {
 
-std::string content_of(int fd) {
-  std::string text(512, '\0');
-  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text;
-}
-
-// Lines of the lock file: pid, command, start time.
-std::string holder_text(const std::string& content) {
-  std::istringstream lines(content);
-  std::string pid, command, since;
-  std::getline(lines, pid);
-  std::getline(lines, command);
-  std::getline(lines, since);
-  if (since.empty()) return "another process";  // it has the lock, but has not written its name yet
-  return "process " + pid + " (" + command + "), since " + since;
-}
-
-void write_holder(int fd, const std::string& command) {
-  const std::string text = fmt::format("{}\n{}\n{}\n", ::getpid(), command, experiments::utc_now());
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) < 0)
-    throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
-}
-
-// Whether the lock is held only by processes that test it with `in_use`.
-bool only_asked_for(int fd) {
-  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
-  ::flock(fd, LOCK_UN);
-  return true;
-}
-
-// Takes the lock. Gives up after 50 ms if a YardLock holds it, and after 30 s if only calls of `in_use` do.
-// Such a call holds it for a moment, but that can be long on a busy machine.
-bool locks(int fd) {
-  constexpr int most = 6000;
-  for (int tried = 0; tried < most; tried += only_asked_for(fd) ? 1 : most / 10) {
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
+// "process 4711 (trainyard run first.toml), since …", if the process that the file names lives.
+std::string holder_text(int fd) {
+  const auto holder = live_holder(fd);
+  if (!holder || holder->about.size() != 2) return unknown_holder;
+  return fmt::format("process {} ({}), since {}", holder->pid, holder->about[0], holder->about[1]);
 }
 
 fs::path lock_file(const Yard& yard) {
@@ -178,17 +140,24 @@ YardLock::YardLock(const Yard& yard, const std::string& command) {
   const fs::path file = lock_file(yard);
   refuse_links(yard);
   make_private_folder(yard.root());  // opening the lock gives the better error
-  fd_ = FileDescriptor::open(file, O_RDWR | O_CREAT);
-  if (!fd_) throw_unwritten("cannot open " + file.string(), "choose another yard with --yard");
-  if (!locks(fd_.get()))
-    throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(content_of(fd_.get())),
+  WriterLock lock = take_writer_lock(file);
+  if (!lock.file) throw_unwritten("cannot open " + file.string(), "choose another yard with --yard");
+  if (!lock.taken)
+    throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(lock.file.get()),
                     "wait for it to end, or choose another yard with --yard");
-  write_holder(fd_.get(), command);
+  if (!write_holder(lock.file.get(), {command, experiments::utc_now()}))
+    throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
+  fd_ = std::move(lock.file);
+}
+
+YardLock::~YardLock() {
+  // Before the lock ends: the next holder may not have written its name when somebody asks for it.
+  (void)!::ftruncate(fd_.get(), 0);
 }
 
 bool in_use(const Yard& yard) {
   const FileDescriptor fd = std::move(open_plain(lock_file(yard)).fd);
-  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
+  return fd && has_writer(fd.get());
 }
 
 bool may_write(const Yard& yard) {

@@ -49,13 +49,18 @@ Yard with_spool(const Yard& yard, const std::filesystem::path& spool);
 // --yard, else TRAINYARD_HOME, else ./yard.
 Yard yard_from(const std::optional<std::filesystem::path>& from_command_line);
 
-// Exclusive lock on the yard while the object lives: flock(2) on yard.lock, which names the holder.
+// Exclusive lock on the yard while the object lives, on yard.lock, which names the holder.
+// - Only a process that can write to the yard can hold it (`writer_lock.h`).
 // - The kernel frees it when the process dies.
 // - Refuses links.
-// - UserError "… is in use by process 4711 (trainyard run …), since …".
+// - UserError "… is in use by process 4711 (trainyard run …), since …". It names a process that lives, or says
+//   that the holder is not known.
 class YardLock {
  public:
   YardLock(const Yard& yard, const std::string& command);  // creates the yard's folder, for its owner only
+  ~YardLock();
+  YardLock(const YardLock&) = delete;
+  YardLock& operator=(const YardLock&) = delete;
 
  private:
   FileDescriptor fd_;

@@ -14,8 +14,10 @@
 
 #include "base/error.h"
 #include "orchestrator/yard/journal.h"
+#include "orchestrator/yard/writer_lock.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
+#include "tests/support/without_rights.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -95,6 +97,120 @@ TEST_CASE("the lock ends with the process that held it, however it died") {
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
   CHECK(refusal([&] { const YardLock lock(yard, "second"); }).empty());
+}
+
+namespace {
+
+std::string refused_lock(const Yard& yard) {
+  return refusal([&] { const YardLock lock(yard, "trainyard rm"); });
+}
+
+// An exclusive lock of an open file, as an unknown program with write access could take it.
+FileDescriptor anonymously_locked(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+  FileDescriptor fd = FileDescriptor::open(file, O_RDWR);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  REQUIRE(::fcntl(fd.get(), F_OFD_SETLK, &lock) == 0);
+  REQUIRE(::flock(fd.get(), LOCK_EX | LOCK_NB) == 0);
+  return fd;
+}
+
+}  // namespace
+
+TEST_CASE("a user who can only read a yard cannot keep its owner from locking it") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  { const YardLock lock(yard, "trainyard run"); }
+  const std::filesystem::path file = yard.root() / "yard.lock";
+  for (const auto& place : {folder.path, yard.root(), file})
+    std::filesystem::permissions(place, std::filesystem::perms(place == file ? 0644 : 0755));
+  FileDescriptor read_only;
+  {
+    const WithoutRights nobody;
+    read_only = FileDescriptor::open(file, O_RDONLY);
+  }
+  REQUIRE(read_only);
+  REQUIRE(::flock(read_only.get(), LOCK_EX | LOCK_NB) == 0);
+  CHECK(refused_lock(yard).empty());
+  CHECK_FALSE(in_use(yard));
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  REQUIRE(::fcntl(read_only.get(), F_OFD_SETLK, &lock) == 0);
+  {
+    const YardLock held(yard, "trainyard run");
+    CHECK(refused_lock(yard).find("process " + std::to_string(::getpid())) != std::string::npos);
+    CHECK(in_use(yard));
+  }
+  CHECK(refused_lock(yard).empty());
+  CHECK((std::filesystem::status(file).permissions() & std::filesystem::perms(0777)) ==
+        std::filesystem::perms(0644));
+  CHECK_FALSE(std::filesystem::exists(file.string() + ".new"));
+}
+
+TEST_CASE("only one of several writers gets the lock of a yard while a reader blocks it") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path / "yard.lock";
+  std::atomic<int> holders = 0, most = 0, taken = 0;
+  for (int round = 0; round < 25; ++round) {
+    std::ofstream(file, std::ios::app) << "";
+    const FileDescriptor reader = FileDescriptor::open(file, O_RDONLY);
+    struct flock lock {};
+    lock.l_type = F_RDLCK;
+    REQUIRE(::fcntl(reader.get(), F_OFD_SETLK, &lock) == 0);
+    std::vector<std::thread> writers;
+    for (int writer = 0; writer < 4; ++writer)
+      writers.emplace_back([&] {
+        const WriterLock own = take_writer_lock(file);
+        if (!own.taken) return;
+        const int now = ++holders;
+        if (now > most) most = now;
+        ++taken;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        --holders;
+      });
+    for (auto& writer : writers) writer.join();
+  }
+  CHECK(most == 1);
+  CHECK(taken >= 25);
+}
+
+TEST_CASE("the error for a lock names a process only if it lives and was started at the recorded time") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  { const YardLock lock(yard, "trainyard run"); }
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  ::waitpid(ended, nullptr, 0);
+  const std::string since = "\ntrainyard run old.toml\n2026-11-20T09:30:12.345Z\n";
+  for (const std::string& text :
+       {std::to_string(ended) + since, std::to_string(ended) + since + "started 1\n",
+        std::to_string(::getpid()) + since + "started 1\n", std::string("nonsense"), std::string()}) {
+    const FileDescriptor held = anonymously_locked(yard.root() / "yard.lock", text);
+    CHECK(refused_lock(yard).find(" is in use by a process that does not say who it is") !=
+          std::string::npos);
+  }
+  CHECK(refused_lock(yard).empty());
+}
+
+TEST_CASE("the lock of an earlier release, which used flock alone, is respected") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  { const YardLock lock(yard, "trainyard run"); }
+  const std::filesystem::path file = yard.root() / "yard.lock";
+  std::ofstream(file) << ::getpid() << "\ntrainyard run old.toml\n2026-11-20T09:30:12.345Z\n";
+  {
+    const FileDescriptor held = FileDescriptor::open(file, O_RDWR);
+    REQUIRE(::flock(held.get(), LOCK_EX | LOCK_NB) == 0);
+    CHECK(in_use(yard));
+    CHECK(refused_lock(yard).find("process " + std::to_string(::getpid()) +
+                                  " (trainyard run old.toml), since 2026-11-20T09:30:12.345Z") !=
+          std::string::npos);
+  }
+  CHECK_FALSE(in_use(yard));
+  const YardLock lock(yard, "trainyard run");
+  const FileDescriptor asked = FileDescriptor::open(file, O_RDONLY);
+  CHECK(::flock(asked.get(), LOCK_SH | LOCK_NB) != 0);  // an earlier release sees this lock
 }
 
 TEST_CASE("a process that checks whether a yard is in use, and pauses meanwhile, does not prevent a lock") {
