@@ -61,4 +61,12 @@ void DevicePool::release(std::size_t run) {
   leases_.erase(lease);
 }
 
+void DevicePool::withhold(std::size_t device) {
+  if (free_.erase(device) == 0) throw InternalError("a device that is not free is withheld");
+}
+
+void DevicePool::put_back(std::size_t device) {
+  if (device >= all_ || !free_.insert(device).second) throw InternalError("a free device is put back");
+}
+
 }  // namespace trainyard::orchestrator

@@ -3,6 +3,7 @@
 // - A run gets all of its devices or none.
 // - Runs start in order. If the first one has to wait, it reserves devices: those of the oldest active runs,
 //   then free ones. A later run may start on devices that are neither leased nor reserved.
+// - Devices that another sweep of this host has are withheld, as if a run had leased them.
 // - So devices are used as soon as possible, and a large run never waits for one that came after it.
 #pragma once
 
@@ -32,6 +33,9 @@ class DevicePool {
   // devices than there are.
   std::optional<Grant> grant(const std::vector<Request>& waiting);
   void release(std::size_t run);
+  // Takes a free device out of the pool while another sweep of this host has it, and puts it back.
+  void withhold(std::size_t device);
+  void put_back(std::size_t device);
   std::size_t free() const { return free_.size(); }
 
  private:

@@ -30,6 +30,7 @@ constexpr int poll_milliseconds = 20;
 constexpr double longest_backoff_seconds = 60;
 constexpr int most_times_taken_away = 5;
 constexpr auto again_after = std::chrono::seconds(1);
+constexpr auto others_again_after = std::chrono::milliseconds(100);
 
 // Run that waits for its devices, or for its next retry.
 struct Waiting {
@@ -43,7 +44,14 @@ struct Waiting {
 
 struct Active {
   Waiting waited;
+  std::vector<Device> devices;  // of its ranks
   std::unique_ptr<Attempt> attempt;
+};
+
+// Devices for a waiting run.
+struct Granted {
+  DevicePool::Grant grant;
+  std::vector<Device> devices;  // of its ranks
 };
 
 // Active and waiting runs, in order. There is only one thread, because the kernel kills a rank when the
@@ -81,6 +89,7 @@ class Sweep {
 
  private:
   const SweepOptions& options() const { return workplace_.options; }
+  DeviceLeases* leases() const { return options().leases; }
   int level() const { return std::max(stop_.load(), failed_fast_ ? 1 : 0); }
 
   void run_all() {
@@ -113,23 +122,71 @@ class Sweep {
 
   void start_what_fits() {
     while (!waiting_.empty() && (!plan_.one_at_a_time || active_.empty())) {
-      const auto granted = grant();
+      const auto granted = leased();
       if (!granted) return;
       const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                      [&](const Waiting& each) { return each.run == granted->run; });
+                                      [&](const Waiting& each) { return each.run == granted->grant.run; });
       const Waiting next = *found;
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
       log::debug("leased", {{"run", planned.key},
-                            {"places", granted->devices.size()},
+                            {"places", granted->grant.devices.size()},
                             {"failed_tries", next.failed_tries},
                             {"waiting", waiting_.size()}});
-      active_.push_back(
-          {next, std::make_unique<Attempt>(Assignment{planned, devices_of(planned, granted->devices),
-                                                      exclusive_host_, options().host_locked,
-                                                      options().max_retries - next.failed_tries, next.adopts},
-                                           workplace_)});
+      active_.push_back({next, granted->devices,
+                         std::make_unique<Attempt>(
+                             Assignment{planned, granted->devices, exclusive_host_, options().host_locked,
+                                        options().max_retries - next.failed_tries, next.adopts},
+                             workplace_)});
     }
+  }
+
+  // The next run that can start, with devices that no other sweep of this host has.
+  std::optional<Granted> leased() {
+    if (const auto now = Clock::now(); now >= ask_again_) {
+      put_back_free();
+      blocked_ = false;
+      ask_again_ = now + others_again_after;
+    }
+    while (!blocked_) {
+      const auto granted = grant();
+      if (!granted) break;
+      Granted found{*granted, devices_of(plan_.runs[granted->run], granted->devices)};
+      if (leases() == nullptr || leases()->try_take(found.devices)) return found;
+      pool_.release(granted->run);
+      blocked_ = !withhold_taken(*granted);
+    }
+    tell_taken();
+    return std::nullopt;
+  }
+
+  void put_back_free() {
+    std::erase_if(withheld_, [&](std::size_t place) {
+      const bool free = leases()->is_free(plan_.devices[place]);
+      if (free) pool_.put_back(place);
+      return free;
+    });
+  }
+
+  // Withholds the devices that other sweeps have, so that a run can start on others. False if that does not
+  // help: the devices of the run are fixed, or it borrows cores beside its devices.
+  bool withhold_taken(const DevicePool::Grant& granted) {
+    if (plan_.one_at_a_time) return false;
+    const std::size_t before = withheld_.size();
+    for (const std::size_t place : granted.devices) {
+      if (leases()->is_free(plan_.devices[place])) continue;
+      pool_.withhold(place);
+      withheld_.push_back(place);
+    }
+    return withheld_.size() > before;
+  }
+
+  // Says once for each holder that the whole sweep waits for it.
+  void tell_taken() {
+    if (!active_.empty() || (!blocked_ && withheld_.empty()) || leases()->taken() == told_taken_) return;
+    told_taken_ = leases()->taken();
+    log::info("waits for devices", {{"why", told_taken_}});
+    workplace_.status.message("waiting: " + told_taken_);
   }
 
   std::optional<DevicePool::Grant> grant() {
@@ -164,6 +221,7 @@ class Sweep {
       const Active ended = std::move(*active);
       active = active_.erase(active);
       pool_.release(ended.waited.run);
+      if (leases() != nullptr) leases()->give_back(ended.devices);
       end(ended);
     }
     return any_ended;
@@ -258,6 +316,10 @@ class Sweep {
   DevicePool pool_;
   std::list<Waiting> waiting_;
   std::list<Active> active_;
+  std::vector<std::size_t> withheld_;  // devices that other sweeps of this host have
+  bool blocked_ = false;               // until `ask_again_`: the next run has to wait for another sweep
+  Clock::time_point ask_again_;
+  std::string told_taken_;
   bool failed_fast_ = false;
   int told_level_ = 0;
   SweepResult result_;

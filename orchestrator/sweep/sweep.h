@@ -11,6 +11,7 @@
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/plan/plan.h"
 #include "orchestrator/plan/status.h"
+#include "orchestrator/resources/device_leases.h"
 #include "orchestrator/resources/processor_use.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/yard/yard.h"
@@ -43,6 +44,8 @@ struct SweepOptions {
   int max_failures = 0;                    // no run is started after so many failures; 0 = no limit
   bool fail_fast = false;                  // the first failed run ends all others
   bool host_locked = false;                // the caller holds the lock of this host (`host_lock.h`)
+  // Leases of this host's cores and GPUs: a run that does not get its devices waits. Null: runs lease none.
+  DeviceLeases* leases = nullptr;
   // Share of a timed run's cores that other processes may take.
   double others_limit = orchestrator::others_limit;
 };

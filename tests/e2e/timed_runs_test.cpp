@@ -1,5 +1,5 @@
-// Timed runs have the host to themselves: two sweeps in two yards take turns. The share of other processes is
-// recorded and decides whether times count.
+// Timed runs have the host to themselves: two sweeps in two yards take turns. No other sweep uses their cores.
+// The share of other processes is recorded and decides whether times count.
 #include <csignal>
 #include <fstream>
 
@@ -33,6 +33,26 @@ struct SlowYard {
   bool begun() const { return std::filesystem::exists(folder() / "begun"); }
   void go() const { scratch.write("go", ""); }
   Scratch scratch;
+};
+
+// Leaves one CPU to this process and to those that it starts.
+class OneCpu {
+ public:
+  OneCpu() {
+    REQUIRE(sched_getaffinity(0, sizeof before_, &before_) == 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &before_)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  }
+  ~OneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+  OneCpu(const OneCpu&) = delete;
+  OneCpu& operator=(const OneCpu&) = delete;
+
+ private:
+  cpu_set_t before_{};
 };
 
 // Keeps every CPU busy, so that the kernel cannot move a process to a free one.
@@ -109,20 +129,49 @@ TEST_CASE(
   CHECK(contains(output.out, "1 run finished"));
 }
 
-TEST_CASE("runs whose times do not count never wait, and `resume` waits like `run`") {
+TEST_CASE("a run whose times do not count and a timed run never share a core, and each names the other") {
+  const OneCpu one;
+  const Scratch locks;
+  const Environment shared{{"TRAINYARD_HOST_LOCK", locks.path().string()}};
+  for (const bool timed_first : {true, false}) {
+    const SlowYard first, second;
+    const std::string packed = "[machine]\nexclusive = \"devices\"\n";
+    first.scratch.write("arms.toml", shell_arm_file("[0]", 1, timed_first ? "" : packed));
+    second.scratch.write("arms.toml", shell_arm_file("[0]", 1, timed_first ? packed : ""));
+    Trainyard holder(first.folder(), {"run", "arms.toml", "--no-report"}, shared);
+    REQUIRE(comes_true([&] { return first.begun(); }));
+    const std::string taken = " is in use by process " + std::to_string(holder.pid()) + " of ";
+    const Output refused =
+        run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared);
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err, taken), refused.err);
+    Trainyard waiting(second.folder(), {"run", "arms.toml", "--no-report"}, shared);
+    REQUIRE(comes_true([&] { return contains(tests::read_text(second.folder() / "stdout.txt"), taken); }));
+    CHECK_FALSE(second.begun());
+    second.go();
+    first.go();
+    CHECK(holder.wait().code == 0);
+    const Output output = waiting.wait();
+    CHECK_MESSAGE(output.code == 0, output.err);
+    CHECK(contains(output.out, "waiting: core "));
+  }
+}
+
+TEST_CASE("Ctrl-C ends the wait of a run for a core") {
+  const OneCpu one;
   const SlowYard first, second;
   const Scratch locks;
   const Environment shared{{"TRAINYARD_HOST_LOCK", locks.path().string()}};
+  const std::string packed = shell_arm_file("[0]", 1, "[machine]\nexclusive = \"devices\"\n");
+  for (const SlowYard* yard : {&first, &second}) yard->scratch.write("arms.toml", packed);
   Trainyard holder(first.folder(), {"run", "arms.toml", "--no-report"}, shared);
   REQUIRE(comes_true([&] { return first.begun(); }));
-  second.scratch.write("packed.toml", shell_arm_file("[0]", 1, "[machine]\nexclusive = \"devices\"\n"));
-  second.go();
-  const Output packed = run_trainyard(second.folder(), {"run", "packed.toml", "--no-report"}, shared);
-  CHECK_MESSAGE(packed.code == 0, packed.err);
-  CHECK_FALSE(contains(packed.out, "waiting"));
-  REQUIRE(run_trainyard(second.folder(), {"rm", "last"}, shared).code == 0);
-  second.scratch.write("timed.toml", shell_arm_file("[1]"));
-  CHECK(run_trainyard(second.folder(), {"run", "timed.toml", "--no-wait"}, shared).code == 2);
+  Trainyard stopped(second.folder(), {"run", "arms.toml", "--no-report"}, shared);
+  REQUIRE(comes_true(
+      [&] { return contains(tests::read_text(second.folder() / "stdout.txt"), "waiting: core "); }));
+  stopped.signal(SIGINT);
+  CHECK(stopped.wait().code == 130);
+  CHECK_FALSE(second.begun());
   first.go();
   CHECK(holder.wait().code == 0);
 }

@@ -41,6 +41,20 @@ TEST_CASE("a small run does not take devices that a waiting large run needs") {
   CHECK(pool.grant({{2, 4}, {3, 1}})->run == 2);
 }
 
+TEST_CASE("devices that another sweep has are used when they are put back") {
+  DevicePool pool(2);
+  pool.withhold(0);
+  CHECK(pool.free() == 1);
+  CHECK_FALSE(pool.grant({{1, 2}}));
+  pool.put_back(0);
+  CHECK(pool.grant({{1, 2}})->devices == Devices{0, 1});
+  CHECK_THROWS_AS(pool.withhold(0), InternalError);
+  pool.release(1);
+  pool.withhold(0);
+  CHECK(pool.grant({{2, 1}})->devices == Devices{1});
+  CHECK_THROWS_AS(pool.put_back(2), InternalError);
+}
+
 TEST_CASE("a run that can never be placed, and the release of a run without devices, are internal errors") {
   DevicePool pool(2);
   CHECK_THROWS_AS(pool.grant({{1, 3}}), InternalError);

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
+#include "tests/support/without_rights.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -111,6 +114,67 @@ TEST_CASE("a link, a pipe or a second name in place of the lock is refused, and 
   CHECK(text_of(other) == "do not touch");
 }
 
+TEST_CASE("the holder of a host is a process that lives, also if the file names one that has ended") {
+  const TemporaryFolder folder;
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  ::waitpid(ended, nullptr, 0);
+  std::ofstream(folder.path / file_name)
+      << ended << "\nana\ntrainyard run old.toml\n/old\n2026-11-20T09:30\n";
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    const int fd = ::open((folder.path / file_name).c_str(), O_RDONLY);
+    if (::flock(fd, LOCK_EX) == 0) std::ofstream(folder.path / "taken") << "yes";
+    ::pause();
+    ::_exit(0);
+  }
+  REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
+  CHECK_FALSE(HostLock::try_take(folder.path, ana));
+  const std::string holder = host_holder(folder.path);
+  CHECK_MESSAGE(holder.starts_with("process " + std::to_string(stranger) + " of "), holder);
+  CHECK(holder.ends_with("which does not say why"));
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+  CHECK(HostLock::try_take(folder.path, ana));
+}
+
+TEST_CASE("a lock that another user planted is used without harm, or the error names that user") {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path, fs::perms(01777));
+  const fs::path file = folder.path / file_name;
+  std::ofstream(file) << "";
+  fs::permissions(file, fs::perms(0444));
+  {
+    const WithoutRights nobody;
+    const auto held = HostLock::try_take(folder.path, ana);
+    REQUIRE(held);
+    CHECK_FALSE(HostLock::try_take(folder.path, ana));
+    CHECK(contains(host_holder(folder.path), "process " + std::to_string(::getpid()) + " of "));
+  }
+  fs::permissions(file, fs::perms::none);
+  const WithoutRights nobody;
+  const std::string error = refusal(folder.path);
+  CHECK_MESSAGE(
+      contains(error, "cannot open " + file.string() + ", the lock of this host: Permission denied"), error);
+  struct stat found {};
+  REQUIRE(::stat(file.c_str(), &found) == 0);
+  if (found.st_uid != ::geteuid()) {
+    CHECK_MESSAGE(contains(error, ". The file belongs to root"), error);
+    CHECK(contains(error, "ask its owner or an administrator to remove it"));
+  }
+}
+
+TEST_CASE("a file that is not a lock is never overwritten, whatever its name is") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path / file_name) << "the only copy of a thesis\n";
+  {
+    const auto held = HostLock::try_take(folder.path, ana);
+    REQUIRE(held);
+    CHECK_FALSE(HostLock::try_take(folder.path, ana));
+  }
+  CHECK(text_of(folder.path / file_name) == "the only copy of a thesis\n");
+}
+
 TEST_CASE("if the file of a lock was removed, the lock is taken on a new file") {
   const TemporaryFolder folder;
   { const auto held = HostLock::try_take(folder.path, ana); }
@@ -127,6 +191,11 @@ TEST_CASE("TRAINYARD_HOST_LOCK is the folder of the lock, and an impossible fold
   ::setenv(host_lock_variable, (folder.path / "locks").c_str(), 1);
   CHECK(host_lock_folder() == folder.path / "locks");
   CHECK(fs::is_directory(folder.path / "locks"));
+  fs::permissions(folder.path / "locks", fs::perms::all);
+  CHECK_THROWS_WITH_AS(host_lock_folder(), doctest::Contains("every user can remove the locks of others in "),
+                       UserError);
+  fs::permissions(folder.path / "locks", fs::perms(01777));
+  CHECK(host_lock_folder() == folder.path / "locks");
   ::setenv(host_lock_variable, "/proc/locks/none", 1);
   CHECK_THROWS_WITH_AS(host_lock_folder(), doctest::Contains("TRAINYARD_HOST_LOCK is /proc/locks/none"),
                        UserError);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/cpu_topology.h"
+#include "orchestrator/resources/device_leases.h"
 #include "orchestrator/resources/host_lock.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
@@ -247,11 +249,23 @@ std::vector<orchestrator::LiveAttempt> recover(const Asked& asked, const orchest
       [&](const fs::path& attempt) { return reattachment.alive(attempt); });
 }
 
+// Whether the sweep trains anything on devices of this host.
+bool needs_devices(const experiments::Experiment& experiment, const orchestrator::Plan& plan) {
+  return experiment.machine.on_this_host() && plan.to_run() > 0;
+}
+
+// What a sweep has of this host, until it ends.
+struct HostShare {
+  std::optional<orchestrator::HostLock> lock;  // only timed sweeps
+  std::optional<orchestrator::DeviceLeases> leases;
+};
+
 orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& plan,
                                 const orchestrator::Yard& yard, db::Database& database,
                                 const orchestrator::Programs& programs, orchestrator::Launcher& launcher,
-                                bool host_locked, orchestrator::SweepOptions options) {
-  options.host_locked = host_locked;
+                                HostShare& host, orchestrator::SweepOptions options) {
+  options.host_locked = host.lock.has_value();
+  options.leases = host.leases ? &*host.leases : nullptr;
   options.others_limit = orchestrator::others_limit_here();
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
   const StopSignal stop;
@@ -273,26 +287,71 @@ orchestrator::HostUser host_user(const Asked& asked, const orchestrator::Yard& y
   return {asked.command, yard.root()};
 }
 
-// --no-wait: take the host at once. UserError if another sweep has it.
-orchestrator::HostLock host_now(const Asked& asked, const orchestrator::Yard& yard) {
-  const fs::path folder = orchestrator::host_lock_folder();
-  auto lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
-  if (lock) return std::move(*lock);
-  throw UserError("this host is reserved for timed runs by " + orchestrator::host_holder(folder),
-                  "wait for it to end, or leave out --no-wait");
+// The cores and GPUs of all pending runs.
+std::vector<orchestrator::Device> pending_devices(const orchestrator::Plan& plan) {
+  std::vector<orchestrator::Device> devices;
+  for (const auto& run : plan.runs)
+    if (plan.waits(run)) devices.insert(devices.end(), run.devices.begin(), run.devices.end());
+  return devices;
 }
 
-// Wait for the host. Empty if a signal ended the waiting.
-std::optional<orchestrator::HostLock> host_in_turn(const Asked& asked, const orchestrator::Yard& yard) {
+// Whether the largest pending run could start now. Its sweep is not timed and leases devices for each run.
+bool could_start(const orchestrator::Plan& plan, orchestrator::DeviceLeases& leases) {
+  if (plan.one_at_a_time) {
+    const auto devices = pending_devices(plan);
+    const bool taken = leases.try_take(devices);
+    if (taken) leases.give_back(devices);
+    return taken;
+  }
+  std::size_t needed = 0;
+  for (const auto& run : plan.runs)
+    if (plan.waits(run)) needed = std::max(needed, orchestrator::leased_devices(run.devices));
+  return std::cmp_less_equal(
+      needed, std::ranges::count_if(plan.devices, [&](const auto& each) { return leases.is_free(each); }));
+}
+
+// --no-wait: take the share at once. UserError if another sweep is in the way.
+HostShare host_now(const Asked& asked, const orchestrator::Yard& yard, const orchestrator::Plan& plan) {
+  constexpr const char* advice = "wait for it to end, or leave out --no-wait";
+  const fs::path folder = orchestrator::host_lock_folder();
+  HostShare share;
+  share.leases.emplace(folder, host_user(asked, yard));
+  if (needs_host(asked.experiment, plan)) {
+    share.lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
+    if (!share.lock)
+      throw UserError("this host is reserved for timed runs by " + orchestrator::host_holder(folder), advice);
+    if (!share.leases->try_take(pending_devices(plan))) throw UserError(share.leases->taken(), advice);
+  } else if (!could_start(plan, *share.leases)) {
+    throw UserError(share.leases->taken(), advice);
+  }
+  return share;
+}
+
+void tell_waiting(const std::string& what, const std::string& why) {
+  std::cout << "waiting: " << what << "\n         " << why << " With --no-wait the command fails instead.\n"
+            << std::flush;
+  log::info("waits for this host", {{"why", what}});
+}
+
+// Wait for the share. Empty if a signal ended the waiting.
+std::optional<HostShare> host_in_turn(const Asked& asked, const orchestrator::Yard& yard,
+                                      const orchestrator::Plan& plan) {
   const StopSignal stop;
-  return orchestrator::HostLock::wait(
-      orchestrator::host_lock_folder(), host_user(asked, yard), stop.count(), [](const std::string& holder) {
-        std::cout << "waiting: this host is reserved for timed runs by " << holder
-                  << "\n         Two sweeps at once would distort each other's times. With --no-wait the "
-                     "command fails instead.\n"
-                  << std::flush;
-        log::info("waits for this host", {{"holder", holder}});
+  const fs::path folder = orchestrator::host_lock_folder();
+  HostShare share;
+  share.leases.emplace(folder, host_user(asked, yard));
+  if (!needs_host(asked.experiment, plan)) return share;  // it leases devices for each run
+  share.lock = orchestrator::HostLock::wait(
+      folder, host_user(asked, yard), stop.count(), [](const std::string& holder) {
+        tell_waiting("this host is reserved for timed runs by " + holder,
+                     "Two sweeps at once would distort each other's times.");
       });
+  const bool leased =
+      share.lock && share.leases->wait(pending_devices(plan), stop.count(), [](const std::string& taken) {
+        tell_waiting(taken, "Timed runs need their devices to themselves.");
+      });
+  if (!leased) return std::nullopt;
+  return share;
 }
 
 void print_result(const orchestrator::SweepResult& result) {
@@ -377,7 +436,7 @@ void add_sweep_options(CLI::App& command, SweepChoices& choices) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command.add_flag("--no-wait", choices.no_wait,
-                   "if another sweep measures times on this host, fail instead of waiting");
+                   "if another sweep has this host or its devices, fail instead of waiting");
   auto* level = command
                     .add_option_function<std::string>(
                         "--log-level",
@@ -427,24 +486,26 @@ int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard
   if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);
   const auto launcher =
       orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder});
-  std::optional<orchestrator::HostLock> host;
-  if (choices.no_wait && needs_host(asked.experiment, plan_of(asked, machine, choices, database)))
-    host = host_now(asked, yard);
+  std::optional<HostShare> host;
+  if (choices.no_wait)
+    if (const auto plan = plan_of(asked, machine, choices, database); needs_devices(asked.experiment, plan))
+      host = host_now(asked, yard, plan);
   enter_in_journal(asked, yard, database);
   const auto live = recover(asked, yard, database);
   const auto plan = plan_of(asked, machine, choices, database, live);
   std::cout << times_offer(plan);
-  if (!host && needs_host(asked.experiment, plan)) {
-    host = host_in_turn(asked, yard);
+  const bool locked = host && (host->lock || !needs_host(asked.experiment, plan));
+  if (!locked && needs_devices(asked.experiment, plan)) {
+    host = host_in_turn(asked, yard, plan);
     if (!host) {
       std::cerr
           << "interrupted while waiting for this host: nothing was trained, the same command continues\n";
       return interrupted;
     }
   }
+  if (!host) host.emplace();
   if (plan.to_run() > 0) launcher->prepare();
-  const auto result =
-      sweep(asked, plan, yard, database, machine.programs, *launcher, host.has_value(), choices.sweep);
+  const auto result = sweep(asked, plan, yard, database, machine.programs, *launcher, *host, choices.sweep);
   host.reset();
   return report(asked, choices, yard, database, result);
 }

@@ -1,0 +1,108 @@
+#include "orchestrator/resources/device_leases.h"
+
+#include <algorithm>
+#include <cctype>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "orchestrator/resources/cpu_topology.h"
+
+namespace trainyard::orchestrator {
+
+namespace {
+
+int first_hyper_thread(int cpu) {
+  const auto threads = parse_cpu_list(
+      whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
+  return threads.empty() ? cpu : *std::ranges::min_element(threads);
+}
+
+// The text as a part of a file's name.
+std::string as_name(std::string text) {
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+  return text;
+}
+
+}  // namespace
+
+std::vector<LockPlace> locks_of(const std::vector<Device>& devices, const std::filesystem::path& folder,
+                                const std::function<int(int cpu)>& first_thread) {
+  std::map<std::string, std::string> found;  // by the name of the file
+  for (const Device& device : devices) {
+    if (device.cores.empty()) continue;  // its ranks run where a launcher puts them
+    for (const int cpu : device.cores) {
+      const std::string core = std::to_string(first_thread(cpu));
+      found.emplace("trainyard-core-" + core + ".lock", "core " + core);
+    }
+    if (device.gpu.empty()) continue;
+    const std::string id = device.uuid.empty() ? device.name : device.uuid;
+    found.emplace("trainyard-gpu-" + as_name(id) + ".lock", "GPU " + device.name);
+  }
+  std::vector<LockPlace> places;
+  for (const auto& [file, name] : found) places.push_back({folder / file, name});
+  return places;
+}
+
+DeviceLeases::DeviceLeases(std::filesystem::path folder, HostUser user)
+    : folder_(std::move(folder)), user_(std::move(user)) {}
+
+std::vector<LockPlace> DeviceLeases::places(const std::vector<Device>& devices) const {
+  return locks_of(devices, folder_, first_hyper_thread);
+}
+
+bool DeviceLeases::try_take(const LockPlace& place) {
+  if (const auto own = held_.find(place.file); own != held_.end()) {
+    ++own->second.count;
+    return true;
+  }
+  if (auto lock = SharedLock::try_take(place, user_)) {
+    held_.emplace(place.file, Held{std::move(*lock)});
+    return true;
+  }
+  taken_ = place.of + " is in use by " + shared_lock_holder(place);
+  return false;
+}
+
+void DeviceLeases::give_back(const LockPlace& place) {
+  const auto own = held_.find(place.file);
+  if (own == held_.end()) throw InternalError("a device that is not leased is given back");
+  if (--own->second.count == 0) held_.erase(own);
+}
+
+bool DeviceLeases::try_take(const std::vector<Device>& devices) {
+  const std::vector<LockPlace> wanted = places(devices);
+  for (auto place = wanted.begin(); place != wanted.end(); ++place) {
+    if (try_take(*place)) continue;
+    std::for_each(wanted.begin(), place, [&](const LockPlace& each) { give_back(each); });
+    return false;
+  }
+  return true;
+}
+
+bool DeviceLeases::wait(const std::vector<Device>& devices, const std::atomic<int>& stop,
+                        const std::function<void(const std::string& taken)>& tell) {
+  std::string told;
+  for (const LockPlace& place : places(devices))
+    while (!try_take(place)) {
+      if (stop != 0) return false;
+      if (told != taken_) tell(taken_);
+      told = taken_;
+      std::this_thread::sleep_for(ask_again_after);
+    }
+  return true;
+}
+
+void DeviceLeases::give_back(const std::vector<Device>& devices) {
+  for (const LockPlace& place : places(devices)) give_back(place);
+}
+
+bool DeviceLeases::is_free(const Device& device) {
+  if (!try_take(std::vector<Device>{device})) return false;
+  give_back(std::vector<Device>{device});
+  return true;
+}
+
+}  // namespace trainyard::orchestrator
