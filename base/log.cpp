@@ -102,8 +102,8 @@ Level level_from_environment() {
   const char* value = std::getenv(level_variable);
   if (value == nullptr || *value == '\0') return Level::info;
   if (const auto level = level_named(value)) return *level;
-  throw UserError(
-      fmt::format("{} must be one of {}, is \"{}\"", level_variable, level_words(), printable_line(value)));
+  throw UserError(fmt::format("{} must be one of {}, but is \"{}\"", level_variable, level_words(),
+                              printable_line(value)));
 }
 
 void pass_on(Level level) {

@@ -193,7 +193,7 @@ std::string default_text(const Parameter& parameter) {
 
 std::optional<std::string> problem_with(const Parameter& parameter, const Value& value) {
   if (std::visit(Fits{parameter}, value)) return std::nullopt;
-  return fmt::format("must be {}, is {}", allowed_text(parameter), to_text(value));
+  return fmt::format("must be {}, but is {}", allowed_text(parameter), to_text(value));
 }
 
 Value coerced(const Parameter& parameter, const Value& value) {

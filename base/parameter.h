@@ -42,7 +42,7 @@ std::string allowed_text(const Parameter& parameter);
 // The default in words: the value, or `fallback_text`.
 std::string default_text(const Parameter& parameter);
 
-// What is wrong with `value`: "must be an integer >= 1, is 0". Empty if it is allowed.
+// What is wrong with `value`: "must be an integer >= 1, but is 0". Empty if it is allowed.
 // - NaN and infinities are never allowed.
 // - An integer is allowed for a number (see `coerced`).
 std::optional<std::string> problem_with(const Parameter& parameter, const Value& value);

@@ -39,7 +39,7 @@ void read_name(const TomlNode& item, std::string& name, Diagnostics& problems) {
   if (item.text() != nullptr && is_experiment_name(*item.text())) {
     name = *item.text();
   } else {
-    problems.error(item.at, fmt::format("name must be {} (a folder has this name), is {}", name_rule,
+    problems.error(item.at, fmt::format("name must be {} (a folder has this name), but is {}", name_rule,
                                         description(item)));
   }
 }
@@ -56,7 +56,8 @@ void read_published_name(const TomlNode& item, ExperimentConfig& sheet, Diagnost
   const std::string* file = path_or_argument(item);
   if (file == nullptr)
     return problems.error(
-        item.at, "published must be the name of a TOML file with published numbers, is " + description(item));
+        item.at,
+        "published must be the name of a TOML file with published numbers, but is " + description(item));
   sheet.published = *file;
   sheet.published_at = item.at;
 }
@@ -137,7 +138,7 @@ std::vector<std::string> default_key_names(const ExperimentConfig& sheet) {
 void read_row(const TomlNode& item, const std::string& where, const Declared& declared,
               std::vector<Row>& rows, Diagnostics& problems) {
   if (item.table() == nullptr || item.table()->empty()) {
-    problems.error(item.at, fmt::format("{} must be a table of values, is {}", where,
+    problems.error(item.at, fmt::format("{} must be a table of values, but is {}", where,
                                         item.table() ? std::string("empty") : description(item)));
     return;
   }
@@ -195,7 +196,7 @@ const TomlNode::Table* section_table(const TomlMember& section, const std::strin
                                      Diagnostics& problems) {
   if (section.value.table() == nullptr)
     problems.error(section.value.at,
-                   fmt::format("{} must be a table, is {}", what, description(section.value)));
+                   fmt::format("{} must be a table, but is {}", what, description(section.value)));
   return section.value.table();
 }
 
@@ -300,7 +301,7 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
   const TomlNode::List* list = member.value.list();
   if (list == nullptr || list->empty()) {
     const std::string allowed = member.name == "seed" ? " or { count = n }" : "";
-    problems.error(member.value.at, fmt::format("{} must be a list of alternatives{}, is {}", member.name,
+    problems.error(member.value.at, fmt::format("{} must be a list of alternatives{}, but is {}", member.name,
                                                 allowed, description(member.value)));
     return values;
   }
@@ -365,7 +366,7 @@ bool equally_long(const Dimension& dimension, Diagnostics& problems) {
 Dimension read_zip(const TomlNode& group, const Declared& declared, Names& names, Diagnostics& problems) {
   Dimension dimension;
   if (group.table() == nullptr || group.table()->empty()) {
-    problems.error(group.at, "a zip must be a table of lists of equal length, is " +
+    problems.error(group.at, "a zip must be a table of lists of equal length, but is " +
                                  (group.table() ? std::string("empty") : description(group)));
     return dimension;
   }
@@ -383,7 +384,7 @@ std::vector<Dimension> read_zips(const TomlMember& member, const Declared& decla
   if (list == nullptr) {
     problems.error(member.value.at,
                    "zip must be a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = "
-                   "[128, 64] }], is " +
+                   "[128, 64] }], but is " +
                        description(member.value));
     return dimensions;
   }

@@ -44,7 +44,7 @@ std::optional<std::string> value_name(const TomlNode& item, const std::string& w
   known.insert(known.end(), further.begin(), further.end());
   const std::string* name = item.text();
   if (name != nullptr && std::find(known.begin(), known.end(), *name) != known.end()) return *name;
-  problems.error(item.at, fmt::format("{} must be the name of an axis or a key, is {}{}", what,
+  problems.error(item.at, fmt::format("{} must be the name of an axis or a key, but is {}{}", what,
                                       description(item), name == nullptr ? "" : name_advice(*name, known)));
   return std::nullopt;
 }
@@ -54,8 +54,9 @@ void read_names(const TomlMember& member, std::vector<std::string>& names, const
   const TomlNode::List* list = member.value.list();
   names.clear();
   if (list == nullptr) {
-    problems.error(member.value.at, fmt::format("{} must be a list of axis names, as in [\"seed\"], is {}",
-                                                member.name, description(member.value)));
+    problems.error(member.value.at,
+                   fmt::format("{} must be a list of axis names, as in [\"seed\"], but is {}", member.name,
+                               description(member.value)));
     return;
   }
   for (const TomlNode& item : *list) {
@@ -107,7 +108,8 @@ void read_baseline(const TomlMember& member, CompareTable& table, Diagnostics& p
   table.baseline_at = member.value.at;
   table.baseline = as_value(member.value);
   if (!table.baseline)
-    problems.error(member.value.at, "baseline must be a value of the axis, is " + description(member.value));
+    problems.error(member.value.at,
+                   "baseline must be a value of the axis, but is " + description(member.value));
 }
 
 void read_member(const TomlMember& member, CompareTable& table, const Declared& declared,
@@ -129,7 +131,7 @@ void read_member(const TomlMember& member, CompareTable& table, const Declared& 
 std::optional<CompareTable> read_table(const TomlNode& item, const Declared& declared,
                                        Diagnostics& problems) {
   if (item.table() == nullptr) {
-    problems.error(item.at, "compare must be a table, is " + description(item));
+    problems.error(item.at, "compare must be a table, but is " + description(item));
     return std::nullopt;
   }
   CompareTable table;
@@ -295,7 +297,7 @@ void check_options(const TomlNode& list, const LauncherRules& launcher, Diagnost
   for (const TomlNode& item : *list.list()) {
     if (item.text() == nullptr) continue;
     if (launcher.long_options && (item.text()->size() < 3 || !item.text()->starts_with("--")))
-      problems.error(item.at, fmt::format("an option of {} must be \"--name\" or \"--name=value\", is {}",
+      problems.error(item.at, fmt::format("an option of {} must be \"--name\" or \"--name=value\", but is {}",
                                           launcher.program, description(item)));
     else if (is_own_option(launcher, *item.text()))
       problems.error(item.at, description(item) + " is set by trainyard; remove it from options");
@@ -339,7 +341,7 @@ Machine read_machine(const TomlMember& section, Diagnostics& problems) {
     if (key == nullptr)
       report_unknown(member, "[machine]", names, problems);
     else if (!key->read(member.value, machine))
-      problems.error(member.value.at, fmt::format("{} must be {}, is {}", member.name, key->allowed,
+      problems.error(member.value.at, fmt::format("{} must be {}, but is {}", member.name, key->allowed,
                                                   description(member.value)));
   }
   check_together(*table, machine, problems);
@@ -362,8 +364,8 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
       problems.error(member.at, fmt::format("there is no data set {}{}", in_quotes(member.name),
                                             name_advice(member.name, names)));
     } else if (text == nullptr) {
-      problems.error(member.value.at, fmt::format("{} must be a folder or \"synthetic\", is {}", member.name,
-                                                  description(member.value)));
+      problems.error(member.value.at, fmt::format("{} must be a folder or \"synthetic\", but is {}",
+                                                  member.name, description(member.value)));
     } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {
       problems.error(member.value.at, member.name + " is generated and has no folder; remove this line");
     } else {

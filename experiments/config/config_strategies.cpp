@@ -173,9 +173,10 @@ std::vector<std::string> texts_of(const TomlMember& member, const std::string& w
         texts.push_back(*text);
     }
   if (!sound)
-    problems.error(member.value.at,
-                   fmt::format("{} of {} must be a list of texts, as in [\"python3\", \"train.py\"], is {}",
-                               member.name, where, description(member.value)));
+    problems.error(
+        member.value.at,
+        fmt::format("{} of {} must be a list of texts, as in [\"python3\", \"train.py\"], but is {}",
+                    member.name, where, description(member.value)));
   return sound ? texts : std::vector<std::string>{};
 }
 
@@ -208,8 +209,8 @@ void read_variable(const TomlMember& member, const std::string& where, ForeignTa
     problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
   else if (text == nullptr || text->find('\0') != std::string::npos)
     problems.error(member.value.at,
-                   fmt::format("{} of env must be a text, as in {{ NAME = \"value\" }}, is {}", member.name,
-                               description(member.value)));
+                   fmt::format("{} of env must be a text, as in {{ NAME = \"value\" }}, but is {}",
+                               member.name, description(member.value)));
   else
     foreign.environment[member.name] = *text;
 }

@@ -40,7 +40,7 @@ void read_title(const TomlNode& item, std::string& title, Diagnostics& problems)
   if (item.text() != nullptr && is_title(*item.text()))
     title = *item.text();
   else
-    problems.error(item.at, "title must be one line of 1 to 80 bytes, is " + description(item));
+    problems.error(item.at, "title must be one line of 1 to 80 bytes, but is " + description(item));
 }
 
 bool is_parameter_name(const std::string& name) {
@@ -68,7 +68,7 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
   if (!is_parameter_name(member.name))
     return problems.error(member.at,
                           "the name of a parameter must be 1 to 40 letters, digits and underscores and must "
-                          "not begin with a digit, is " +
+                          "not begin with a digit, but is " +
                               in_quotes(member.name));
   if (is_value_of_every_run(member.name))
     return problems.error(member.at,
@@ -77,9 +77,10 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
                               "key where it belongs");
   auto value = as_value(member.value);
   if (!value)
-    return problems.error(member.value.at,
-                          fmt::format("{} must be a number, a text, true, false or a list of numbers, is {}",
-                                      member.name, description(member.value)));
+    return problems.error(
+        member.value.at,
+        fmt::format("{} must be a number, a text, true, false or a list of numbers, but is {}", member.name,
+                    description(member.value)));
   parameter.type = type_of(*value);
   parameter.fallback = checked_value(parameter, member.value, problems);
   if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
@@ -88,7 +89,7 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
 void read_parameters(const TomlNode& item, models::Model& model, Diagnostics& problems) {
   if (item.table() == nullptr)
     return problems.error(
-        item.at, "parameters must be a table of defaults, as in { width = 64 }, is " + description(item));
+        item.at, "parameters must be a table of defaults, as in { width = 64 }, but is " + description(item));
   for (const TomlMember& member : *item.table()) read_parameter(member, model, problems);
 }
 

@@ -117,7 +117,7 @@ bool is_value_of_every_run(std::string_view name) {
 std::optional<Value> checked_value(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   const auto raw = as_value(item);
   auto wrong = raw ? problem_with(parameter, *raw)
-                   : fmt::format("must be {}, is {}", allowed_text(parameter), description(item));
+                   : fmt::format("must be {}, but is {}", allowed_text(parameter), description(item));
   // Any text may become an argument of a program and is written to JSON.
   if (raw && !wrong && item.text() != nullptr &&
       (!is_utf8(*item.text()) || item.text()->find('\0') != std::string::npos))
@@ -165,7 +165,7 @@ namespace {
 constexpr std::string_view per_replica = " per replica";
 
 void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  problems.error(item.at, fmt::format("{} must be {}, is {}", parameter.name,
+  problems.error(item.at, fmt::format("{} must be {}, but is {}", parameter.name,
                                       allowed_text(*key_or_null(parameter.name)), description(item)));
 }
 

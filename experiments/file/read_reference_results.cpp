@@ -39,7 +39,8 @@ std::optional<double> number_of(const TomlNode& item) {
 }
 
 void report_value(const TomlMember& member, const std::string& wanted, Diagnostics& problems) {
-  problems.error(member.value.at, member.name + " must be " + wanted + ", is " + description(member.value));
+  problems.error(member.value.at,
+                 member.name + " must be " + wanted + ", but is " + description(member.value));
 }
 
 // The points of [first, last]: the first and the last epoch.

@@ -104,7 +104,7 @@ void check_number(const Key& key, std::int64_t number, const RunSettings& settin
   const std::string allowed = range.any() ? fmt::format(">= {}", range.minimum) : "1";
   const std::string advice =
       range.any() ? "" : fmt::format("; strategies with {} are {}", name, kinds_with(key.of));
-  problems.error(settings.place(name), fmt::format("{} of {} must be {}, is {}{}", name,
+  problems.error(settings.place(name), fmt::format("{} of {} must be {}, but is {}{}", name,
                                                    strategy_text(settings), allowed, number, advice));
 }
 

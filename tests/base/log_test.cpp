@@ -44,9 +44,9 @@ TEST_CASE(
   CHECK((LevelVariable(""), log::level_from_environment()) == log::Level::info);
   CHECK((LevelVariable("trace"), log::level_from_environment()) == log::Level::trace);
   const LevelVariable wrong("loud");
-  CHECK_THROWS_WITH_AS(log::level_from_environment(),
-                       "TRAINYARD_LOG must be one of trace, debug, info, warning, error, off, is \"loud\"",
-                       UserError);
+  CHECK_THROWS_WITH_AS(
+      log::level_from_environment(),
+      "TRAINYARD_LOG must be one of trace, debug, info, warning, error, off, but is \"loud\"", UserError);
 }
 
 TEST_CASE("an event is one line, whatever its fields contain") {

@@ -80,10 +80,10 @@ TEST_CASE("a bound is exact, whether it is included or not") {
   CHECK_FALSE(problem_with(half_open, 0.0));
   CHECK_FALSE(problem_with(half_open, integer(0)));
   CHECK_FALSE(problem_with(half_open, std::nextafter(1.0, 0.0)));
-  CHECK(problem_with(half_open, 1.0) == "must be a number in [0, 1), is 1.0");
+  CHECK(problem_with(half_open, 1.0) == "must be a number in [0, 1), but is 1.0");
   CHECK(problem_with(half_open, -5e-324));
   const Parameter open = made(ValueType::number, Bound{0, false});
-  CHECK(problem_with(open, 0.0) == "must be a number > 0, is 0.0");
+  CHECK(problem_with(open, 0.0) == "must be a number > 0, but is 0.0");
   CHECK_FALSE(problem_with(open, 5e-324));
   const Parameter large = made(ValueType::integer, {}, Bound{9007199254740992.0});  // 2^53
   CHECK_FALSE(problem_with(large, integer(9007199254740992)));
@@ -95,15 +95,15 @@ TEST_CASE("NaN and infinities are never allowed") {
     CHECK(problem_with(made(ValueType::number), number));
     CHECK(problem_with(made(ValueType::numbers), std::vector<double>{1, number}));
   }
-  CHECK(problem_with(made(ValueType::number), std::nan("")) == "must be a number, is nan");
+  CHECK(problem_with(made(ValueType::number), std::nan("")) == "must be a number, but is nan");
 }
 
 TEST_CASE("a value of another type is wrong, except an integer for a number") {
-  CHECK(problem_with(made(ValueType::integer), 3.0) == "must be an integer, is 3.0");
-  CHECK(problem_with(made(ValueType::integer), true) == "must be an integer, is true");
+  CHECK(problem_with(made(ValueType::integer), 3.0) == "must be an integer, but is 3.0");
+  CHECK(problem_with(made(ValueType::integer), true) == "must be an integer, but is true");
   CHECK(problem_with(made(ValueType::boolean), integer(1)));
-  CHECK(problem_with(made(ValueType::number), text("3")) == "must be a number, is \"3\"");
-  CHECK(problem_with(made(ValueType::integers), integer(3)) == "must be a list of integers, is 3");
+  CHECK(problem_with(made(ValueType::number), text("3")) == "must be a number, but is \"3\"");
+  CHECK(problem_with(made(ValueType::integers), integer(3)) == "must be a list of integers, but is 3");
   CHECK(problem_with(made(ValueType::integers), std::vector<double>{1.5}));
   CHECK_FALSE(problem_with(made(ValueType::numbers), std::vector<std::int64_t>{1, 2}));
   CHECK(coerced(made(ValueType::number), integer(3)) == Value(3.0));
@@ -118,7 +118,7 @@ TEST_CASE("a list is checked by its length and by each element, and an empty lis
   list.minimum_length = list.maximum_length = 2;
   CHECK_FALSE(problem_with(list, std::vector<std::int64_t>{1, 64}));
   CHECK(problem_with(list, std::vector<std::int64_t>{0, 64}) ==
-        "must be a list of 2 integers in [1, 64], is [0, 64]");
+        "must be a list of 2 integers in [1, 64], but is [0, 64]");
   CHECK(problem_with(list, std::vector<std::int64_t>{1, 65}));
   CHECK(problem_with(list, std::vector<std::int64_t>{1}));
   CHECK(problem_with(list, std::vector<std::int64_t>{1, 2, 3}));
@@ -133,7 +133,7 @@ TEST_CASE("a text must be one of the choices") {
   CHECK_FALSE(problem_with(choice, text("anything")));
   choice.choices = {"sgd", "adam"};
   CHECK_FALSE(problem_with(choice, text("adam")));
-  CHECK(problem_with(choice, text("Adam")) == "must be one of \"sgd\", \"adam\", is \"Adam\"");
+  CHECK(problem_with(choice, text("Adam")) == "must be one of \"sgd\", \"adam\", but is \"Adam\"");
 }
 
 TEST_CASE("the default is a value, or words if it depends on other keys") {

@@ -122,7 +122,7 @@ TEST_CASE("ranks log what they train and one line per epoch, and logs prints it"
 }
 
 TEST_CASE("the log level is an option or a variable, and a wrong value names the allowed ones") {
-  const std::string words = "must be one of trace, debug, info, warning, error, off, is \"loud\"";
+  const std::string words = "must be one of trace, debug, info, warning, error, off, but is \"loud\"";
   const Arms option("epoch 1\nfinish", {"--log-level", "loud"});
   CHECK(option.run.code == 2);
   CHECK_MESSAGE(contains(option.run.err, "--log-level: " + words), option.run.err);

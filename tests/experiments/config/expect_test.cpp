@@ -29,13 +29,13 @@ TEST_CASE("impossible expectations are errors at their place, with a reason") {
         "f.toml:5:1: error: test_psnr is not defined for model \"mlp\" (classification); choose from "
         "test_loss, validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = \"low\"") ==
-        "f.toml:5:13: error: a threshold must be a number, is \"low\"");
+        "f.toml:5:13: error: a threshold must be a number, but is \"low\"");
   CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = 90") ==
-        "f.toml:5:17: error: a threshold must be a number in [0, 1], is 90");
+        "f.toml:5:17: error: a threshold must be a number in [0, 1], but is 90");
   CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = { at_least = -0.1 }") ==
-        "f.toml:5:30: error: at_least must be a number in [0, 1], is -0.1");
+        "f.toml:5:30: error: at_least must be a number in [0, 1], but is -0.1");
   CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 120") ==
-        "f.toml:5:13: error: a threshold must be a number in [0, 100], is 120");
+        "f.toml:5:13: error: a threshold must be a number in [0, 100], but is 120");
   CHECK(problem_of(start + "[expect.seq2seq]\ntest_bleu = 0.07") ==
         "f.toml:5:1: warning: this is never checked, because no run has the model \"seq2seq\"\n"
         "f.toml:5:13: error: bleu is a score from 0 to 100, and this is less than 1; for the fraction 0.07 "

@@ -60,7 +60,7 @@ TEST_CASE("an invalid command is an error at its place") {
   has("command = []\n", "must be a list of texts");
   has("command = [\"a\"]\nkind = \"ddp\"\n", "a strategy with a command has no kind");
   has("kind = \"ddp\"\nfiles = [\"a\"]\n", "files of [strategy.mine] needs a command");
-  has("command = [\"a\"]\nstages = 2\n", "stages of strategy \"mine\" (foreign) must be 1, is 2");
+  has("command = [\"a\"]\nstages = 2\n", "stages of strategy \"mine\" (foreign) must be 1, but is 2");
   has("replicas = 2\n", "a name of your own needs a command or a kind");
   CHECK(problems_of("name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n[strategy.ddp]\ncommand = [\"a\"]\n")
             .find("give a strategy with a command another name") != std::string::npos);

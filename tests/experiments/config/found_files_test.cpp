@@ -127,7 +127,7 @@ TEST_CASE("env refuses variables that the launch sets, invalid names and values 
     has("env = { " + std::string(name) + " = \"1\" }\n",
         "f.toml:10:9: error: " + std::string(name) + " is set by trainyard for each rank");
   has("env = { \"A B\" = \"1\" }\n", "the name of a variable may have only letters, digits and underscores");
-  has("env = { A = 1 }\n", "A of env must be a text, as in { NAME = \"value\" }, is 1");
+  has("env = { A = 1 }\n", "A of env must be a text, as in { NAME = \"value\" }, but is 1");
   has("env = [\"A=1\"]\n", "env of [strategy.mine] must be a table");
   has("env = { A = \"{learning_rat}\" }\n", "a run has no value named \"learning_rat\"; did you mean");
 }

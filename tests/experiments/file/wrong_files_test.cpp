@@ -48,7 +48,7 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
   const std::string rest = "\n[matrix]\nmodel = [\"mlp\"]\n";
   const std::string allowed =
       "name must be 1 to 80 characters of A-Z a-z 0-9 space _ . - and must not begin with space . - "
-      "(a folder has this name), is ";
+      "(a folder has this name), but is ";
   check_all({
       {"[matrix]\nmodel = [\"mlp\"]",
        "f.toml:1:1: error: the experiment has no name; add one, as in name = \"first sweep\""},
@@ -60,9 +60,10 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
       {"name = \"-rf\"" + rest, "f.toml:1:8: error: " + allowed + "\"-rf\""},
       {"name = \" x\"" + rest, "f.toml:1:8: error: " + allowed + "\" x\""},
       {"name = 3" + rest, "f.toml:1:8: error: " + allowed + "3"},
-      {"name = \"x\"\ndata_seed = -1" + rest, "f.toml:2:13: error: data_seed must be an integer >= 0, is -1"},
+      {"name = \"x\"\ndata_seed = -1" + rest,
+       "f.toml:2:13: error: data_seed must be an integer >= 0, but is -1"},
       {"name = \"x\"\ndata_seed = 1.5" + rest,
-       "f.toml:2:13: error: data_seed must be an integer >= 0, is 1.5"},
+       "f.toml:2:13: error: data_seed must be an integer >= 0, but is 1.5"},
   });
   CHECK(problems_of("name = \"" + std::string(80, 'n') + "\"" + rest).empty());
   CHECK(problems_of("name = \"" + std::string(81, 'n') + "\"" + rest).size() == 1);
@@ -107,17 +108,17 @@ TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
       {start + "[machine]\nlaunchr = \"slurm\"",
        "f.toml:5:1: error: \"launchr\" is not a key of [machine]; did you mean \"launcher\"?"},
       {start + "[machine]\nlauncher = \"slurm\"\npartition = \"--wrap=x\"",
-       "f.toml:6:13: error: partition must be a text, is \"--wrap=x\""},
+       "f.toml:6:13: error: partition must be a text, but is \"--wrap=x\""},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"--mem=4G\", \"--job-na=x\"]",
        "f.toml:6:24: error: \"--job-na=x\" is set by trainyard; remove it from options"},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"rm -rf\"]",
-       "f.toml:6:12: error: an option of sbatch must be \"--name\" or \"--name=value\", is \"rm -rf\""},
+       "f.toml:6:12: error: an option of sbatch must be \"--name\" or \"--name=value\", but is \"rm -rf\""},
       {start + "[machine]\nlauncher = \"mpi\"\noptions = [\"-np\", \"3\"]",
        "f.toml:6:12: error: \"-np\" is set by trainyard; remove it from options"},
       {start + "[machine]\nlauncher = \"mpi\"\noptions = [1]",
-       "f.toml:6:11: error: options must be a list of texts, is [1]"},
+       "f.toml:6:11: error: options must be a list of texts, but is [1]"},
       {start + "[machine]\nlauncher = \"slurm\"\ntime_limit = \"soon\"",
-       "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", is \"soon\""},
+       "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", but is \"soon\""},
       {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
        "f.toml:6:13: error: exclusive must be \"host\" if launcher = \"mpi\": mpirun does not share hosts "
        "between runs"},
@@ -126,7 +127,7 @@ TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
       {start + "[machine]\ninterface = \"ib0\"",
        "f.toml:5:1: error: interface needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
       {start + "[machine]\naccelerator = \"gpu\"",
-       "f.toml:5:15: error: accelerator must be one of \"auto\", \"cpu\", \"cuda\", is \"gpu\""},
+       "f.toml:5:15: error: accelerator must be one of \"auto\", \"cpu\", \"cuda\", but is \"gpu\""},
       {start + "[machine]\naccelerator = \"cpu\"\ncommunicator = \"nccl\"",
        "f.toml:6:16: error: communicator \"nccl\" needs GPUs, but accelerator is \"cpu\""},
       {start + "[machine]\naccelerator = \"cpu\"\nlauncher = \"slurm\"\ngpus_per_task = 1",
@@ -171,7 +172,7 @@ TEST_CASE("unusual but valid settings are warnings") {
 TEST_CASE("errors in command-line values are located there") {
   const auto set = [](const std::string& text) { return problems_of(start, {.set = {text}, .where = {}}); };
   const auto where = [](const std::string& text) { return problems_of(start, {.set = {}, .where = {text}}); };
-  CHECK(set("epochs=0").at(0) == "--set epochs: error: epochs must be an integer in [1, 1000000], is 0");
+  CHECK(set("epochs=0").at(0) == "--set epochs: error: epochs must be an integer in [1, 1000000], but is 0");
   CHECK(set("epoch=1").at(0) == "--set epoch: error: \"epoch\" is not a key; did you mean \"epochs\"?");
   CHECK(set("epochs").at(0) == "--set: error: \"epochs\" is not name=value, as in epochs=1");
   CHECK(set("epochs=1\nbatch=2").size() == 1);

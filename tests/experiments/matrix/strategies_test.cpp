@@ -195,7 +195,7 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
   };
   wrong(mp + "stages = 7",
         "f.toml:6:10: error: 7 stages are more than the 6 layers of model \"mlp\"; each needs at least one");
-  wrong(mp + "stages = 1", "f.toml:6:10: error: stages of strategy \"mp\" must be >= 2, is 1");
+  wrong(mp + "stages = 1", "f.toml:6:10: error: stages of strategy \"mp\" must be >= 2, but is 1");
   wrong(mp + "stage_split = [4, 4]",
         "f.toml:6:15: error: the boundaries of stage_split must be in ascending order, are [4, 4]");
   wrong(mp + "stage_split = [6]",
@@ -203,15 +203,17 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
   wrong(mp + "stages = 3\nstage_split = [3]",
         "f.toml:7:15: error: stage_split has 1 boundaries, but 3 stages need 2");
   wrong(mp + "stage_split = \"even\"",
-        "f.toml:6:15: error: stage_split must be a list of 1 to 1023 integers >= 1 or \"auto\", is \"even\"");
+        "f.toml:6:15: error: stage_split must be a list of 1 to 1023 integers >= 1 or \"auto\", but is "
+        "\"even\"");
   wrong(mp + "micro_batches = 2",
-        "f.toml:6:17: error: micro_batches of strategy \"mp\" must be 1, is 2; strategies with micro_batches "
+        "f.toml:6:17: error: micro_batches of strategy \"mp\" must be 1, but is 2; strategies with "
+        "micro_batches "
         "are "
         "pipeline, mp-ddp");
   wrong(mp + "schedule = \"gpipe\"",
         "f.toml:6:12: error: strategy \"mp\" has no schedule; strategies with one are pipeline, mp-ddp");
   wrong(start + "strategy = [\"ddp\"]\nstages = [2]",
-        "f.toml:5:11: error: stages of strategy \"ddp\" must be 1, is 2; strategies with stages are mp, "
+        "f.toml:5:11: error: stages of strategy \"ddp\" must be 1, but is 2; strategies with stages are mp, "
         "pipeline, "
         "mp-ddp");
   wrong(start + "strategy = [\"ddp\"]\n[strategy.ddp]\nstage_split = [2]",
@@ -240,7 +242,7 @@ TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command or a kind: " +
             all + ")");
   CHECK(problem_of(start + "[strategy.mine]\nkind = \"dpd\"") ==
-        "f.toml:5:8: error: kind must be " + all + ", is \"dpd\"; did you mean \"ddp\"?");
+        "f.toml:5:8: error: kind must be " + all + ", but is \"dpd\"; did you mean \"ddp\"?");
   CHECK(problem_of(start + "[strategy.ddp]\nkind = \"mp\"") ==
         "f.toml:4:11: error: strategy \"ddp\" has the name of a kind; give a strategy of another kind "
         "another name");

@@ -388,7 +388,7 @@ CLI::Validator backoff_range() {
   const auto problem = [](const std::string& text) {
     double seconds = 0;
     const bool within = CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 3600;
-    return within ? std::string() : "must be a number of seconds in [0, 3600], is " + text;
+    return within ? std::string() : "must be a number of seconds in [0, 3600], but is " + text;
   };
   return {problem, "in [0 - 3600]"};
 }
@@ -397,7 +397,7 @@ CLI::Validator backoff_range() {
 CLI::Validator level_word() {
   const auto problem = [](const std::string& text) {
     return log::level_named(text) ? std::string()
-                                  : "must be one of " + log::level_words() + ", is \"" + text + "\"";
+                                  : "must be one of " + log::level_words() + ", but is \"" + text + "\"";
   };
   return {problem, ""};
 }

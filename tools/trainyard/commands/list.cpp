@@ -71,8 +71,8 @@ void show_model(const std::string& name) {
         {layer.path, layer.kind, layer.parameters, reports::decimals(layer.forward_flops, 0)});
     total += layer.parameters;
   }
-  std::cout << "\nlayers with these defaults on " << dataset.name << " (" << shape_text(dataset.shape)
-            << "), " << total << " parameters:\n"
+  std::cout << "\nlayers with these defaults on " << dataset.name << " (" << sample_text(dataset) << "), "
+            << total << " parameters:\n"
             << aligned_table(table);
 }
 
