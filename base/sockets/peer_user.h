@@ -1,7 +1,7 @@
 // The user at the other end of a TCP connection within this host.
 //
 // A port of the loopback interface is open to every user of the host, and TCP names no user. But the kernel
-// knows the owner of each socket. It is asked by netlink (`sock_diag`), else read from /proc/net/tcp.
+// knows the owner of each socket. This code gets it by netlink (`sock_diag`), or from /proc/net/tcp.
 #pragma once
 
 #include <cstdint>

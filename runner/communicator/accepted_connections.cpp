@@ -1,6 +1,10 @@
 #include "runner/communicator/accepted_connections.h"
 
+#include <cerrno>
+#include <system_error>
+
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,11 +37,51 @@ __attribute__((visibility("default"))) int accept(int listening, sockaddr* addre
 
 namespace trainyard::runner {
 
+FileDescriptor listen_on_loopback(std::uint16_t& port) {
+  const auto check = [](int result) {
+    if (result < 0) throw std::system_error(errno, std::generic_category(), "listening on 127.0.0.1");
+  };
+  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  check(fd.get());
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  check(::bind(fd.get(), any, size));
+  check(::listen(fd.get(), SOMAXCONN));
+  check(::getsockname(fd.get(), any, &size));
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+namespace {
+
+// Whether a connection of this process to itself is recognised as its own.
+bool host_names_users() {
+  std::uint16_t port = 0;
+  const FileDescriptor listening = listen_on_loopback(port);
+  const FileDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+  const FileDescriptor accepted(
+      static_cast<int>(::syscall(SYS_accept4, listening.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  return accepted && !from_other_user(accepted.get());
+}
+
+}  // namespace
+
 void require_checked_accept() {
   if (::dlsym(RTLD_DEFAULT, "accept") != reinterpret_cast<void*>(&::accept) ||
       ::dlsym(RTLD_DEFAULT, "accept4") != reinterpret_cast<void*>(&::accept4))
     throw InternalError(
         "this program does not export its own accept, so other users could connect to its ports");
+  if (!host_names_users())
+    throw UserError("this host does not say which user owns a local connection",
+                    "allow netlink sockets (sock_diag), or mount /proc");
 }
 
 }  // namespace trainyard::runner

@@ -8,10 +8,18 @@
 // - Thread safety: like accept(2).
 #pragma once
 
+#include <cstdint>
+
+#include "base/fd.h"
+
 namespace trainyard::runner {
 
-// InternalError if LibTorch would call other functions, for example in a program that was linked differently.
 // Called before anything listens.
+// - InternalError if LibTorch would call other functions, for example in a program that was linked differently.
+// - UserError if this host does not say which user owns a connection. Then all of them would be refused.
 void require_checked_accept();
+
+// A socket that listens on a free port of 127.0.0.1, and its port.
+FileDescriptor listen_on_loopback(std::uint16_t& port);
 
 }  // namespace trainyard::runner

@@ -1,12 +1,6 @@
 #include "runner/communicator/store.h"
 
-#include <cerrno>
-#include <system_error>
-#include <utility>
-
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -29,25 +23,6 @@ Store connect_to(const Environment& environment) {
   options.timeout = communication_timeout;
   if (options.isServer) require_checked_accept();
   return c10::make_intrusive<c10d::TCPStore>(environment.store_host, options);
-}
-
-// A socket that listens on a free port of 127.0.0.1. TCPStore itself listens on all interfaces.
-FileDescriptor loopback_socket(std::uint16_t& port) {
-  const auto check = [](int result) {
-    if (result < 0) throw std::system_error(errno, std::generic_category(), "listening on 127.0.0.1");
-  };
-  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  check(fd.get());
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  check(::bind(fd.get(), any, size));
-  check(::listen(fd.get(), SOMAXCONN));
-  check(::getsockname(fd.get(), any, &size));
-  port = ntohs(address.sin_port);
-  return fd;
 }
 
 // As many open files as the system allows. The usual limit of 1,024 would end the rendezvous of many ranks.
@@ -76,8 +51,8 @@ ServedStore serve_store() {
   c10d::TCPStoreOptions options;
   options.isServer = true;
   options.waitWorkers = false;
-  FileDescriptor socket = loopback_socket(options.port);
-  options.masterListenFd = socket.release();  // the store closes it
+  FileDescriptor socket = listen_on_loopback(options.port);  // TCPStore itself listens on all interfaces
+  options.masterListenFd = socket.release();                 // the store closes it
   const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
   return {store, store->getPort()};
 }

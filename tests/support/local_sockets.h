@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -88,6 +89,7 @@ class ConnectionsOfNobody {
     if (pid_ == 0) {  // only system calls, because other threads may hold locks
       ::close(pipe[0]);
       bool good = ::setgid(nobody) == 0 && ::setuid(nobody) == 0;
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the test is killed
       int last = -1;
       for (int i = 0; good && i < count; ++i) good = (last = connect_to_port(port)) >= 0;
       char answer = good ? 'y' : 'n';
