@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -57,7 +58,7 @@ FileDescriptor listen_on_loopback(std::uint16_t& port) {
 
 namespace {
 
-// Whether a connection of this process to itself is recognised as its own.
+// Whether a connection of this process to itself is accepted. Those of strangers that come first are refused.
 bool host_names_users() {
   std::uint16_t port = 0;
   const FileDescriptor listening = listen_on_loopback(port);
@@ -67,9 +68,8 @@ bool host_names_users() {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
-  const FileDescriptor accepted(
-      static_cast<int>(::syscall(SYS_accept4, listening.get(), nullptr, nullptr, SOCK_CLOEXEC)));
-  return accepted && !from_other_user(accepted.get());
+  ::fcntl(listening.get(), F_SETFL, O_NONBLOCK);  // else `accept4` would wait if it refuses the connection
+  return static_cast<bool>(FileDescriptor(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC)));
 }
 
 }  // namespace
