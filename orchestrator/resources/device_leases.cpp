@@ -32,7 +32,7 @@ std::vector<LockPlace> locks_of(const std::vector<Device>& devices, const std::f
                                 const std::function<int(int cpu)>& first_thread) {
   std::map<std::string, std::string> found;  // by the name of the file
   for (const Device& device : devices) {
-    if (device.cores.empty()) continue;  // its ranks run where a launcher puts them
+    if (device.cores.empty()) continue;  // a launcher chooses the host of its ranks
     for (const int cpu : device.cores) {
       const std::string core = std::to_string(first_thread(cpu));
       found.emplace("trainyard-core-" + core + ".lock", "core " + core);
