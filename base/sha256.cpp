@@ -16,9 +16,10 @@ struct Sha256::State {
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1) {
-    throw InternalError("OpenSSL has no SHA-256");
-  }
+  // OpenSSL reports both causes with the same error.
+  if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1)
+    throw UserError("OpenSSL cannot compute a SHA-256",
+                    "memory ran out, or the configuration of OpenSSL lacks this algorithm");
 }
 
 Sha256::~Sha256() = default;

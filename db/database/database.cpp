@@ -1,5 +1,7 @@
 #include "db/database/database.h"
 
+#include <new>
+
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <SQLiteCpp/Savepoint.h>
 #include <fmt/format.h>
@@ -72,6 +74,7 @@ Connection open_for_reading(const std::filesystem::path& file) try {
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const SQLite::Exception& error) {
+  if (error.getErrorCode() == SQLITE_NOMEM) throw std::bad_alloc();
   if (error.getErrorCode() == SQLITE_NOTADB)
     throw UserError("is not a database", "name the yard with --yard, or move this file away",
                     {.file = file.string()});

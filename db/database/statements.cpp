@@ -1,5 +1,6 @@
 #include "db/database/statements.h"
 
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,7 @@ const char* advice_for(int code) {
 
 void rethrow(const SQLite::Exception& error, const SQLite::Database& connection) {
   const int code = error.getErrorCode() & 0xFF;  // a backup reports an extended code
+  if (code == SQLITE_NOMEM) throw std::bad_alloc();
   const std::string message = std::string("database: ") + error.what();
   const std::string& file = connection.getFilename();
   if (code == SQLITE_FULL || code == SQLITE_IOERR)

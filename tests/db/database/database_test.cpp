@@ -1,9 +1,11 @@
 #include "db/database/database.h"
 
 #include <fstream>
+#include <new>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -38,7 +40,29 @@ void fill(const std::filesystem::path& file) {
   ingest.journal_entry(run_entry("sweep", {make_run("mlp", 1, 0)}, "2026-11-20T09:00:00.000Z"));
 }
 
+// SQLite has no more memory while this object lives.
+class NoMoreMemory {
+ public:
+  NoMoreMemory() : before_(sqlite3_hard_heap_limit64(1)) {}
+  ~NoMoreMemory() { sqlite3_hard_heap_limit64(before_); }
+  NoMoreMemory(const NoMoreMemory&) = delete;
+  NoMoreMemory& operator=(const NoMoreMemory&) = delete;
+
+ private:
+  sqlite3_int64 before_;
+};
+
 }  // namespace
+
+TEST_CASE("if SQLite has no more memory, it is not reported as a bug or as a damaged database") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  fill(file);
+  const Database database = Database::open_read_only(file);
+  const NoMoreMemory limit;
+  CHECK_THROWS_AS(experiment_names(database), std::bad_alloc);
+  CHECK_THROWS_AS(Database::open_read_only(file), std::bad_alloc);
+}
 
 TEST_CASE("a new database is in WAL mode, synchronous FULL, with foreign keys and a version") {
   const TemporaryFolder folder;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <initializer_list>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
@@ -22,12 +23,17 @@ PrintableOutput::~PrintableOutput() {
   stream_.rdbuf(buffer_);
 }
 
-std::streamsize PrintableOutput::xsputn(const char* text, std::streamsize size) {
+// A stream would catch the exception, and the caller would never know that text is missing.
+std::streamsize PrintableOutput::xsputn(const char* text, std::streamsize size) try {
   std::string whole = std::exchange(begun_, "");
   whole.append(text, static_cast<std::size_t>(size));
   begun_ = whole.substr(whole.size() - incomplete_end(whole));
   whole.resize(whole.size() - begun_.size());
   return pass(whole) ? size : 0;
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  noted(false);
+  return 0;
 }
 
 PrintableOutput::int_type PrintableOutput::overflow(int_type character) {
@@ -45,10 +51,13 @@ bool PrintableOutput::noted(bool written) {
   return written;
 }
 
-bool PrintableOutput::pass(const std::string& text) {
+bool PrintableOutput::pass(const std::string& text) try {
   const std::string shown = printable(text);
   const auto size = static_cast<std::streamsize>(shown.size());
   return noted(buffer_->sputn(shown.data(), size) == size);
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return noted(false);
 }
 
 std::size_t output_width(int descriptor) {

@@ -1,16 +1,21 @@
 // `main` of trainyard: finds the verb, runs it and turns exceptions into exit codes.
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <typeinfo>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <cxxabi.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/disk_failure.h"
 #include "base/error.h"
@@ -119,6 +124,33 @@ int refused(const UserError& error) {
   return disk ? run_failed : wrong_usage;
 }
 
+// Say what happened without memory.
+int out_of_memory() {
+  static constexpr std::string_view text =
+      "trainyard: the memory of this machine or of its cgroup is used up; recorded data is safe, the same "
+      "command continues\n";
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+  return run_failed;
+}
+
+std::terminate_handler& earlier_handler() {
+  static std::terminate_handler handler = nullptr;
+  return handler;
+}
+
+// Some functions of the C++ library are noexcept and allocate. So do variables that are set up before `main`.
+[[noreturn]] void terminated() {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  if (type != nullptr && *type == typeid(std::bad_alloc)) ::_exit(out_of_memory());
+  earlier_handler()();
+  std::abort();
+}
+
+// Called before all other code of the program.
+[[gnu::constructor(101)]] void report_lack_of_memory() {
+  earlier_handler() = std::set_terminate(terminated);
+}
+
 // The exit code, with all exceptions caught.
 int outcome(int argc, char** argv) {
   try {
@@ -134,7 +166,7 @@ int outcome(int argc, char** argv) {
   } catch (const std::system_error& error) {  // full disk, read-only folder
     return failed(error);
   } catch (const std::bad_alloc&) {
-    return failed("the memory of this machine or of its cgroup is used up");
+    return out_of_memory();
   } catch (
       const nlohmann::json::exception& error) {  // every file is checked when it is read, but the database
     return refused(UserError(std::string("the database has a damaged value: ") + error.what(),
@@ -142,6 +174,13 @@ int outcome(int argc, char** argv) {
   } catch (const std::exception& error) {
     return failed(std::string("internal error: ") + error.what());
   }
+}
+
+// The exit code. Memory can also run out while another exception is reported.
+int outcome_or_out_of_memory(int argc, char** argv) try {
+  return outcome(argc, argv);
+} catch (const std::bad_alloc&) {
+  return out_of_memory();
 }
 
 // `code`, or `run_failed` instead of success if output could not be written (full disk). A closed pipe
@@ -162,5 +201,6 @@ int main(int argc, char** argv) {
   open_closed_streams();
   survive_file_size_limit();
   const PrintableOutput out(std::cout), err(std::cerr);
-  return with_output(outcome(argc, argv), out);
+  const int code = with_output(outcome_or_out_of_memory(argc, argv), out);
+  return err.error() == ENOMEM ? out_of_memory() : code;
 }

@@ -1,0 +1,42 @@
+#include "tools/trainyard/cli/terminal.h"
+
+#include <cerrno>
+#include <new>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+using trainyard::tools::PrintableOutput;
+
+namespace {
+
+// The target of an output while memory is used up.
+struct NoMemory : std::streambuf {
+  std::streamsize xsputn(const char* /*text*/, std::streamsize size) override {
+    if (size > 0) throw std::bad_alloc();
+    return 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("if memory runs out while output is escaped, the output is known to be incomplete") {
+  NoMemory target;
+  std::ostream stream(&target);
+  {
+    PrintableOutput output(stream);
+    stream << "a line\n";
+    CHECK(output.error() == ENOMEM);
+  }
+}
+
+TEST_CASE("if memory runs out for the end of an output, the program is not aborted") {
+  NoMemory target;
+  std::ostream stream(&target);
+  {
+    PrintableOutput output(stream);
+    stream << "\xc3";  // the first byte of a character, which the destructor writes
+    CHECK(output.error() == 0);
+  }
+  CHECK(stream.rdbuf() == &target);
+}
