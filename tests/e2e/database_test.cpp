@@ -124,8 +124,7 @@ TEST_CASE("a user with read access can check a yard, and errors name what is mis
   CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
   CHECK(contains(damaged.out, "you have no write access to this yard"));
 
-  // user_version, four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
-  std::ofstream(yard / "results.db", std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
+  make_older(yard / "results.db", 3);
   const auto older = check();
   CHECK(older.code == 2);
   CHECK_MESSAGE(contains(older.err,

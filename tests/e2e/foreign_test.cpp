@@ -233,8 +233,7 @@ TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` re
   const auto database = scratch.path() / "yard/results.db";
   for (const auto& making :
        std::vector<std::vector<std::string>>{{"run", "foreign.toml", "--no-report"}, {"db", "rebuild"}}) {
-    // user_version, four bytes at offset 60 (https://www.sqlite.org/fileformat.html)
-    std::ofstream(database, std::ios::in | std::ios::out).seekp(60) << std::string("\0\0\0\3", 4);
+    make_older(database, 3);
     for (const auto& reading : std::vector<std::vector<std::string>>{{"status"}, {"db", "check"}}) {
       const auto refused = run_trainyard(scratch.path(), reading);
       CHECK(refused.code == 2);

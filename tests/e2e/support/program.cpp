@@ -10,6 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <SQLiteCpp/Database.h>
+
+#include "db/database/page_checksums.h"
+
 namespace trainyard::e2e {
 namespace fs = std::filesystem;
 namespace {
@@ -95,6 +99,11 @@ Output Trainyard::wait() {
 Output run_trainyard(const fs::path& folder, const std::vector<std::string>& arguments,
                      const std::map<std::string, std::string>& environment, const std::string& program) {
   return Trainyard(folder, arguments, environment, program).wait();
+}
+
+void make_older(const fs::path& database, int schema) {
+  SQLite::Database(database.string(), SQLite::OPEN_READWRITE, 0, db::page_checksum_vfs())
+      .exec("PRAGMA user_version = " + std::to_string(schema));
 }
 
 std::vector<pid_t> ranks_below(const fs::path& folder) {
