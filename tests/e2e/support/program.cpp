@@ -5,12 +5,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <SQLiteCpp/Database.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <SQLiteCpp/Database.h>
 
 #include "db/database/page_checksums.h"
 
