@@ -138,3 +138,16 @@ TEST_CASE("a job on a cluster without accounts ends without a reason") {
   const auto ended = ends({"101"}, "echo 'Slurm accounting storage is disabled' >&2; exit 1");
   CHECK(ended.at("101").reason == std::nullopt);
 }
+
+TEST_CASE("the tasks of a job get the interface of [machine]") {
+  const FakeSlurm slurm;
+  slurm.program("sacct", "exit 1");
+  const LaunchSpec command = slurm.command("101");
+  experiments::Machine machine;
+  machine.launcher = "slurm";
+  machine.allocation = "job";
+  machine.interface = "ib0";
+  const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
+  const auto gang = launcher->launch(command);
+  CHECK(read_rank_group_file(command.directory).value().interface == "ib0");
+}
