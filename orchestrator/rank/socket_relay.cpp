@@ -39,6 +39,10 @@ void send_at_once(int connection) {
   ::setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+}  // namespace
+
+namespace relay {  // not anonymous, because members of `Loop` have these types
+
 // Bytes on their way in one direction.
 class Flow {
  public:
@@ -102,6 +106,10 @@ struct Link {
   }
 };
 
+}  // namespace relay
+
+namespace {
+
 int port_of(int listening) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -151,8 +159,8 @@ class SocketRelay::Loop {
   // Waits for an event. True if the relay must end.
   bool wait() {
     polled_.assign({{stop_.get(), POLLIN, 0}, {out_of_descriptors_ ? -1 : listening_.get(), POLLIN, 0}});
-    for (const Caller& caller : callers_) polled_.push_back({caller.connection.get(), POLLIN, 0});
-    for (const Link& link : links_) {
+    for (const relay::Caller& caller : callers_) polled_.push_back({caller.connection.get(), POLLIN, 0});
+    for (const relay::Link& link : links_) {
       polled_.push_back(link.polled_near());
       polled_.push_back(link.polled_far());
     }
@@ -163,7 +171,7 @@ class SocketRelay::Loop {
   // Those with an event. Their two entries are in the order of the links, after those of the callers.
   void step_links() {
     auto entry = polled_.end() - static_cast<std::ptrdiff_t>(2 * links_.size());
-    std::erase_if(links_, [&](Link& link) {
+    std::erase_if(links_, [&](relay::Link& link) {
       const bool event = entry[0].revents != 0 || entry[1].revents != 0;
       entry += 2;
       return event && !link.step();
@@ -189,7 +197,7 @@ class SocketRelay::Loop {
   }
 
   // False if it has not to be heard again: it is admitted or refused.
-  bool hear(Caller& caller) {
+  bool hear(relay::Caller& caller) {
     std::array<char, 256> part{};
     const std::size_t missing = door_->answer_size() - caller.answer.size();
     if (missing > 0) {
@@ -229,8 +237,8 @@ class SocketRelay::Loop {
   FileDescriptor listening_;
   std::unique_ptr<Door> door_;
   FileDescriptor stop_;
-  std::list<Caller> callers_;
-  std::list<Link> links_;
+  std::list<relay::Caller> callers_;
+  std::list<relay::Link> links_;
   std::vector<pollfd> polled_;
   bool out_of_descriptors_ = false;
   std::thread thread_;  // starts last

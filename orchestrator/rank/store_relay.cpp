@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto call_patience = std::chrono::seconds(3);  // for one connection and the proofs
-constexpr const char* loopback = "127.0.0.1";
+constexpr const char* loopback_address = "127.0.0.1";
 
 // Addresses that getaddrinfo finds. Numeric ones ask no name server.
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
@@ -125,7 +125,7 @@ FileDescriptor listening(const std::string& interface) {
 }
 
 FileDescriptor loopback_listening() {
-  FileDescriptor fd = listening_on(loopback);
+  FileDescriptor fd = listening_on(loopback_address);
   if (!fd) throw std::system_error(errno, std::generic_category(), "listening on 127.0.0.1");
   return fd;
 }
@@ -200,7 +200,7 @@ std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const Rende
   const std::string port = std::to_string(meeting.port);
   const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
   for (const std::string& address : meeting.addresses)
-    if ((address != loopback || same_host) && call(secret, StoreAddress{address, port}))
+    if ((address != loopback_address || same_host) && call(secret, StoreAddress{address, port}))
       return StoreAddress{address, port};
   return std::nullopt;
 }
