@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
@@ -46,10 +49,28 @@ bool readable(int fd, std::chrono::milliseconds at_most) {
 
 constexpr int its_socket = 3;
 
+// Replaces name and arguments of this process, so that `pkill -f trainyard` does not end it with the orchestrator.
+void take_own_name() {
+  constexpr std::string_view name = "rank-supervisor";
+  ::prctl(PR_SET_NAME, name.data());
+  const std::string stat = whole_file("/proc/self/stat");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  constexpr int first = 3, of_arguments = 48;  // fields of /proc/PID/stat, from 1
+  std::string skipped;
+  for (int field = first; field < of_arguments; ++field) fields >> skipped;
+  std::uintptr_t begin = 0, end = 0;
+  fields >> begin >> end;
+  if (!fields || begin == 0 || end <= begin) return;
+  auto* const text =
+      reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
+  std::memset(text, 0, end - begin);
+  std::memcpy(text, name.data(), std::min<std::size_t>(name.size(), end - begin - 1));
+}
+
 // It keeps nothing of the orchestrator but its memory: no locks, no open files, no signals of a terminal.
 void become_supervisor(int socket, const std::filesystem::path& attempt_folder) {
   ::setsid();
-  ::prctl(PR_SET_NAME, "rank-supervisor");
+  take_own_name();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP})

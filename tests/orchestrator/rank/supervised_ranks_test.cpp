@@ -74,6 +74,9 @@ TEST_CASE("ranks under a supervisor get signals, and their exit codes and signal
   CHECK(to_text(*ranks.poll(0)) == "exit code 3");
   CHECK(to_text(*ranks.poll(1)) == "killed by signal 9 (SIGKILL)");
   CHECK_FALSE(ranks.poll(2));
+  const std::string process = "/proc/" + std::to_string(ranks.supervisor());
+  CHECK(text_of(process + "/comm") == "rank-supervisor\n");
+  CHECK(text_of(process + "/cmdline").starts_with("rank-s"));  // a short command line cuts the name
   CHECK_FALSE(ranks.end());
   ranks.signal(SIGTERM);
   const auto end = awaited_end(ranks);
