@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
+#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rank_agent.h"
@@ -120,6 +121,8 @@ class LocalRankGroup : public RankGroup {
 class LocalLauncher : public Launcher {
  public:
   explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
+
+  void prepare() override { remove_empty_cgroups(); }
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
     return std::make_unique<LocalRankGroup>(command, store_program_, supervisors_);

@@ -4,8 +4,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 #include <sstream>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -21,6 +24,8 @@ namespace trainyard::orchestrator {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr const char* name_begin = "trainyard-";
 
 // Mount point and root of the first cgroup v2: "30 24 0:27 /root /sys/fs/cgroup rw - cgroup2 cgroup2 rw".
 struct Mount {
@@ -116,7 +121,20 @@ void Cgroup::kill() const {
 std::string cgroup_name(const std::string& token) {
   constexpr std::size_t digits = 32;
   if (token.size() != digits || token.find_first_not_of("0123456789abcdef") != std::string::npos) return "";
-  return "trainyard-" + token;
+  return name_begin + token;
+}
+
+void remove_empty_cgroups(std::chrono::seconds age) {
+  std::error_code failed;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(own_folder(), failed)) {
+    struct stat status {};
+    if (!entry.path().filename().string().starts_with(name_begin)) continue;
+    if (::lstat(entry.path().c_str(), &status) == 0 && status.st_uid == ::geteuid() &&
+        std::time(nullptr) - status.st_ctime >= age.count())
+      found.push_back(entry.path());
+  }
+  for (const fs::path& folder : found) ::rmdir(folder.c_str());  // fails if a process is left
 }
 
 void end_cgroup_of(const std::string& token) {

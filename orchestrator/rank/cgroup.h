@@ -5,6 +5,7 @@
 // group. Without it the object is empty and does nothing.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -39,6 +40,9 @@ class Cgroup {
 
 // The name of the group of an attempt with this token (`orphans.h`). Empty if the token is not one.
 std::string cgroup_name(const std::string& token);
+
+// Removes groups of killed programs that are older than `age` and in which no process is left.
+void remove_empty_cgroups(std::chrono::seconds age = std::chrono::seconds(60));
 
 // Kills what is left in the group of an earlier attempt, and removes it. Only its owner's processes are in it.
 void end_cgroup_of(const std::string& token);

@@ -112,10 +112,10 @@ class Supervisor {
     }
     processes = {};
     const int leftovers = end_children();
-    if (wanted)
-      send({Message::Kind::leftovers, 0, leftovers});
-    else
-      cgroup_.remove();
+    if (wanted && send({Message::Kind::leftovers, 0, leftovers}))
+      return;  // the orchestrator removes the cgroup
+    if (wanted) cgroup_.leave();
+    cgroup_.remove();
   }
 
  private:
@@ -155,10 +155,11 @@ class Supervisor {
     return true;
   }
 
-  static void send(const Message& message, const std::string& text = "") {
+  // Returns false if the orchestrator has ended.
+  static bool send(const Message& message, const std::string& text = "") {
     std::string packet(reinterpret_cast<const char*>(&message), sizeof message);
     packet += text.substr(0, longest_text);
-    ::send(its_socket, packet.data(), packet.size(), MSG_NOSIGNAL);
+    return ::send(its_socket, packet.data(), packet.size(), MSG_NOSIGNAL) >= 0;
   }
 
   Cgroup& cgroup_;

@@ -164,6 +164,20 @@ TEST_CASE("if supervisor and orchestrator are killed at once, the cgroup of the 
   CHECK_FALSE(alive(escaped));
 }
 
+TEST_CASE("an empty cgroup of a killed program is removed later, and one with a process is not") {
+  if (!has_cgroups()) return;
+  const TemporaryFolder folder;
+  const std::string token = new_token(), used = new_token();
+  const fs::path above = cgroup_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
+  fs::create_directory(above / cgroup_name(token));
+  const auto ranks = ranks_of(folder, {"sleep 1000"}, used);
+  remove_empty_cgroups();
+  CHECK(fs::exists(above / cgroup_name(token)));
+  remove_empty_cgroups(std::chrono::seconds(0));
+  CHECK_FALSE(fs::exists(above / cgroup_name(token)));
+  CHECK(fs::exists(above / cgroup_name(used)));
+}
+
 TEST_CASE("processes that start others without end are ended by the cgroup") {
   if (!has_cgroups()) return;
   const TemporaryFolder folder;
