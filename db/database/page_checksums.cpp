@@ -54,6 +54,11 @@ bool is_page(const File& file, int count, sqlite3_int64 offset) {
   return file.page_size > 0 && count == file.page_size && offset % count == 0;
 }
 
+// The header could be damaged, and say that there are no checksums. But then the first page has the mark.
+bool is_marked_first_page(const void* bytes, int count, sqlite3_int64 offset) {
+  return offset == 0 && count >= 512 && text(bytes, count).substr(count - check_bytes).starts_with(mark);
+}
+
 std::array<char, check_bytes> check_of(const void* page, int count, sqlite3_int64 offset) {
   const std::uint32_t place = experiments::crc32c(text(&offset, sizeof offset));
   const std::uint32_t crc = experiments::crc32c(text(page, count - check_bytes), place);
@@ -68,7 +73,7 @@ int read(sqlite3_file* file, void* bytes, int count, sqlite3_int64 offset) {
     return code;
   auto& checked = *reinterpret_cast<File*>(file);
   learn_page_size(checked, bytes, count, offset);
-  if (!is_page(checked, count, offset)) return SQLITE_OK;
+  if (!is_page(checked, count, offset) && !is_marked_first_page(bytes, count, offset)) return SQLITE_OK;
   const auto check = check_of(bytes, count, offset);
   const auto* found = static_cast<const char*>(bytes) + count - check_bytes;
   return std::equal(check.begin(), check.end(), found) ? SQLITE_OK : SQLITE_CORRUPT;
@@ -83,6 +88,15 @@ int write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 offset
     std::ranges::copy(check, static_cast<char*>(const_cast<void*>(bytes)) + count - check_bytes);
   }
   return methods_below(file).xWrite(below(file), bytes, count, offset);
+}
+
+// Opcode of `file_control`: the page size of a file without a header. SQLite can write other pages before the first.
+constexpr int set_page_size = 0x54595244;
+
+int file_control(sqlite3_file* file, int operation, void* argument) {
+  if (operation != set_page_size) return methods_below(file).xFileControl(below(file), operation, argument);
+  reinterpret_cast<File*>(file)->page_size = *static_cast<int*>(argument);
+  return SQLITE_OK;
 }
 
 // No part of a page may be read, and none without `read`.
@@ -117,7 +131,7 @@ constexpr sqlite3_io_methods methods{
     .xLock = pass<&sqlite3_io_methods::xLock>,
     .xUnlock = pass<&sqlite3_io_methods::xUnlock>,
     .xCheckReservedLock = pass<&sqlite3_io_methods::xCheckReservedLock>,
-    .xFileControl = pass<&sqlite3_io_methods::xFileControl>,
+    .xFileControl = file_control,
     .xSectorSize = pass<&sqlite3_io_methods::xSectorSize>,
     .xDeviceCharacteristics = device_characteristics,
     .xShmMap = pass<&sqlite3_io_methods::xShmMap>,
@@ -201,6 +215,10 @@ void add_page_checksums(SQLite::Database& empty) {
   int bytes = check_bytes;
   if (sqlite3_file_control(empty.getHandle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes) != SQLITE_OK)
     throw SQLite::Exception("cannot add checksums of pages", SQLITE_ERROR);
+  int page_size = empty.execAndGet("PRAGMA page_size").getInt();
+  const int code = sqlite3_file_control(empty.getHandle(), "main", set_page_size, &page_size);
+  if (code != SQLITE_OK && code != SQLITE_NOTFOUND)  // a temporary database has no file yet, and no checksums
+    throw SQLite::Exception("cannot add checksums of pages", code);
 }
 
 bool has_page_checksums(const SQLite::Database& connection) {

@@ -3,7 +3,7 @@
 //   and content. So a flipped bit, a zeroed block and a misplaced page are noticed by every command.
 // - A database that was made without it stays without: `has_page_checksums` tells.
 // - A program without this VFS can read the database. If it writes, the pages no longer have their checksums.
-// - The -wal file is not covered: SQLite has checksums of its own there.
+// - The -wal file is not covered. SQLite verifies its own checksums there when it opens the file.
 #pragma once
 
 namespace SQLite {

@@ -315,6 +315,8 @@ void back_up(const Database& database, const fs::path& to) {
     SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0,
                           page_checksum_vfs("unix-none"));
     copy.exec("PRAGMA journal_mode = OFF");  // it is useless until it is complete
+    copy.exec("PRAGMA page_size = " + database.connection().execAndGet("PRAGMA page_size").getString());
+    if (has_page_checksums(database.connection())) add_page_checksums(copy);
     SQLite::Backup backup(copy, database.connection());
     if (backup.executeStep(-1) != SQLITE_DONE)  // SQLiteCpp does not throw if it waits for a lock
       throw SQLite::Exception("cannot be read now", SQLITE_BUSY);

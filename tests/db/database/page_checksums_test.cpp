@@ -72,6 +72,20 @@ TEST_CASE("a flipped bit anywhere in a database is noticed") {
   }
 }
 
+TEST_CASE("a flipped bit anywhere in the header of a database is noticed") {
+  const TemporaryFolder folder;
+  const auto file = folder / "results.db";
+  fill_three(file);
+  const std::string sound = content(file);
+  for (std::size_t bit = 0; bit < std::size_t{100} * 8; ++bit) {
+    std::string flipped = sound;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    write(file, flipped);
+    CAPTURE(bit);
+    CHECK_FALSE(problem(file).empty());
+  }
+}
+
 TEST_CASE("a query of a damaged database fails, and the error names the rebuild") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
@@ -148,4 +162,15 @@ TEST_CASE("a copy has checksums, also of pages that were only in the -wal file")
   CHECK(problem(copy).empty());
   CHECK(has_page_checksums(Database::open_read_only(copy).connection()));
   CHECK(rows_of(Database::open_read_only(copy), "SELECT * FROM final_metrics").size() == 1);
+}
+
+TEST_CASE("a copy that does not fit into SQLite's cache has checksums") {
+  const TemporaryFolder folder;
+  Database database = Database::open_for_writing(folder / "results.db");
+  database.connection().exec(
+      "CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) "
+      "SELECT i, zeroblob(3000) AS bytes FROM n");
+  back_up(database, folder / "copy.db");
+  CHECK(std::filesystem::file_size(folder / "copy.db") > 8'000'000);
+  CHECK(problem(folder / "copy.db").empty());
 }
