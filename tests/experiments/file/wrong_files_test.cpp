@@ -123,7 +123,7 @@ TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
        "f.toml:6:13: error: exclusive must be \"host\" if launcher = \"mpi\": mpirun does not share hosts "
        "between runs"},
       {start + "[machine]\nlauncher = \"slurm\"\ninterface = \"ib0; id\"",
-       "f.toml:6:13: error: interface must be the name of a network interface, is \"ib0; id\""},
+       "f.toml:6:13: error: interface must be the name of a network interface, but is \"ib0; id\""},
       {start + "[machine]\ninterface = \"ib0\"",
        "f.toml:5:1: error: interface needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
       {start + "[machine]\naccelerator = \"gpu\"",
