@@ -55,7 +55,7 @@ learning_rate = 0.1
 [strategy.ddp]
 replicas = 2
 [strategy.mine]
-command = [")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}"]
+command = [")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}", "--batch", "{batch}"]
 files = ["train.py"]
 replicas = 2
 [machine]
