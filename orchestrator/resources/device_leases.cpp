@@ -74,12 +74,19 @@ void DeviceLeases::give_back(const LockPlace& place) {
 
 bool DeviceLeases::try_take(const std::vector<Device>& devices) {
   const std::vector<LockPlace> wanted = places(devices);
-  for (auto place = wanted.begin(); place != wanted.end(); ++place) {
-    if (try_take(*place)) continue;
+  auto place = wanted.begin();
+  const auto give_back_taken = [&] {
     std::for_each(wanted.begin(), place, [&](const LockPlace& each) { give_back(each); });
-    return false;
+  };
+  try {
+    while (place != wanted.end() && try_take(*place)) ++place;
+  } catch (...) {
+    give_back_taken();
+    throw;
   }
-  return true;
+  if (place == wanted.end()) return true;
+  give_back_taken();
+  return false;
 }
 
 bool DeviceLeases::wait(const std::vector<Device>& devices, const std::atomic<int>& stop,

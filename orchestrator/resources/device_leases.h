@@ -33,7 +33,7 @@ class DeviceLeases {
  public:
   DeviceLeases(std::filesystem::path folder, HostUser user);
 
-  // Leases all of the devices, or none. False if another process has one of them.
+  // Leases all of the devices, or none, also if it throws. False if another process has one of them.
   bool try_take(const std::vector<Device>& devices);
   // Waits until all are leased. Calls `tell` once for each text of `taken`. False if `stop` was set.
   bool wait(const std::vector<Device>& devices, const std::atomic<int>& stop,

@@ -86,6 +86,14 @@ TEST_CASE("two sweeps lease different devices at once, and the second never gets
   CHECK_THROWS_AS(first.give_back(numbered({9000})), InternalError);
 }
 
+TEST_CASE("if the lock of one device cannot be used, the others are given back") {
+  const TemporaryFolder folder;
+  DeviceLeases first(folder.path, first_user), second(folder.path, second_user);
+  fs::create_directory(folder.path / "trainyard-core-9001.lock");
+  CHECK_THROWS_AS(first.try_take(numbered({9000, 9001})), UserError);
+  CHECK(second.is_free(numbered({9000}).front()));
+}
+
 TEST_CASE("a device that two runs of a sweep share is free when both have ended") {
   const TemporaryFolder folder;
   DeviceLeases first(folder.path, first_user), second(folder.path, second_user);
